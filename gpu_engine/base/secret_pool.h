@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for secrets. Small secrets share pages: a volume has many 32-byte keys, and a locked page
+// for each would soon reach RLIMIT_MEMLOCK (8 MiB on Debian, less elsewhere).
+//
+// One region of address space is set aside at first use and left out of core dumps. It is cut into
+// slabs, each locked when it is first taken; a slab serves blocks of one power-of-two size and goes
+// back to the free slabs with its last block. Locking is tried, not required. What is too large for
+// a slab, or comes when the region is full, gets pages of its own: locked where the limit allows
+// and left out of core dumps as well.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre {
+
+inline constexpr std::size_t secret_pool_size_bytes = 4u << 20;
+inline constexpr std::size_t secret_slab_size_bytes = 16u << 10;
+inline constexpr std::size_t secret_block_size_bytes_min = 64;  // also every block's alignment
+inline constexpr std::size_t secret_block_size_bytes_max = 4u << 10;
+
+struct SecretPoolStats {
+  std::size_t used_slab_count;
+  std::size_t locked_slab_count;
+};
+
+// Zeroed memory of at least size bytes (size > 0), aligned to secret_block_size_bytes_min.
+// Thread-safe. Throws std::bad_alloc. In a child of fork() the locks are taken anew.
+Byte* allocate_secret(std::size_t size);
+
+// Wipes and frees; size as given to allocate_secret().
+void free_secret(Byte* data, std::size_t size);
+
+SecretPoolStats secret_pool_stats();
+
+}  // namespace nacre

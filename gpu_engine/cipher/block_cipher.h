@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block ciphers in their plain modes, without authentication: AES (FIPS 197), DES and 3DES (FIPS
+// 46-3; keying option 1, three keys) in ECB, CBC, OFB and CTR (NIST SP 800-38A). No volume is
+// sealed with these alone; cipher/aead.h builds the suites on them.
+//
+// CTR: the whole initialization vector is a big-endian number, the first block's counter; it wraps.
+// OFB: the feedback is a whole block. There is no padding: ECB and CBC take whole blocks only.
+// The parity bits of DES keys are ignored.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/implementation.h"
+
+namespace nacre::engine {
+
+enum class BlockCipher : std::uint8_t { aes_128, aes_192, aes_256, des, des_ede3 };
+enum class CipherMode : std::uint8_t { ecb, cbc, ofb, ctr };
+enum class Direction : std::uint8_t { encrypt, decrypt };
+class IpsecMbCipherKey;
+
+inline constexpr std::size_t block_size_bytes_max = 16;
+inline constexpr std::size_t block_cipher_key_size_bytes_max = 32;
+// An initialization vector; block ciphers of 64 bits use the first half.
+using CipherIv = std::array<Byte, block_size_bytes_max>;
+
+std::string_view to_string(BlockCipher cipher);  // "aes-256", "des-ede3"
+std::string_view to_string(CipherMode mode);     // "cbc"
+bool is_known(BlockCipher cipher, CipherMode mode);
+std::size_t key_size_bytes(BlockCipher cipher);
+std::size_t block_size_bytes(BlockCipher cipher);
+// ECB and CBC.
+bool takes_whole_blocks(CipherMode mode);
+// Whether each block needs the one before it: such a message keeps one core busy, however many
+// there are.
+bool is_serial(CipherMode mode, Direction direction);
+
+// An expanded key, bound to one mode: a key is never used in two. Immutable, so one object serves
+// all threads. Wiped when freed.
+class CipherKey {
+ public:
+  // invalid_argument for a cipher, a mode or a key size that is none; unsupported when the
+  // implementation is asked for by name and this processor or OpenSSL lacks it.
+  static Result<std::shared_ptr<const CipherKey>> create(
+      BlockCipher cipher, CipherMode mode, ByteView key,
+      CryptoImplementation implementation = CryptoImplementation::automatic);
+  virtual ~CipherKey() = default;
+
+  BlockCipher cipher() const { return cipher_; }
+  CipherMode mode() const { return mode_; }
+
+  // in and out have one size and are the same memory or do not overlap. in.size() is a multiple of
+  // the block size where the mode takes whole blocks. ECB does not read the vector.
+  virtual void crypt(Direction direction, const CipherIv& iv, ByteView in,
+                     MutableByteView out) const = 0;
+  // The same key for libipsec-mb's lanes, which run several serial messages at once; nullptr where
+  // there are none.
+  virtual const IpsecMbCipherKey* lane_key() const { return nullptr; }
+
+ protected:
+  CipherKey(BlockCipher cipher, CipherMode mode) : cipher_(cipher), mode_(mode) {}
+
+ private:
+  const BlockCipher cipher_;
+  const CipherMode mode_;
+};
+
+// The vector with which crypt() goes on at an offset of whole blocks, in a direction in which the
+// mode is not serial. For CBC it is read out of in, the whole message's ciphertext.
+CipherIv iv_at(const CipherKey& key, const CipherIv& iv, ByteView in, std::uint64_t offset);
+
+// A message whose mode is serial in its direction (CBC encryption, OFB both ways).
+struct SerialStream {
+  const CipherKey* key;
+  ByteView in;
+  MutableByteView out;
+  CipherIv iv;
+};
+
+// How many serial messages of this cipher run at once in about the time of one. 1 where there is
+// nothing to be won.
+std::size_t serial_lane_count(BlockCipher cipher);
+
+// Runs serial messages side by side, each as its key's crypt() would. Any mixture works; messages
+// of one cipher and about one length fill the lanes best.
+void crypt_serial_streams(std::span<SerialStream> streams);
+
+}  // namespace nacre::engine

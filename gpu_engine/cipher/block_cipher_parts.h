@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The implementations that block_cipher.cpp chooses from, and what they share.
+#pragma once
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/cipher/block_cipher.h"
+
+namespace nacre::engine {
+
+// The arguments of these have been checked.
+Result<std::shared_ptr<const CipherKey>> create_openssl_cipher_key(BlockCipher cipher,
+                                                                   CipherMode mode, ByteView key);
+std::shared_ptr<const CipherKey> create_ipsec_mb_cipher_key(BlockCipher cipher, CipherMode mode,
+                                                            ByteView key);
+
+// The counter (big-endian, as long as a block) plus count, modulo its own size.
+void advance_counter(MutableByteView counter, std::uint64_t count);
+// Fills out, whole blocks, with the counters from counter on, and leaves the next one in counter.
+void write_counter_blocks(MutableByteView counter, MutableByteView out);
+
+// out = in ^ keystream, in out's size. in may be out.
+void xor_bytes(ByteView in, ByteView keystream, MutableByteView out);
+
+}  // namespace nacre::engine

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block ciphers by libipsec-mb: keys, and the lanes in which it runs several chains of CBC at once.
+//
+// A processor can work on many blocks in the time of one, but CBC encryption has each block wait
+// for the last. The library therefore runs up to 16 chains side by side, one a lane. OFB's
+// keystream is the CBC encryption of zeros, so OFB runs in the same lanes; and for DES, where the
+// library has CBC only, so does the rest: see ipsec_mb_cipher_key.cpp.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "gpu_engine/cipher/block_cipher.h"
+#include "gpu_engine/cipher/ipsec_mb.h"
+
+namespace nacre::engine {
+
+// Lanes of DES and 3DES, and of AES on processors with VAES; others run eight.
+inline constexpr std::size_t lane_count_max = 16;
+// What a lane takes at a time: long enough that jobs cost little, short enough that lanes of
+// unequal messages are soon filled again.
+inline constexpr std::size_t lane_piece_size_bytes = 2048;
+inline constexpr std::size_t lane_scratch_size_bytes = lane_count_max * lane_piece_size_bytes;
+
+class IpsecMbCipherKey final : public CipherKey {
+ public:
+  IpsecMbCipherKey(BlockCipher cipher, CipherMode mode, ByteView key);
+
+  void crypt(Direction direction, const CipherIv& iv, ByteView in,
+             MutableByteView out) const override;
+  const IpsecMbCipherKey* lane_key() const override { return this; }
+
+  // Which key schedule a job gets. reversed: the subkeys of DES in the order that makes decryption
+  // encrypt.
+  enum class Schedule : std::uint8_t { forward, reversed };
+  // Everything about the key in a job that has been zeroed.
+  void set_key(IMB_JOB& job, Schedule schedule) const;
+
+ private:
+  void expand_aes(ByteView key);
+  void expand_des(ByteView key);
+  void crypt_aes(Direction direction, CipherIv iv, ByteView in, MutableByteView out) const;
+  void crypt_des_blocks(Direction direction, ByteView in, MutableByteView out) const;
+  void crypt_des_counters(const CipherIv& iv, ByteView in, MutableByteView out) const;
+  void decrypt_des_chain(const CipherIv& iv, ByteView in, MutableByteView out) const;
+
+  SecretBytes schedules_;
+  std::array<std::array<const void*, 3>, 2> des_subkeys_ = {};  // into schedules_, by Schedule
+};
+
+// One chain: CBC from iv over in, to out; or, for a keystream, the CBC encryption of zeros combined
+// with in. iv changes.
+struct Lane {
+  const IpsecMbCipherKey* key;
+  Direction direction;
+  IpsecMbCipherKey::Schedule schedule;
+  bool keystream;
+  ByteView in;
+  MutableByteView out;
+  CipherIv iv;
+};
+
+// Memory of the calling thread, lane_count_max pieces for each purpose: left out of core dumps and
+// wiped when the thread ends. Throws std::bad_alloc.
+enum class LaneScratch : std::uint8_t { keystreams, chained_blocks, counters };
+MutableByteView lane_scratch(LaneScratch purpose);
+
+// Runs the chains to their ends. Those of one cipher and direction share the lanes.
+void run_lanes(std::span<Lane> lanes);
+
+// Runs a job that the calling thread's manager has just handed out.
+void run_job(IMB_MGR* manager);
+
+}  // namespace nacre::engine

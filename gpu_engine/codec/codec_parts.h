@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each codec of the registry in codec.cpp implements. Sizes and levels are checked by the
+// registry: plain is 1 … message_size_bytes_max bytes, level 0 … 9, and out may be of any size.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine {
+
+struct CodecParts {
+  std::size_t (*stream_size_bound)(std::size_t plain_size);
+  // The size of the stream; nothing when it does not fit into out.
+  std::optional<std::size_t> (*compress)(int level, ByteView plain, MutableByteView out);
+  // False when the stream is not exactly one stream of plain.size() bytes.
+  bool (*decompress)(ByteView stream, MutableByteView plain);
+};
+
+extern const CodecParts none_codec;
+extern const CodecParts lz77_codec;
+extern const CodecParts zstd_codec;
+extern const CodecParts rle_codec;
+extern const CodecParts lzw_codec;
+extern const CodecParts gdeflate_codec;
+extern const CodecParts huffman_codec;
+
+}  // namespace nacre::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codecs gdeflate and huffman. The stream is framed as codec/sub_blocks.h says; a coded sub-block
+// is one GDeflate page (gdeflate/format.h) of its plain bytes, bare: no tile stream around it. A
+// page of codec huffman is the same without a match in it; its level is not used.
+//
+// A page has at least 128 bytes and leaves about 200 of its own unused in the lanes, so shorter
+// sub-blocks are stored as they are.
+#include "gpu_engine/codec/codec_parts.h"
+#include "gpu_engine/codec/gdeflate/decoder.h"
+#include "gpu_engine/codec/gdeflate/encoder.h"
+#include "gpu_engine/codec/sub_blocks.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr int default_level = 3;
+
+std::size_t encode(int level, ByteView plain, MutableByteView out) {
+  return gdeflate::encode_page(level == 0 ? default_level : level, plain, out);
+}
+
+std::size_t encode_literals(int /*level*/, ByteView plain, MutableByteView out) {
+  return gdeflate::encode_page_of_literals(plain, out);
+}
+
+std::optional<std::size_t> compress_gdeflate(int level, ByteView plain, MutableByteView out) {
+  return encode_sub_blocks(encode, level, plain, out);
+}
+
+std::optional<std::size_t> compress_huffman(int level, ByteView plain, MutableByteView out) {
+  return encode_sub_blocks(encode_literals, level, plain, out);
+}
+
+bool decompress(ByteView stream, MutableByteView plain) {
+  return decode_sub_blocks(gdeflate::decode_page, stream, plain);
+}
+
+}  // namespace
+
+const CodecParts gdeflate_codec = {sub_blocks_size_bound, compress_gdeflate, decompress};
+const CodecParts huffman_codec = {sub_blocks_size_bound, compress_huffman, decompress};
+
+}  // namespace nacre::engine

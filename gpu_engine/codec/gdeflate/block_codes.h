@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codes of a block: those made for its own counts, with the header that describes them, or the
+// fixed ones; and what a block costs under them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gpu_engine/codec/gdeflate/items.h"
+#include "gpu_engine/codec/gdeflate/page_writer.h"
+
+namespace nacre::engine::gdeflate {
+
+// Last block and kind, in front of every block.
+inline constexpr unsigned block_head_bits = 3;
+inline constexpr unsigned stored_size_bits = 16;
+
+struct BlockCodes {
+  BlockKind kind;
+  std::array<std::uint8_t, litlen_symbol_count> litlen_sizes;
+  std::array<std::uint8_t, distance_symbol_count> distance_sizes;
+  std::array<std::uint16_t, litlen_symbol_count> litlen_codes;
+  std::array<std::uint16_t, distance_symbol_count> distance_codes;
+};
+
+// Bits of all symbols with their extra bits, without the head.
+std::size_t count_body_bits(const SymbolCounts& counts, const BlockCodes& codes);
+
+const BlockCodes& fixed_codes();
+
+// The dynamic codes for counts and their description in the block.
+class DynamicCodes {
+ public:
+  explicit DynamicCodes(const SymbolCounts& counts);
+
+  const BlockCodes& codes() const { return codes_; }
+  std::size_t header_bits() const { return header_bits_; }
+  // Into a block whose head is written.
+  void write_header(PageWriter& page) const;
+
+ private:
+  // A code length, or a repeat with its extra bits.
+  struct LengthItem {
+    std::uint8_t symbol;
+    std::uint8_t extra;
+  };
+
+  void make_length_items();
+  void add_lengths(unsigned length, unsigned count);
+
+  BlockCodes codes_;
+  unsigned litlen_count_;
+  unsigned distance_count_;
+  unsigned length_code_count_;  // of those in code_length_order that are written
+  std::array<std::uint8_t, code_length_symbol_count> length_code_sizes_;
+  std::array<std::uint16_t, code_length_symbol_count> length_codes_;
+  std::array<LengthItem, litlen_symbol_count + distance_symbol_count> length_items_;
+  unsigned length_item_count_ = 0;
+  std::size_t header_bits_;
+};
+
+}  // namespace nacre::engine::gdeflate

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins from below: of all pairs of neighbours the one whose union costs least against the two of
+// them, until no union saves anything. Costs are estimated from entropies.
+#include "gpu_engine/codec/gdeflate/block_split.h"
+
+#include <algorithm>
+
+#include "gpu_engine/codec/gdeflate/entropy.h"
+
+namespace nacre::engine::gdeflate {
+namespace {
+
+constexpr std::size_t piece_item_count_min = 1024;
+// A description of codes: its fixed part, and for each symbol that occurs.
+constexpr float header_bits = 60;
+constexpr float header_bits_per_symbol = 4;
+
+float count_block_bits(const SymbolCounts& counts) {
+  const auto used = std::count_if(counts.litlen.begin(), counts.litlen.end(),
+                                  [](std::uint32_t c) { return c != 0; }) +
+                    std::count_if(counts.distance.begin(), counts.distance.end(),
+                                  [](std::uint32_t c) { return c != 0; });
+  return header_bits + header_bits_per_symbol * static_cast<float>(used) +
+         entropy_bits(counts.litlen) + entropy_bits(counts.distance);
+}
+
+}  // namespace
+
+void split_blocks(std::span<const Item> items, BlockSplit& split) {
+  const std::size_t pieces =
+      std::clamp<std::size_t>(items.size() / piece_item_count_min, 1, block_count_max);
+  std::array<float, block_count_max> bits;
+  for (std::size_t i = 0, start = 0; i < pieces; ++i) {
+    split.ends[i] = items.size() * (i + 1) / pieces;
+    split.counts[i] = {};
+    for (; start < split.ends[i]; ++start)
+      split.counts[i].add(items[start]);
+    split.counts[i].litlen[end_of_block] = 1;
+    bits[i] = count_block_bits(split.counts[i]);
+  }
+  std::size_t count = pieces;
+  const auto join = [&](std::size_t i) {
+    SymbolCounts both = split.counts[i];
+    both += split.counts[i + 1];
+    both.litlen[end_of_block] = 1;
+    return both;
+  };
+  std::array<float, block_count_max> joined_bits;  // of block i with the next one
+  for (std::size_t i = 0; i + 1 < count; ++i)
+    joined_bits[i] = count_block_bits(join(i));
+  while (count > 1) {
+    const auto saved = [&](std::size_t i) { return bits[i] + bits[i + 1] - joined_bits[i]; };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i + 1 < count; ++i)
+      if (saved(i) > saved(best)) best = i;
+    if (saved(best) <= 0) break;
+    split.counts[best] = join(best);
+    bits[best] = joined_bits[best];
+    split.ends[best] = split.ends[best + 1];
+    for (std::size_t i = best + 1; i + 1 < count; ++i) {
+      split.counts[i] = split.counts[i + 1];
+      split.ends[i] = split.ends[i + 1];
+      bits[i] = bits[i + 1];
+      joined_bits[i] = joined_bits[i + 1];
+    }
+    --count;
+    if (best > 0) joined_bits[best - 1] = count_block_bits(join(best - 1));
+    if (best + 1 < count) joined_bits[best] = count_block_bits(join(best));
+  }
+  split.block_count = count;
+}
+
+}  // namespace nacre::engine::gdeflate

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a page is worth a new block, because what comes has other symbols than what was.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "gpu_engine/codec/gdeflate/items.h"
+
+namespace nacre::engine::gdeflate {
+
+inline constexpr std::size_t block_count_max = 16;
+
+struct BlockSplit {
+  std::array<std::size_t, block_count_max> ends;     // item counts from the front
+  std::array<SymbolCounts, block_count_max> counts;  // the end of the block included
+  std::size_t block_count = 0;
+};
+
+// Blocks of about equal numbers of items, joined while that saves bits.
+void split_blocks(std::span<const Item> items, BlockSplit& split);
+
+}  // namespace nacre::engine::gdeflate

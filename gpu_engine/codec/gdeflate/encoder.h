@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encodes GDeflate pages (format.h). Thread-safe: tables are per thread. May throw std::bad_alloc.
+#pragma once
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine::gdeflate {
+
+// level 1 fastest … 9 smallest. plain: 1 to 65536 bytes. Returns the size of the page; 0 when it is
+// not smaller than plain, or does not fit into out.
+std::size_t encode_page(int level, ByteView plain, MutableByteView out);
+
+// The same with literals alone.
+std::size_t encode_page_of_literals(ByteView plain, MutableByteView out);
+
+}  // namespace nacre::engine::gdeflate

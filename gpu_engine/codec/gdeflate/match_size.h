@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far two stretches of bytes are equal.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine::gdeflate {
+
+// earlier < later <= end; what is equal may reach from the earlier one into the later one.
+inline std::size_t count_equal(const Byte* earlier, const Byte* later, const Byte* end) {
+  const Byte* const begin = later;
+  while (end - later >= 8) {
+    const std::uint64_t difference =
+        load_le<std::uint64_t>(earlier) ^ load_le<std::uint64_t>(later);
+    if (difference != 0)
+      return static_cast<std::size_t>(later - begin) +
+             static_cast<std::size_t>(std::countr_zero(difference)) / 8;
+    earlier += 8;
+    later += 8;
+  }
+  while (later < end && *earlier == *later) {
+    ++earlier;
+    ++later;
+  }
+  return static_cast<std::size_t>(later - begin);
+}
+
+}  // namespace nacre::engine::gdeflate

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codec lz77: LZ4 blocks (the block format of lz4/doc/lz4_Block_format.md), by liblz4.
+//
+// The stream is framed as codec/sub_blocks.h says; a coded sub-block is one LZ4 block, without
+// dictionary: it refers to nothing before its own first byte.
+#include <lz4.h>
+#include <lz4hc.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/codec/codec_parts.h"
+#include "gpu_engine/codec/sub_blocks.h"
+
+namespace nacre::engine {
+namespace {
+
+// What liblz4 is asked for at a level: the fast matcher, with how eagerly it skips ahead, or the
+// thorough one (LZ4HC) with its own level.
+struct Effort {
+  int acceleration;
+  int thorough_level;
+};
+constexpr Effort efforts[10] = {
+    {1, 0},  // default
+    {8, 0}, {4, 0}, {2, 0}, {1, 0}, {0, 3}, {0, 4}, {0, 6}, {0, 9}, {0, LZ4HC_CLEVEL_MAX},
+};
+
+const char* chars(const Byte* bytes) {
+  return reinterpret_cast<const char*>(bytes);
+}
+char* chars(Byte* bytes) {
+  return reinterpret_cast<char*>(bytes);
+}
+
+// LZ4HC's tables (256 KiB), kept for the thread; nullptr without memory.
+void* thorough_state() {
+  static thread_local const std::unique_ptr<Byte[]> state(
+      new (std::nothrow) Byte[static_cast<std::size_t>(LZ4_sizeofStateHC())]);
+  return state.get();
+}
+
+std::size_t encode_block(int level, ByteView plain, MutableByteView out) {
+  const Effort& effort = efforts[level];
+  const int plain_size = static_cast<int>(plain.size());
+  const int out_size = static_cast<int>(
+      std::min(out.size(), static_cast<std::size_t>(LZ4_COMPRESSBOUND(sub_block_size_bytes))));
+  if (effort.thorough_level == 0)
+    return static_cast<std::size_t>(LZ4_compress_fast(chars(plain.data()), chars(out.data()),
+                                                      plain_size, out_size, effort.acceleration));
+  void* const state = thorough_state();
+  if (state == nullptr) return 0;
+  return static_cast<std::size_t>(LZ4_compress_HC_extStateHC(
+      state, chars(plain.data()), chars(out.data()), plain_size, out_size, effort.thorough_level));
+}
+
+bool decode_block(ByteView coded, MutableByteView plain) {
+  const int plain_size = static_cast<int>(plain.size());
+  return LZ4_decompress_safe(chars(coded.data()), chars(plain.data()),
+                             static_cast<int>(coded.size()), plain_size) == plain_size;
+}
+
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
+  return encode_sub_blocks(encode_block, level, plain, out);
+}
+
+bool decompress(ByteView stream, MutableByteView plain) {
+  return decode_sub_blocks(decode_block, stream, plain);
+}
+
+}  // namespace
+
+const CodecParts lz77_codec = {sub_blocks_size_bound, compress, decompress};
+
+}  // namespace nacre::engine

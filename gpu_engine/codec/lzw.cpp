@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codec lzw: TIFF LZW (TIFF 6.0, section 13: codes of 9 to 12 bits, most significant bit first, the
+// width growing one code early), begun anew every 8 KiB so that the pieces of a sub-block can be
+// decoded at once. The stream is framed as codec/sub_blocks.h says; a coded sub-block of n plain
+// bytes is
+//
+//   0                  2 * pieces
+//   +------------------+---------+---------+---
+//   | sizes, u16 each  | piece 0 | piece 1 | …        pieces = ceil(n / 8192), at most 8
+//   +------------------+---------+---------+---
+//
+// A size counts the coded bytes of its piece; together with the table they are the whole sub-block.
+// A piece gives 8192 plain bytes (the last one the rest) and is what TIFF calls a strip: a clear
+// code, codes, an end code, zero bits up to the end of the byte.
+//
+//   code 0 … 255   that byte
+//   256            clear: forget all strings; the next code is 9 bits wide
+//   257            end
+//   258 …          the strings, in the order in which they were made
+//
+// Each code after the first that follows a clear code makes a string: that of the code before it
+// and one more byte, the first of its own. A code may name the string that it is just making. After
+// j codes since the clear code the next one, clear and end included, has bit_width(258 + j) bits: 9
+// for the first 254, 10 for the next 512, 11 for the next 1024, then 12. At j = 3838 that would be
+// 13: a clear code or the end has to come before. Encoders clear at j = 3836, as libtiff does; the
+// level is not used.
+//
+// Encoding looks up (string, byte) in an open hash table that fits the first-level cache.
+// Decoding knows that a string is a stretch of its own output: string 258 + k begins where the k-th
+// code's string was written and is one byte longer. So an entry is (position, size), a code costs
+// one copy, and nothing is ever spelled backwards.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "gpu_engine/codec/codec_parts.h"
+#include "gpu_engine/codec/copy_step.h"
+#include "gpu_engine/codec/sub_blocks.h"
+#include "gpu_engine/codec/workspace.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::size_t piece_size_bytes = 8192;
+constexpr unsigned clear_code = 256;
+constexpr unsigned end_code = 257;
+constexpr unsigned first_string = 258;
+constexpr unsigned width_min_bits = 9;
+constexpr unsigned width_max_bits = 12;
+constexpr std::uint32_t string_mask = (1u << width_max_bits) - 1;
+// Codes since the clear code after which the encoder clears, and after which a code must be
+// special.
+constexpr unsigned clear_after_codes = 3836;
+constexpr unsigned code_count_max = 3837;
+static_assert(first_string + code_count_max < (1u << width_max_bits));
+
+// No code is wider than 12 bits and there are no more codes than bytes, but for the clear code in
+// front, the ones in the middle, and the end code.
+constexpr std::size_t piece_bound_bytes =
+    (piece_size_bytes + 1 + piece_size_bytes / clear_after_codes + 1) * width_max_bits / 8 + 1;
+
+std::size_t count_pieces(std::size_t plain_size) {
+  return (plain_size + piece_size_bytes - 1) / piece_size_bytes;
+}
+
+unsigned code_width(unsigned codes_since_clear) {
+  return static_cast<unsigned>(std::bit_width(first_string + codes_since_clear));
+}
+
+// Codes to bytes, most significant bit first. Writes 8 bytes at a time: to needs 8 bytes of room
+// behind the last one.
+class CodeWriter {
+ public:
+  explicit CodeWriter(Byte* to) : to_(to) {}
+
+  void put(unsigned code, unsigned width) {
+    bits_ = bits_ << width | code;
+    count_ += width;
+    // Rewritten by every code until its bits are whole bytes.
+    store_le(to_, __builtin_bswap64(bits_ << (64 - count_)));
+    to_ += count_ / 8;
+    count_ %= 8;
+  }
+
+  // The end of the bytes; the bits that are left go into a byte with zeros.
+  Byte* finish() { return to_ + (count_ != 0); }
+
+ private:
+  Byte* to_;
+  std::uint64_t bits_ = 0;
+  unsigned count_ = 0;
+};
+
+// (string, byte) -> string: buckets of two slots, of which a third string pushes out the older. A
+// slot is the 20-bit key above the 12-bit string.
+struct StringTable {
+  static constexpr unsigned bucket_count_log = 13;
+  static constexpr std::uint64_t empty = ~std::uint64_t{0};  // string 4095 is never made
+
+  std::array<std::uint64_t, 1u << bucket_count_log> buckets;
+
+  static std::size_t bucket_of(std::uint32_t key) {
+    return (key * 0x9e3779b1u) >> (32 - bucket_count_log);
+  }
+};
+
+// The codes of one piece, clear codes and the end code not among them.
+struct PieceCodes {
+  StringTable table;
+  std::array<std::uint16_t, piece_size_bytes + 1> codes;
+  std::size_t before_clear;   // codes before the last clear code,
+  std::uint32_t since_clear;  // and after it
+  std::uint32_t string;       // what the bytes since the last code make
+
+  std::size_t count() const { return before_clear + since_clear; }
+  void clear() {
+    table.buckets.fill(StringTable::empty);
+    before_clear += since_clear;
+    since_clear = 0;
+  }
+};
+
+// Finds the codes of several pieces of the same size, a byte of each in turn: what a byte does next
+// depends on a look-up in a table, so one piece alone would wait for it most of the time. Nothing
+// in the loop depends on the data by a branch.
+template <std::size_t pieces>
+void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::size_t size) {
+  for (std::size_t p = 0; p < pieces; ++p) {
+    state[p].before_clear = state[p].since_clear = 0;
+    state[p].string = plain[p * piece_size_bytes];
+    state[p].clear();
+  }
+  std::size_t at = 1;
+  while (at < size) {
+    std::array<std::uint32_t, pieces> string;
+    std::array<std::uint32_t, pieces> since_clear;
+    std::array<std::uint16_t*, pieces> codes;
+    // No piece makes more codes than it reads bytes: up to there none is due to be cleared.
+    std::size_t end = size;
+    for (std::size_t p = 0; p < pieces; ++p) {
+      if (state[p].since_clear == clear_after_codes) state[p].clear();
+      string[p] = state[p].string;
+      since_clear[p] = state[p].since_clear;
+      codes[p] = state[p].codes.data() + state[p].before_clear;
+      end = std::min(end, at + clear_after_codes - since_clear[p]);
+    }
+    for (; at < end; ++at) {
+#pragma GCC unroll 8
+      for (std::size_t p = 0; p < pieces; ++p) {
+        const std::uint32_t byte = plain[p * piece_size_bytes + at];
+        const std::uint32_t key = string[p] << 8 | byte;
+        std::uint64_t& bucket = state[p].table.buckets[StringTable::bucket_of(key)];
+        const std::uint64_t slots = bucket;
+        // Where a slot has the key, its half of the difference is the string; else it is more.
+        const std::uint64_t keys =
+            std::uint64_t{key} << (32 + width_max_bits) | key << width_max_bits;
+        const std::uint64_t difference = slots ^ keys;
+        const std::uint32_t found = std::min(static_cast<std::uint32_t>(difference),
+                                             static_cast<std::uint32_t>(difference >> 32));
+        // All ones where it was not found.
+        const auto missed = static_cast<std::uint64_t>((std::int64_t{string_mask} - found) >> 63);
+        const auto missed_32 = static_cast<std::uint32_t>(missed);
+        const std::uint64_t added =
+            slots << 32 | (static_cast<std::uint32_t>(keys) + first_string + since_clear[p]);
+        codes[p][since_clear[p]] = static_cast<std::uint16_t>(string[p]);
+        bucket = slots ^ ((slots ^ added) & missed);
+        string[p] = found ^ ((found ^ byte) & missed_32);
+        since_clear[p] -= missed_32;
+      }
+    }
+    for (std::size_t p = 0; p < pieces; ++p) {
+      state[p].string = string[p];
+      state[p].since_clear = since_clear[p];
+    }
+  }
+  for (PieceCodes& piece : state) {
+    piece.codes[piece.count()] = static_cast<std::uint16_t>(piece.string);
+    ++piece.since_clear;
+  }
+}
+
+// out: piece_bound_bytes + 8.
+std::size_t write_codes(const PieceCodes& piece, Byte* out) {
+  CodeWriter writer(out);
+  writer.put(clear_code, width_min_bits);
+  unsigned since_clear = 0;
+  for (std::size_t i = 0; i < piece.count(); ++i) {
+    writer.put(piece.codes[i], code_width(since_clear));
+    if (++since_clear != clear_after_codes) continue;
+    writer.put(clear_code, width_max_bits);
+    since_clear = 0;
+  }
+  writer.put(end_code, code_width(since_clear));
+  return static_cast<std::size_t>(writer.finish() - out);
+}
+
+std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
+  constexpr std::size_t together = 4;
+  auto& several = thread_workspace<std::array<PieceCodes, together>>();
+  auto& single = thread_workspace<std::array<PieceCodes, 1>>();
+  const std::size_t table_size = 2 * count_pieces(plain.size());
+  std::array<Byte, piece_bound_bytes + 8> scratch;
+  std::size_t written = table_size;
+  if (written > out.size()) return 0;
+  Byte* entry = out.data();
+  const auto write = [&](const PieceCodes& piece) {
+    const std::size_t size = write_codes(piece, scratch.data());
+    if (size > out.size() - written) return false;
+    std::memcpy(out.data() + written, scratch.data(), size);
+    written += size;
+    store_le(entry, static_cast<std::uint16_t>(size));
+    entry += 2;
+    return true;
+  };
+  while (!plain.empty()) {
+    if (plain.size() >= together * piece_size_bytes) {
+      find_codes(several, plain.data(), piece_size_bytes);
+      for (const PieceCodes& piece : several)
+        if (!write(piece)) return 0;
+      plain = plain.subspan(together * piece_size_bytes);
+    } else {
+      const std::size_t size = std::min(piece_size_bytes, plain.size());
+      find_codes(single, plain.data(), size);
+      if (!write(single[0])) return 0;
+      plain = plain.subspan(size);
+    }
+  }
+  return written;
+}
+
+// The 256 bytes by themselves, then the plain bytes of a piece, then room for a copy's last step.
+// A string is a stretch of it.
+struct PieceMemory {
+  static constexpr std::size_t start = 256;
+  static constexpr std::size_t step_bytes = 16;
+
+  std::array<Byte, start + piece_size_bytes + step_bytes> bytes;
+  std::array<std::uint32_t, 1u << width_max_bits> strings;  // size above 16 bits of position
+
+  PieceMemory() {
+    for (unsigned i = 0; i < start; ++i) {
+      bytes[i] = static_cast<Byte>(i);
+      strings[i] = 1u << 16 | i;
+    }
+  }
+};
+
+// Reads codes; past the end there are zero bits.
+class CodeReader {
+ public:
+  explicit CodeReader(ByteView bytes) : bytes_(bytes) {}
+
+  // How many codes of this width get() may read.
+  std::size_t count_far_from_end(unsigned width) const {
+    const std::size_t bits = 8 * bytes_.size();
+    return at_bit_ + 64 > bits ? 0 : (bits - 64 - at_bit_) / width + 1;
+  }
+  unsigned get(unsigned width) {
+    const std::uint64_t bits =
+        __builtin_bswap64(load_le<std::uint64_t>(bytes_.data() + at_bit_ / 8));
+    const auto code = static_cast<unsigned>(bits << (at_bit_ % 8) >> (64 - width));
+    at_bit_ += width;
+    return code;
+  }
+  unsigned get_anywhere(unsigned width) {
+    unsigned code = 0;
+    for (unsigned i = 0; i < width; ++i, ++at_bit_) {
+      const unsigned byte = at_bit_ / 8 < bytes_.size() ? bytes_[at_bit_ / 8] : 0;
+      code = code << 1 | (byte >> (7 - at_bit_ % 8) & 1);
+    }
+    return code;
+  }
+
+  // Whether everything is read but the rest of a byte, and that is zeros.
+  bool at_end() const {
+    if ((at_bit_ + 7) / 8 != bytes_.size()) return false;
+    return at_bit_ % 8 == 0 || (bytes_.back() & (0xffu >> (at_bit_ % 8))) == 0;
+  }
+
+ private:
+  ByteView bytes_;
+  std::size_t at_bit_ = 0;
+};
+
+class PieceDecoder {
+ public:
+  PieceDecoder(PieceMemory& memory, ByteView coded, std::size_t plain_size)
+      : memory_(memory), reader_(coded), end_(PieceMemory::start + plain_size) {}
+
+  // Whether the codes are those of exactly the plain bytes, which are then in the memory.
+  bool run() {
+    if (reader_.get_anywhere(width_min_bits) != clear_code) return false;
+    Stop stop = Stop::none;
+    while (stop == Stop::none || stop == Stop::clear) {
+      if (codes_ > code_count_max) return false;
+      const unsigned width = code_width(codes_);
+      const unsigned wider_at = std::min((1u << width) - first_string, code_count_max + 1);
+      const std::size_t count =
+          std::min<std::size_t>(wider_at - codes_, reader_.count_far_from_end(width));
+      if (count > 0)
+        stop = take(count, [width](CodeReader& reader) { return reader.get(width); });
+      else
+        stop = take(1, [width](CodeReader& reader) { return reader.get_anywhere(width); });
+    }
+    return stop == Stop::end && at_ == end_ && reader_.at_end();
+  }
+
+ private:
+  enum class Stop { none, clear, end, refused };
+
+  // Takes count codes of one width, fewer when one is special or refused.
+  template <typename Get>
+  Stop take(std::size_t count, const Get& get) {
+    CodeReader reader = reader_;
+    Byte* const bytes = memory_.bytes.data();
+    std::size_t at = at_;
+    std::uint32_t last = last_;
+    unsigned codes = codes_;
+    Stop stop = Stop::none;
+    for (; count > 0; --count) {
+      const unsigned code = get(reader);
+      if ((code | 1) == end_code) {
+        stop = code == end_code ? Stop::end : Stop::clear;
+        codes = 0;
+        break;
+      }
+      const unsigned making = end_code + codes;  // for the first code nothing: the end code
+      if (code > making) return Stop::refused;
+      memory_.strings[making] = last + (1u << 16);
+
+      const std::uint32_t string = memory_.strings[code];
+      const std::size_t size = string >> 16;
+      if (size > end_ - at) return Stop::refused;
+      const Byte* const from = bytes + (string & 0xffff);
+      Byte* const to = bytes + at;
+      copy_step<PieceMemory::step_bytes>(to, from);
+      for (std::size_t i = PieceMemory::step_bytes; i < size; i += PieceMemory::step_bytes)
+        copy_step<PieceMemory::step_bytes>(to + i, from + i);
+      // The string being made ends with its own first byte, which was not there when it was read.
+      if (code == making) to[size - 1] = *from;
+      last = static_cast<std::uint32_t>(size << 16 | at);
+      at += size;
+      ++codes;
+    }
+    reader_ = reader;
+    at_ = at;
+    last_ = last;
+    codes_ = codes;
+    return stop;
+  }
+
+  PieceMemory& memory_;
+  CodeReader reader_;
+  std::size_t end_;
+  std::size_t at_ = PieceMemory::start;
+  std::uint32_t last_ = 0;  // the string of the code before: its size above 16 bits of position
+  unsigned codes_ = 0;      // since the clear code
+};
+
+bool decode(ByteView coded, MutableByteView plain) {
+  static thread_local PieceMemory memory;
+  const std::size_t table_size = 2 * count_pieces(plain.size());
+  if (coded.size() < table_size) return false;
+  ByteView rest = coded.subspan(table_size);
+  for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
+    const std::size_t size = load_le<std::uint16_t>(coded.data() + 2 * (start / piece_size_bytes));
+    if (size > rest.size()) return false;
+    const MutableByteView piece =
+        plain.subspan(start, std::min(piece_size_bytes, plain.size() - start));
+    if (!PieceDecoder(memory, rest.first(size), piece.size()).run()) return false;
+    std::memcpy(piece.data(), memory.bytes.data() + PieceMemory::start, piece.size());
+    rest = rest.subspan(size);
+  }
+  return rest.empty();
+}
+
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
+  return encode_sub_blocks(encode, level, plain, out);
+}
+
+bool decompress(ByteView stream, MutableByteView plain) {
+  return decode_sub_blocks(decode, stream, plain);
+}
+
+}  // namespace
+
+const CodecParts lzw_codec = {sub_blocks_size_bound, compress, decompress};
+
+}  // namespace nacre::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outer framing of every codec stream but none and zstd: the plain bytes are cut into
+// sub-blocks of sub_block_size_bytes (the last one may be shorter) and the stream is the sub-blocks
+// one after the other, each
+//
+//   0        4
+//   +--------+------------------+
+//   | word   | stored bytes     |      word, u32 little-endian: bit 31 = stored as they are,
+//   +--------+------------------+      bits 0…30 = count of stored bytes
+//
+// - A sub-block stored as it is has exactly its plain size; a coded one has at least one byte and
+//   fewer than its plain size. So no sub-block takes more than 4 bytes above its plain size.
+// - A coded sub-block refers to nothing before its own first byte: sub-blocks can be decoded in any
+//   order and at once. Plain sizes are not stored: they follow from the size of the whole.
+// - The stream of no bytes is empty.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine {
+
+// Codes one sub-block (1 … sub_block_size_bytes bytes) into out, which may be of any size. Returns
+// the size of the code, 0 when it does not fit. What is not smaller than plain is not used: an
+// encoder may give up there with 0. std::bad_alloc is taken for 0.
+using EncodeSubBlock = std::size_t (*)(int level, ByteView plain, MutableByteView out);
+// False when coded is not exactly the code of plain.size() bytes.
+using DecodeSubBlock = bool (*)(ByteView coded, MutableByteView plain);
+
+std::size_t sub_blocks_size_bound(std::size_t plain_size);
+std::optional<std::size_t> encode_sub_blocks(EncodeSubBlock encode, int level, ByteView plain,
+                                             MutableByteView out);
+bool decode_sub_blocks(DecodeSubBlock decode, ByteView stream, MutableByteView plain);
+
+}  // namespace nacre::engine

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codec zstd: one zstd frame (RFC 8878) for the whole message, by libzstd. The stream of no bytes
+// is empty.
+//
+// - The frame names its content size and has no dictionary and no checksum (the record has its
+// own).
+// - The window is at most window_size_log_max, so that a decoder of any kind needs a bounded window
+//   whatever the message's length.
+// - Nothing may stand before or behind the frame, and its content size must be the plain size that
+//   the caller expects, before a byte is decoded. Decoding goes straight into the caller's memory.
+// - A thread keeps its contexts: no allocation per message.
+#include <zstd.h>
+
+#include <memory>
+
+#include "gpu_engine/codec/codec_parts.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr int window_size_log_max = 20;
+
+// zstd's levels for ours. The default is zstd 1: the fastest that entropy-codes literals as well.
+constexpr int zstd_levels[10] = {1, -3, 1, 2, 3, 5, 7, 10, 15, 19};
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+ZSTD_CCtx* compression_context() {
+  static thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
+  return context.get();
+}
+
+ZSTD_DCtx* decompression_context() {
+  static thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
+  return context.get();
+}
+
+std::size_t stream_size_bound(std::size_t plain_size) {
+  return ZSTD_compressBound(plain_size);
+}
+
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
+  ZSTD_CCtx* const context = compression_context();
+  if (context == nullptr) return std::nullopt;
+  ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, zstd_levels[level]);
+  if (plain.size() > std::size_t{1} << window_size_log_max)
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_size_log_max);
+  const std::size_t size =
+      ZSTD_compress2(context, out.data(), out.size(), plain.data(), plain.size());
+  if (ZSTD_isError(size)) return std::nullopt;
+  return size;
+}
+
+bool decompress(ByteView stream, MutableByteView plain) {
+  if (ZSTD_getFrameContentSize(stream.data(), stream.size()) != plain.size()) return false;
+  if (ZSTD_findFrameCompressedSize(stream.data(), stream.size()) != stream.size()) return false;
+  ZSTD_DCtx* const context = decompression_context();
+  if (context == nullptr) return false;
+  const std::size_t size =
+      ZSTD_decompressDCtx(context, plain.data(), plain.size(), stream.data(), stream.size());
+  return size == plain.size();
+}
+
+}  // namespace
+
+const CodecParts zstd_codec = {stream_size_bound, compress, decompress};
+
+}  // namespace nacre::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend on the processor's cores: a fixed set of threads that share the messages of a
+// payload.
+//
+// A payload becomes a job: a schedule of tasks and one cursor. Whoever takes part moves the cursor
+// by one task and runs it, until the tasks are used up; the last to leave ends the job. Locks are
+// taken per job and participant, never per task or message. run() lets its caller take part, so it
+// makes progress even when every worker is busy, and does without the workers where a payload is
+// small.
+//
+// Invariants: a job in the queue has not reached its participants' number and may have tasks
+// left; the count of submitted jobs in the queue is bounded; done() runs once, on a worker, after
+// all results.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gpu_engine/cpu/key_cache.h"
+#include "gpu_engine/cpu/run_message.h"
+#include "gpu_engine/cpu/schedule.h"
+#include "gpu_engine/engine.h"
+
+namespace nacre::engine {
+
+class CpuBackend final : public Backend {
+ public:
+  // thread_count 0: one for each core that this process may use. out_of_memory when the system
+  // gives no threads.
+  static Result<std::unique_ptr<CpuBackend>> create(unsigned thread_count,
+                                                    unsigned queued_payload_max);
+  ~CpuBackend() override;  // ends what was submitted, then the threads
+
+  std::string name() const override;
+  void run(Payload& payload) override;
+  void submit(Payload& payload, std::function<void()> done) override;
+
+ private:
+  struct Job;
+
+  explicit CpuBackend(unsigned queued_payload_max);
+  ExpandedKeys expand_keys(const Payload& payload);
+  bool prepare(Job& job);
+  void work();
+  void leave(std::unique_lock<std::mutex>& lock, Job& job);
+  void remove_from_queue(Job& job);
+
+  const unsigned queued_payload_max_;
+  KeyCache key_cache_;
+  std::mutex mutex_;
+  std::condition_variable work_arrived_;
+  std::condition_variable room_arrived_;
+  std::condition_variable run_ended_;
+  // All below: under mutex_.
+  std::deque<Job*> queue_;
+  unsigned queued_submission_count_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace nacre::engine

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of a payload on the calling thread: one alone, serial ones side by side, or a part of
+// one that is split over several threads.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpu_engine/cpu/expanded_key.h"
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+using ExpandedKeys = std::vector<ExpandedKey>;
+
+// Checks that the message stays inside the payload's arenas and tables, runs it, and returns its
+// result. Throws nothing. Messages of one payload may run at the same time.
+MessageResult run_message(const Payload& payload, const ExpandedKeys& keys,
+                          std::size_t message_index) noexcept;
+
+// A message to encrypt or decrypt with the key of a block cipher, when nothing is wrong with it.
+struct CipherWork {
+  const CipherKey* key;
+  Direction direction;
+  ByteView input;
+  MutableByteView output;
+};
+std::optional<CipherWork> find_cipher_work(const Payload& payload, const ExpandedKeys& keys,
+                                           const Message& message);
+
+// Runs messages that find_cipher_work() has and whose mode is serial. Throws nothing.
+void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
+                         std::span<const std::uint32_t> message_indexes) noexcept;
+
+// Bytes of a message that can be worked on without the rest of it: a checksum, or
+// find_cipher_work() in a mode that is not serial. offset is whole blocks.
+struct Part {
+  std::uint32_t message_index;
+  std::uint64_t offset;
+  std::uint64_t size;
+  CipherIv iv;  // what the part starts from
+};
+
+// The part's own result. Throws nothing.
+MessageResult run_part(const Payload& payload, const ExpandedKeys& keys, const Part& part) noexcept;
+
+// The message's result, from all its parts in order: at least one.
+MessageResult combine_parts(std::span<const Part> parts, std::span<const MessageResult> results);
+
+}  // namespace nacre::engine

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which order, and in what pieces, the messages of a payload run.
+//
+// Nothing here changes a result: the caller's order is that of Payload::results. A task is what one
+// thread takes at a time; tasks go by cost, the dearest first, so that no thread is left with a
+// long one at the end (Graham 1969: at most 4/3 of the best order's time).
+//   * Messages that can be worked on in parts, and are long, are split.
+//   * Serial messages of block ciphers share the lanes of one thread.
+//   * Everything else runs alone; cheap messages are put together to tasks of some 65 us.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu_engine/cpu/run_message.h"
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+struct Task {
+  enum class Kind : std::uint8_t { messages, serial_messages, part };
+  Kind kind;
+  std::uint32_t first;  // into Schedule::order, or into Schedule::parts
+  std::uint32_t count;
+  std::uint64_t cost_ns;
+};
+
+// A message in parts, which are neighbours in Schedule::parts.
+struct Split {
+  std::uint32_t message_index;
+  std::uint32_t first_part;
+  std::uint32_t part_count;
+};
+
+struct Schedule {
+  std::vector<Task> tasks;
+  std::vector<std::uint32_t> order;  // message indexes, each once but for those in parts
+  std::vector<Part> parts;
+  std::vector<Split> splits;
+  unsigned worker_count = 1;  // how many threads are worth their waking
+};
+
+// What a message takes on one thread, roughly. Only the order of things hangs on it.
+std::uint64_t estimate_cost_ns(const Payload& payload, const Message& message);
+
+// worker_count_max: at least 1. Throws std::bad_alloc.
+Schedule make_schedule(const Payload& payload, const ExpandedKeys& keys, unsigned worker_count_max);
+
+}  // namespace nacre::engine

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: runs payloads on a backend (today the processor's cores; CUDA devices later).
+//
+// Usable alone as a library: it knows no file, inode or path. All methods are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+enum class EngineChoice : std::uint8_t { automatic, cpu, cuda };
+
+struct EngineOptions {
+  EngineChoice choice = EngineChoice::automatic;
+  unsigned thread_count = 0;         // cpu workers; 0 = one per core
+  unsigned queued_payload_max = 64;  // submit() blocks while this many wait
+};
+
+struct EngineStats {
+  std::uint64_t payload_count = 0;
+  std::uint64_t message_count = 0;
+  std::uint64_t failed_message_count = 0;
+  std::uint64_t input_bytes = 0;
+  std::uint64_t output_bytes = 0;
+};
+
+// What a backend promises: run every message of the payload, fill payload.results, never throw.
+// Where there is no memory left even for the results, they are empty.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual void run(Payload& payload) = 0;                                 // blocks
+  virtual void submit(Payload& payload, std::function<void()> done) = 0;  // done: on a worker
+};
+
+class Engine {
+ public:
+  // unsupported when the choice names a backend that this build or machine does not have.
+  static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
+  virtual ~Engine() = default;  // waits for submitted payloads
+
+  // Zeroed memory for payloads. out_of_memory.
+  virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
+
+  // Runs the payload and returns when every result is there. A small payload runs on the calling
+  // thread; a large one on as many threads as there are workers, the caller being one of them.
+  virtual void run(Payload& payload) = 0;
+  // Returns at once (or blocks while the queue is full); done() is called once, on a worker thread
+  // (without memory for a job: on the calling one), after the last result is in place. The payload
+  // must live until then. done() may submit again, which then never blocks; it throws nothing.
+  virtual void submit(Payload& payload, std::function<void()> done) = 0;
+
+  virtual EngineStats stats() const = 0;
+  virtual std::string backend_name() const = 0;
+};
+
+}  // namespace nacre::engine

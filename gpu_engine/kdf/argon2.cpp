@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Argon2id (RFC 9106, version 0x13) by libargon2, and the choice of its parameters.
+#include <argon2.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::uint32_t lanes_max = 16;
+constexpr std::size_t output_size_max = 1024;
+constexpr std::uint32_t calibrated_memory_kib_min = 64u << 10;
+// A volume moves between machines: what calibration asks for must fit a small one as well.
+constexpr std::uint32_t calibrated_memory_kib_max = 1u << 20;
+constexpr std::uint32_t calibrated_lanes_max = 4;
+
+std::uint32_t physical_memory_kib() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_size <= 0) return 0;
+  const auto kib = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size) / 1024;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kib, UINT32_MAX));
+}
+
+// 0 when it could not be run.
+std::uint64_t measure_us(const Argon2Parameters& parameters) {
+  static constexpr std::array<Byte, 16> sample = {};
+  const auto start = std::chrono::steady_clock::now();
+  if (!argon2id(sample, sample, parameters, 32)) return 0;
+  const auto took = std::chrono::steady_clock::now() - start;
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+}
+
+}  // namespace
+
+Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Parameters& parameters,
+                             std::size_t size) {
+  const auto refuse = [](std::string_view what, std::uint64_t value, std::uint64_t least,
+                         std::uint64_t most) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("Argon2id: {} {} is not between {} and {}", what, value, least, most));
+  };
+  if (parameters.memory_kib < argon2_memory_kib_min ||
+      parameters.memory_kib > argon2_memory_kib_max)
+    return refuse("memory in KiB", parameters.memory_kib, argon2_memory_kib_min,
+                  argon2_memory_kib_max);
+  if (parameters.passes < 1 || parameters.passes > argon2_passes_max)
+    return refuse("pass count", parameters.passes, 1, argon2_passes_max);
+  if (parameters.lanes < 1 || parameters.lanes > lanes_max)
+    return refuse("lane count", parameters.lanes, 1, lanes_max);
+  if (salt.size() < ARGON2_MIN_SALT_LENGTH || salt.size() > UINT32_MAX)
+    return refuse("salt size", salt.size(), ARGON2_MIN_SALT_LENGTH, UINT32_MAX);
+  if (size < ARGON2_MIN_OUTLEN || size > output_size_max)
+    return refuse("output size", size, ARGON2_MIN_OUTLEN, output_size_max);
+
+  SecretBytes output(size);
+  const int status = argon2id_hash_raw(parameters.passes, parameters.memory_kib, parameters.lanes,
+                                       passphrase.data(), passphrase.size(), salt.data(),
+                                       salt.size(), output.mutable_view().data(), size);
+  if (status == ARGON2_MEMORY_ALLOCATION_ERROR)
+    return fail(ErrorCode::out_of_memory,
+                fmt::format("Argon2id needs {} MiB of memory", parameters.memory_kib / 1024));
+  if (status != ARGON2_OK)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("Argon2id: {}", argon2_error_message(status)));
+  return output;
+}
+
+// Memory is what makes guessing dear, so time is bought with memory first and with passes only when
+// the memory that may be asked for is used up. Time grows linearly with both.
+Argon2Parameters calibrate_argon2(std::uint32_t target_ms) {
+  const std::uint32_t memory_max =
+      std::clamp(physical_memory_kib() / 8, calibrated_memory_kib_min, calibrated_memory_kib_max);
+  Argon2Parameters chosen = {
+      .memory_kib = calibrated_memory_kib_min,
+      .passes = 1,
+      .lanes = std::clamp(std::thread::hardware_concurrency(), 1u, calibrated_lanes_max)};
+  const std::uint64_t took_us = measure_us(chosen);
+  if (took_us == 0) return chosen;
+
+  const std::uint64_t target_us = std::uint64_t{target_ms} * 1000;
+  const std::uint64_t wanted_kib = chosen.memory_kib * target_us / took_us;
+  if (wanted_kib <= memory_max) {
+    constexpr std::uint64_t mib = 1024;
+    chosen.memory_kib =
+        std::max(static_cast<std::uint32_t>(wanted_kib / mib * mib), calibrated_memory_kib_min);
+    return chosen;
+  }
+  chosen.memory_kib = memory_max;
+  chosen.passes = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(wanted_kib / memory_max, 1, argon2_passes_max));
+  return chosen;
+}
+
+}  // namespace nacre::engine

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arenas and the key arena of a payload.
+#include "gpu_engine/payload.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::size_t huge_page_size_bytes = 2u << 20;
+constexpr std::size_t key_arena_size_bytes_min = 256;
+
+void unmap(Byte* data, std::size_t size) {
+  munmap(data, size);
+}
+
+}  // namespace
+
+Arena::Arena(Arena&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      release_(std::exchange(other.release_, nullptr)) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  // What this arena held goes with taken, at once.
+  Arena taken(std::move(other));
+  std::swap(data_, taken.data_);
+  std::swap(size_, taken.size_);
+  std::swap(release_, taken.release_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (data_ == nullptr) return;
+  wipe({data_, size_});
+  release_(data_, size_);
+}
+
+Result<Arena> allocate_host_arena(std::size_t size_bytes) {
+  if (size_bytes == 0) return Arena();
+  void* pages =
+      mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    return fail(ErrorCode::out_of_memory,
+                fmt::format("no memory for a payload arena of {} bytes", size_bytes));
+  madvise(pages, size_bytes, MADV_DONTDUMP);
+  if (size_bytes >= huge_page_size_bytes) madvise(pages, size_bytes, MADV_HUGEPAGE);
+  return Arena(static_cast<Byte*>(pages), size_bytes, unmap);
+}
+
+std::uint32_t Payload::add_key(CipherSuite suite, ByteView key) {
+  return add_key(KeyUse{.kind = KeyKind::suite, .suite = suite}, key);
+}
+
+std::uint32_t Payload::add_key(BlockCipher cipher, CipherMode mode, ByteView key) {
+  return add_key(KeyUse{.kind = KeyKind::block_cipher, .cipher = cipher, .mode = mode}, key);
+}
+
+std::uint32_t Payload::add_rsa_public_key(ByteView der) {
+  return add_key(KeyUse{.kind = KeyKind::rsa_public}, der);
+}
+
+std::uint32_t Payload::add_rsa_private_key(ByteView der) {
+  return add_key(KeyUse{.kind = KeyKind::rsa_private}, der);
+}
+
+std::uint32_t Payload::add_key(const KeyUse& use, ByteView key) {
+  // From the back: messages of one key come in runs.
+  for (std::size_t i = key_table.size(); i-- > 0;) {
+    const Key& known = key_table[i];
+    if (known.use == use && equal_constant_time(keys.view().subspan(known.offset, known.size), key))
+      return static_cast<std::uint32_t>(i);
+  }
+  if (keys.size() - keys_used < key.size()) {
+    SecretBytes grown(
+        std::max({2 * keys.size(), keys_used + key.size(), key_arena_size_bytes_min}));
+    std::copy_n(keys.view().begin(), keys_used, grown.mutable_view().begin());
+    keys = std::move(grown);
+  }
+  std::copy(key.begin(), key.end(),
+            keys.mutable_view().begin() + static_cast<std::ptrdiff_t>(keys_used));
+  key_table.push_back({.use = use,
+                       .offset = static_cast<std::uint32_t>(keys_used),
+                       .size = static_cast<std::uint32_t>(key.size())});
+  keys_used += key.size();
+  return static_cast<std::uint32_t>(key_table.size() - 1);
+}
+
+void Payload::clear() {
+  messages.clear();
+  results.clear();
+  key_table.clear();
+  wipe(keys.mutable_view().first(keys_used));
+  keys_used = 0;
+}
+
+}  // namespace nacre::engine

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A payload: a batch of messages handed to the engine at once (data model of Harrison and Waldron,
+// 2008). One input arena, one output arena, one key arena; descriptors hold offsets, never
+// pointers, so a payload can be sent to a device as it is. Operations, codecs, suites, modes, keys
+// and lengths (0 bytes to 1 GiB) may mix. Results are per message: a bad message never fails its
+// neighbours. The engine runs messages in the order that ends soonest; results keep the caller's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/suite.h"
+#include "gpu_engine/codec/codec.h"
+#include "gpu_engine/record/record.h"
+
+namespace nacre::engine {
+
+// Memory that payloads point into; from Engine::allocate() (pinned where a GPU is used). Move-only.
+// Contents are wiped when freed.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Byte* data, std::size_t size, void (*release)(Byte*, std::size_t))
+      : data_(data), size_(size), release_(release) {}
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  Byte* data() { return data_; }
+  const Byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  void (*release_)(Byte*, std::size_t) = nullptr;
+};
+
+// Zeroed pages of the host, left out of core dumps. out_of_memory. An empty arena for 0.
+Result<Arena> allocate_host_arena(std::size_t size_bytes);
+
+enum class Operation : std::uint8_t {
+  // plain bytes -> record. Uses codec, level, padding, key, epoch, salt, counter, identity.
+  seal,
+  // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key; when check_identity is
+  // set the record's identity must equal identity (else tampered). Output must be exactly the plain
+  // size that the record names and fit output_capacity.
+  unseal,
+  // plain bytes -> codec stream, and back (output_capacity = exact plain size for decompress).
+  compress,
+  decompress,
+  // input bytes -> value in MessageResult::crc32 or crc32c. Uses checksum.
+  checksum,
+  // bytes -> bytes under key and iv. With the key of a block cipher and a mode: as long as the
+  // input,
+  // which is whole blocks for ECB and CBC. With the key of a suite: ciphertext, then the tag, over
+  // aad too; the nonce is the first nonce_size_bytes of iv. Input and output may be the same
+  // memory.
+  encrypt,
+  // The reverse. tampered where a tag does not match, and then the output is zeros.
+  decrypt,
+  // record -> record under another key, without decompressing. Uses key (of the old record),
+  // new_key,
+  // padding, epoch, salt, counter; check_identity as unseal. Identity, codec and stream stay.
+  reseal,
+  // RSA with a public or private key, by rsa_padding. Numbers are big-endian and as long as the
+  // modulus. none: the bare operation. oaep_sha256: wraps (public) or unwraps (private), label =
+  // aad.
+  rsa_public,
+  rsa_private,
+  // nothing -> DER PKCS#8 of a new private key of rsa_bits. Output: rsa_private_key_size_bound().
+  rsa_generate,
+};
+
+enum class Checksum : std::uint8_t { crc32, crc32c };
+enum class RsaPadding : std::uint8_t { none, oaep_sha256 };
+
+// Offsets and sizes are bytes within the payload's arenas. Outputs of different messages must not
+// overlap.
+struct Message {
+  Operation operation = Operation::seal;
+  Codec codec = Codec::none;
+  std::int8_t level = 0;
+  Padding padding = Padding::none;
+  bool check_identity = false;
+  std::uint32_t key_index = 0;  // from Payload::add_key
+  std::uint64_t input_offset = 0;
+  std::uint64_t input_size = 0;
+  std::uint64_t output_offset = 0;
+  std::uint64_t output_capacity = 0;  // seal: at least record_size_bound()
+  std::uint32_t epoch = 0;
+  std::uint32_t counter = 0;
+  SessionSalt salt = {};
+  RecordIdentity identity = {};
+  CipherIv iv = {};
+  std::uint64_t aad_offset = 0;  // within the input arena
+  std::uint64_t aad_size = 0;
+  std::uint32_t new_key_index = 0;
+  std::uint32_t rsa_bits = 0;
+  Checksum checksum = Checksum::crc32;
+  RsaPadding rsa_padding = RsaPadding::none;
+};
+
+struct MessageResult {
+  bool ok = false;
+  // Both only where ok is false.
+  ErrorCode error = ErrorCode::invalid_argument;
+  const char* detail = "";    // static text for messages: what was wrong
+  Codec codec = Codec::none;  // seal: what was used in the end; unseal: what was found
+  std::uint64_t output_size = 0;
+  std::uint32_t crc32 = 0;       // checksum
+  RecordIdentity identity = {};  // unseal, reseal: the one found (only when the tag verified)
+  std::uint32_t crc32c = 0;      // checksum
+};
+
+// What a key is for. A key serves one purpose, so a block cipher's key names its mode as well.
+enum class KeyKind : std::uint8_t { suite, block_cipher, rsa_public, rsa_private };
+struct KeyUse {
+  KeyKind kind = KeyKind::suite;
+  CipherSuite suite = CipherSuite::aes_256_gcm;  // of kind suite
+  BlockCipher cipher = BlockCipher::aes_256;     // of kind block_cipher
+  CipherMode mode = CipherMode::ctr;             // of kind block_cipher
+  bool operator==(const KeyUse&) const = default;
+};
+
+// Filled by the caller, run by Engine::run() or submit(), then read by the caller. Not thread-safe.
+// The arenas outlive the run; the payload borrows them.
+struct Payload {
+  const Byte* input = nullptr;
+  std::uint64_t input_size = 0;
+  Byte* output = nullptr;
+  std::uint64_t output_size = 0;
+  VolumeId volume_id = {};  // first part of every AAD
+  std::vector<Message> messages;
+  std::vector<MessageResult> results;  // same order as messages, filled by the run
+
+  // Copies the raw key into the key arena and returns its index; equal keys share one. RSA keys are
+  // DER: SubjectPublicKeyInfo, PKCS#8.
+  std::uint32_t add_key(CipherSuite suite, ByteView key);
+  std::uint32_t add_key(BlockCipher cipher, CipherMode mode, ByteView key);
+  std::uint32_t add_rsa_public_key(ByteView der);
+  std::uint32_t add_rsa_private_key(ByteView der);
+  std::uint32_t add_key(const KeyUse& use, ByteView key);
+  void clear();  // keeps capacity, wipes the key arena
+
+  struct Key {
+    KeyUse use;
+    std::uint32_t offset;  // into keys
+    std::uint32_t size;
+  };
+  std::vector<Key> key_table;
+  SecretBytes keys;
+  std::size_t keys_used = 0;
+};
+
+}  // namespace nacre::engine

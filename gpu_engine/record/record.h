@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record: what seal makes and unseal opens. docs/FORMAT.md, "Record".
+//
+//   0        4   5   6   8             12      16         32        36      40
+//   +--------+---+---+---+-------------+-------+----------+---------+-------+-------------+-----+
+//   | "NREC" | v | 0 | 0 | stored size | epoch | salt[16] | counter | CRC32 | sealed body | tag |
+//   +--------+---+---+---+-------------+-------+----------+---------+-------+-------------+-----+
+//   |<------------------------ clear header (40) ------------------------->|
+//
+// The sealed body, once open:
+//   0       1  4            8               12             44
+//   +-------+--+------------+---------------+--------------+------------------+---------------+
+//   | codec | 0| plain size | stream size   | identity[32] | stream           | zeros (padding)|
+//   +-------+--+------------+---------------+--------------+------------------+---------------+
+//
+// AAD = volume id (16) + clear header bytes 0…35 (all but the CRC). Nonce = 4 zero bytes + counter
+// as u64. Key = write-session key of (epoch, salt). The tag has its suite's size; suites that take
+// whole blocks only get more zeros as padding. The CRC-32 covers bytes 0…35 and everything
+// from 40 to the end, tag included: anyone can check it without a key.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/suite.h"
+#include "gpu_engine/codec/codec.h"
+
+namespace nacre::engine {
+
+using VolumeId = std::array<Byte, 16>;
+using SessionSalt = std::array<Byte, 16>;
+// What the record is, in the metadata's terms; the engine only carries and compares it.
+using RecordIdentity = std::array<Byte, 32>;
+
+struct RecordHeader {
+  std::uint32_t magic;
+  std::uint8_t version;
+  std::uint8_t reserved_a;    // zero
+  std::uint16_t reserved_b;   // zero
+  std::uint32_t stored_size;  // bytes of the whole record: header, body, tag
+  std::uint32_t epoch;
+  SessionSalt salt;
+  std::uint32_t counter;
+  std::uint32_t crc32;
+};
+static_assert(sizeof(RecordHeader) == 40 && offsetof(RecordHeader, salt) == 16 &&
+              offsetof(RecordHeader, crc32) == 36);
+
+struct RecordBodyHeader {
+  std::uint8_t codec;
+  std::uint8_t reserved[3];  // zero
+  std::uint32_t plain_size;
+  std::uint32_t stream_size;
+  RecordIdentity identity;
+};
+static_assert(sizeof(RecordBodyHeader) == 44 && offsetof(RecordBodyHeader, identity) == 12);
+
+inline constexpr std::uint32_t record_magic = 0x4345524e;  // "NREC"
+inline constexpr std::uint8_t record_version = 1;
+inline constexpr std::size_t record_header_size_bytes = sizeof(RecordHeader);
+inline constexpr std::size_t record_aad_header_size_bytes = offsetof(RecordHeader, crc32);
+inline constexpr std::size_t record_size_bytes_min =
+    record_header_size_bytes + sizeof(RecordBodyHeader) + tag_size_bytes_min;
+// A record holds at most chunk_size_bytes_max plain bytes. This is record_size_bound() of the
+// longest under the padding and the tag that take most; a header that asks for more is corrupt.
+inline constexpr std::size_t record_size_bytes_max =
+    record_header_size_bytes + 1081344 + tag_size_bytes_max;
+
+enum class Padding : std::uint8_t { none = 0, padme = 1 };
+
+// Body size after padding. Padmé (Nikitin et al., PETS 2019): at most 12 % more, O(log log n) bits
+// of the length leak.
+std::uint64_t padded_size(Padding padding, std::uint64_t body_size);
+
+// The body of a record under a suite: padded, then filled up to whole blocks where the suite takes
+// only those.
+std::uint64_t sealed_body_size(CipherSuite suite, Padding padding, std::uint64_t body_size);
+
+// The most bytes a record of plain_size bytes can take under any codec that expands least: the
+// sealer falls back to Codec::none when a stream would be larger than its input.
+std::size_t record_size_bound(CipherSuite suite, Padding padding, std::size_t plain_size);
+
+// Parses and checks the clear header at the front of bytes: magic, version, reserved fields, and
+// that stored_size lies between the smallest record and bytes.size(), and is no larger than the
+// largest. corrupt (or unsupported for a later version). Does not check the CRC.
+Result<RecordHeader> parse_record_header(ByteView bytes);
+
+// The keyless check: parse_record_header() and the CRC. corrupt says which of them failed.
+Result<RecordHeader> verify_record_crc(ByteView record);
+
+// The same two checks with static text, for the hot path.
+struct RecordFault {
+  ErrorCode code;
+  const char* text;
+};
+tl::expected<RecordHeader, RecordFault> check_record_header(ByteView bytes);
+tl::expected<RecordHeader, RecordFault> check_record_crc(ByteView record);
+
+}  // namespace nacre::engine

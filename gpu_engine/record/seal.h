@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chain of one message, plain: compress, pad, encrypt, checksum; its reverse; and the exchange
+// of its key. This is the definition that every backend must equal, and what the cpu backend runs.
+//
+// Of the message only what describes the record is used (operation, offsets and key index are the
+// payload's). Errors are in the result, with static text; only std::bad_alloc is thrown.
+// Thread-safe.
+#pragma once
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/cipher/aead.h"
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+// Writes one record to the front of out, which holds at least record_size_bound() bytes (else
+// range). plain: at most chunk_size_bytes_max bytes (else too_big). A stream that is not smaller
+// than its plain bytes is dropped for Codec::none. More room in out than the bound lets a codec run
+// without counting every byte.
+MessageResult seal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
+                          const Message& message, ByteView plain, MutableByteView out);
+
+// Opens the record that takes up all of record, into the front of out. The verdicts, in order:
+//   corrupt      header or CRC wrong, or the record is not as long as the view
+//   tampered     the tag does not match; or the identity is another (and check_identity is set)
+//   unsupported  a codec that this build does not have
+//   corrupt      the opened body contradicts itself, is longer than out, or its stream is
+//   malformed:
+//                it was sealed that way by a holder of the key
+// out is untouched or zeroed where the result is not ok.
+MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
+                            const Message& message, ByteView record, MutableByteView out);
+
+// Opens the record as unseal_record() does, and seals its body under another key and suite with the
+// message's padding, epoch, salt and counter, to the front of out. Identity, codec and stream stay
+// as they are; the codec need not be one that this build has. The verdicts of unseal_record(), and
+// range where out is smaller than the new record: record_size_bound() of the chunk always suffices.
+MessageResult reseal_record(const AeadKey& key, CipherSuite suite, const AeadKey& new_key,
+                            CipherSuite new_suite, const VolumeId& volume_id,
+                            const Message& message, ByteView record, MutableByteView out);
+
+}  // namespace nacre::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads MANIFEST.tsv and the pages that it lists.
+#include "tests/gpu_engine/gdeflate_vectors.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "gpu_engine/codec/gdeflate/decoder.h"
+
+namespace nacre::engine {
+namespace {
+
+std::vector<GdeflateVector> read_from(const std::string& folder) {
+  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
+  EXPECT_TRUE(manifest.good());
+  std::string line;
+  std::getline(manifest, line);
+  std::vector<GdeflateVector> vectors;
+  while (std::getline(manifest, line)) {
+    std::istringstream fields(line);
+    std::string input, level, crc, page_size;
+    GdeflateVector vector;
+    fields >> input >> level >> vector.plain_size >> crc >> page_size >> vector.file;
+    vector.plain_crc = static_cast<std::uint32_t>(std::stoul(crc, nullptr, 16));
+    std::ifstream file(folder + "/" + vector.file, std::ios::binary);
+    if (!file.good()) continue;
+    vector.page.assign(std::istreambuf_iterator<char>(file), {});
+    EXPECT_EQ(vector.page.size(), std::stoul(page_size)) << vector.file;
+    vectors.push_back(std::move(vector));
+  }
+  return vectors;
+}
+
+}  // namespace
+
+std::vector<GdeflateVector> read_gdeflate_vectors() {
+  return read_from(NACRE_VECTORS "/gdeflate");
+}
+
+std::vector<GdeflateVector> read_more_gdeflate_vectors() {
+  return read_from(NACRE_VECTORS "/../../../shared/vectors/gdeflate");
+}
+
+std::vector<Bytes> read_corpus_samples() {
+  std::vector<Bytes> samples;
+  for (const GdeflateVector& vector : read_gdeflate_vectors()) {
+    if (vector.file.find("-1000000-65536.L9") == std::string::npos) continue;
+    Bytes& plain = samples.emplace_back(vector.plain_size);
+    EXPECT_TRUE(gdeflate::decode_page(vector.page, plain)) << vector.file;
+  }
+  EXPECT_EQ(samples.size(), 7u);
+  return samples;
+}
+
+}  // namespace nacre::engine

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages of tests/vectors/gdeflate. They stand in for the corpus too: decoded, they are slices
+// of its files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine {
+
+struct GdeflateVector {
+  std::string file;
+  std::size_t plain_size = 0;
+  std::uint32_t plain_crc = 0;
+  Bytes page;
+};
+
+// In the repository.
+std::vector<GdeflateVector> read_gdeflate_vectors();
+// Those that are not, from a folder of them that may lie beside the checkout; empty where there is
+// none.
+std::vector<GdeflateVector> read_more_gdeflate_vectors();
+// 64 KiB of each of the seven files of the corpus.
+std::vector<Bytes> read_corpus_samples();
+
+}  // namespace nacre::engine

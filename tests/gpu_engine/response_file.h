@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of published test vectors, in the form of NIST's response files.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/gpu_engine/test_data.h"
+
+namespace nacre::engine {
+
+struct ResponseCase {
+  std::map<std::string, std::string> fields;
+  bool must_fail = false;
+  Bytes operator[](const std::string& name) const { return from_hex(fields.at(name)); }
+};
+
+// "Name = value" lines; each line with the first name begins a case; a line FAIL marks one.
+std::vector<ResponseCase> read_response_file(const std::string& name, const std::string& first);
+
+}  // namespace nacre::engine

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// OAEP against OpenSSL's own calls (the older interface, apart from the one that Nacre uses) and
+// against files made with the openssl command.
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/rsa.h>
+#include <openssl/x509.h>
+
+#include "gpu_engine/publickey/rsa.h"
+#include "tests/gpu_engine/test_data.h"
+#include "tests/support/error_of.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::string_view secret_text = "thirty-two bytes of a volume key";
+constexpr std::string_view label = "nacre volume key";
+
+RsaPrivateKey test_key() {
+  return RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value();
+}
+
+// EVP_PKEY_encrypt() or EVP_PKEY_decrypt() with OAEP, SHA-256 and a label.
+Bytes run_openssl(EVP_PKEY* key, bool encrypt, ByteView in) {
+  EVP_PKEY_CTX* const context = EVP_PKEY_CTX_new(key, nullptr);
+  EXPECT_EQ(encrypt ? EVP_PKEY_encrypt_init(context) : EVP_PKEY_decrypt_init(context), 1);
+  EXPECT_EQ(EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_OAEP_PADDING), 1);
+  EXPECT_EQ(EVP_PKEY_CTX_set_rsa_oaep_md(context, EVP_sha256()), 1);
+  EXPECT_EQ(EVP_PKEY_CTX_set_rsa_mgf1_md(context, EVP_sha256()), 1);
+  void* const owned = OPENSSL_memdup(label.data(), label.size());
+  EXPECT_EQ(EVP_PKEY_CTX_set0_rsa_oaep_label(context, owned, static_cast<int>(label.size())), 1);
+  Bytes out(1024);
+  std::size_t size = out.size();
+  EXPECT_EQ(encrypt ? EVP_PKEY_encrypt(context, out.data(), &size, in.data(), in.size())
+                    : EVP_PKEY_decrypt(context, out.data(), &size, in.data(), in.size()),
+            1);
+  EVP_PKEY_CTX_free(context);
+  EVP_PKEY_free(key);
+  out.resize(size);
+  return out;
+}
+
+TEST(RsaOracle, openssl_opens_what_we_wrap) {
+  const SecretBytes der = test_key().to_der().value();
+  const Byte* at = der.view().data();
+  EVP_PKEY* const key = d2i_AutoPrivateKey(nullptr, &at, static_cast<long>(der.size()));
+  ASSERT_NE(key, nullptr);
+  const Bytes wrapped = test_key().public_key().wrap(as_bytes(secret_text), label).value();
+  EXPECT_EQ(as_text(run_openssl(key, false, wrapped)), secret_text);
+}
+
+TEST(RsaOracle, we_open_what_openssl_wraps) {
+  const Bytes der = test_key().public_key().to_der();
+  const Byte* at = der.data();
+  EVP_PKEY* const key = d2i_PUBKEY(nullptr, &at, static_cast<long>(der.size()));
+  ASSERT_NE(key, nullptr);
+  const Bytes wrapped = run_openssl(key, true, as_bytes(secret_text));
+  EXPECT_EQ(as_text(test_key().unwrap(wrapped, label).value().view()), secret_text);
+}
+
+TEST(RsaOracle, we_open_what_the_openssl_command_wrapped) {
+  const std::string wrapped = read_vector("rsa/wrapped_by_openssl.bin");
+  const auto opened = test_key().unwrap(as_bytes(wrapped), label);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(as_text(opened->view()), secret_text);
+  // With SHA-1, OpenSSL's default, it is another scheme.
+  const std::string with_sha1 = read_vector("rsa/wrapped_with_sha1.bin");
+  EXPECT_EQ(error_of(test_key().unwrap(as_bytes(with_sha1), "")), ErrorCode::wrong_key);
+}
+
+}  // namespace
+}  // namespace nacre::engine

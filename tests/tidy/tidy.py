@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules as a test: include direction, homes of third parties, leftovers, heads, sizes,
+formatting, and documents that name what exists.
+
+    tidy.py [ROOT]
+
+Prints one line a breach: FILE:LINE: RULE: WHAT. Exit status 1 when there is one. Needs no build.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+WIDTH_MAX = 100
+SCRIPT_WIDTH_MAX = 140  # a command line does not wrap well
+LINES_MAX = 500
+# Files past LINES_MAX, each with the reason why it is one idea.
+LONG_FILES = {
+    "tests/metadata/sealed_files_test.cpp": "one fixture over page and frame files",
+    "tests/model/volume_model_test.cpp": "one table of operations and how each is checked",
+    "tests/support/memory_volume.cpp": "one implementation of volume.h, without a disk",
+}
+
+# tools -> fs -> metadata -> gpu_engine: a folder includes only folders to its right.
+CHAIN = ["tools", "fs", "metadata", "gpu_engine"]
+FS_CHAIN = ["fuse", "control", "maintenance", "volume", "cache", "store"]
+
+# Header prefixes of each outside world and the only folders that may include them.
+HOMES = [
+    (r"(openssl/|intel-ipsec-mb|isa-l|lz4|zstd|argon2)", ["gpu_engine/"]),
+    (r"(cuda|cub/|nvtx|thrust/)", ["gpu_engine/cuda/"]),
+    (r"rocksdb/", ["metadata/"]),
+    (r"(fuse3/|fuse_lowlevel|fuse\.h|linux/fuse\.h)", ["fs/fuse/"]),
+    (r"CLI/", ["tools/"]),
+]
+# The judges that tests compare with are outside worlds too: tests may include anything.
+OUTSIDE = ["tests/"]
+
+LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented|placeholder)\b")
+# A path of the machine that a developer sat at, or the folder of shared material beside a checkout.
+MACHINE = re.compile(r"(/work/|/home/\w+|\.\./shared)")
+MACHINE_ALLOWED = ("tests/", "tools/", ".ci/")
+TERMINAL = re.compile(r"\b(std::cout|std::cerr|fmt::print|printf|puts)\b\s*[(<]")
+CODE = (".h", ".cpp", ".cu", ".cuh")
+SCRIPT = (".sh", ".py", ".cmake", "CMakeLists.txt")
+
+
+def files_of(root):
+    """Every file that is, or could be, committed."""
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z", "--cached", "--others",
+         "--exclude-standard"], capture_output=True, check=False)
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        names = []
+        for folder, folders, found in os.walk(root):
+            folders[:] = [f for f in folders if f not in (".git", "build", ".cache")]
+            names += [os.path.relpath(os.path.join(folder, f), root) for f in found]
+    return sorted({n for n in names if os.path.isfile(os.path.join(root, n))})
+
+
+class Tidy:
+    def __init__(self, root):
+        self.root = root
+        self.names = files_of(root)
+        self.breaches = []
+        self.text = {}
+        for name in self.names:
+            if name.endswith(CODE + SCRIPT + (".md",)) or name.startswith((".ci/", "tools/")):
+                with open(os.path.join(root, name), encoding="utf-8", errors="replace") as f:
+                    self.text[name] = f.read()
+
+    def breach(self, name, line, rule, what):
+        self.breaches.append(f"{name}:{line}: {rule}: {what}")
+
+    def code(self):
+        return [n for n in self.text if n.endswith(CODE) and not n.startswith("tests/vectors/")]
+
+    def scripts(self):
+        return [n for n in self.text
+                if n.endswith(SCRIPT) or n.startswith(".ci/") or self.text[n].startswith("#!")]
+
+    def check_includes(self):
+        for name in self.code():
+            if name.startswith(tuple(OUTSIDE)):
+                continue
+            for number, line in enumerate(self.text[name].splitlines(), 1):
+                found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+                if not found:
+                    continue
+                header = found.group(1)
+                self.check_direction(name, number, header)
+                for pattern, homes in HOMES:
+                    if re.match(pattern, header) and not name.startswith(tuple(homes)):
+                        self.breach(name, number, "home", f"{header} belongs to {homes[0]}")
+
+    def check_direction(self, name, number, header):
+        mine, theirs = name.split("/"), header.split("/")
+        for chain, level in ((CHAIN, 0), (FS_CHAIN, 1)):
+            if level == 1 and not (mine[0] == theirs[0] == "fs"):
+                break
+            if len(theirs) <= level + 1 or theirs[level] not in chain or mine[level] not in chain:
+                continue
+            if chain.index(theirs[level]) < chain.index(mine[level]):
+                self.breach(name, number, "chain",
+                            f"{header}: {mine[level]} may not include {theirs[level]}")
+        if theirs[0] == "tests":
+            self.breach(name, number, "chain", f"{header}: code may not include tests")
+
+    def check_words(self):
+        for name in self.code() + self.scripts():
+            if name.startswith("tests/tidy/"):
+                continue
+            for number, line in enumerate(self.text[name].splitlines(), 1):
+                left = LEFTOVER.search(line)
+                if left:
+                    self.breach(name, number, "leftover", left.group(0))
+                if re.search(r"\bDISABLED_", line):
+                    self.breach(name, number, "leftover", "a test that is switched off")
+                if len(line) > (WIDTH_MAX if name.endswith(CODE) else SCRIPT_WIDTH_MAX):
+                    self.breach(name, number, "width", f"{len(line)} columns")
+                if name.endswith(CODE) and not name.startswith(("tools/", "tests/")):
+                    printed = TERMINAL.search(re.sub(r"//.*", "", line))
+                    if printed:
+                        self.breach(name, number, "terminal", f"{printed.group(1)} outside tools/")
+        for name, text in self.text.items():
+            if name.startswith(MACHINE_ALLOWED):
+                continue
+            for number, line in enumerate(text.splitlines(), 1):
+                place = MACHINE.search(line)
+                if place:
+                    self.breach(name, number, "machine", place.group(0))
+
+    def check_heads(self):
+        for name in self.code():
+            lines = self.text[name].splitlines()
+            if not lines or lines[0] != "// SPDX-License-Identifier: Apache-2.0":
+                self.breach(name, 1, "head", "the first line is not the SPDX line")
+            elif len(lines) < 2 or not lines[1].startswith("//"):
+                self.breach(name, 2, "head", "no word on what the file is for")
+            if name.endswith((".h", ".cuh")) and "#pragma once" not in lines:
+                self.breach(name, 1, "head", "no #pragma once")
+            if len(lines) > LINES_MAX and name not in LONG_FILES:
+                self.breach(name, LINES_MAX, "size", f"{len(lines)} lines: a second idea moved in")
+        for name in self.scripts():
+            if name.endswith((".cmake", "CMakeLists.txt")):
+                continue
+            if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(
+                    self.text[name].splitlines()[:2]):
+                self.breach(name, 1, "head", "no SPDX line")
+            runs = os.access(os.path.join(self.root, name), os.X_OK)
+            if self.text[name].startswith("#!") != runs:
+                self.breach(name, 1, "head", "executable bit and #! must go together")
+
+    def check_built(self):
+        """A source that no CMakeLists.txt names is compiled by nobody."""
+        for name in self.code():
+            if not name.endswith((".cpp", ".cu")):
+                continue
+            folder, base = os.path.split(name)
+            named = False
+            while not named:
+                lists = os.path.join(folder, "CMakeLists.txt")
+                path = os.path.relpath(name, folder) if folder else name
+                named = re.search(r"(?<![\w/.-])" + re.escape(path) + r"(?![\w.-])",
+                                  self.text.get(lists, "")) is not None
+                if not folder:
+                    break
+                folder = os.path.dirname(folder)
+            if not named:
+                self.breach(name, 1, "built", f"no CMakeLists.txt names {base}")
+
+    def check_documents(self):
+        tests = set()
+        for name in self.code():
+            if name.startswith("tests/"):
+                tests |= {f"{a}.{b}" for a, b in re.findall(
+                    r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)", self.text[name])}
+        suites = {test.split(".")[0] for test in tests}
+        tops = {name.split("/")[0] for name in self.names if "/" in name}
+        for name, text in self.text.items():
+            if not name.endswith(".md"):
+                continue
+            for number, line in enumerate(text.splitlines(), 1):
+                for word in re.findall(r"`([^`\s]+)`", line):
+                    path = word.rstrip(".,;:/").split(":")[0]
+                    if "/" in path and path.split("/")[0] in tops and not re.search(
+                            r"[*{}<>…$]", path):
+                        full = os.path.join(self.root, path)
+                        if not (os.path.exists(full) or path.startswith("build")):
+                            self.breach(name, number, "document", f"{path} does not exist")
+                    case = re.fullmatch(r"([A-Z]\w*)\.([a-z]\w*_\w+)", word)
+                    if case and case.group(1) in suites and word not in tests:
+                        self.breach(name, number, "document", f"there is no test {word}")
+                for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", line):
+                    if not os.path.exists(os.path.join(self.root, os.path.dirname(name), link)):
+                        self.breach(name, number, "document", f"{link} does not exist")
+
+    def check_format(self):
+        tool = shutil.which("clang-format-14")
+        if tool is None or not os.path.exists(os.path.join(self.root, ".clang-format")):
+            print("skipped: tidy, formatting: there is no clang-format-14")
+            return
+        code = self.code()
+        for start in range(0, len(code), 50):
+            result = subprocess.run([tool, "--dry-run", "--style=file"] + code[start:start + 50],
+                                    cwd=self.root, capture_output=True, text=True, check=False)
+            seen = set()
+            for name, line in re.findall(r"^(\S+?):(\d+):\d+: warning:", result.stderr, re.M):
+                if name not in seen:
+                    seen.add(name)
+                    self.breach(name, line, "format", "clang-format-14 would change it")
+            if result.returncode != 0:
+                self.breach(".clang-format", 1, "format", result.stderr.strip()[:200])
+
+    def run(self):
+        self.check_includes()
+        self.check_words()
+        self.check_heads()
+        self.check_built()
+        self.check_documents()
+        self.check_format()
+        return self.breaches
+
+
+def main():
+    root = os.path.realpath(
+        sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../.."))
+    tidy = Tidy(root)
+    if not tidy.code():
+        sys.exit(f"tidy: no source file below {root}")
+    breaches = tidy.run()
+    for line in breaches:
+        print(line)
+    print(f"tidy: {len(tidy.code())} sources, {len(breaches)} breaches")
+    sys.exit(1 if breaches else 0)
+
+
+if __name__ == "__main__":
+    main()
