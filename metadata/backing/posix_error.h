@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// From errno to Error: the one place that translates it for the backing directory.
+#pragma once
+
+#include <string_view>
+
+#include "gpu_engine/base/result.h"
+
+namespace nacre::metadata {
+
+// What is not listed means that the medium, or the way to it, does not work: io.
+ErrorCode code_of_errno(int number);
+
+// "where: the system's words".
+tl::unexpected<Error> fail_errno(int number, std::string_view where);
+
+}  // namespace nacre::metadata

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// See posix_file.h. Interrupted and partial calls are finished here; nobody above sees them.
+#include "metadata/backing/posix_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "metadata/backing/posix_error.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+constexpr std::uint64_t file_size_max = std::numeric_limits<off_t>::max();
+
+// Calls until no signal interrupts; -1 sets errno.
+template <typename Call>
+auto uninterrupted(Call call) {
+  decltype(call()) outcome;
+  do {
+    outcome = call();
+  } while (outcome < 0 && errno == EINTR);
+  return outcome;
+}
+
+class PosixFile final : public BackingFile {
+ public:
+  PosixFile(FileDescriptor descriptor, std::string where)
+      : descriptor_(std::move(descriptor)), where_(std::move(where)) {}
+
+  Result<std::size_t> read(std::uint64_t offset, MutableByteView out) override {
+    NACRE_TRY(check_range(offset, out.size()));
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t count = uninterrupted([&] {
+        return pread(descriptor_.get(), out.data() + done, out.size() - done,
+                     static_cast<off_t>(offset + done));
+      });
+      if (count < 0) return fail_errno(errno, where_);
+      if (count == 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    return done;
+  }
+
+  Result<void> write(std::uint64_t offset, std::span<const ByteView> pieces) override {
+    std::vector<iovec> vectors;
+    vectors.reserve(pieces.size());
+    std::uint64_t left = 0;
+    for (const ByteView piece : pieces) {
+      if (piece.empty()) continue;
+      // writev reads only; its type cannot say so.
+      vectors.push_back({const_cast<Byte*>(piece.data()), piece.size()});
+      left += piece.size();
+    }
+    NACRE_TRY(check_range(offset, left));
+    std::span<iovec> rest = vectors;
+    while (!rest.empty()) {
+      const auto count = static_cast<int>(std::min<std::size_t>(rest.size(), IOV_MAX));
+      const ssize_t written = uninterrupted([&] {
+        return pwritev(descriptor_.get(), rest.data(), count, static_cast<off_t>(offset));
+      });
+      if (written < 0) return fail_errno(errno, where_);
+      if (written == 0) return fail_errno(EIO, where_);
+      offset += static_cast<std::uint64_t>(written);
+      rest = drop_front(rest, static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+
+  Result<void> sync() override {
+    if (uninterrupted([&] { return fdatasync(descriptor_.get()); }) != 0) {
+      return fail_errno(errno, where_);
+    }
+    return {};
+  }
+
+  void start_writeback(std::uint64_t offset, std::uint64_t size) override {
+    if (size == 0 || !check_range(offset, size)) return;
+    // A hint, so what it answers does not matter: sync() reports what went wrong.
+    static_cast<void>(sync_file_range(descriptor_.get(), static_cast<off_t>(offset),
+                                      static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE));
+  }
+
+  void advise(std::uint64_t offset, std::uint64_t size, bool will_need) override {
+    if (size == 0 || !check_range(offset, size)) return;
+    static_cast<void>(posix_fadvise(descriptor_.get(), static_cast<off_t>(offset),
+                                    static_cast<off_t>(size),
+                                    will_need ? POSIX_FADV_WILLNEED : POSIX_FADV_DONTNEED));
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat status = {};
+    if (fstat(descriptor_.get(), &status) != 0) return fail_errno(errno, where_);
+    return static_cast<std::uint64_t>(status.st_size);
+  }
+
+  Result<void> truncate(std::uint64_t size) override {
+    NACRE_TRY(check_range(size, 0));
+    if (uninterrupted([&] { return ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) !=
+        0) {
+      return fail_errno(errno, where_);
+    }
+    return {};
+  }
+
+ private:
+  Result<void> check_range(std::uint64_t offset, std::uint64_t size) const {
+    if (offset <= file_size_max && size <= file_size_max - offset) return {};
+    return fail_errno(EFBIG, where_);
+  }
+
+  static std::span<iovec> drop_front(std::span<iovec> vectors, std::size_t size) {
+    while (size > 0) {
+      iovec& first = vectors.front();
+      const std::size_t step = std::min(size, first.iov_len);
+      first.iov_base = static_cast<Byte*>(first.iov_base) + step;
+      first.iov_len -= step;
+      size -= step;
+      if (first.iov_len == 0) vectors = vectors.subspan(1);
+    }
+    return vectors;
+  }
+
+  const FileDescriptor descriptor_;
+  const std::string where_;
+};
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+FileDescriptor open_at(int folder, const std::string& path, int flags, unsigned mode) {
+  constexpr int always = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+  return FileDescriptor(
+      uninterrupted([&] { return openat(folder, path.c_str(), flags | always, mode); }));
+}
+
+std::unique_ptr<BackingFile> make_posix_file(FileDescriptor descriptor, std::string where) {
+  return std::make_unique<PosixFile>(std::move(descriptor), std::move(where));
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// See volume_lock.h.
+#include "metadata/backing/volume_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "metadata/backing/posix_error.h"
+#include "metadata/format/rfc3339.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+constexpr unsigned lock_file_mode = 0600;
+constexpr std::size_t content_size_bytes_max = 16u << 10;
+constexpr auto retry_interval = std::chrono::milliseconds(20);
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+// What somebody else wrote, fit for a terminal.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
+struct Holder {
+  std::int64_t pid = 0;
+  std::string host, since, mountpoint;
+};
+
+std::optional<Holder> read_holder(int file) {
+  std::string text(content_size_bytes_max, '\0');
+  const ssize_t size = pread(file, text.data(), text.size(), 0);
+  if (size <= 0) return std::nullopt;
+  text.resize(static_cast<std::size_t>(size));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const auto text_of = [&](const char* key) {
+    const auto at = json.find(key);
+    return at != json.end() && at->is_string() ? printable(at->get<std::string>()) : std::string();
+  };
+  Holder holder{
+      .host = text_of("host"), .since = text_of("since"), .mountpoint = text_of("mountpoint")};
+  const auto pid = json.find("pid");
+  if (pid == json.end() || !pid->is_number_unsigned() || holder.host.empty()) return std::nullopt;
+  holder.pid = pid->get<std::int64_t>();
+  return holder;
+}
+
+// True when the content cannot be the holder's, as far as this host can tell.
+bool is_dead(const Holder& holder) {
+  return holder.host == host_name() && holder.pid > 0 &&
+         kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
+}
+
+tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path) {
+  // A writer that meets readers only: their lock can be shared for a moment, a writer's cannot.
+  if (mode == LockMode::exclusive && flock(file, LOCK_SH | LOCK_NB) == 0) {
+    flock(file, LOCK_UN);
+    return fail(ErrorCode::busy,
+                fmt::format("{}: the volume is already in use for reading (a read-only mount, or "
+                            "a check of it); unmount it there first",
+                            path));
+  }
+  const auto holder = read_holder(file);
+  if (!holder) {
+    return fail(ErrorCode::busy, fmt::format("{}: the volume is already in use, and the lock file "
+                                             "does not say by whom",
+                                             path));
+  }
+  if (is_dead(*holder)) {
+    return fail(ErrorCode::busy,
+                fmt::format("{}: the volume is already in use; the lock file names process {} on "
+                            "host {}, which no longer runs",
+                            path, holder->pid, holder->host));
+  }
+  const std::string where =
+      holder->mountpoint.empty() ? "in use" : fmt::format("mounted at {}", holder->mountpoint);
+  return fail(ErrorCode::busy, fmt::format("{}: already {} by process {} on host {} since {}", path,
+                                           where, holder->pid, holder->host, holder->since));
+}
+
+// 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
+int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
+  const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+  while (flock(file, operation) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= deadline) return errno;
+    std::this_thread::sleep_for(retry_interval);
+  }
+  return 0;
+}
+
+}  // namespace
+
+VolumeLock::VolumeLock(FileDescriptor file, std::string path, LockMode mode)
+    : file_(std::move(file)), path_(std::move(path)), mode_(mode) {}
+VolumeLock::VolumeLock(VolumeLock&&) noexcept = default;
+VolumeLock::~VolumeLock() {
+  release();
+}
+
+VolumeLock& VolumeLock::operator=(VolumeLock&& other) noexcept {
+  release();
+  file_ = std::move(other.file_);
+  path_ = std::move(other.path_);
+  mode_ = other.mode_;
+  return *this;
+}
+
+void VolumeLock::release() {
+  if (!file_) return;
+  // The name goes before the lock does, so nobody finds a lock with the wrong name in it. A parent
+  // that goes leaves the name of its child.
+  if (mode_ == LockMode::exclusive) {
+    const auto holder = read_holder(file_.get());
+    if (holder && holder->pid == getpid()) static_cast<void>(ftruncate(file_.get(), 0));
+  }
+  file_ = {};
+}
+
+Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const LockRequest& request) {
+  const std::string path = volume_path + "/lock";
+  FileDescriptor file = open_at(AT_FDCWD, path, O_RDWR | O_CREAT, lock_file_mode);
+  const int open_error = errno;
+  const bool writable = static_cast<bool>(file);
+  if (!writable && (open_error == ENOENT || open_error == ENOTDIR)) {
+    return fail_errno(open_error, volume_path);
+  }
+  if (!writable && request.mode == LockMode::exclusive) return fail_errno(open_error, path);
+  if (!writable) file = open_at(AT_FDCWD, path, O_RDONLY);
+  if (!file) return VolumeLock({}, path, request.mode);
+  struct stat status = {};
+  if (fstat(file.get(), &status) != 0) return fail_errno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::corrupt, fmt::format("{}: not a regular file", path));
+  }
+
+  const int lock_error = lock_within(file.get(), request.mode, request.wait_ms);
+  if (lock_error == EWOULDBLOCK) return fail_busy(file.get(), request.mode, volume_path);
+  if (lock_error != 0 && request.mode == LockMode::shared) {
+    return VolumeLock({}, path, request.mode);
+  }
+  if (lock_error != 0) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: this file system cannot lock files ({}), so nothing would keep a "
+                            "second mount away; keep the volume elsewhere, or mount it read-only",
+                            path, std::generic_category().message(lock_error)));
+  }
+  VolumeLock lock(std::move(file), path, request.mode);
+  NACRE_TRY(lock.announce(request.mountpoint));
+  return lock;
+}
+
+Result<void> VolumeLock::announce(const std::string& mountpoint) {
+  if (mode_ != LockMode::exclusive || !file_) return {};
+  const nlohmann::json content = {{"pid", getpid()},
+                                  {"host", host_name()},
+                                  {"since", rfc3339_now()},
+                                  {"mountpoint", mountpoint},
+                                  {"mode", "rw"}};
+  // Names may hold bytes that are not UTF-8; those are replaced.
+  std::string line = content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  line += '\n';
+  if (ftruncate(file_.get(), 0) != 0) return fail_errno(errno, path_);
+  // The lock holds without its content, so a full disk is no reason to refuse.
+  const ssize_t written = pwrite(file_.get(), line.data(), line.size(), 0);
+  if (written < 0 && code_of_errno(errno) != ErrorCode::no_space) return fail_errno(errno, path_);
+  return {};
+}
+
+}  // namespace nacre::metadata

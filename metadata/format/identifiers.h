@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Distinct types for the numbers that name things in a volume.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace nacre::metadata {
+
+// Never reused within a volume. 1 is the root directory; 0 is none.
+struct InodeNumber {
+  std::uint64_t value = 0;
+  auto operator<=>(const InodeNumber&) const = default;
+};
+// The place of a chunk in its file, from 0.
+struct ChunkIndex {
+  std::uint64_t value = 0;
+  auto operator<=>(const ChunkIndex&) const = default;
+};
+// Never reused within a volume; 0 is none.
+struct SegmentNumber {
+  std::uint64_t value = 0;
+  auto operator<=>(const SegmentNumber&) const = default;
+};
+// Tells every sealed record of a volume from every other, for ever: the ordinal of the write
+// session in the upper 24 bits, the record's place in it below. Only grows. A row names it, the
+// record's identity carries it, so an older record can never stand in for a newer one.
+struct RecordVersion {
+  std::uint64_t value = 0;
+  auto operator<=>(const RecordVersion&) const = default;
+};
+inline constexpr unsigned record_version_session_shift = 40;
+
+inline constexpr InodeNumber root_inode{1};
+
+}  // namespace nacre::metadata
+
+template <>
+struct std::hash<nacre::metadata::InodeNumber> {
+  std::size_t operator()(nacre::metadata::InodeNumber n) const noexcept {
+    return static_cast<std::size_t>(n.value * 0x9E3779B97F4A7C15ull);
+  }
+};

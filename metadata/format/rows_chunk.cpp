@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of the table chunks. Layouts: rows.h. There is a row for each chunk of each file, so each
+// byte counts: a chunk with a base and no patches takes about 20.
+#include "gpu_engine/base/limits.h"
+#include "metadata/format/row_codec.h"
+#include "metadata/format/rows.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+// The second byte of the value.
+constexpr std::uint8_t kind_hole = 0;
+constexpr std::uint8_t kind_zeros = 1;  // a chunk without a base
+constexpr std::uint8_t kind_base = 2;
+
+constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t session_max = (1ull << (64 - record_version_session_shift)) - 1;
+constexpr std::uint64_t sequence_max = (1ull << record_version_session_shift) - 1;
+
+void write(RowWriter& writer, RecordVersion version) {
+  writer.number(version.value >> record_version_session_shift);
+  writer.number(version.value & sequence_max);
+}
+
+RecordVersion read_version(RowReader& reader) {
+  const std::uint64_t session = reader.number(0, session_max);
+  const std::uint64_t sequence = reader.number(0, sequence_max);
+  return {session << record_version_session_shift | sequence};
+}
+
+// Segment 0 is none, so it stands for "no location" and nothing follows it.
+void write(RowWriter& writer, const std::optional<RecordLocation>& location) {
+  writer.number(location ? location->segment.value : 0);
+  if (!location) return;
+  writer.number(location->offset);
+  writer.number(location->stored_size);
+}
+
+std::optional<RecordLocation> read_location(RowReader& reader) {
+  RecordLocation location;
+  location.segment.value = reader.number();
+  if (location.segment.value == 0) return std::nullopt;
+  location.offset = reader.number(0, file_size_max);
+  location.stored_size = reader.number_32(1);
+  reader.require(location.offset <= file_size_max - location.stored_size);
+  return location;
+}
+
+// The bytes that no longer count are written, not those that do: that number is mostly 0.
+void write_sizes(RowWriter& writer, std::uint32_t plain_size, std::uint32_t valid_size) {
+  writer.number(plain_size);
+  writer.number(plain_size - valid_size);
+}
+
+ChunkBase read_base(RowReader& reader) {
+  ChunkBase base;
+  const auto location = read_location(reader);
+  reader.require(location.has_value());
+  base.location = location.value_or(RecordLocation{});
+  base.version = read_version(reader);
+  base.plain_size = reader.number_32(0, chunk_size_bytes_max);
+  base.valid_size = base.plain_size - reader.number_32(0, base.plain_size);
+  return base;
+}
+
+ChunkPatch read_patch(RowReader& reader) {
+  ChunkPatch patch;
+  patch.offset = reader.number_32(0, chunk_size_bytes_max);
+  patch.plain_size = reader.number_32(1, chunk_size_bytes_max);
+  patch.valid_size = patch.plain_size - reader.number_32(0, patch.plain_size);
+  reader.require(patch.valid_size > 0);
+  reader.require(patch.offset + patch.plain_size <= chunk_size_bytes_max);
+  patch.version = read_version(reader);
+  patch.location = read_location(reader);
+  return patch;
+}
+
+}  // namespace
+
+std::string encode(const ChunkRow& row) {
+  RowWriter writer;
+  writer.byte(row.base ? kind_base : kind_zeros);
+  if (row.base) {
+    write(writer, std::optional(row.base->location));
+    write(writer, row.base->version);
+    write_sizes(writer, row.base->plain_size, row.base->valid_size);
+  }
+  writer.number(row.patches.size());
+  for (const ChunkPatch& patch : row.patches) {
+    writer.number(patch.offset);
+    write_sizes(writer, patch.plain_size, patch.valid_size);
+    write(writer, patch.version);
+    write(writer, patch.location);
+  }
+  return writer.take();
+}
+
+std::string encode(const HoleRow& row) {
+  RowWriter writer;
+  writer.byte(kind_hole);
+  writer.number(row.chunk_count);
+  return writer.take();
+}
+
+Result<ChunkMapRow> decode_chunk_map_row(std::string_view value) {
+  RowReader reader(value, "chunk");
+  ChunkMapRow row;
+  const std::uint8_t kind = reader.byte(kind_base);
+  if (kind == kind_hole) {
+    row.hole = HoleRow{.chunk_count = reader.number(1)};
+  } else {
+    row.chunk.emplace();
+    if (kind == kind_base) row.chunk->base = read_base(reader);
+    const std::uint64_t count = reader.number(0, patch_count_max);
+    for (std::uint64_t i = 0; i < count && !reader.failed(); ++i) {
+      row.chunk->patches.push_back(read_patch(reader));
+    }
+  }
+  NACRE_TRY(reader.finish());
+  return row;
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of the tables segments and system. Layouts: rows.h.
+#include <algorithm>
+
+#include "metadata/format/row_codec.h"
+#include "metadata/format/rows.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+constexpr std::uint64_t session_ordinal_max = (1ull << (64 - record_version_session_shift)) - 1;
+
+}  // namespace
+
+std::string encode(const SegmentRow& row) {
+  RowWriter writer;
+  writer.number(row.committed_size);
+  writer.number(row.live_bytes);
+  writer.number(row.epoch);
+  writer.raw(as_text(row.salt));
+  return writer.take();
+}
+
+Result<SegmentRow> decode_segment_row(std::string_view value) {
+  RowReader reader(value, "segment");
+  SegmentRow row;
+  row.committed_size = reader.number();
+  row.live_bytes = reader.number();
+  row.epoch = reader.number_32();
+  const std::string_view salt = reader.raw(row.salt.size());
+  NACRE_TRY(reader.finish());
+  std::copy(salt.begin(), salt.end(), row.salt.begin());
+  return row;
+}
+
+std::string encode(const SessionRow& row) {
+  RowWriter writer;
+  writer.number(row.ordinal);
+  writer.number(row.epoch);
+  writer.signed_number(row.opened_seconds);
+  return writer.take();
+}
+
+Result<SessionRow> decode_session_row(std::string_view value) {
+  RowReader reader(value, "session");
+  SessionRow row;
+  row.ordinal = reader.number(1, session_ordinal_max);
+  row.epoch = reader.number_32();
+  row.opened_seconds = reader.signed_number();
+  NACRE_TRY(reader.finish());
+  return row;
+}
+
+std::string encode_u64(std::uint64_t value) {
+  RowWriter writer;
+  writer.number(value);
+  return writer.take();
+}
+
+Result<std::uint64_t> decode_u64(std::string_view value) {
+  RowReader reader(value, "counter");
+  const std::uint64_t number = reader.number();
+  NACRE_TRY(reader.finish());
+  return number;
+}
+
+}  // namespace nacre::metadata

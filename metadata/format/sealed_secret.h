@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A secret under a key: nonce [12], random | AES-256-GCM ciphertext | tag [16]. For few secrets
+// under one key: random nonces would meet after some 2^48 of them.
+#pragma once
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::metadata {
+
+inline constexpr std::size_t sealed_secret_overhead_bytes = 12 + 16;
+
+// key: 32 bytes.
+Result<Bytes> seal_secret(ByteView key, ByteView aad, ByteView secret);
+// tampered when it was not sealed so, or is too short.
+Result<SecretBytes> open_secret(ByteView key, ByteView aad, ByteView sealed);
+
+}  // namespace nacre::metadata

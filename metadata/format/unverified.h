@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a document says before its MAC is checked: anybody could have written it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::metadata {
+
+// The proof that comes with a document.
+struct Seal {
+  std::string text;  // what the MAC covers
+  engine::Sha256Digest mac = {};
+};
+
+// tampered when the MAC is not the one of mac_key. what: names the document in the message.
+Result<void> verify(const Seal& seal, ByteView mac_key, std::string_view what);
+
+template <typename T>
+struct Unverified {
+  T claims;
+  Seal seal;
+};
+
+}  // namespace nacre::metadata

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding of the header that each file under db/ begins with.
+#include "metadata/sealed_fs/file_header.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "gpu_engine/checksum/crc32.h"
+#include "metadata/sealed_fs/page_layout.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::array<Byte, 4> magic = {'N', 'D', 'B', 'F'};
+constexpr std::size_t crc_offset = file_header_size_bytes - 4;
+
+// A decimal number and nothing else; 0 when it is none.
+std::uint64_t parse_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : 0;
+}
+
+bool is_zero(ByteView bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](Byte byte) { return byte == 0; });
+}
+
+}  // namespace
+
+std::string_view to_string(FileClass file_class) {
+  switch (file_class) {
+    case FileClass::table:
+      return "table";
+    case FileClass::log:
+      return "write-ahead log";
+    case FileClass::manifest:
+      return "manifest";
+    case FileClass::other:
+      return "small file";
+    case FileClass::info_log:
+      return "information log";
+  }
+  return "unknown class";
+}
+
+FileName parse_file_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  constexpr std::string_view manifest_prefix = "MANIFEST-";
+  if (name.ends_with(".sst")) {
+    if (const auto number = parse_number(name.substr(0, name.size() - 4)); number != 0) {
+      return {FileClass::table, number};
+    }
+  } else if (name.ends_with(".log")) {
+    if (const auto number = parse_number(name.substr(0, name.size() - 4)); number != 0) {
+      return {FileClass::log, number};
+    }
+  } else if (name.starts_with(manifest_prefix)) {
+    if (const auto number = parse_number(name.substr(manifest_prefix.size())); number != 0) {
+      return {FileClass::manifest, number};
+    }
+  } else if (name == "LOG" || name.starts_with("LOG.old")) {
+    return {FileClass::info_log, 0};
+  }
+  return {FileClass::other, 0};
+}
+
+std::array<Byte, file_header_size_bytes> encode(const FileHeader& header) {
+  std::array<Byte, file_header_size_bytes> bytes = {};
+  std::copy(magic.begin(), magic.end(), bytes.begin());
+  bytes[4] = file_format_version;
+  bytes[5] = static_cast<Byte>(header.file_class);
+  store_le(&bytes[8], header.epoch);
+  store_le(&bytes[12], header.page_size);
+  std::copy(header.volume_id.begin(), header.volume_id.end(), bytes.begin() + 16);
+  std::copy(header.salt.begin(), header.salt.end(), bytes.begin() + 32);
+  store_le(&bytes[crc_offset], engine::crc32(0, ByteView(bytes).first(crc_offset)));
+  return bytes;
+}
+
+Result<FileHeader> decode_file_header(ByteView bytes) {
+  if (bytes.size() < file_header_size_bytes) {
+    return fail(ErrorCode::corrupt, "the file ends within its header");
+  }
+  if (!std::equal(magic.begin(), magic.end(), bytes.begin())) {
+    return fail(ErrorCode::corrupt, "the file does not begin as a sealed file does");
+  }
+  if (engine::crc32(0, bytes.first(crc_offset)) != load_le<std::uint32_t>(&bytes[crc_offset])) {
+    return fail(ErrorCode::corrupt, "the checksum of the file header is wrong");
+  }
+  if (bytes[4] != file_format_version) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("the file has format version {}, this program knows {}", bytes[4],
+                            file_format_version));
+  }
+  if (!is_zero(bytes.subspan(6, 2)) || !is_zero(bytes.subspan(48, 12)) ||
+      bytes[5] < static_cast<Byte>(FileClass::table) ||
+      bytes[5] > static_cast<Byte>(FileClass::info_log)) {
+    return fail(ErrorCode::corrupt, "the file header holds values that no version writes");
+  }
+  FileHeader header;
+  header.file_class = static_cast<FileClass>(bytes[5]);
+  header.epoch = load_le<std::uint32_t>(&bytes[8]);
+  header.page_size = load_le<std::uint32_t>(&bytes[12]);
+  std::copy_n(bytes.begin() + 16, header.volume_id.size(), header.volume_id.begin());
+  std::copy_n(bytes.begin() + 32, header.salt.size(), header.salt.begin());
+  const std::uint32_t page_size = header.file_class == FileClass::table ? page_size_bytes : 0;
+  if (header.page_size != page_size) {
+    return fail(ErrorCode::corrupt, fmt::format("the file header gives pages of {} bytes, not {}",
+                                                header.page_size, page_size));
+  }
+  return header;
+}
+
+}  // namespace nacre::metadata

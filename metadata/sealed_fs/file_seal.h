@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The key of one file under db/, and what binds its pages and frames to their place.
+//
+// Additional data of every page and frame = volume id, file class, file number, salt, then the
+// page's or frame's own fields. So nothing opens in another volume, another file or another place.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/aead.h"
+#include "metadata/backing/backing.h"
+#include "metadata/keys.h"
+#include "metadata/sealed_fs/file_header.h"
+
+namespace nacre::metadata {
+
+// Immutable, thread-safe.
+class FileSeal {
+ public:
+  // For a new file: current epoch, a random salt.
+  static Result<FileSeal> create(const KeyTree& keys, std::string_view path);
+  // For an existing file, from its header. tampered when volume or class do not fit keys and path.
+  static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);
+
+  const FileHeader& header() const { return header_; }
+  const std::string& path() const { return path_; }  // for messages
+
+  // fields: page index, state; or the frame's header bytes. At most 28 bytes.
+  void seal(std::uint64_t index, std::uint32_t generation, ByteView fields, ByteView plain,
+            MutableByteView ciphertext, MutableByteView tag) const;
+  // False when the tag does not match; then plain holds zeros.
+  bool open(std::uint64_t index, std::uint32_t generation, ByteView fields, ByteView ciphertext,
+            ByteView tag, MutableByteView plain) const;
+
+ private:
+  FileSeal(std::string_view path, const FileHeader& header,
+           std::shared_ptr<const engine::AeadKey> key);
+  static Result<FileSeal> make(const KeyTree& keys, std::string_view path,
+                               const FileHeader& header);
+
+  static constexpr std::size_t binding_size_bytes = 48;
+  static constexpr std::size_t fields_size_bytes_max = 28;
+  struct Aad {
+    std::array<Byte, binding_size_bytes + fields_size_bytes_max> bytes;
+    std::size_t size;
+    ByteView view() const { return ByteView(bytes).first(size); }
+  };
+  Aad aad_of(ByteView fields) const;
+
+  std::string path_;
+  FileHeader header_;
+  std::array<Byte, binding_size_bytes> binding_ = {};
+  std::shared_ptr<const engine::AeadKey> key_;
+};
+
+// "path: what", so that every verdict names its file.
+tl::unexpected<Error> fail_in_file(ErrorCode code, std::string_view path, std::string_view what);
+
+}  // namespace nacre::metadata

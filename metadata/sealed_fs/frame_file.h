@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames files: the walk that tells damage from a torn tail, reading, and appending.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "metadata/backing/backing.h"
+#include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_layout.h"
+
+namespace nacre::metadata {
+
+// What a walk over a frames file found.
+struct FrameWalk {
+  std::uint64_t frame_count = 0;
+  std::uint64_t plain_size = 0;
+  std::uint64_t end = 0;              // stored offset after the last frame
+  bool is_complete = false;           // the last frame says that the content is whole up to it
+  std::optional<LogWitness> witness;  // the last one, when frames are opened
+};
+// Walks over stored (a whole file, header included). With seal, frames are opened and their content
+// appended to plain; without, CRC and structure alone decide. corrupt, tampered.
+Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, ByteView stored,
+                              const FileSeal* seal, Bytes* plain);
+
+// A log whose creation was cut short by a crash has no header: then it never had a frame. True when
+// that is what stored shows.
+bool is_unborn_log(std::string_view path, ByteView stored);
+
+// The content of a frames file. corrupt (damage; a small file that is not complete), tampered.
+struct FramesContent {
+  Bytes plain;
+  FrameWalk walk;
+};
+Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
+                                  const KeyTree& keys);
+
+// Cuts what follows the last frame of a log: space written ahead, a torn tail.
+Result<void> trim_frames(BackingDirectory& directory, std::string_view path, const KeyTree& keys);
+
+// Appends to a new frames file. Not thread-safe. Until open() succeeds, nothing is written.
+//
+// Sealed frames stay in memory until they are written, so after an error the same bytes can be
+// tried again at the same place: no nonce ever meets a second plain text. A sync that failed is not
+// tried again: the system may have dropped what it could not write.
+class FrameWriter {
+ public:
+  FrameWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal);
+  // Creates or empties the file. A log is durable then, name and all, with what was appended
+  // before.
+  Result<void> open();
+  bool is_open() const { return file_ != nullptr; }
+
+  // Takes the bytes, whatever it returns: an error says that they are not written yet.
+  Result<void> append(ByteView bytes);
+  // Appends a witness to a log; as append, not written yet.
+  void append_witness(const LogWitness& witness);
+  // Hands what was appended to the operating system: it survives the process. A small file keeps it
+  // back until it is whole.
+  Result<void> flush();
+  // Makes what was appended durable. A small file is whole then.
+  Result<void> sync();
+  // As flush, and cuts off the space written ahead.
+  Result<void> close();
+
+  // Nothing appended is only in memory, or not durable.
+  bool is_written() const { return pending_.empty() && output_.empty(); }
+  bool is_synced() const { return is_written() && synced_up_to_ == next_sequence_; }
+  std::uint64_t stored_bytes() const { return end_; }  // without the space written ahead
+  std::uint64_t synced_frames() const { return synced_up_to_; }
+
+ private:
+  void seal_frame(std::uint32_t flags, ByteView plain);
+  void seal_pending(std::uint32_t flags);
+  Result<void> write_out();
+  Result<void> extend(std::uint64_t end);
+  bool is_small_file() const { return seal_.header().file_class == FileClass::other; }
+  bool is_log() const { return seal_.header().file_class == FileClass::log; }
+
+  const std::shared_ptr<BackingDirectory> directory_;
+  const FileSeal seal_;
+  std::unique_ptr<BackingFile> file_;
+  Bytes pending_;                // plain bytes of the next frame
+  Bytes output_;                 // sealed, not yet written
+  std::uint64_t end_ = 0;        // where output_ goes
+  std::uint64_t allocated_ = 0;  // the size of the file; past end_ it holds zeros
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t synced_up_to_ = 0;
+  bool is_complete_ = false;  // the last frame is
+  bool is_closed_ = false;    // no more space is written ahead
+  std::optional<Error> sync_error_;
+};
+
+}  // namespace nacre::metadata

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames of logs, manifests and small files: what writer, reader and scrub share.
+//
+// A frames file is a header (64 bytes) and frames without gaps, numbered from 0:
+//   0        4        8            16             24      28      32           32 + n     48 + n
+//   |"NFRM"  | n u32  | sequence   | synced up to | flags | crc32 | ciphertext | tag[16]  |
+// synced up to: frames below this number were known to be on the medium when this one was written.
+// So a bad frame below a later frame's "synced up to" is damage; any other one is a tail torn by a
+// crash, and the file ends before it. Zeros may follow the last frame: space written ahead.
+// The nonce is the sequence; the CRC covers salt, header without CRC, ciphertext, tag.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "gpu_engine/base/bytes.h"
+#include "metadata/sealed_fs/file_header.h"
+
+namespace nacre::metadata {
+
+inline constexpr std::size_t frame_header_size_bytes = 32;
+inline constexpr std::size_t frame_authenticated_bytes = 28;  // of the header: all but the CRC
+inline constexpr std::size_t frame_tag_size_bytes = 16;
+inline constexpr std::size_t frame_overhead_bytes = frame_header_size_bytes + frame_tag_size_bytes;
+inline constexpr std::size_t frame_plain_bytes_max = 64u << 10;
+// The content is whole up to and with this frame. Small files end with such a frame, always.
+inline constexpr std::uint32_t frame_flag_complete = 1u << 0;
+// The frame holds no content but a LogWitness; in logs only.
+inline constexpr std::uint32_t frame_flag_witness = 1u << 1;
+// No frames file grows past this: logs are bounded by the size of the memtables.
+inline constexpr std::uint64_t frames_file_size_bytes_max = 2ull << 30;
+
+struct FrameHeader {
+  std::uint32_t plain_size = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t synced_up_to = 0;  // <= sequence
+  std::uint32_t flags = 0;
+};
+
+// Writes all of the header but its CRC.
+void encode_frame_header(const FrameHeader& header, MutableByteView out);
+// The CRC of a whole frame.
+std::uint32_t frame_crc(const FileSalt& salt, ByteView frame);
+
+// A frame at the beginning of bytes whose fields are possible and whose CRC is right; else none.
+struct FrameView {
+  FrameHeader header;
+  ByteView authenticated;  // header bytes
+  ByteView ciphertext;
+  ByteView tag;
+  std::size_t stored_size = 0;
+};
+std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes);
+
+// What a log knows of the files around it; each number was durable when the witness was written. So
+// a log or a manifest that is missing, cut or older than another file says shows when the database
+// is opened. RocksDB tells nobody: it takes what it finds.
+//   0                8                  16          24         32
+//   | previous log   | its frame count  | done log  | manifest | its frame count |
+struct LogWitness {
+  std::uint64_t previous_log = 0;  // the number of the log before this one; 0: none
+  std::uint64_t previous_frames = 0;
+  std::uint64_t done_log = 0;  // logs up to this number are of no use any more
+  std::uint64_t manifest = 0;  // the number that CURRENT names
+  std::uint64_t manifest_frames = 0;
+};
+inline constexpr std::size_t log_witness_size_bytes = 40;
+std::array<Byte, log_witness_size_bytes> encode(const LogWitness& witness);
+std::optional<LogWitness> decode_log_witness(ByteView bytes);
+
+// The first place at or after offset where a frame's magic stands; bytes.size() when there is none.
+std::size_t find_frame_magic(ByteView bytes, std::size_t offset);
+
+}  // namespace nacre::metadata

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writing half of frame_file.h. A log's file grows by pieces of zeros, so that most syncs have
+// no new size to record: that costs the backing file system a journal commit more.
+#include <algorithm>
+
+#include "metadata/sealed_fs/frame_file.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::uint64_t growth_bytes_min = 256u << 10;
+constexpr std::uint64_t growth_bytes_max = 1u << 20;
+constexpr std::size_t output_size_bytes = 1u << 20;  // of one write
+constexpr std::size_t zero_piece_bytes = 64u << 10;
+constexpr std::array<Byte, zero_piece_bytes> zeros = {};
+
+}  // namespace
+
+FrameWriter::FrameWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal)
+    : directory_(std::move(directory)), seal_(std::move(seal)), end_(file_header_size_bytes) {}
+
+// Before its first frame can be confirmed, a log must be there after power loss: else its absence
+// and the loss of a whole log would look alike. And its header is durable before a frame is
+// written: else a torn header and a damaged one would.
+Result<void> FrameWriter::open() {
+  const std::string& path = seal_.path();
+  NACRE_ASSIGN(file_, directory_->open(path, OpenMode::create_or_empty));
+  auto made = [&]() -> Result<void> {
+    const auto header = encode(seal_.header());
+    NACRE_TRY(file_->write(0, ByteView(header)));
+    allocated_ = file_header_size_bytes;
+    if (!is_log()) return {};
+    NACRE_TRY(extend(allocated_ + output_.size() + 1));
+    NACRE_TRY(file_->sync());
+    NACRE_TRY(directory_->sync_directory(path.substr(0, path.rfind('/'))));
+    return sync();
+  }();
+  if (!made) file_ = nullptr;  // the next call makes it anew
+  return made;
+}
+
+Result<void> FrameWriter::append(ByteView bytes) {
+  while (!bytes.empty()) {
+    const std::size_t size = std::min(bytes.size(), frame_plain_bytes_max - pending_.size());
+    pending_.insert(pending_.end(), bytes.begin(),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    bytes = bytes.subspan(size);
+    if (pending_.size() == frame_plain_bytes_max) seal_pending(0);
+  }
+  return output_.size() >= output_size_bytes ? write_out() : Result<void>{};
+}
+
+void FrameWriter::append_witness(const LogWitness& witness) {
+  if (!pending_.empty()) seal_pending(0);
+  seal_frame(frame_flag_witness, encode(witness));
+}
+
+void FrameWriter::seal_pending(std::uint32_t flags) {
+  seal_frame(flags, pending_);
+  pending_.clear();
+}
+
+void FrameWriter::seal_frame(std::uint32_t flags, ByteView plain) {
+  const std::size_t begin = output_.size();
+  output_.resize(begin + frame_overhead_bytes + plain.size());
+  const MutableByteView frame = MutableByteView(output_).subspan(begin);
+  encode_frame_header({.plain_size = static_cast<std::uint32_t>(plain.size()),
+                       .sequence = next_sequence_,
+                       .synced_up_to = synced_up_to_,
+                       .flags = flags},
+                      frame);
+  seal_.seal(next_sequence_, 0, frame.first(frame_authenticated_bytes), plain,
+             frame.subspan(frame_header_size_bytes, plain.size()),
+             frame.last(frame_tag_size_bytes));
+  store_le(&frame[frame_authenticated_bytes], frame_crc(seal_.header().salt, frame));
+  next_sequence_++;
+  is_complete_ = (flags & frame_flag_complete) != 0;
+}
+
+Result<void> FrameWriter::write_out() {
+  if (output_.empty() || file_ == nullptr) return {};
+  if (is_log() && !is_closed_) NACRE_TRY(extend(end_ + output_.size()));
+  NACRE_TRY(file_->write(end_, ByteView(output_)));
+  end_ += output_.size();
+  allocated_ = std::max(allocated_, end_);
+  output_.clear();
+  return {};
+}
+
+// Grows a log to hold end bytes: by as much as it has, within bounds.
+Result<void> FrameWriter::extend(std::uint64_t end) {
+  if (end <= allocated_) return {};
+  const std::uint64_t growth = std::clamp(allocated_, growth_bytes_min, growth_bytes_max);
+  const std::uint64_t target = round_up(std::max(end, allocated_ + growth), zero_piece_bytes);
+  std::array<ByteView, growth_bytes_max / zero_piece_bytes> pieces;
+  while (allocated_ < target) {
+    std::size_t count = 0;
+    std::uint64_t size = 0;
+    for (; count < pieces.size() && allocated_ + size < target; count++) {
+      const std::uint64_t left = target - allocated_ - size;
+      pieces[count] = ByteView(zeros).first(std::min<std::uint64_t>(zeros.size(), left));
+      size += pieces[count].size();
+    }
+    NACRE_TRY(file_->write(allocated_, std::span<const ByteView>(pieces).first(count)));
+    allocated_ += size;
+  }
+  return {};
+}
+
+Result<void> FrameWriter::flush() {
+  if (is_small_file()) return {};
+  if (!pending_.empty()) seal_pending(0);
+  return write_out();
+}
+
+Result<void> FrameWriter::sync() {
+  if (sync_error_) return tl::unexpected<Error>(*sync_error_);
+  if (is_small_file() && (!pending_.empty() || !is_complete_)) seal_pending(frame_flag_complete);
+  NACRE_TRY(flush());
+  NACRE_TRY(write_out());
+  if (file_ == nullptr) return {};  // nothing was ever appended
+  if (auto synced = file_->sync(); !synced) {
+    // Not no_space, even if that is the reason: waiting for space would not bring it back.
+    sync_error_ = Error{ErrorCode::io, synced.error().message};
+    return tl::unexpected<Error>(*sync_error_);
+  }
+  synced_up_to_ = next_sequence_;
+  return {};
+}
+
+Result<void> FrameWriter::close() {
+  if (is_small_file() && (!pending_.empty() || !is_complete_)) seal_pending(frame_flag_complete);
+  NACRE_TRY(flush());
+  NACRE_TRY(write_out());
+  is_closed_ = true;
+  if (file_ == nullptr || allocated_ <= end_) return {};
+  NACRE_TRY(file_->truncate(end_));
+  allocated_ = end_;
+  return {};
+}
+
+}  // namespace nacre::metadata

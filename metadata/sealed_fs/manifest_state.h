@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is durable of the manifest that CURRENT names: the part of a log's witness that the log does
+// not know itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "metadata/sealed_fs/frame_file.h"
+
+namespace nacre::metadata {
+
+// Follows RocksDB: a manifest is written and synced, CURRENT renamed into place, the folder synced.
+// Thread-safe.
+class ManifestState {
+ public:
+  struct Durable {
+    std::uint64_t number = 0;  // 0: none yet
+    std::uint64_t frames = 0;
+  };
+  void set(Durable durable);
+  void manifest_synced(std::uint64_t number, std::uint64_t frames);
+  void current_renamed();
+  void folder_synced();
+  Durable durable() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> frames_;  // of the manifests of this session
+  std::uint64_t renamed_ = 0;                      // what CURRENT names, durably or not
+  std::uint64_t durable_ = 0;
+};
+
+// A manifest as RocksDB writes it. Not thread-safe.
+class ManifestWriter {
+ public:
+  ManifestWriter(std::unique_ptr<FrameWriter> frames, std::uint64_t number,
+                 std::shared_ptr<ManifestState> state)
+      : frames_(std::move(frames)), number_(number), state_(std::move(state)) {}
+  Result<void> append(ByteView bytes) { return frames_->append(bytes); }
+  Result<void> flush() { return frames_->flush(); }
+  Result<void> sync();
+  Result<void> close() { return frames_->close(); }
+
+ private:
+  std::unique_ptr<FrameWriter> frames_;
+  const std::uint64_t number_;
+  std::shared_ptr<ManifestState> state_;
+};
+
+}  // namespace nacre::metadata

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must agree among the files under db/ before RocksDB sees them.
+#include "metadata/sealed_fs/recovery_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "metadata/sealed_fs/file_header.h"
+#include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_file.h"
+
+namespace nacre::metadata {
+namespace {
+
+// Logs as RocksDB names them.
+std::string log_path(std::string_view folder, std::uint64_t number) {
+  return fmt::format("{}/{:06}.log", folder, number);
+}
+
+Result<FramesContent> read_present(BackingDirectory& directory, const std::string& path,
+                                   const KeyTree& keys) {
+  auto content = read_frames(directory, path, keys);
+  if (!content && content.error().code == ErrorCode::not_found) {
+    return fail_in_file(ErrorCode::missing, path, "the file is missing");
+  }
+  return content;
+}
+
+Result<void> sync_file(BackingDirectory& directory, const std::string& path) {
+  NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read_write));
+  return file->sync();
+}
+
+struct FoundManifest {
+  std::string path;
+  std::uint64_t number = 0;
+  std::uint64_t frames = 0;
+};
+
+Result<FoundManifest> read_manifest(BackingDirectory& directory, std::string_view folder,
+                                    const KeyTree& keys) {
+  const std::string current = fmt::format("{}/CURRENT", folder);
+  NACRE_ASSIGN(const FramesContent content, read_present(directory, current, keys));
+  std::string_view name = as_text(content.plain);
+  if (name.ends_with('\n')) name.remove_suffix(1);
+  FoundManifest manifest;
+  manifest.path = fmt::format("{}/{}", folder, name);
+  const FileName parsed = parse_file_name(manifest.path);
+  if (parsed.file_class != FileClass::manifest) {
+    return fail_in_file(ErrorCode::corrupt, current, "it names no manifest");
+  }
+  manifest.number = parsed.number;
+  NACRE_ASSIGN(const FramesContent frames, read_present(directory, manifest.path, keys));
+  manifest.frames = frames.walk.frame_count;
+  return manifest;
+}
+
+// Newest first.
+Result<std::vector<std::uint64_t>> list_logs(BackingDirectory& directory, std::string_view folder) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  std::vector<std::uint64_t> numbers;
+  for (const auto& name : names) {
+    const FileName parsed = parse_file_name(name);
+    if (parsed.file_class == FileClass::log) numbers.push_back(parsed.number);
+  }
+  std::sort(numbers.rbegin(), numbers.rend());
+  return numbers;
+}
+
+// Follows the logs from the newest back to the last that still counts. Each names the one before
+// it: one that is missing, was cut or was put back breaks the chain.
+class LogChain {
+ public:
+  LogChain(std::string_view folder, const FoundManifest& manifest)
+      : folder_(folder), manifest_(manifest) {}
+
+  bool still_counts(std::uint64_t number) const { return number > summary_.done_log; }
+
+  // The next older log that is there and has frames.
+  Result<void> add(std::uint64_t number, const FrameWalk& walk) {
+    const std::string path = log_path(folder_, number);
+    if (!walk.witness) {
+      return fail_in_file(ErrorCode::corrupt, path, "the log does not say what came before it");
+    }
+    if (is_empty_) {
+      summary_.previous_log = number;
+      summary_.previous_frames = walk.frame_count;
+    } else {
+      NACRE_TRY(check_link(path, number, walk.frame_count));
+    }
+    is_empty_ = false;
+    oldest_ = *walk.witness;
+    summary_.done_log = std::max(summary_.done_log, oldest_.done_log);
+    return check_manifest(path);
+  }
+
+  Result<LogWitness> finish() {
+    if (still_counts(oldest_.previous_log)) return fail_missing();
+    summary_.manifest = manifest_.number;
+    summary_.manifest_frames = manifest_.frames;
+    return summary_;
+  }
+
+ private:
+  tl::unexpected<Error> fail_missing() const {
+    return fail_in_file(ErrorCode::missing, log_path(folder_, oldest_.previous_log),
+                        "the file is missing, and with it changes that were safe");
+  }
+
+  Result<void> check_link(const std::string& path, std::uint64_t number,
+                          std::uint64_t frame_count) const {
+    if (number < oldest_.previous_log) return fail_missing();
+    if (number > oldest_.previous_log) {
+      return fail_in_file(ErrorCode::rolled_back, path,
+                          "the log was put back: no newer log knows of it");
+    }
+    if (frame_count < oldest_.previous_frames) {
+      return fail_in_file(ErrorCode::corrupt, path,
+                          fmt::format("the log was cut: {} of {} frames are left", frame_count,
+                                      oldest_.previous_frames));
+    }
+    return {};
+  }
+
+  Result<void> check_manifest(const std::string& log) const {
+    if (oldest_.manifest > manifest_.number) {
+      return fail_in_file(ErrorCode::rolled_back, fmt::format("{}/CURRENT", folder_),
+                          fmt::format("it names manifest {}, but {} knows of manifest {}",
+                                      manifest_.number, log, oldest_.manifest));
+    }
+    if (oldest_.manifest == manifest_.number && oldest_.manifest_frames > manifest_.frames) {
+      return fail_in_file(ErrorCode::corrupt, manifest_.path,
+                          fmt::format("the manifest was cut: {} of {} frames are left",
+                                      manifest_.frames, oldest_.manifest_frames));
+    }
+    return {};
+  }
+
+  std::string_view folder_;
+  const FoundManifest& manifest_;
+  bool is_empty_ = true;
+  LogWitness oldest_;   // of the oldest log so far
+  LogWitness summary_;  // what a new log would say
+};
+
+}  // namespace
+
+Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
+                                         const KeyTree& keys, bool make_durable) {
+  NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
+  NACRE_ASSIGN(const auto logs, list_logs(directory, folder));
+  if (logs.empty()) {
+    return fail_in_file(ErrorCode::missing, folder,
+                        "the write-ahead log is missing, and with it the last changes");
+  }
+  LogChain chain(folder, manifest);
+  for (const std::uint64_t number : logs) {
+    if (!chain.still_counts(number)) break;
+    const std::string path = log_path(folder, number);
+    NACRE_ASSIGN(const FramesContent content, read_present(directory, path, keys));
+    if (content.walk.frame_count == 0) continue;  // it was just being made
+    NACRE_TRY(chain.add(number, content.walk));
+    if (make_durable) NACRE_TRY(sync_file(directory, path));
+  }
+  if (make_durable) NACRE_TRY(sync_file(directory, manifest.path));
+  return chain.finish();
+}
+
+}  // namespace nacre::metadata

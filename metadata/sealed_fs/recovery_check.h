@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is checked before RocksDB opens the database: RocksDB takes a manifest as far as it can be
+// read and the logs that it finds. Whether that is all there was, the witnesses in the logs know.
+#pragma once
+
+#include "metadata/backing/backing.h"
+#include "metadata/keys.h"
+#include "metadata/sealed_fs/frame_layout.h"
+
+namespace nacre::metadata {
+
+// missing (a file that CURRENT or a log names, or all logs), corrupt (a log or manifest that was
+// longer once), rolled_back (CURRENT names an older manifest than a log does), and what reading the
+// files gives. Logs that are of no use any more are not looked at.
+//
+// make_durable: what was read is synced, so that the result may be written into a new log even when
+// what is found was never synced (after a kill). Returns what the first log of the new session
+// says.
+Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
+                                         const KeyTree& keys, bool make_durable);
+
+}  // namespace nacre::metadata

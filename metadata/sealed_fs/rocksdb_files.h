@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksDB's file objects over pages and frames: translation only.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include "metadata/backing/backing.h"
+#include "metadata/sealed_fs/frame_file.h"
+#include "metadata/sealed_fs/log_writer.h"
+#include "metadata/sealed_fs/manifest_state.h"
+#include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/status.h"
+
+namespace nacre::metadata {
+
+// RocksDB is not exception-safe: what throws below it becomes a status.
+template <typename F>
+rocksdb::IOStatus without_exceptions(F&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return to_io_status(Error{ErrorCode::out_of_memory, "out of memory below RocksDB"});
+  } catch (const std::exception& error) {
+    return to_io_status(Error{ErrorCode::io, error.what()});
+  }
+}
+
+// Content of a frames file, read as a whole when the file is opened.
+std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(Bytes content);
+std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(Bytes content);
+std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(std::shared_ptr<PageReader> reader);
+std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(
+    std::shared_ptr<PageReader> reader);
+// Asked before every call; its error is the call's.
+using WriteGate = std::function<Result<void>()>;
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<PageWriter> writer,
+                                                            WriteGate gate,
+                                                            const rocksdb::FileOptions& options);
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<FrameWriter> writer,
+                                                            WriteGate gate,
+                                                            const rocksdb::FileOptions& options);
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<ManifestWriter> writer,
+                                                            WriteGate gate,
+                                                            const rocksdb::FileOptions& options);
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<LogWriter> writer,
+                                                            const rocksdb::FileOptions& options);
+// Takes no bytes; Truncate calls trim.
+std::unique_ptr<rocksdb::FSWritableFile> make_trim_only_file(std::function<Result<void>()> trim);
+
+}  // namespace nacre::metadata

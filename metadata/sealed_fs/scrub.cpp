@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keyless check of files under db/ (declared in metadata/tables/database.h): header, CRCs and
+// structure. It reads a table page by page and a frames file as a whole.
+#include <fmt/format.h>
+
+#include "metadata/sealed_fs/file_header.h"
+#include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_file.h"
+#include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/page_layout.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::uint64_t pages_of_one_read = 64;
+
+Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHeader& header,
+                         std::uint64_t stored_size) {
+  const auto plain_size = plain_size_of(stored_size);
+  if (!plain_size) {
+    return fail_in_file(ErrorCode::corrupt, path,
+                        fmt::format("no table file has {} bytes: it was cut or grew", stored_size));
+  }
+  const std::uint64_t count = page_count(*plain_size);
+  Bytes stored;
+  for (std::uint64_t first = 0; first < count; first += pages_of_one_read) {
+    stored.resize(std::min(pages_of_one_read * page_size_bytes, stored_size - page_offset(first)));
+    NACRE_ASSIGN(const std::size_t got, file.read(page_offset(first), stored));
+    if (got != stored.size()) {
+      return fail_in_file(ErrorCode::corrupt, path, "the file was cut while it was read");
+    }
+    for (std::uint64_t page = first; page < std::min(count, first + pages_of_one_read); page++) {
+      const std::size_t at = page_offset(page) - page_offset(first);
+      const std::size_t size = plain_bytes_of_page(page, *plain_size) + page_overhead_bytes;
+      if (!parse_page(header.salt, page, page + 1 == count, ByteView(stored).subspan(at, size))) {
+        return fail_in_file(
+            ErrorCode::corrupt, path,
+            fmt::format("page {} at offset {}: the checksum is wrong", page, page_offset(page)));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path) {
+  NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
+  NACRE_ASSIGN(const std::uint64_t size, file->size());
+  const FileClass file_class = parse_file_name(path).file_class;
+  Bytes stored(std::min<std::uint64_t>(size, file_header_size_bytes));
+  if (file_class != FileClass::table) {
+    if (size > frames_file_size_bytes_max) {
+      return fail_in_file(ErrorCode::corrupt, path,
+                          fmt::format("{} bytes are more than such a file ever holds", size));
+    }
+    stored.resize(size);
+  }
+  NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
+  stored.resize(got);
+  if (is_unborn_log(path, stored)) return got;
+  auto header = decode_file_header(stored);
+  if (!header) return add_context(header.error(), path);
+  if (header->file_class != file_class) {
+    return fail_in_file(ErrorCode::corrupt, path,
+                        fmt::format("the file was written as a {}", to_string(header->file_class)));
+  }
+  if (file_class == FileClass::table) {
+    NACRE_TRY(scrub_pages(*file, path, *header, size));
+    return size;
+  }
+  NACRE_TRY(walk_frames(path, *header, stored, nullptr, nullptr));
+  return got;
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file system that RocksDB runs on.
+#include "metadata/sealed_fs/sealed_file_system.h"
+
+#include <fmt/format.h>
+
+#include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/page_layout.h"
+#include "metadata/sealed_fs/recovery_check.h"
+#include "metadata/sealed_fs/rocksdb_files.h"
+#include "metadata/sealed_fs/status.h"
+
+namespace nacre::metadata {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+// RocksDB composes paths freely: "db//LOG", "db/".
+std::string normal_path(const std::string& path) {
+  std::string normal;
+  for (const char c : path) {
+    if (c != '/' || (!normal.empty() && normal.back() != '/')) normal += c;
+  }
+  if (!normal.empty() && normal.back() == '/') normal.pop_back();
+  return normal;
+}
+
+class Folder final : public rocksdb::FSDirectory {
+ public:
+  Folder(std::shared_ptr<BackingDirectory> directory, std::string path,
+         std::shared_ptr<ManifestState> manifest)
+      : directory_(std::move(directory)), path_(std::move(path)), manifest_(std::move(manifest)) {}
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    return without_exceptions([&] {
+      auto synced = directory_->sync_directory(path_);
+      if (synced) manifest_->folder_synced();
+      return to_io_status(synced);
+    });
+  }
+  IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+
+ private:
+  std::shared_ptr<BackingDirectory> directory_;
+  std::string path_;
+  std::shared_ptr<ManifestState> manifest_;
+};
+
+class NoLock final : public rocksdb::FileLock {};
+
+// RocksDB also looks for tables under a name that LevelDB used; a message should not name that.
+std::string message_path(const std::string& path) {
+  constexpr std::string_view old_suffix = ".ldb";
+  if (!path.ends_with(old_suffix)) return path;
+  return path.substr(0, path.size() - old_suffix.size()) + ".sst";
+}
+
+IOStatus open_status(const Error& error, const std::string& path) {
+  if (error.code == ErrorCode::not_found) {
+    return to_io_status(Error{ErrorCode::missing, message_path(path) + ": the file is missing"});
+  }
+  const bool is_small = parse_file_name(path).file_class == FileClass::other;
+  return is_small ? to_plain_io_error(error) : to_io_status(error);
+}
+
+}  // namespace
+
+SealedFileSystem::SealedFileSystem(std::shared_ptr<BackingDirectory> directory,
+                                   std::shared_ptr<const KeyTree> keys, bool read_only)
+    : directory_(std::move(directory)), keys_(std::move(keys)), read_only_(read_only) {}
+
+SealedFileSystem::~SealedFileSystem() = default;
+
+Result<void> SealedFileSystem::check_writable(std::string_view path) const {
+  if (!read_only_) return fail_stop_->check();
+  return fail(ErrorCode::read_only, fmt::format("{}: the volume is open for reading only", path));
+}
+
+Result<void> SealedFileSystem::settle_log(bool sync) {
+  std::shared_ptr<LogWriter> log;
+  {
+    std::lock_guard lock(log_mutex_);
+    log = live_log_;
+  }
+  return log == nullptr ? fail_stop_->check() : log->settle(sync);
+}
+
+std::uint64_t SealedFileSystem::live_log_bytes() const {
+  std::lock_guard lock(log_mutex_);
+  const auto log = live_log_;
+  return log == nullptr ? 0 : log->stored_bytes();
+}
+
+Result<void> SealedFileSystem::recover(std::string_view folder) {
+  NACRE_ASSIGN(const LogWitness found,
+               check_before_recovery(*directory_, folder, *keys_, !read_only_));
+  std::lock_guard lock(log_mutex_);
+  witness_ = found;
+  manifest_->set({found.manifest, found.manifest_frames});
+  return {};
+}
+
+Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path));
+  std::lock_guard lock(log_mutex_);
+  const auto manifest = manifest_->durable();
+  witness_.manifest = manifest.number;
+  witness_.manifest_frames = manifest.frames;
+  auto log =
+      std::make_shared<LogWriter>(directory_, std::move(seal), live_log_, witness_, fail_stop_);
+  if (auto made = log->ensure_exists(); !made && made.error().code != ErrorCode::no_space) {
+    return tl::unexpected<Error>(made.error());
+  }
+  live_log_ = log;
+  witness_.previous_log = parse_file_name(path).number;
+  return log;
+}
+
+// A log goes only when its successor is there and says so.
+Result<void> SealedFileSystem::release_log(std::uint64_t number) {
+  std::lock_guard lock(log_mutex_);
+  if (live_log_ == nullptr || number <= witness_.done_log) return {};
+  const auto manifest = manifest_->durable();
+  NACRE_TRY(live_log_->write_witness(number, manifest.number, manifest.frames));
+  witness_.done_log = number;
+  return {};
+}
+
+IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const FileOptions&,
+                                             std::unique_ptr<rocksdb::FSSequentialFile>* result,
+                                             IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    const FileClass file_class = parse_file_name(path).file_class;
+    if (file_class == FileClass::table) {
+      auto reader = PageReader::open(*directory_, path, *keys_);
+      if (!reader) return open_status(reader.error(), path);
+      *result = make_sequential_file(std::shared_ptr<PageReader>(std::move(*reader)));
+      return IOStatus::OK();
+    }
+    auto content = read_frames(*directory_, path, *keys_);
+    if (!content) return open_status(content.error(), path);
+    if (file_class == FileClass::log) logs_read_++;
+    *result = make_sequential_file(std::move(content->plain));
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::NewRandomAccessFile(const std::string& raw_path, const FileOptions&,
+                                               std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                               IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    if (parse_file_name(path).file_class == FileClass::table) {
+      auto reader = PageReader::open(*directory_, path, *keys_);
+      if (!reader) return open_status(reader.error(), path);
+      *result = make_random_access_file(std::shared_ptr<PageReader>(std::move(*reader)));
+      return IOStatus::OK();
+    }
+    auto content = read_frames(*directory_, path, *keys_);
+    if (!content) return open_status(content.error(), path);
+    *result = make_random_access_file(std::move(content->plain));
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const FileOptions& options,
+                                           std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                           IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    if (auto writable = check_writable(path); !writable) return to_io_status(writable);
+    const FileClass file_class = parse_file_name(path).file_class;
+    if (file_class == FileClass::table) {
+      auto writer = PageWriter::create(*directory_, path, *keys_);
+      if (!writer) return to_io_status(writer.error());
+      *result = make_writable_file(
+          std::move(*writer), [this] { return fail_stop_->check(); }, options);
+    } else if (file_class == FileClass::log) {
+      auto writer = create_log(path);
+      if (!writer) return to_io_status(writer.error());
+      *result = make_writable_file(std::move(*writer), options);
+    } else {
+      auto seal = FileSeal::create(*keys_, path);
+      if (!seal) return to_io_status(seal.error());
+      auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
+      if (auto made = writer->open(); !made) return to_io_status(made);
+      if (file_class == FileClass::manifest) {
+        // It makes tables count: what they hold must be safe in the log first.
+        *result = make_writable_file(
+            std::make_unique<ManifestWriter>(std::move(writer), parse_file_name(path).number,
+                                             manifest_),
+            [this] { return settle_log(true); }, options);
+      } else {
+        *result = make_writable_file(
+            std::move(writer), [this] { return fail_stop_->check(); }, options);
+      }
+    }
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::ReopenWritableFile(const std::string& raw_path, const FileOptions&,
+                                              std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                              IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    if (auto writable = check_writable(path); !writable) return to_io_status(writable);
+    if (parse_file_name(path).file_class != FileClass::log) {
+      return IOStatus::NotSupported("only logs are reopened", path);
+    }
+    *result = make_trim_only_file([directory = directory_, keys = keys_, path] {
+      return trim_frames(*directory, path, *keys);
+    });
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::ReuseWritableFile(const std::string& path, const std::string&,
+                                             const FileOptions&,
+                                             std::unique_ptr<rocksdb::FSWritableFile>*,
+                                             IODebugContext*) {
+  return IOStatus::NotSupported("logs are not recycled", path);
+}
+
+IOStatus SealedFileSystem::NewDirectory(const std::string& path, const IOOptions&,
+                                        std::unique_ptr<rocksdb::FSDirectory>* result,
+                                        IODebugContext*) {
+  *result = std::make_unique<Folder>(directory_, normal_path(path), manifest_);
+  return IOStatus::OK();
+}
+
+IOStatus SealedFileSystem::NewLogger(const std::string& path, const IOOptions&,
+                                     std::shared_ptr<rocksdb::Logger>*, IODebugContext*) {
+  return IOStatus::NotSupported("the information log is not made here", path);
+}
+
+IOStatus SealedFileSystem::FileExists(const std::string& path, const IOOptions&, IODebugContext*) {
+  return without_exceptions([&] {
+    auto exists = directory_->exists(normal_path(path));
+    if (!exists) return to_io_status(exists.error());
+    return *exists ? IOStatus::OK() : IOStatus::NotFound(path);
+  });
+}
+
+IOStatus SealedFileSystem::GetChildren(const std::string& path, const IOOptions&,
+                                       std::vector<std::string>* result, IODebugContext*) {
+  return without_exceptions([&] {
+    auto names = directory_->list(normal_path(path));
+    if (!names && names.error().code == ErrorCode::not_found) return IOStatus::NotFound(path);
+    if (!names) return to_io_status(names.error());
+    *result = std::move(*names);
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptions&,
+                                      IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    if (auto writable = check_writable(path); !writable) return to_io_status(writable);
+    const FileName name = parse_file_name(path);
+    if (name.file_class == FileClass::log) {
+      if (auto released = release_log(name.number); !released) return to_io_status(released);
+    }
+    return to_io_status(directory_->remove(path));
+  });
+}
+
+IOStatus SealedFileSystem::CreateDir(const std::string& raw_path, const IOOptions&,
+                                     IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    if (auto writable = check_writable(path); !writable) return to_io_status(writable);
+    return to_io_status(directory_->make_directory(path));
+  });
+}
+
+IOStatus SealedFileSystem::CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                                              IODebugContext* debug) {
+  if (FileExists(path, options, debug).ok()) return IOStatus::OK();
+  return CreateDir(path, options, debug);
+}
+
+IOStatus SealedFileSystem::DeleteDir(const std::string& path, const IOOptions&, IODebugContext*) {
+  return IOStatus::NotSupported("folders are not removed", path);
+}
+
+Result<std::uint64_t> SealedFileSystem::plain_size(const std::string& path) const {
+  if (parse_file_name(path).file_class != FileClass::table) {
+    NACRE_ASSIGN(const FramesContent content, read_frames(*directory_, path, *keys_));
+    return content.plain.size();
+  }
+  NACRE_ASSIGN(const std::uint64_t stored, directory_->file_size(path));
+  const auto size = plain_size_of(stored);
+  if (!size) {
+    return fail_in_file(ErrorCode::corrupt, path,
+                        fmt::format("no table file has {} bytes: it was cut or grew", stored));
+  }
+  return *size;
+}
+
+IOStatus SealedFileSystem::GetFileSize(const std::string& raw_path, const IOOptions&,
+                                       std::uint64_t* size, IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string path = normal_path(raw_path);
+    auto found = plain_size(path);
+    if (!found) return open_status(found.error(), path);
+    *size = *found;
+    return IOStatus::OK();
+  });
+}
+
+IOStatus SealedFileSystem::GetFileModificationTime(const std::string&, const IOOptions&,
+                                                   std::uint64_t* time, IODebugContext*) {
+  *time = 0;  // unknown; tables carry their times inside
+  return IOStatus::OK();
+}
+
+IOStatus SealedFileSystem::RenameFile(const std::string& raw_from, const std::string& raw_to,
+                                      const IOOptions&, IODebugContext*) {
+  return without_exceptions([&] {
+    const std::string from = normal_path(raw_from);
+    const std::string to = normal_path(raw_to);
+    if (auto writable = check_writable(to); !writable) return to_io_status(writable);
+    auto renamed = directory_->rename(from, to);
+    if (renamed && to.ends_with("/CURRENT")) manifest_->current_renamed();
+    return to_io_status(renamed);
+  });
+}
+
+IOStatus SealedFileSystem::LockFile(const std::string&, const IOOptions&, rocksdb::FileLock** lock,
+                                    IODebugContext*) {
+  *lock = new NoLock;
+  return IOStatus::OK();
+}
+
+IOStatus SealedFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions&, IODebugContext*) {
+  delete lock;
+  return IOStatus::OK();
+}
+
+IOStatus SealedFileSystem::GetTestDirectory(const IOOptions&, std::string*, IODebugContext*) {
+  return IOStatus::NotSupported("there is no test folder");
+}
+
+IOStatus SealedFileSystem::GetAbsolutePath(const std::string& path, const IOOptions&,
+                                           std::string* result, IODebugContext*) {
+  *result = path;
+  return IOStatus::OK();
+}
+
+IOStatus SealedFileSystem::GetFreeSpace(const std::string&, const IOOptions&, std::uint64_t*,
+                                        IODebugContext*) {
+  // RocksDB would watch it after no_space and resume by itself, at a time of its own.
+  return IOStatus::NotSupported("Database resumes by hand");
+}
+
+IOStatus SealedFileSystem::IsDirectory(const std::string& raw_path, const IOOptions&,
+                                       bool* is_directory, IODebugContext*) {
+  *is_directory = normal_path(raw_path).find('/') == std::string::npos;  // db, or the volume itself
+  return IOStatus::OK();
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file system that RocksDB sees: every file sealed, every byte through BackingDirectory.
+//
+// It derives from rocksdb::FileSystem itself, not from a wrapper around the real one, so that
+// nothing RocksDB asks for can slip past to the disk. Paths are those of BackingDirectory
+// ("db/000004.sst"). Thread-safe. Read-only: nothing is written, and whoever tries gets read_only.
+//
+// Order that it adds to RocksDB's: a log is made durable before its successor is created, so after
+// power loss a group is never there without those before it; and a new log is durable, name and
+// all, before it takes a byte, so a database without its log has lost it.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "metadata/backing/backing.h"
+#include "metadata/keys.h"
+#include "metadata/sealed_fs/log_writer.h"
+#include "metadata/sealed_fs/manifest_state.h"
+
+namespace nacre::metadata {
+
+class SealedFileSystem final : public rocksdb::FileSystem {
+ public:
+  SealedFileSystem(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
+                   bool read_only);
+  ~SealedFileSystem() override;
+
+  // Checks what RocksDB is about to open; see recovery_check.h. Before anything else but for a new
+  // database.
+  Result<void> recover(std::string_view folder);
+
+  const char* Name() const override { return "NacreSealedFileSystem"; }
+
+  // Whether all that RocksDB wrote to its log so far is written (and synced); tries again what
+  // failed. no_space: ask again later; any other error is final, and nothing can be written any
+  // more.
+  Result<void> settle_log(bool sync);
+  std::uint64_t live_log_bytes() const;
+  // Logs that RocksDB read to recover.
+  std::uint64_t logs_read() const { return logs_read_; }
+
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* result,
+                                      rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                        rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext*) override;
+  // Only to be cut to its content: a file is never appended to after it was closed.
+  rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                       rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                      rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* result,
+                                 rocksdb::IODebugContext*) override;
+  // InfoLog is given to RocksDB instead.
+  rocksdb::IOStatus NewLogger(const std::string& path, const rocksdb::IOOptions& options,
+                              std::shared_ptr<rocksdb::Logger>* result,
+                              rocksdb::IODebugContext*) override;
+
+  rocksdb::IOStatus FileExists(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus GetChildren(const std::string& path, const rocksdb::IOOptions& options,
+                                std::vector<std::string>* result,
+                                rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus CreateDir(const std::string& path, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus CreateDirIfMissing(const std::string& path, const rocksdb::IOOptions& options,
+                                       rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus DeleteDir(const std::string& path, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext*) override;
+  // The size of the content, not of what is stored.
+  rocksdb::IOStatus GetFileSize(const std::string& path, const rocksdb::IOOptions& options,
+                                std::uint64_t* size, rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus GetFileModificationTime(const std::string& path,
+                                            const rocksdb::IOOptions& options, std::uint64_t* time,
+                                            rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext*) override;
+  // The volume's lock is elsewhere.
+  rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus UnlockFile(rocksdb::FileLock* lock, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus GetTestDirectory(const rocksdb::IOOptions& options, std::string* path,
+                                     rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus GetAbsolutePath(const std::string& path, const rocksdb::IOOptions& options,
+                                    std::string* result, rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::uint64_t* bytes, rocksdb::IODebugContext*) override;
+  rocksdb::IOStatus IsDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                bool* is_directory, rocksdb::IODebugContext*) override;
+
+ private:
+  Result<void> check_writable(std::string_view path) const;
+  Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
+  Result<void> release_log(std::uint64_t number);
+  Result<std::uint64_t> plain_size(const std::string& path) const;
+
+  const std::shared_ptr<BackingDirectory> directory_;
+  const std::shared_ptr<const KeyTree> keys_;
+  const bool read_only_;
+  const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
+  std::atomic<std::uint64_t> logs_read_{0};
+  mutable std::mutex log_mutex_;
+  std::shared_ptr<LogWriter> live_log_;
+  LogWitness witness_;  // what the next log says of those before it
+  const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
+};
+
+}  // namespace nacre::metadata

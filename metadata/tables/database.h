@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The volume's tables: RocksDB on the sealed file system, under two in-memory layers.
+//
+// Changes go to the open group, an ordered overlay that every read consults first. freeze() turns
+// it into the frozen group (still consulted) and opens a new one; commit_frozen() writes the frozen
+// group as one WriteBatch with one WAL sync and drops it. So a transaction group becomes durable as
+// a whole or not at all, and nobody waits for the disk while it does. A row that was put as new and
+// is erased within the same group never reaches the disk.
+//
+// Thread-safe. The caller decides what belongs to one group: an operation that changes several rows
+// must not be cut by freeze() (fs/store/committer holds that lock).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpu_engine/base/result.h"
+#include "metadata/backing/backing.h"
+#include "metadata/keys.h"
+
+namespace nacre::metadata {
+
+// inlined holds the bytes of small synchronous writes until they move to a segment.
+enum class Table : std::uint8_t {
+  inodes,
+  dentries,
+  chunks,
+  inlined,
+  xattrs,
+  segments,
+  orphans,
+  system
+};
+inline constexpr std::size_t table_count = 8;
+std::string_view to_string(Table table);
+
+struct DatabaseOptions {
+  bool create = false;     // a new database; else it must exist
+  bool read_only = false;  // nothing is written, not even recovery: works on a read-only medium
+  std::uint64_t block_cache_bytes = 32u << 20;
+  std::uint64_t write_buffer_bytes = 16u << 20;
+};
+
+struct DatabaseStats {
+  std::uint64_t row_reads = 0;
+  std::uint64_t open_group_rows = 0;
+  std::uint64_t commit_count = 0;
+  std::uint64_t wal_bytes = 0;
+  std::uint64_t table_file_bytes = 0;
+};
+
+class Database {
+ public:
+  // Errors: corrupt (a bad page or frame), tampered, missing (a file that the manifest names),
+  // wrong_key, io, no_space, read_only.
+  static Result<std::unique_ptr<Database>> open(std::shared_ptr<BackingDirectory> directory,
+                                                std::shared_ptr<const KeyTree> keys,
+                                                const DatabaseOptions& options);
+  virtual ~Database() = default;  // without close(): as after a crash
+
+  virtual Result<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
+  // Calls visit for the rows with from <= key < to (to empty: no end) in order until it returns
+  // false. visit must not call this object.
+  virtual Result<void> scan(
+      Table table, std::string_view from, std::string_view to,
+      const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
+  // The last row with from <= key <= at; none when there is none.
+  struct Row {
+    std::string key, value;
+  };
+  virtual Result<std::optional<Row>> find_last(Table table, std::string_view from,
+                                               std::string_view at) const = 0;
+
+  virtual void put(Table table, std::string_view key, std::string value) = 0;
+  // The same for a row that get() just did not find. When neither the open group (a row erased
+  // earlier) nor the frozen group knows the key, the row is new: erasing it again within this group
+  // then leaves nothing to write.
+  virtual void put_new(Table table, std::string_view key, std::string value) = 0;
+  virtual void erase(Table table, std::string_view key) = 0;
+
+  // False when there is nothing to commit (then nothing is frozen). Only while none is frozen.
+  virtual bool freeze() = 0;
+  // Writes the frozen group; on success it is in the database and durable (sync) and no longer
+  // frozen. On an error it stays frozen and readable, and may be committed again after no_space.
+  virtual Result<void> commit_frozen(bool sync) = 0;
+
+  // Flushes memtables and leaves the WAL empty. Open and frozen groups must have been committed.
+  virtual Result<void> close() = 0;
+  virtual DatabaseStats stats() const = 0;
+};
+
+// The keyless check of one file under db/: structure and CRC of every page or frame. Returns bytes
+// checked; corrupt names the offset. A torn tail of a log is not damage.
+Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path);
+
+}  // namespace nacre::metadata

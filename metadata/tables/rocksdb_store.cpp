@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksDB: its options, its column families, its life.
+#include "metadata/tables/rocksdb_store.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+
+#include "metadata/sealed_fs/info_log.h"
+#include "metadata/sealed_fs/status.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::string_view opening = "opening the database";
+constexpr std::string_view writing = "writing a transaction group";
+constexpr std::string_view flushing = "flushing the database";
+
+rocksdb::Slice slice_of(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+class NullLogger final : public rocksdb::Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+rocksdb::CompressionType compression() {
+  const auto supported = rocksdb::GetSupportedCompressions();
+  const bool has_lz4 =
+      std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
+  return has_lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
+}
+
+rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = 8u << 10;  // about a page once compressed
+  table.format_version = 5;
+  table.checksum = rocksdb::kXXH3;
+  // dentries and inodes are looked up far more often than they are there.
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.whole_key_filtering = true;
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  rocksdb::LRUCacheOptions cache;
+  cache.capacity = options.block_cache_bytes;
+  cache.num_shard_bits = 2;  // a filter block must fit into one shard
+  cache.high_pri_pool_ratio = 0.3;
+  table.block_cache = rocksdb::NewLRUCache(cache);
+
+  rocksdb::ColumnFamilyOptions family;
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  family.compression = compression();
+  family.write_buffer_size = std::max<std::uint64_t>(options.write_buffer_bytes / 2, 64u << 10);
+  family.max_write_buffer_number = 3;
+  family.arena_block_size = 64u << 10;  // nine families share the budget
+  family.target_file_size_base = 16u << 20;
+  family.max_bytes_for_level_base = 64u << 20;
+  family.level_compaction_dynamic_level_bytes = true;
+  return family;
+}
+
+rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env* env) {
+  rocksdb::DBOptions db;
+  db.env = env;
+  db.create_if_missing = options.create;
+  db.create_missing_column_families = options.create;
+  db.error_if_exists = options.create;
+  db.paranoid_checks = true;
+  db.verify_sst_unique_id_in_manifest = true;
+  // Our logs know more of each other (recovery_check.h), and RocksDB's own tracking can fail a
+  // write after its rows took sequence numbers, which the next write then takes again.
+  db.track_and_verify_wals_in_manifest = false;
+  // The frames below tell damage from a torn tail: a read of damage fails, and in this mode such a
+  // failure fails the opening (in kPointInTimeRecovery it would silently end the recovery). A
+  // record that ends with the file was never confirmed and is dropped.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  db.recycle_log_file_num = 0;
+  db.db_write_buffer_size = options.write_buffer_bytes;
+  db.max_total_wal_size = std::max<std::uint64_t>(4 * options.write_buffer_bytes, 16u << 20);
+  db.max_open_files = 256;
+  db.max_file_opening_threads = 2;
+  db.max_background_jobs = 2;
+  db.bytes_per_sync = 1u << 20;
+  db.compaction_readahead_size = 512u << 10;
+  db.writable_file_max_buffer_size = 256u << 10;
+  db.allow_mmap_reads = false;
+  db.allow_mmap_writes = false;
+  db.use_direct_reads = false;
+  db.max_manifest_file_size = 4u << 20;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.skip_stats_update_on_db_open = true;
+  return db;
+}
+
+// What RocksDB would only say in words.
+Result<void> check_presence(BackingDirectory& directory, const DatabaseOptions& options) {
+  const std::string current = fmt::format("{}/CURRENT", database_folder);
+  NACRE_ASSIGN(const bool exists, directory.exists(current));
+  if (exists && options.create) {
+    return fail(ErrorCode::exists,
+                fmt::format("{}: there is a database already", directory.description()));
+  }
+  if (!exists && !options.create) {
+    return fail(ErrorCode::missing, fmt::format("{}: the file is missing", current));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
+    std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
+    const DatabaseOptions& options) {
+  if (options.create && options.read_only) {
+    return fail(ErrorCode::invalid_argument, "a database cannot be created for reading only");
+  }
+  if (options.create) {
+    NACRE_TRY(directory->make_directory(database_folder));
+    NACRE_TRY(directory->sync_directory(""));
+  }
+  NACRE_TRY(check_presence(*directory, options));
+  std::unique_ptr<RocksdbStore> store(new RocksdbStore);
+  store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
+  if (!options.create) NACRE_TRY(store->file_system_->recover(database_folder));
+  store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
+
+  rocksdb::DBOptions db_options = database_options(options, store->env_.get());
+  if (options.read_only) {
+    db_options.info_log = std::make_shared<NullLogger>();
+  } else {
+    db_options.info_log =
+        std::make_shared<InfoLog>(std::move(directory), keys, std::string(database_folder));
+  }
+  const rocksdb::ColumnFamilyOptions family = family_options(options);
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, family);
+  for (std::size_t table = 0; table < table_count; table++) {
+    descriptors.emplace_back(std::string(to_string(static_cast<Table>(table))), family);
+  }
+  const std::string path(database_folder);
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      options.read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, descriptors, &handles, &db)
+                        : rocksdb::DB::Open(db_options, path, descriptors, &handles, &db);
+  if (!status.ok()) return tl::unexpected<Error>(to_error(status, opening));
+  store->db_.reset(db);
+  store->default_family_ = handles[0];
+  std::copy(handles.begin() + 1, handles.end(), store->families_.begin());
+  if (!options.create && store->file_system_->logs_read() == 0) {
+    return fail(ErrorCode::missing,
+                "db: the write-ahead log is missing, and with it the last changes");
+  }
+  return store;
+}
+
+RocksdbStore::~RocksdbStore() {
+  release_families();
+}
+
+void RocksdbStore::release_families() {
+  if (db_ == nullptr || default_family_ == nullptr) return;
+  for (auto*& handle : families_) {
+    db_->DestroyColumnFamilyHandle(handle);
+    handle = nullptr;
+  }
+  db_->DestroyColumnFamilyHandle(default_family_);
+  default_family_ = nullptr;
+}
+
+Result<std::optional<std::string>> RocksdbStore::get(Table table, std::string_view key) const {
+  rocksdb::PinnableSlice value;
+  const auto status = db_->Get(rocksdb::ReadOptions(), family(table), slice_of(key), &value);
+  if (status.ok()) return std::optional<std::string>(value.ToString());
+  if (status.IsNotFound()) return std::optional<std::string>();
+  return tl::unexpected<Error>(to_error(status, fmt::format("reading {}", to_string(table))));
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksdbStore::iterate(Table table, const rocksdb::Slice* lower,
+                                                         const rocksdb::Slice* upper) const {
+  rocksdb::ReadOptions options;
+  options.iterate_lower_bound = lower;
+  options.iterate_upper_bound = upper;
+  return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options, family(table)));
+}
+
+Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
+  if (needs_resume_) {
+    const auto resumed = db_->Resume();
+    if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, writing));
+    needs_resume_ = false;
+  }
+  if (!is_handed_over_) {
+    rocksdb::WriteOptions options;
+    options.sync = sync;
+    const auto status = db_->Write(options, &batch);
+    if (!status.ok()) return tl::unexpected<Error>(to_error(status, writing));
+    is_handed_over_ = true;
+  }
+  NACRE_TRY(file_system_->settle_log(sync));
+  is_handed_over_ = false;
+  return {};
+}
+
+Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync) {
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  return note(try_write(batch, sync));
+}
+
+Result<void> RocksdbStore::note(Result<void> result) {
+  if (result) return result;
+  if (result.error().code == ErrorCode::no_space) {
+    needs_resume_ = true;
+  } else {
+    failure_ = result.error();
+  }
+  return result;
+}
+
+Result<void> RocksdbStore::flush() {
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  return note([&]() -> Result<void> {
+    if (needs_resume_) {
+      const auto resumed = db_->Resume();
+      if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, flushing));
+      needs_resume_ = false;
+    }
+    rocksdb::FlushOptions options;
+    options.wait = true;
+    std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+    all.push_back(default_family_);
+    auto status = db_->Flush(options, all);
+    // A flush of RocksDB's own may have met a full disk that has room again: nobody was told.
+    if (!status.ok() && db_->Resume().ok()) status = db_->Flush(options, all);
+    if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
+    return file_system_->settle_log(true);
+  }());
+}
+
+Result<void> RocksdbStore::close() {
+  release_families();
+  const auto status = db_->Close();
+  if (!status.ok()) return tl::unexpected<Error>(to_error(status, "closing the database"));
+  return {};
+}
+
+std::uint64_t RocksdbStore::table_file_bytes() const {
+  std::uint64_t sum = 0;
+  for (auto* handle : families_) {
+    std::uint64_t value = 0;
+    if (handle != nullptr &&
+        db_->GetIntProperty(handle, rocksdb::DB::Properties::kTotalSstFilesSize, &value)) {
+      sum += value;
+    }
+  }
+  return sum;
+}
+
+}  // namespace nacre::metadata

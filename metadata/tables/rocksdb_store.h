@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksDB as this project runs it: options, column families, opening, closing. Below the overlay,
+// above the sealed file system.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "metadata/sealed_fs/sealed_file_system.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::metadata {
+
+inline constexpr std::string_view database_folder = "db";
+
+class RocksdbStore {
+ public:
+  static Result<std::unique_ptr<RocksdbStore>> open(std::shared_ptr<BackingDirectory> directory,
+                                                    std::shared_ptr<const KeyTree> keys,
+                                                    const DatabaseOptions& options);
+  ~RocksdbStore();  // closes files; flushes nothing
+
+  // Thread-safe, as RocksDB is.
+  Result<std::optional<std::string>> get(Table table, std::string_view key) const;
+  // upper empty: no bound. The bounds must outlive the iterator.
+  std::unique_ptr<rocksdb::Iterator> iterate(Table table, const rocksdb::Slice* lower,
+                                             const rocksdb::Slice* upper) const;
+  // One batch, whole or not at all. After no_space the same batch is to be written again before any
+  // other; any other error is final, every later write gets it.
+  Result<void> write(rocksdb::WriteBatch& batch, bool sync);
+  rocksdb::ColumnFamilyHandle* family(Table table) const {
+    return families_[static_cast<std::size_t>(table)];
+  }
+  // Flushes all tables; what the log holds is then in table files.
+  Result<void> flush();
+  Result<void> close();
+  std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
+  std::uint64_t table_file_bytes() const;
+
+ private:
+  RocksdbStore() = default;
+  Result<void> try_write(rocksdb::WriteBatch& batch, bool sync);
+  Result<void> note(Result<void> result);
+  void release_families();
+
+  std::shared_ptr<SealedFileSystem> file_system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::array<rocksdb::ColumnFamilyHandle*, table_count> families_ = {};
+  rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
+  // Of the writing thread only.
+  bool needs_resume_ = false;    // no_space stopped RocksDB
+  bool is_handed_over_ = false;  // RocksDB has the batch, its log not yet
+  std::optional<Error> failure_;
+};
+
+}  // namespace nacre::metadata

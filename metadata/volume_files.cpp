@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// See volume_files.h.
+#include "metadata/volume_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "metadata/format/document.h"
+#include "metadata/format/rfc3339.h"
+#include "metadata/format/two_copies.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+bool holds(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Left by the file system itself, or made before anything else.
+bool is_harmless(std::string_view name) {
+  return name == lock_file || name == "lost+found";
+}
+
+bool is_part_of_a_volume(std::string_view name) {
+  return name == keyring_file || name == copy_name(keyring_file) || name == database_folder ||
+         name == segment_folder;
+}
+
+Result<void> check(const VolumeParameters& parameters) {
+  NACRE_TRY(check_label(parameters.label));
+  if (!std::has_single_bit(parameters.chunk_size_bytes) ||
+      parameters.chunk_size_bytes < chunk_size_bytes_min ||
+      parameters.chunk_size_bytes > chunk_size_bytes_max) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the chunk size {} is not a power of two between {} and {}",
+                    parameters.chunk_size_bytes, chunk_size_bytes_min, chunk_size_bytes_max));
+  }
+  if (parameters.level < 0 || parameters.level > codec_level_max) {
+    return fail(ErrorCode::invalid_argument, fmt::format("the level {} is not between 0 and {}",
+                                                         parameters.level, codec_level_max));
+  }
+  if (!engine::codec_is_available(parameters.codec)) {
+    return fail(ErrorCode::unsupported, fmt::format("this Nacre does not have the codec {}",
+                                                    engine::to_string(parameters.codec)));
+  }
+  return {};
+}
+
+Result<void> check_place(BackingDirectory& directory) {
+  NACRE_ASSIGN(const DirectoryState state, inspect_directory(directory));
+  const auto refuse = [&](ErrorCode code, std::string_view why) {
+    return fail(code, fmt::format("{}: {}", directory.description(), why));
+  };
+  switch (state) {
+    case DirectoryState::empty:
+    case DirectoryState::unfinished:
+      return {};
+    case DirectoryState::volume:
+      return refuse(ErrorCode::exists, "already holds a volume; nothing was changed");
+    case DirectoryState::damaged:
+      return refuse(ErrorCode::not_empty,
+                    "holds parts of a volume, but no superblock; nothing was changed: remove them "
+                    "first if they are of no use");
+    case DirectoryState::foreign:
+      return refuse(ErrorCode::not_empty,
+                    "holds other files; nothing was changed: give an empty directory");
+  }
+  return refuse(ErrorCode::invalid_argument, "unknown state");
+}
+
+// Makes the marker and removes what an interrupted mkfs left beside it.
+Result<void> begin(BackingDirectory& directory) {
+  NACRE_TRY(replace_file(directory, unfinished_file, as_bytes("mkfs.nacre began here\n")));
+  for (const std::string_view folder : {database_folder, segment_folder}) {
+    NACRE_TRY(directory.make_directory(folder));
+    NACRE_ASSIGN(const auto names, directory.list(folder));
+    for (const std::string& name : names) {
+      NACRE_TRY(directory.remove(fmt::format("{}/{}", folder, name)));
+    }
+    NACRE_TRY(directory.sync_directory(folder));
+  }
+  return directory.sync_directory("");
+}
+
+tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState state) {
+  const auto refuse = [&](ErrorCode code, std::string_view why) {
+    return fail(code, fmt::format("{}: {}", directory.description(), why));
+  };
+  switch (state) {
+    case DirectoryState::unfinished:
+      return refuse(ErrorCode::not_found,
+                    "not a volume yet: mkfs.nacre was interrupted here; run it again");
+    case DirectoryState::damaged:
+      return refuse(ErrorCode::missing,
+                    "both copies of the superblock are missing; put one back from a backup");
+    default:
+      return refuse(ErrorCode::not_found, "not a Nacre volume (there is no superblock)");
+  }
+}
+
+}  // namespace
+
+Result<DirectoryState> inspect_directory(BackingDirectory& directory) {
+  NACRE_ASSIGN(const auto names, directory.list(""));
+  if (holds(names, superblock_file) || holds(names, copy_name(superblock_file))) {
+    return DirectoryState::volume;
+  }
+  if (holds(names, unfinished_file)) return DirectoryState::unfinished;
+  bool empty = true;
+  bool damaged = false;
+  for (const std::string& name : names) {
+    // The marker's own beginning, cut off by a crash before anything else was made.
+    if (is_harmless(name) || name == fmt::format("{}.new", unfinished_file)) continue;
+    empty = false;
+    damaged = damaged || is_part_of_a_volume(name);
+  }
+  if (empty) return DirectoryState::empty;
+  return damaged ? DirectoryState::damaged : DirectoryState::foreign;
+}
+
+Result<NewVolume> create_volume_files(BackingDirectory& directory,
+                                      const VolumeParameters& parameters,
+                                      std::span<const NewRecipient> recipients) {
+  NACRE_TRY(check(parameters));
+  NACRE_TRY(check_place(directory));
+  NewVolume volume;
+  volume.superblock = {.label = parameters.label,
+                       .created = rfc3339_now(),
+                       .chunk_size_bytes = parameters.chunk_size_bytes,
+                       .padding = parameters.padding,
+                       .codec = parameters.codec,
+                       .level = parameters.level,
+                       .cipher = parameters.cipher};
+  engine::random_bytes(volume.superblock.volume_id);
+  NACRE_ASSIGN(NewKeyring made,
+               create_keyring(volume.superblock.volume_id, parameters.cipher, recipients));
+  volume.keyring = std::move(made.keyring);
+  volume.keys = std::move(made.keys);
+
+  NACRE_TRY(begin(directory));
+  NACRE_TRY(save_keyring(directory, volume.keyring, *volume.keys));
+  return volume;
+}
+
+Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume& volume) {
+  NACRE_TRY(save_superblock(directory, volume.superblock, *volume.keys));
+  NACRE_TRY(directory.remove(unfinished_file));
+  return directory.sync_directory("");
+}
+
+Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSecret& secret) {
+  NACRE_ASSIGN(const DirectoryState state, inspect_directory(directory));
+  if (state != DirectoryState::volume) return not_a_volume(directory, state);
+  NACRE_ASSIGN(FoundSuperblock superblock, find_superblock(directory));
+  auto keyring = find_keyring(directory);
+  if (!keyring && keyring.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::missing,
+                fmt::format("{}: both copies of the keyring are missing; without one nobody can "
+                            "open the volume: put one back from a backup",
+                            directory.description()));
+  }
+  if (!keyring) return tl::unexpected(keyring.error());
+
+  VolumeKeys volume;
+  auto keys = open_keyring(keyring->keyring, secret);
+  if (!keys) return add_context(keys.error(), directory.description());
+  volume.keys = std::move(*keys);
+  auto verified = verify_superblock(superblock.superblock, *volume.keys);
+  if (!verified) return add_context(verified.error(), directory.description());
+  volume.superblock = std::move(*verified);
+  volume.keyring = std::move(keyring->keyring.claims);
+  volume.warnings = std::move(superblock.warnings);
+  for (Error& warning : keyring->warnings)
+    volume.warnings.push_back(std::move(warning));
+  return volume;
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Power is lost, or the disk is full, at every change of a scripted workload in turn. What a commit
+// confirmed is there afterwards, a group is there as a whole or not at all, and none is there
+// without those before it.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "tests/metadata/database_fixture.h"
+#include "tests/metadata/watched_backing.h"
+
+namespace nacre::tests {
+namespace {
+
+using metadata::Database;
+using metadata::Table;
+
+// Group g puts its number into every one of these rows, rows of its own, and erases some of an
+// older one: so the content names the last group, and shows any mixture.
+constexpr int group_count = 8;
+constexpr int rows_per_group = 24;
+constexpr int data_table_count = 2;
+
+std::string row_key(int group, int row) {
+  return "g" + std::to_string(100 + group) + "r" + std::to_string(100 + row);
+}
+
+std::string row_value(int group, int row) {
+  // Incompressible.
+  std::mt19937_64 random(static_cast<std::uint64_t>(group * 1000 + row));
+  std::string value(700, '\0');
+  for (char& c : value)
+    c = static_cast<char>(random());
+  return value;
+}
+
+void put_group(Database& database, int group) {
+  for (int row = 0; row < rows_per_group; row++) {
+    const auto table = static_cast<Table>(row % data_table_count);
+    database.put_new(table, row_key(group, row), row_value(group, row));
+    if (group >= 2) database.erase(table, row_key(group - 2, row));
+  }
+  database.put(Table::system, "last", std::to_string(group));
+}
+
+std::map<std::string, std::string> content_of(const Database& database, bool* failed) {
+  std::map<std::string, std::string> content;
+  for (std::size_t table = 0; table < metadata::table_count; table++) {
+    auto result = database.scan(static_cast<Table>(table), "", "",
+                                [&](std::string_view key, std::string_view value) {
+                                  content[std::to_string(table) + std::string(key)] = value;
+                                  return true;
+                                });
+    if (!result) {
+      ADD_FAILURE() << result.error().message;
+      *failed = true;
+    }
+  }
+  return content;
+}
+
+std::map<std::string, std::string> expected_after(int group) {
+  std::map<std::string, std::string> content;
+  if (group < 0) return content;
+  for (int g = std::max(0, group - 1); g <= group; g++) {
+    for (int row = 0; row < rows_per_group; row++) {
+      content[std::to_string(row % data_table_count) + row_key(g, row)] = row_value(g, row);
+    }
+  }
+  content[std::to_string(static_cast<int>(Table::system)) + "last"] = std::to_string(group);
+  return content;
+}
+
+// The last group that the content shows, -1 for none; content must be exactly that group's.
+int last_group(const Database& database) {
+  bool failed = false;
+  const auto content = content_of(database, &failed);
+  if (failed) return -2;
+  const auto last = content.find(std::to_string(static_cast<int>(Table::system)) + "last");
+  const int group = last == content.end() ? -1 : std::stoi(last->second);
+  EXPECT_TRUE(content == expected_after(group)) << "a mixture of groups around " << group;
+  return group;
+}
+
+metadata::DatabaseOptions tiny_options() {
+  metadata::DatabaseOptions options;
+  options.block_cache_bytes = 1u << 20;
+  options.write_buffer_bytes = 160u << 10;  // flushes and new logs within the workload
+  return options;
+}
+
+std::shared_ptr<MemoryBacking> created_volume() {
+  auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  EXPECT_TRUE(database != nullptr && database->close());
+  return backing->power_loss(0);
+}
+
+// Opens, commits all groups, closes; confirmed is the last group known to be durable, always.
+bool run_workload(std::shared_ptr<metadata::BackingDirectory> backing, bool sync_all,
+                  std::atomic<int>& confirmed) {
+  auto opened = Database::open(std::move(backing), make_keys(), tiny_options());
+  if (!opened) return false;
+  Database& database = **opened;
+  for (int group = 0; group < group_count; group++) {
+    put_group(database, group);
+    const bool sync = sync_all || group % 3 == 0;
+    database.freeze();
+    if (!database.commit_frozen(sync)) return false;
+    if (sync) confirmed = group;
+  }
+  if (!database.close()) return false;
+  confirmed = group_count - 1;
+  return true;
+}
+
+// What is found after a loss of power, and what must be in it.
+struct Wreck {
+  std::uint64_t change = 0;
+  std::uint64_t seed = 0;
+  int confirmed = -1;
+  std::shared_ptr<MemoryBacking> volume;
+};
+
+// Works on the volume and keeps, before every change, what power loss would leave in three ways.
+std::vector<Wreck> wrecks_of(
+    const std::shared_ptr<MemoryBacking>& volume, const std::atomic<int>& confirmed,
+    const std::function<void(std::shared_ptr<metadata::BackingDirectory>)>& work) {
+  std::vector<Wreck> wrecks;
+  std::mutex mutex;
+  std::uint64_t change = 0;
+  work(std::make_shared<WatchedBacking>(volume, [&] {
+    std::lock_guard lock(mutex);
+    for (std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{1}, change * 2 + 2}) {
+      const int at_least = confirmed;
+      wrecks.push_back({change, seed, at_least, volume->power_loss(seed)});
+    }
+    change++;
+  }));
+  return wrecks;
+}
+
+void expect_recovery(const std::vector<Wreck>& wrecks) {
+  for (const Wreck& wreck : wrecks) {
+    SCOPED_TRACE("change " + std::to_string(wreck.change) + ", seed " + std::to_string(wreck.seed));
+    auto database = open_database(wreck.volume, tiny_options());
+    ASSERT_NE(database, nullptr);
+    ASSERT_GE(last_group(*database), wreck.confirmed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(DatabaseCrash, what_synced_commits_confirmed_survives_power_loss_at_every_change) {
+  std::atomic<int> confirmed = -1;
+  const auto wrecks = wrecks_of(created_volume(), confirmed, [&](auto backing) {
+    ASSERT_TRUE(run_workload(std::move(backing), true, confirmed));
+  });
+  ASSERT_GT(wrecks.size(), 300u);
+  expect_recovery(wrecks);
+}
+
+TEST(DatabaseCrash, unsynced_groups_may_go_but_only_from_the_end) {
+  std::atomic<int> confirmed = -1;
+  const auto wrecks = wrecks_of(created_volume(), confirmed, [&](auto backing) {
+    ASSERT_TRUE(run_workload(std::move(backing), false, confirmed));
+  });
+  ASSERT_GT(wrecks.size(), 300u);
+  expect_recovery(wrecks);
+}
+
+TEST(DatabaseCrash, power_lost_again_while_recovering_loses_nothing) {
+  std::atomic<int> confirmed = -1;
+  const auto wrecks = wrecks_of(created_volume(), confirmed, [&](auto backing) {
+    ASSERT_TRUE(run_workload(std::move(backing), true, confirmed));
+  });
+  // Some of them: enough to meet each kind of change, most often with rows in the log.
+  for (std::size_t i = 0; i < wrecks.size(); i += 53) {
+    SCOPED_TRACE("first change " + std::to_string(wrecks[i].change));
+    const std::atomic<int> still_confirmed = wrecks[i].confirmed;
+    expect_recovery(wrecks_of(wrecks[i].volume, still_confirmed, [&](auto backing) {
+      auto recovered = Database::open(std::move(backing), make_keys(), tiny_options());
+      ASSERT_TRUE(recovered) << recovered.error().message;
+    }));
+    if (HasFailure()) return;
+  }
+}
+
+// After a change that fails, nothing works any more: what RocksDB makes of that must not hurt.
+TEST(DatabaseCrash, a_disk_that_dies_takes_nothing_that_was_confirmed) {
+  std::atomic<int> confirmed = -1;
+  const auto volume = created_volume();
+  auto clean = volume->process_kill();
+  ASSERT_TRUE(run_workload(clean, true, confirmed));
+  for (std::uint64_t number = 0; number < clean->change_count(); number += 7) {
+    confirmed = -1;
+    auto backing = volume->process_kill();
+    backing->fail_at(number);
+    // RocksDB's threads make the number of changes differ a little from run to run.
+    if (run_workload(backing, true, confirmed)) {
+      ASSERT_LE(backing->change_count(), number) << "a failed change went unnoticed";
+      break;
+    }
+    expect_recovery({{number, number + 2, confirmed, backing->power_loss(number + 2)}});
+    if (HasFailure()) return;
+  }
+}
+
+// The disk is full from one change on, for as many changes as it takes to notice, then no more.
+TEST(DatabaseCrash, a_full_disk_delays_commits_and_loses_none) {
+  const auto volume = created_volume();
+  std::atomic<int> confirmed = -1;
+  auto clean = volume->process_kill();
+  ASSERT_TRUE(run_workload(clean, true, confirmed));
+  const std::uint64_t change_count = clean->change_count();
+  auto opening = volume->process_kill();
+  ASSERT_NE(open_database(opening, tiny_options()), nullptr);
+  const std::uint64_t first = opening->change_count();
+  for (std::uint64_t number = 0; number + first < change_count; number += 3) {
+    SCOPED_TRACE("change " + std::to_string(number) + " after opening");
+    auto backing = volume->process_kill();
+    auto database = open_database(backing, tiny_options());
+    ASSERT_NE(database, nullptr);
+    backing->inject({.operations = change_create | change_write,
+                     .skip = number,
+                     .code = ErrorCode::no_space,
+                     .partial = number % 2 == 0});
+    int refused = 0;
+    for (int group = 0; group < group_count; group++) {
+      put_group(*database, group);
+      database->freeze();
+      auto committed = database->commit_frozen(true);
+      for (int attempt = 0; !committed && attempt < 3; attempt++) {
+        refused++;
+        ASSERT_EQ(committed.error().code, ErrorCode::no_space) << committed.error().message;
+        EXPECT_EQ(last_group(*database), group) << "a frozen group stays readable";
+        if (attempt == 1) backing->clear_failures();
+        committed = database->commit_frozen(true);
+      }
+      ASSERT_TRUE(committed) << committed.error().message;
+    }
+    backing->clear_failures();
+    auto result = database->close();
+    ASSERT_TRUE(result) << result.error().message;
+    database = open_database(backing->power_loss(0), tiny_options());
+    ASSERT_NE(database, nullptr);
+    ASSERT_EQ(last_group(*database), group_count - 1);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace nacre::tests

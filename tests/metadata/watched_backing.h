@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A BackingDirectory that tells before each change of what lies below it: so a test can look at, or
+// keep, what power loss would leave at that moment, while the work goes on undisturbed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "metadata/backing/backing.h"
+
+namespace nacre::tests {
+
+class WatchedBacking final : public metadata::BackingDirectory {
+ public:
+  // before_change: called from whichever thread makes the change.
+  WatchedBacking(std::shared_ptr<metadata::BackingDirectory> below,
+                 std::function<void()> before_change)
+      : below_(std::move(below)), before_change_(std::move(before_change)) {}
+
+  Result<std::unique_ptr<metadata::BackingFile>> open(std::string_view path,
+                                                      metadata::OpenMode mode) override;
+  Result<void> remove(std::string_view path) override {
+    before_change_();
+    return below_->remove(path);
+  }
+  Result<void> rename(std::string_view from, std::string_view to) override {
+    before_change_();
+    return below_->rename(from, to);
+  }
+  Result<void> make_directory(std::string_view path) override {
+    before_change_();
+    return below_->make_directory(path);
+  }
+  Result<bool> exists(std::string_view path) override { return below_->exists(path); }
+  Result<std::uint64_t> file_size(std::string_view path) override {
+    return below_->file_size(path);
+  }
+  Result<std::vector<std::string>> list(std::string_view folder) override {
+    return below_->list(folder);
+  }
+  Result<void> sync_directory(std::string_view folder) override {
+    before_change_();
+    return below_->sync_directory(folder);
+  }
+  Result<metadata::BackingSpace> space() override { return below_->space(); }
+  std::string description() const override { return below_->description(); }
+
+ private:
+  std::shared_ptr<metadata::BackingDirectory> below_;
+  std::function<void()> before_change_;
+};
+
+}  // namespace nacre::tests

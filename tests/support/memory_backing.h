@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume directory in memory that knows what power loss may take.
+//
+// The model. A write or a truncation becomes durable when a later sync of its file succeeds. A
+// creation, removal, rename or made folder becomes durable when a later sync_directory of the
+// folder that holds the name succeeds; syncing a file does not make its name durable. Nothing
+// orders files or folders among each other but these syncs. When power is lost
+//   - of the unsynced writes of a file each one is kept, lost, or torn: some of its 512-byte
+//   sectors
+//     are kept; bytes below the size that no kept write covers read as zeros;
+//   - of the unsynced changes of a folder the first so many are kept, the others lost;
+//   - after a sync that failed, what it should have saved may be lost for ever: a later sync that
+//     succeeds does not cover it (Linux drops dirty pages when writing them back fails).
+//
+// Changes are numbered from 0 in the order in which they happen: creations (also those that empty a
+// file), writes, truncations, syncs, removals, renames, made folders, synced folders. Failures name
+// them by that number, so a test can fail at each one in turn. Reads are not numbered.
+//
+// Thread-safe, as are its files: one lock, so a snapshot is a moment that all threads agree on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "metadata/backing/backing.h"
+
+namespace nacre::tests {
+
+// What a failure applies to; values may be or-ed together.
+enum : std::uint32_t {
+  change_create = 1u << 0,
+  change_write = 1u << 1,
+  change_truncate = 1u << 2,
+  change_sync = 1u << 3,
+  change_remove = 1u << 4,
+  change_rename = 1u << 5,
+  change_make_directory = 1u << 6,
+  change_sync_directory = 1u << 7,
+  change_any = 0xff,
+  operation_read = 1u << 8,  // BackingFile::read, also of read_file()
+};
+
+// Fails operations that match, with code. Several may be set; the first that matches counts.
+struct InjectedFailure {
+  std::uint32_t operations = change_any;
+  std::string path_part;        // of the paths that match; empty: all
+  std::uint64_t skip = 0;       // matching operations that still succeed
+  std::uint64_t count = ~0ull;  // matching operations that then fail
+  ErrorCode code = ErrorCode::io;
+  bool partial = false;  // a failing write leaves the first half of its bytes
+};
+
+class MemoryBacking final : public metadata::BackingDirectory {
+ public:
+  static std::shared_ptr<MemoryBacking> create();
+  ~MemoryBacking() override;
+
+  // --- Losing power. Snapshots are directories of their own, with everything in them durable, no
+  // failures set and the change count at 0; this one and its open files stay as they are.
+
+  // What may be found after power is lost now. Equal seeds and states give equal results. Seed 0
+  // loses all that may be lost, seed 1 keeps all of it, any other one chooses at random.
+  std::shared_ptr<MemoryBacking> power_loss(std::uint64_t seed) const;
+  // What is found after the process alone was killed: everything.
+  std::shared_ptr<MemoryBacking> process_kill() const;
+
+  // --- Failing.
+
+  // Changes begun so far, failed ones included.
+  std::uint64_t change_count() const;
+  // From change number on, every operation fails with io, reads too. The change of that very number
+  // was under way: it fails, but power_loss() may keep it as if unsynced, wholly or in part.
+  void fail_at(std::uint64_t number);
+  // No operation from now on does anything but fail: what is left of the process cannot write.
+  void stop();
+  void inject(InjectedFailure failure);
+  void clear_failures();  // those of fail_at(), stop() and inject()
+  // Every change fails with read_only, as on a medium that is mounted so.
+  void set_read_only(bool read_only);
+  // Bytes that files may take together (the sum of their sizes); past it writes fail with no_space.
+  void set_capacity(std::uint64_t bytes);
+
+  // --- The hand of an attacker or of a test: durable at once, and with it earlier changes of the
+  // same folder; not numbered, never failed.
+
+  std::vector<std::string> files() const;  // paths of all files, sorted
+  std::optional<Bytes> load(std::string_view path) const;
+  // Makes or replaces a file and, where it lies in one, its folder.
+  void store(std::string_view path, ByteView content);
+  void erase(std::string_view path);
+
+  // --- BackingDirectory. Paths as in metadata/backing/path.h.
+
+  Result<std::unique_ptr<metadata::BackingFile>> open(std::string_view path,
+                                                      metadata::OpenMode mode) override;
+  Result<void> remove(std::string_view path) override;
+  Result<void> rename(std::string_view from, std::string_view to) override;
+  Result<void> make_directory(std::string_view path) override;
+  Result<bool> exists(std::string_view path) override;
+  Result<std::uint64_t> file_size(std::string_view path) override;
+  Result<std::vector<std::string>> list(std::string_view folder) override;
+  Result<void> sync_directory(std::string_view folder) override;
+  Result<metadata::BackingSpace> space() override;
+  std::string description() const override { return "(memory)"; }
+
+  struct State;
+
+ private:
+  explicit MemoryBacking(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;  // shared with open files
+};
+
+}  // namespace nacre::tests

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file of a MemoryBacking: what it holds now, what is durable, and the changes between the two.
+// Not thread-safe: the lock of the MemoryBacking covers it.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "tests/support/sparse_bytes.h"
+
+namespace nacre::tests {
+
+// How much of what is not durable survives.
+enum class Survival : std::uint8_t { nothing, everything, random };
+
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  explicit MemoryFile(SparseBytes durable) : now_(durable.share()), durable_(std::move(durable)) {}
+
+  std::uint64_t size() const { return now_.size(); }
+  std::size_t read(std::uint64_t offset, MutableByteView out) const {
+    return now_.read(offset, out);
+  }
+  void write(std::uint64_t offset, ByteView bytes);
+  void truncate(std::uint64_t size);
+  // Makes all changes durable but those that a failed sync lost hold of.
+  void sync();
+  // A sync that failed: no later one vouches for the changes so far.
+  void fail_sync();
+
+  // What power loss leaves.
+  SparseBytes survive(Survival survival, std::mt19937_64& random);
+
+ private:
+  enum class Fate : std::uint8_t {
+    pending,   // the next sync makes it durable
+    doubtful,  // a sync failed: may survive, may not, for ever
+    certain,   // durable, but on top of a doubtful one
+  };
+  struct Change {
+    Fate fate = Fate::pending;
+    bool is_truncation = false;
+    std::uint64_t offset = 0;       // of a truncation: the new size
+    std::uint64_t touched_end = 0;  // now_ and durable_ may differ in [touched_begin, touched_end)
+    std::uint64_t touched_begin = 0;
+    Bytes bytes;
+  };
+
+  static void apply(SparseBytes& content, const Change& change);
+  static void apply_torn(SparseBytes& content, const Change& change, std::mt19937_64& random);
+
+  SparseBytes now_;
+  SparseBytes durable_;
+  std::vector<Change> changes_;  // lead from durable_ to now_
+};
+
+}  // namespace nacre::tests
