@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clean chunks in memory: decoded content by (file, chunk, tag of its row), least recently used
+// first out, within a byte budget. A row's tag changes with the row, so stale content is never
+// found and nothing needs to be invalidated. Who misses first loads; others wait for that load.
+//
+// Thread-safe. Deadlock-free as long as each thread finishes what it claimed before it waits.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "fs/store/chunk_map.h"
+
+namespace nacre::fs {
+
+// Decoded bytes; what lies past size reads as zeros. Immutable once it is in the cache.
+struct ChunkContent {
+  std::unique_ptr<Byte[]> bytes;
+  std::uint32_t size = 0;
+};
+using SharedContent = std::shared_ptr<const ChunkContent>;
+
+class ChunkCache {
+ public:
+  struct Key {
+    InodeNumber inode;
+    ChunkIndex index;
+    std::uint64_t tag = 0;
+    bool operator==(const Key&) const = default;
+  };
+  // A load that somebody is busy with.
+  struct Load {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::optional<Result<SharedContent>> result;
+  };
+  // One of: content (a hit); claimed (the caller loads, then calls finish()); load to wait for.
+  struct Lookup {
+    SharedContent content;
+    bool claimed = false;
+    std::shared_ptr<Load> load;
+  };
+
+  explicit ChunkCache(std::uint64_t budget_bytes);
+
+  Lookup acquire(const Key& key);
+  void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result);
+  static Result<SharedContent> wait(Load& load);
+
+  struct Stats {
+    std::uint64_t bytes = 0, hits = 0, misses = 0;
+  };
+  Stats stats() const;
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return (key.inode.value * 0x9E3779B97F4A7C15ull) ^ (key.index.value * 0xC2B2AE3D27D4EB4Full) ^
+             key.tag;
+    }
+  };
+  struct Entry {
+    SharedContent content;
+    std::list<Key>::iterator place;  // in order
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<Key, Entry, KeyHash> entries;
+    std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads;
+    std::list<Key> order;  // most recent first
+    std::uint64_t bytes = 0, hits = 0, misses = 0;
+  };
+  static constexpr std::size_t shard_count = 8;
+  // What an entry costs beside its bytes.
+  static constexpr std::uint64_t entry_overhead_bytes = 256;
+  Shard& shard_of(const Key& key) {
+    const std::size_t hash = KeyHash{}(key);
+    return shards_[(hash ^ (hash >> 29)) % shard_count];
+  }
+
+  std::uint64_t shard_budget_bytes_;
+  std::array<Shard, shard_count> shards_;
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads bases and patches of several chunks in one go and puts their content together.
+#include "fs/cache/chunk_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace nacre::fs {
+
+using metadata::ChunkPatch;
+using metadata::ChunkRow;
+
+namespace {
+
+// A row may only name bytes inside its chunk.
+bool is_sound(const ChunkRow& row, std::uint32_t chunk_size_bytes) {
+  if (row.base &&
+      (row.base->plain_size > chunk_size_bytes || row.base->valid_size > row.base->plain_size)) {
+    return false;
+  }
+  return std::all_of(row.patches.begin(), row.patches.end(), [&](const ChunkPatch& patch) {
+    return patch.valid_size <= patch.plain_size &&
+           std::uint64_t{patch.offset} + patch.plain_size <= chunk_size_bytes;
+  });
+}
+
+struct Part {
+  std::size_t chunk;                // which chunk it belongs to
+  const ChunkPatch* patch;          // null: the base
+  std::unique_ptr<Byte[]> scratch;  // unless it was read into place
+  std::size_t request = 0;          // index of its read request; none for inlined bytes
+  std::string inlined;
+};
+
+}  // namespace
+
+std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
+                                               std::uint32_t chunk_size_bytes,
+                                               std::span<const ChunkToLoad> chunks) {
+  std::vector<Result<SharedContent>> results(chunks.size());
+  std::vector<std::shared_ptr<ChunkContent>> contents(chunks.size());
+  std::vector<Part> parts;
+  std::vector<ReadRequest> requests;
+
+  const auto ask = [&](const ChunkToLoad& chunk, const RecordLocation& location,
+                       RecordVersion version, std::uint32_t offset, metadata::RecordKind kind,
+                       MutableByteView out) {
+    requests.push_back(
+        ReadRequest{.location = location,
+                    .name = RecordName{chunk.inode, chunk.index, version, offset, kind},
+                    .out = out});
+    return requests.size() - 1;
+  };
+
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const ChunkToLoad& chunk = chunks[i];
+    const ChunkRow& row = *chunk.row;
+    if (!is_sound(row, chunk_size_bytes)) {
+      results[i] = fail(ErrorCode::corrupt,
+                        fmt::format("the row of chunk {} of inode {} names bytes outside the chunk",
+                                    chunk.index.value, chunk.inode.value));
+      continue;
+    }
+    auto content = std::make_shared<ChunkContent>();
+    content->size = content_end(row);
+    content->bytes = std::make_unique_for_overwrite<Byte[]>(content->size);
+    const std::uint32_t base_end = row.base ? row.base->valid_size : 0;
+    std::fill(content->bytes.get() + base_end, content->bytes.get() + content->size, Byte{0});
+    if (row.base) {
+      Part part{.chunk = i, .patch = nullptr};
+      Byte* into = content->bytes.get();
+      if (row.base->plain_size > content->size) {
+        part.scratch = std::make_unique_for_overwrite<Byte[]>(row.base->plain_size);
+        into = part.scratch.get();
+      }
+      part.request = ask(chunk, row.base->location, row.base->version, 0,
+                         metadata::RecordKind::chunk, {into, row.base->plain_size});
+      parts.push_back(std::move(part));
+    }
+    contents[i] = std::move(content);
+    for (const ChunkPatch& patch : row.patches) {
+      Part part{.chunk = i, .patch = &patch};
+      if (patch.location) {
+        part.scratch = std::make_unique_for_overwrite<Byte[]>(patch.plain_size);
+        part.request = ask(chunk, *patch.location, patch.version, patch.offset,
+                           metadata::RecordKind::patch, {part.scratch.get(), patch.plain_size});
+      } else {
+        auto value = database.get(
+            metadata::Table::inlined,
+            metadata::inlined_key(chunk.inode, chunk.index, patch.version, patch.offset));
+        if (!value) {
+          results[i] = tl::unexpected(value.error());
+        } else if (!*value || (*value)->size() != patch.plain_size) {
+          results[i] =
+              fail(*value ? ErrorCode::corrupt : ErrorCode::missing,
+                   fmt::format("inlined bytes of chunk {} of inode {} are {}", chunk.index.value,
+                               chunk.inode.value, *value ? "of another size" : "not there"));
+        } else {
+          part.inlined = std::move(**value);
+        }
+      }
+      parts.push_back(std::move(part));
+    }
+  }
+  if (!requests.empty()) store.read(requests);
+
+  // Parts are in the order of their chunks, each base before its patches in their order.
+  for (const Part& part : parts) {
+    ChunkContent& content = *contents[part.chunk];
+    Result<SharedContent>& result = results[part.chunk];
+    if (!result) continue;
+    const bool is_read = part.patch == nullptr || part.patch->location;
+    if (is_read && !requests[part.request].result) {
+      const ChunkToLoad& chunk = chunks[part.chunk];
+      result = add_context(requests[part.request].result.error(),
+                           fmt::format("inode {} chunk {}", chunk.inode.value, chunk.index.value));
+      continue;
+    }
+    if (part.patch == nullptr) {
+      const std::uint32_t valid = chunks[part.chunk].row->base->valid_size;
+      if (part.scratch) {
+        std::copy_n(part.scratch.get(), valid, content.bytes.get());
+      } else {
+        // The base was read into place; what it holds past its valid size is no longer there.
+        const std::uint32_t plain = chunks[part.chunk].row->base->plain_size;
+        std::fill(content.bytes.get() + valid, content.bytes.get() + plain, Byte{0});
+      }
+      continue;
+    }
+    const Byte* from = part.patch->location ? part.scratch.get()
+                                            : reinterpret_cast<const Byte*>(part.inlined.data());
+    std::copy_n(from, part.patch->valid_size, content.bytes.get() + part.patch->offset);
+  }
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (results[i]) results[i] = SharedContent(std::move(contents[i]));
+  }
+  return results;
+}
+
+}  // namespace nacre::fs

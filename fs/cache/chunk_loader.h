@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns chunk rows into content: reads and opens base and patches, and puts them together.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fs/cache/chunk_cache.h"
+#include "fs/store/chunk_map.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+struct ChunkToLoad {
+  InodeNumber inode;
+  ChunkIndex index;
+  const metadata::ChunkRow* row;  // borrowed
+};
+
+// One result a chunk, in order. All records are read in one go.
+std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
+                                               std::uint32_t chunk_size_bytes,
+                                               std::span<const ChunkToLoad> chunks);
+
+}  // namespace nacre::fs

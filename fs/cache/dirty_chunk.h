@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of one chunk that were written and not flushed yet: sorted pieces that neither overlap
+// nor touch. Offsets are within the chunk. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::fs {
+
+class DirtyChunk {
+ public:
+  struct Piece {
+    std::uint32_t offset;
+    Bytes bytes;  // not empty
+    std::uint32_t end() const { return offset + static_cast<std::uint32_t>(bytes.size()); }
+  };
+
+  // Later bytes replace earlier ones.
+  void write(std::uint32_t offset, ByteView bytes);
+  // Forgets [from, to).
+  void erase(std::uint32_t from, std::uint32_t to);
+  // Adds older's bytes where this chunk has none.
+  void merge_under(const DirtyChunk& older);
+
+  // Copies what is dirty in [offset, offset + out.size()) over out, and leaves the rest of it.
+  void overlay(std::uint32_t offset, MutableByteView out) const;
+  bool covers(std::uint32_t from, std::uint32_t to) const;
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  bool empty() const { return pieces_.empty(); }
+  std::uint32_t end() const { return pieces_.empty() ? 0 : pieces_.back().end(); }
+  std::uint64_t size() const { return size_; }  // bytes in all pieces
+
+ private:
+  std::vector<Piece> pieces_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that flush and read ahead, and the dirty budget that writers wait for.
+#include "fs/cache/file_cache.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "fs/cache/flush.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// Files that one flush carries at most.
+constexpr std::size_t flush_file_count_max = 256;
+// How long the flusher waits after a failure before it tries again.
+constexpr auto failure_pause = std::chrono::milliseconds(200);
+
+}  // namespace
+
+FileCache::FileCache(metadata::Database& database, SegmentStore& store, Committer& committer,
+                     DurableObserver& observer, std::uint32_t chunk_size_bytes,
+                     const FileCacheOptions& options)
+    : database_(database),
+      store_(store),
+      committer_(committer),
+      observer_(observer),
+      options_(options),
+      map_(database, store, chunk_size_bytes),
+      chunks_(options.cache_budget_bytes) {}
+
+FileCache::~FileCache() {
+  stop();
+}
+
+void FileCache::start() {
+  flusher_ = std::thread([this] { run_flusher(); });
+  for (unsigned i = 0; i < options_.read_ahead_thread_count; ++i) {
+    read_ahead_threads_.emplace_back([this] { run_read_ahead(); });
+  }
+}
+
+void FileCache::stop() {
+  {
+    std::lock_guard lock(flusher_mutex_);
+    stopping_ = true;
+  }
+  flusher_wake_.notify_all();
+  room_.notify_all();
+  {
+    std::lock_guard lock(read_ahead_mutex_);
+    read_ahead_stopping_ = true;
+    read_ahead_.clear();
+  }
+  read_ahead_wake_.notify_all();
+  if (flusher_.joinable()) flusher_.join();
+  for (std::thread& thread : read_ahead_threads_)
+    thread.join();
+  read_ahead_threads_.clear();
+}
+
+void FileCache::add_dirty_file(std::shared_ptr<FileData> file) {
+  std::lock_guard lock(dirty_mutex_);
+  const InodeNumber inode = file->inode();
+  dirty_files_[inode] = std::move(file);
+}
+
+void FileCache::remove_dirty_file(InodeNumber inode) {
+  std::shared_ptr<FileData> last;  // dropped after the lock: it may be the last reference
+  std::lock_guard lock(dirty_mutex_);
+  const auto place = dirty_files_.find(inode);
+  if (place == dirty_files_.end()) return;
+  last = std::move(place->second);
+  dirty_files_.erase(place);
+}
+
+bool FileCache::is_dirty(InodeNumber inode) const {
+  std::lock_guard lock(dirty_mutex_);
+  return dirty_files_.contains(inode);
+}
+
+void FileCache::change_dirty_bytes(std::int64_t change) {
+  if (change == 0) return;
+  const std::int64_t now = dirty_bytes_ += change;
+  const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
+  if (change < 0) {
+    if (now - change > budget) {
+      std::lock_guard lock(flusher_mutex_);
+      room_.notify_all();
+    }
+  } else if (now > budget / 2 && now - change <= budget / 2) {
+    std::lock_guard lock(flusher_mutex_);
+    flusher_wake_.notify_one();
+  }
+}
+
+Result<> FileCache::wait_for_budget() {
+  const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
+  if (dirty_bytes_ <= budget) return {};
+  std::unique_lock lock(flusher_mutex_);
+  flusher_wake_.notify_one();
+  room_.wait(lock, [&] { return dirty_bytes_ <= budget || !pressure_error_ || stopping_; });
+  if (dirty_bytes_ > budget && !pressure_error_) return pressure_error_;
+  return {};
+}
+
+void FileCache::want_streaming(std::shared_ptr<FileData> file) {
+  std::lock_guard lock(flusher_mutex_);
+  if (std::find(streaming_.begin(), streaming_.end(), file) != streaming_.end()) return;
+  streaming_.push_back(std::move(file));
+  flusher_wake_.notify_one();
+}
+
+void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range) {
+  std::lock_guard lock(read_ahead_mutex_);
+  if (read_ahead_stopping_ || read_ahead_.size() >= queued_read_ahead_max) return;
+  // In pieces, so that several threads share one file's range.
+  constexpr std::uint64_t piece = 1u << 20;
+  for (std::uint64_t done = 0; done < range.size; done += piece) {
+    read_ahead_.push_back(Ahead{file, {range.offset + done, std::min(piece, range.size - done)}});
+    read_ahead_wake_.notify_one();
+  }
+}
+
+void FileCache::run_read_ahead() {
+  std::unique_lock lock(read_ahead_mutex_);
+  while (true) {
+    read_ahead_wake_.wait(lock, [&] { return read_ahead_stopping_ || !read_ahead_.empty(); });
+    if (read_ahead_stopping_) return;
+    const Ahead next = std::move(read_ahead_.front());
+    read_ahead_.pop_front();
+    lock.unlock();
+    next.file->prefetch(next.range.offset, next.range.size);
+    lock.lock();
+  }
+}
+
+void FileCache::run_flusher() {
+  const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
+  std::unique_lock lock(flusher_mutex_);
+  while (true) {
+    flusher_wake_.wait(
+        lock, [&] { return stopping_ || !streaming_.empty() || dirty_bytes_ > budget / 2; });
+    if (stopping_) return;
+    std::shared_ptr<FileData> stream;
+    if (!streaming_.empty()) {
+      stream = std::move(streaming_.front());
+      streaming_.pop_front();
+    }
+    lock.unlock();
+    Result<> outcome;
+    if (stream) {
+      constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
+      for (std::uint64_t chunk = 0; chunk <= end && outcome;) {
+        Flush flush(*this, FlushMode::complete_chunks);
+        chunk = flush.add(stream, chunk, end);
+        outcome = flush.run();
+      }
+      stream.reset();
+    } else {
+      outcome = flush_some();
+    }
+    if (!outcome) spdlog::warn("writing back: {}", outcome.error().message);
+    lock.lock();
+    pressure_error_ = outcome;
+    if (!outcome) {
+      room_.notify_all();
+      flusher_wake_.wait_for(lock, failure_pause, [&] { return stopping_; });
+    }
+  }
+}
+
+// Under pressure: a flush worth of dirty bytes, going round all dirty files.
+Result<> FileCache::flush_some() {
+  std::vector<std::shared_ptr<FileData>> files;
+  {
+    std::lock_guard lock(dirty_mutex_);
+    auto place = dirty_files_.upper_bound(cursor_);
+    for (; place != dirty_files_.end() && files.size() < flush_file_count_max; ++place) {
+      files.push_back(place->second);
+    }
+    cursor_ = place == dirty_files_.end() ? InodeNumber{} : files.back()->inode();
+  }
+  Flush flush(*this, FlushMode::everything);
+  for (auto& file : files) {
+    if (flush.is_full()) {
+      std::lock_guard lock(dirty_mutex_);
+      cursor_ = InodeNumber{file->inode().value - 1};
+      break;
+    }
+    flush.add(std::move(file), 0, std::numeric_limits<std::uint64_t>::max() - 1);
+  }
+  return flush.run();
+}
+
+std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitScope& scope) const {
+  std::vector<std::shared_ptr<FileData>> files;
+  std::lock_guard lock(dirty_mutex_);
+  if (scope.everything) {
+    files.reserve(dirty_files_.size());
+    for (const auto& [inode, file] : dirty_files_)
+      files.push_back(file);
+  } else {
+    for (const InodeNumber inode : scope.inodes) {
+      const auto place = dirty_files_.find(inode);
+      if (place != dirty_files_.end()) files.push_back(place->second);
+    }
+  }
+  return files;
+}
+
+Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max) {
+  const auto files = dirty_files_of(scope);
+  std::uint64_t bytes = 0;
+  for (const auto& file : files)
+    bytes += file->dirty_bytes();
+  const FlushMode mode = !scope.everything && bytes <= inline_bytes_max
+                             ? FlushMode::everything_inline
+                             : FlushMode::everything;
+  Result<> outcome;
+  std::size_t next = 0;
+  std::uint64_t chunk = 0;  // of files[next]
+  std::uint64_t last = 0;
+  while (next < files.size()) {
+    Flush flush(*this, mode);
+    for (std::size_t count = 0;
+         next < files.size() && count < flush_file_count_max && !flush.is_full(); ++count) {
+      // Chunks past today's end belong to a later commit: so this one ends.
+      if (chunk == 0) last = map_.chunk_count(files[next]->size());
+      chunk = flush.add(files[next], chunk, last);
+      if (chunk <= last) break;
+      chunk = 0;
+      ++next;
+    }
+    if (auto ran = flush.run(); !ran && outcome) outcome = ran;
+  }
+  return outcome;
+}
+
+FileCache::Stats FileCache::stats() const {
+  Stats stats{.dirty_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_bytes_, 0)),
+              .chunks = chunks_.stats()};
+  std::lock_guard lock(dirty_mutex_);
+  stats.dirty_files = dirty_files_.size();
+  return stats;
+}
+
+}  // namespace nacre::fs

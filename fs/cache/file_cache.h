@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all open files share: the clean chunk cache, the dirty budget, and the threads that flush
+// and read ahead. One per mounted volume; thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fs/cache/chunk_cache.h"
+#include "fs/cache/file_data.h"
+#include "fs/store/chunk_map.h"
+#include "fs/store/committer.h"
+
+namespace nacre::fs {
+
+struct FileCacheOptions {
+  std::uint64_t dirty_budget_bytes = 256u << 20;
+  std::uint64_t cache_budget_bytes = 256u << 20;
+  std::uint64_t read_ahead_bytes_max = 8u << 20;
+  unsigned read_ahead_thread_count = 2;
+};
+
+// Told when what a file's inode row may say has changed. Called under the operation lock: it may
+// only remember the number.
+class DurableObserver {
+ public:
+  virtual ~DurableObserver() = default;
+  virtual void durable_state_changed(InodeNumber inode) = 0;
+};
+
+class FileCache {
+ public:
+  // Everything passed by reference outlives the cache.
+  FileCache(metadata::Database& database, SegmentStore& store, Committer& committer,
+            DurableObserver& observer, std::uint32_t chunk_size_bytes,
+            const FileCacheOptions& options);
+  ~FileCache();  // stop()
+
+  // Starts the threads. Without them writes are flushed by commits alone.
+  void start();
+  // Ends the threads; dirty bytes stay dirty.
+  void stop();
+
+  // Step (a) of a commit: flushes what was dirty in the scope when this was called. When it is at
+  // most inline_bytes_max and the scope names files, it goes into the WriteBatch. The first error
+  // is returned, after all files have been tried; a file that failed stays dirty.
+  Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max);
+  bool is_dirty(InodeNumber inode) const;
+
+  struct Stats {
+    std::uint64_t dirty_bytes = 0;
+    std::uint64_t dirty_files = 0;
+    ChunkCache::Stats chunks;
+  };
+  Stats stats() const;
+
+  // For FileData and Flush.
+  metadata::Database& database() { return database_; }
+  SegmentStore& store() { return store_; }
+  Committer& committer() { return committer_; }
+  DurableObserver& observer() { return observer_; }
+  ChunkMap& map() { return map_; }
+  ChunkCache& chunks() { return chunks_; }
+  const FileCacheOptions& options() const { return options_; }
+  std::uint32_t chunk_size_bytes() const { return map_.chunk_size_bytes(); }
+
+  void add_dirty_file(std::shared_ptr<FileData> file);
+  void remove_dirty_file(InodeNumber inode);
+  void change_dirty_bytes(std::int64_t change);
+  // Waits until the dirty budget has room; no_space when flushing fails for want of it.
+  Result<> wait_for_budget();
+  // The file has a run of complete chunks that can be streamed out.
+  void want_streaming(std::shared_ptr<FileData> file);
+  void want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range);
+
+ private:
+  void run_flusher();
+  void run_read_ahead();
+  Result<> flush_some();
+  std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
+
+  static constexpr std::size_t queued_read_ahead_max = 64;
+
+  metadata::Database& database_;
+  SegmentStore& store_;
+  Committer& committer_;
+  DurableObserver& observer_;
+  const FileCacheOptions options_;
+  ChunkMap map_;
+  ChunkCache chunks_;
+
+  mutable std::mutex dirty_mutex_;  // guards dirty_files_ and cursor_
+  std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_;
+  InodeNumber cursor_;
+  std::atomic<std::int64_t> dirty_bytes_{0};
+
+  mutable std::mutex flusher_mutex_;
+  std::condition_variable flusher_wake_;
+  std::condition_variable room_;
+  std::deque<std::shared_ptr<FileData>> streaming_;
+  Result<> pressure_error_ = {};
+  bool stopping_ = false;
+  std::thread flusher_;
+
+  std::mutex read_ahead_mutex_;
+  std::condition_variable read_ahead_wake_;
+  struct Ahead {
+    std::shared_ptr<FileData> file;
+    ReadAhead::Range range;
+  };
+  std::deque<Ahead> read_ahead_;
+  bool read_ahead_stopping_ = false;
+  std::vector<std::thread> read_ahead_threads_;
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing, sizes and holes of one file. Reading is in file_read.cpp, flushing in flush.cpp.
+#include "fs/cache/file_data.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "fs/cache/file_cache.h"
+
+namespace nacre::fs {
+
+namespace {
+
+constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
+// Chunks whose rows one operation cuts off at once: bounds the lock's time and the group's growth.
+constexpr std::uint64_t cut_step_chunks = 8192;
+// A run of this many complete chunks is worth a payload of its own.
+constexpr std::uint64_t streaming_chunks = 32;
+
+}  // namespace
+
+FileData::FileData(FileCache& cache, InodeNumber inode, std::uint64_t size,
+                   std::uint64_t data_bytes)
+    : cache_(cache), inode_(inode), size_(size), durable_size_(size), data_bytes_(data_bytes) {}
+
+FileData::~FileData() {
+  cache_.change_dirty_bytes(-static_cast<std::int64_t>(dirty_bytes_.load()));
+}
+
+std::uint64_t FileData::data_bytes() const {
+  return data_bytes_ + dirty_bytes_;
+}
+
+bool FileData::is_dirty() const {
+  std::shared_lock lock(mutex_);
+  return listed_;
+}
+
+Result<> FileData::flush_error() const {
+  std::shared_lock lock(mutex_);
+  return flush_error_;
+}
+
+Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
+  if (bytes.empty()) return {};
+  if (offset > file_size_max || bytes.size() > file_size_max - offset) {
+    return fail(ErrorCode::too_big);
+  }
+  NACRE_TRY(cache_.wait_for_budget());
+  bool stream = false;
+  {
+    std::unique_lock lock(mutex_);
+    if (discarded_) return {};
+    write_dirty(offset, bytes);
+    if (offset + bytes.size() > size_) size_ = offset + bytes.size();
+    note_dirty();
+    stream = complete_chunks_ >= streaming_chunks;
+    if (stream) complete_chunks_ = 0;
+  }
+  cache_.committer().note_change();
+  if (stream) cache_.want_streaming(shared_from_this());
+  return {};
+}
+
+void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::int64_t change = 0;
+  while (!bytes.empty()) {
+    const auto from = static_cast<std::uint32_t>(offset % chunk_size);
+    const std::size_t size = std::min<std::size_t>(bytes.size(), chunk_size - from);
+    DirtyChunk& chunk = dirty_[offset / chunk_size];
+    const std::uint64_t before = chunk.size();
+    chunk.write(from, bytes.first(size));
+    change += static_cast<std::int64_t>(chunk.size() - before);
+    if (before < chunk_size && chunk.size() == chunk_size) ++complete_chunks_;
+    offset += size;
+    bytes = bytes.subspan(size);
+  }
+  dirty_bytes_ += static_cast<std::uint64_t>(change);
+  cache_.change_dirty_bytes(change);
+}
+
+void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::int64_t change = 0;
+  for (auto place = dirty_.lower_bound(from / chunk_size); place != dirty_.end();) {
+    const std::uint64_t begin = place->first * chunk_size;
+    if (begin >= to) break;
+    DirtyChunk& chunk = place->second;
+    const std::uint64_t before = chunk.size();
+    chunk.erase(static_cast<std::uint32_t>(from > begin ? from - begin : 0),
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(to - begin, chunk_size)));
+    change += static_cast<std::int64_t>(chunk.size()) - static_cast<std::int64_t>(before);
+    place = chunk.empty() ? dirty_.erase(place) : std::next(place);
+  }
+  dirty_bytes_ += static_cast<std::uint64_t>(change);
+  cache_.change_dirty_bytes(change);
+}
+
+void FileData::note_dirty() {
+  if (listed_) return;
+  listed_ = true;
+  cache_.add_dirty_file(shared_from_this());
+}
+
+void FileData::note_clean() {
+  if (!listed_ || !dirty_.empty() || !flushing_.empty() || durable_size_ != size_) return;
+  listed_ = false;
+  cache_.remove_dirty_file(inode_);
+}
+
+Result<> FileData::resize(std::uint64_t size) {
+  if (size > file_size_max) return fail(ErrorCode::too_big);
+  std::unique_lock flush_lock(flush_mutex_);
+  if (discarded_) return {};
+  return size >= size_ ? grow(size) : shrink(size);
+}
+
+Result<> FileData::extend(std::uint64_t size) {
+  if (size > file_size_max) return fail(ErrorCode::too_big);
+  std::unique_lock flush_lock(flush_mutex_);
+  if (discarded_) return {};
+  return grow(size);
+}
+
+Result<> FileData::grow(std::uint64_t size) {
+  {
+    std::unique_lock lock(mutex_);
+    if (size <= size_) return {};
+    size_ = size;
+    note_dirty();
+  }
+  cache_.committer().note_change();
+  return {};
+}
+
+Result<> FileData::shrink(std::uint64_t size) {
+  {
+    std::unique_lock lock(mutex_);
+    // A write may have moved the end meanwhile: what lies past the new size goes all the same.
+    erase_dirty(size, file_size_max);
+    size_ = size;
+    note_dirty();
+  }
+  cache_.committer().note_change();
+  return cut_map(size);
+}
+
+// From the end towards size, a bounded number of rows at a time. The flush mutex is held.
+Result<> FileData::cut_map(std::uint64_t size) {
+  const std::uint64_t step = cut_step_chunks * cache_.chunk_size_bytes();
+  while (true) {
+    const auto operation = cache_.committer().begin_operation();
+    std::unique_lock lock(mutex_);
+    const std::uint64_t durable = durable_size_;
+    if (durable > size) {
+      // Holes are cut at no cost, so only files with much data take more than one step.
+      const std::uint64_t target =
+          data_bytes_ > step && durable - size > step ? durable - step : size;
+      NACRE_ASSIGN(const std::int64_t change, cache_.map().truncate(inode_, target));
+      data_bytes_ += static_cast<std::uint64_t>(change);
+      durable_size_ = target;
+      cache_.observer().durable_state_changed(inode_);
+    }
+    if (durable_size_ <= size) {
+      note_clean();
+      return {};
+    }
+  }
+}
+
+Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
+  std::unique_lock flush_lock(flush_mutex_);
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  {
+    const auto operation = cache_.committer().begin_operation();
+    std::unique_lock lock(mutex_);
+    if (discarded_ || offset >= size_ || length == 0) return {};
+    const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
+    erase_dirty(offset, end);
+    // Chunks that lie in the range whole become holes; the last one of the file counts as whole
+    // when nothing of it is left.
+    const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
+    const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
+    const std::uint64_t mapped = cache_.map().chunk_count(durable_size_);
+    const std::uint64_t hole_end = std::min(last, mapped);
+    if (first < hole_end) {
+      NACRE_ASSIGN(const std::int64_t change,
+                   cache_.map().set_hole(inode_, ChunkIndex{first}, hole_end - first));
+      data_bytes_ += static_cast<std::uint64_t>(change);
+      cache_.observer().durable_state_changed(inode_);
+    }
+    // What is left at the edges is overwritten with zeros.
+    const auto zero = [&](std::uint64_t from, std::uint64_t to) {
+      if (from < to) write_dirty(from, Bytes(to - from, Byte{0}));
+    };
+    if (first > last) {
+      zero(offset, end);
+    } else {
+      zero(offset, std::min(end, first * chunk_size));
+      zero(std::max(offset, last * chunk_size), end);
+    }
+    note_dirty();
+  }
+  cache_.committer().note_change();
+  return {};
+}
+
+void FileData::discard() {
+  std::unique_lock flush_lock(flush_mutex_);
+  std::unique_lock lock(mutex_);
+  discarded_ = true;
+  erase_dirty(0, file_size_max);
+  durable_size_ = size_.load();
+  note_clean();
+}
+
+std::uint64_t FileData::next_dirty_chunk(std::uint64_t index) const {
+  std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+  for (const auto* chunks : {&dirty_, &flushing_}) {
+    const auto place = chunks->lower_bound(index);
+    if (place != chunks->end()) next = std::min(next, place->first);
+  }
+  return next;
+}
+
+Result<std::uint64_t> FileData::seek(std::uint64_t offset, SeekWhat what) {
+  constexpr std::uint64_t batch = 256;
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::shared_lock lock(mutex_);
+  const std::uint64_t size = size_;
+  if (offset >= size) return fail(ErrorCode::no_position);
+  const std::uint64_t count = cache_.map().chunk_count(size);
+  const std::uint64_t mapped = std::min(count, cache_.map().chunk_count(durable_size_));
+  const auto found = [&](std::uint64_t index) { return std::max(offset, index * chunk_size); };
+  std::uint64_t index = offset / chunk_size;
+  while (index < count) {
+    std::vector<MappedChunk> chunks;
+    if (index < mapped) {
+      NACRE_ASSIGN(chunks, cache_.map().find_range(inode_, ChunkIndex{index},
+                                                   std::min(batch, mapped - index)));
+    } else {
+      chunks.push_back(MappedChunk{.hole = true, .run = count - index});
+    }
+    for (std::size_t i = 0; i < chunks.size() && index < count;) {
+      if (!chunks[i].hole || next_dirty_chunk(index) == index) {
+        if (what == SeekWhat::data) return found(index);
+        ++index;
+        ++i;
+        continue;
+      }
+      if (what == SeekWhat::hole) return found(index);
+      const std::uint64_t step = std::min(chunks[i].run, next_dirty_chunk(index) - index);
+      index += step;
+      i += std::min<std::uint64_t>(step, chunks.size() - i);
+    }
+  }
+  if (what == SeekWhat::hole) return size;
+  return fail(ErrorCode::no_position);
+}
+
+}  // namespace nacre::fs

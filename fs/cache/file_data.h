@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The content of one regular file: dirty bytes in memory over the chunk map's records.
+//
+// size() is what callers see; durable_size() is what the file's inode row may say: the size of the
+// state that the chunk map holds, which a flush moves forward. Between the two lie only dirty
+// bytes. Locks, in this order: flush_mutex_ (one flush or resize at a time), the operation lock,
+// mutex_.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "fs/cache/dirty_chunk.h"
+#include "fs/cache/read_ahead.h"
+#include "fs/store/chunk_map.h"
+
+namespace nacre::fs {
+
+class FileCache;
+
+enum class SeekWhat : std::uint8_t { data, hole };
+
+// Thread-safe. Held by shared_ptr: by the inode, and by the cache while dirty.
+class FileData : public std::enable_shared_from_this<FileData> {
+ public:
+  FileData(FileCache& cache, InodeNumber inode, std::uint64_t size, std::uint64_t data_bytes);
+  ~FileData();
+
+  InodeNumber inode() const { return inode_; }
+  std::uint64_t size() const { return size_.load(std::memory_order_acquire); }
+  std::uint64_t durable_size() const { return durable_size_.load(std::memory_order_acquire); }
+  std::uint64_t durable_data_bytes() const { return data_bytes_.load(std::memory_order_acquire); }
+  // Data bytes with what is still dirty: for st_blocks.
+  std::uint64_t data_bytes() const;
+  // Bytes or a size that the chunk map does not hold yet.
+  bool is_dirty() const;
+  std::uint64_t dirty_bytes() const { return dirty_bytes_.load(std::memory_order_relaxed); }
+
+  // Fills out from offset; returns how many bytes lie before the end of the file.
+  Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
+  // Waits while the dirty budget is used up. Never under the operation lock. too_big past 2^63 - 1.
+  Result<> write(std::uint64_t offset, ByteView bytes);
+  Result<> resize(std::uint64_t size);
+  // Makes the file at least that long; never shorter, whatever is written meanwhile.
+  Result<> extend(std::uint64_t size);
+  // Makes [offset, offset + length) zeros; whole chunks become holes. Does not change the size.
+  Result<> punch(std::uint64_t offset, std::uint64_t length);
+  // no_position past the end.
+  Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
+
+  // The file is going away: forgets dirty bytes, and later calls change nothing. Its rows are the
+  // caller's to erase.
+  void discard();
+  // Loads chunks of [offset, offset + size) that are not cached yet.
+  void prefetch(std::uint64_t offset, std::uint64_t size);
+  // Why the last flush failed, while no later one has succeeded.
+  Result<> flush_error() const;
+
+ private:
+  friend class FileCache;
+  friend class Flush;
+  struct Piece;  // what one chunk contributes to a read
+
+  Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
+  Result<> load(std::vector<Piece>& pieces);
+  Result<> grow(std::uint64_t size);
+  Result<> shrink(std::uint64_t size);
+  Result<> cut_map(std::uint64_t size);
+  // Under mutex_:
+  void write_dirty(std::uint64_t offset, ByteView bytes);
+  void erase_dirty(std::uint64_t from, std::uint64_t to);
+  void note_dirty();
+  void note_clean();
+  std::uint64_t next_dirty_chunk(std::uint64_t index) const;
+
+  FileCache& cache_;
+  const InodeNumber inode_;
+  std::atomic<std::uint64_t> size_;
+  std::atomic<std::uint64_t> durable_size_;
+  std::atomic<std::uint64_t> data_bytes_;
+  std::atomic<std::uint64_t> dirty_bytes_{0};
+  std::atomic<bool> discarded_{false};
+
+  std::mutex flush_mutex_;
+  mutable std::shared_mutex mutex_;  // guards what follows
+  std::map<std::uint64_t, DirtyChunk> dirty_;
+  std::map<std::uint64_t, DirtyChunk> flushing_;  // taken by a flush that is under way
+  std::uint64_t complete_chunks_ = 0;             // written in full since the last flush
+  bool listed_ = false;                           // among the cache's dirty files
+  Result<> flush_error_ = {};
+
+  ReadAhead read_ahead_;
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading one file: what is dirty lies over what the chunk map holds.
+#include <algorithm>
+#include <utility>
+
+#include "fs/cache/chunk_loader.h"
+#include "fs/cache/file_cache.h"
+#include "fs/cache/file_data.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// A row that was read may be replaced and its segment removed before its record is fetched; then
+// the new row is read. More than this many replacements in a row are damage.
+constexpr int read_attempts_max = 3;
+// Chunks that read-ahead loads in one go.
+constexpr std::size_t prefetch_batch_chunks = 16;
+
+void copy_content(const ChunkContent& content, std::uint32_t from, MutableByteView out) {
+  const std::size_t inside =
+      content.size > from ? std::min<std::size_t>(content.size - from, out.size()) : 0;
+  std::copy_n(content.bytes.get() + from, inside, out.begin());
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(inside), out.end(), Byte{0});
+}
+
+}  // namespace
+
+struct FileData::Piece {
+  std::uint64_t index = 0;
+  std::uint32_t from = 0;  // within the chunk
+  MutableByteView out;
+  bool done = false;       // dirty bytes cover it
+  bool is_mapped = false;  // the map has a row for it; else zeros below the dirty bytes
+  MappedChunk mapped;
+  std::vector<std::pair<std::uint32_t, Bytes>> over;  // dirty bytes, within the chunk, in order
+};
+
+Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
+  const std::uint64_t size = size_;
+  if (offset >= size || out.empty()) return 0;
+  out = out.first(std::min<std::uint64_t>(out.size(), size - offset));
+
+  const auto ahead =
+      read_ahead_.note_read(offset, out.size(), size, cache_.options().read_ahead_bytes_max);
+  if (ahead.size > 0) cache_.want_read_ahead(shared_from_this(), ahead);
+
+  std::vector<Piece> pieces;
+  for (int attempt = 1;; ++attempt) {
+    pieces.clear();
+    Result<> outcome = plan(offset, out, pieces);
+    if (outcome) outcome = load(pieces);
+    if (outcome) break;
+    if (attempt == read_attempts_max) return tl::unexpected(outcome.error());
+  }
+  for (const Piece& piece : pieces) {
+    const auto end = piece.from + static_cast<std::uint32_t>(piece.out.size());
+    for (const auto& [at, bytes] : piece.over) {
+      const std::uint32_t from = std::max(at, piece.from);
+      const std::uint32_t to = std::min(at + static_cast<std::uint32_t>(bytes.size()), end);
+      std::copy_n(bytes.begin() + (from - at), to - from, piece.out.begin() + (from - piece.from));
+    }
+  }
+  return out.size();
+}
+
+// Under one shared lock: what of the range is dirty is copied, what is not gets its row.
+Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces) {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::shared_lock lock(mutex_);
+  const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
+  std::uint64_t first_needed = mapped_count;
+  std::uint64_t last_needed = 0;
+  for (std::size_t done = 0; done < out.size();) {
+    const std::uint64_t at = offset + done;
+    Piece piece{.index = at / chunk_size, .from = static_cast<std::uint32_t>(at % chunk_size)};
+    const std::size_t size = std::min<std::size_t>(out.size() - done, chunk_size - piece.from);
+    piece.out = out.subspan(done, size);
+    const auto end = piece.from + static_cast<std::uint32_t>(size);
+    const auto dirty = dirty_.find(piece.index);
+    if (dirty != dirty_.end() && dirty->second.covers(piece.from, end)) {
+      dirty->second.overlay(piece.from, piece.out);
+      piece.done = true;
+    } else {
+      const auto keep = [&](const DirtyChunk& chunk) {
+        for (const DirtyChunk::Piece& part : chunk.pieces()) {
+          const std::uint32_t from = std::max(part.offset, piece.from);
+          const std::uint32_t to = std::min(part.end(), end);
+          if (from >= to) continue;
+          piece.over.emplace_back(from, Bytes(part.bytes.begin() + (from - part.offset),
+                                              part.bytes.begin() + (to - part.offset)));
+        }
+      };
+      if (const auto place = flushing_.find(piece.index); place != flushing_.end()) {
+        keep(place->second);
+      }
+      if (dirty != dirty_.end()) keep(dirty->second);
+      piece.is_mapped = piece.index < mapped_count;
+      if (piece.is_mapped) {
+        first_needed = std::min(first_needed, piece.index);
+        last_needed = piece.index;
+      }
+    }
+    pieces.push_back(std::move(piece));
+    done += size;
+  }
+  if (first_needed >= mapped_count) return {};
+  NACRE_ASSIGN(auto mapped, cache_.map().find_range(inode_, ChunkIndex{first_needed},
+                                                    last_needed - first_needed + 1));
+  for (Piece& piece : pieces) {
+    if (piece.is_mapped) piece.mapped = std::move(mapped[piece.index - first_needed]);
+  }
+  return {};
+}
+
+Result<> FileData::load(std::vector<Piece>& pieces) {
+  std::vector<ChunkToLoad> to_load;
+  std::vector<std::pair<Piece*, std::shared_ptr<ChunkCache::Load>>> claimed, awaited;
+  for (Piece& piece : pieces) {
+    if (piece.done) continue;
+    if (!piece.is_mapped || piece.mapped.hole) {
+      std::fill(piece.out.begin(), piece.out.end(), Byte{0});
+      continue;
+    }
+    const ChunkIndex index{piece.index};
+    auto lookup = cache_.chunks().acquire({inode_, index, piece.mapped.tag});
+    if (lookup.content) {
+      copy_content(*lookup.content, piece.from, piece.out);
+    } else if (lookup.claimed) {
+      to_load.push_back(ChunkToLoad{inode_, index, &piece.mapped.row});
+      claimed.emplace_back(&piece, std::move(lookup.load));
+    } else {
+      awaited.emplace_back(&piece, std::move(lookup.load));
+    }
+  }
+  Result<> outcome;
+  if (!to_load.empty()) {
+    auto loaded =
+        load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(), to_load);
+    for (std::size_t i = 0; i < claimed.size(); ++i) {
+      const auto& [piece, load] = claimed[i];
+      if (loaded[i]) {
+        copy_content(**loaded[i], piece->from, piece->out);
+      } else {
+        outcome = tl::unexpected(loaded[i].error());
+      }
+      cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load,
+                             std::move(loaded[i]));
+    }
+  }
+  for (const auto& [piece, load] : awaited) {
+    auto content = ChunkCache::wait(*load);
+    if (content) {
+      copy_content(**content, piece->from, piece->out);
+    } else {
+      outcome = tl::unexpected(content.error());
+    }
+  }
+  return outcome;
+}
+
+void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::uint64_t index = offset / chunk_size;
+  const std::uint64_t end = (offset + size + chunk_size - 1) / chunk_size;
+  while (index < end) {
+    std::vector<MappedChunk> mapped;
+    {
+      std::shared_lock lock(mutex_);
+      const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
+      if (index >= mapped_count) return;
+      auto found = cache_.map().find_range(
+          inode_, ChunkIndex{index},
+          std::min({std::uint64_t{prefetch_batch_chunks}, end - index, mapped_count - index}));
+      if (!found) return;  // whoever reads there gets the error
+      mapped = std::move(*found);
+    }
+    std::vector<ChunkToLoad> to_load;
+    std::vector<std::pair<ChunkCache::Key, std::shared_ptr<ChunkCache::Load>>> claimed;
+    for (std::size_t i = 0; i < mapped.size(); ++i) {
+      if (mapped[i].hole) continue;
+      const ChunkCache::Key key{inode_, ChunkIndex{index + i}, mapped[i].tag};
+      auto lookup = cache_.chunks().acquire(key);
+      if (!lookup.claimed) continue;
+      to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});
+      claimed.emplace_back(key, std::move(lookup.load));
+    }
+    if (!to_load.empty()) {
+      auto loaded = load_chunks(cache_.database(), cache_.store(), chunk_size, to_load);
+      for (std::size_t i = 0; i < claimed.size(); ++i) {
+        cache_.chunks().finish(claimed[i].first, claimed[i].second, std::move(loaded[i]));
+      }
+    }
+    index += mapped.size();
+  }
+}
+
+}  // namespace nacre::fs

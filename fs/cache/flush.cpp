@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// How dirty chunks become records and rows.
+#include "fs/cache/flush.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fs/cache/chunk_loader.h"
+
+namespace nacre::fs {
+
+using metadata::ChunkBase;
+using metadata::ChunkPatch;
+using metadata::ChunkRow;
+using metadata::RecordKind;
+
+namespace {
+
+// Dirty bytes of at most this share of a chunk become patches of it.
+constexpr std::uint32_t patch_share = 4;
+
+}  // namespace
+
+Flush::~Flush() {
+  for (File& file : files_) {
+    if (file.is_open) put_back(file);
+  }
+}
+
+std::uint64_t Flush::add(std::shared_ptr<FileData> data, std::uint64_t first_chunk,
+                         std::uint64_t last_chunk) {
+  File file{.data = std::move(data)};
+  FileData& target = *file.data;
+  file.flush_lock = std::unique_lock(target.flush_mutex_);
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  std::uint64_t next = last_chunk + 1;
+  {
+    std::unique_lock lock(target.mutex_);
+    if (target.discarded_) return next;
+    target.complete_chunks_ = 0;
+    file.durable_size = target.durable_size_;
+    const std::uint64_t mapped = cache_.map().chunk_count(file.durable_size);
+    auto place = target.dirty_.lower_bound(first_chunk);
+    while (place != target.dirty_.end() && place->first <= last_chunk) {
+      if (is_full()) {
+        next = place->first;
+        break;
+      }
+      if (mode_ == FlushMode::complete_chunks && place->second.size() < chunk_size) {
+        // A chunk still being written. Past the map's end the rows must stay without a gap.
+        if (place->first + 1 >= mapped) break;
+        ++place;
+        continue;
+      }
+      taken_bytes_ += place->second.size();
+      file.chunks.push_back(Chunk{.index = place->first, .is_new = place->first >= mapped});
+      target.flushing_.insert(target.dirty_.extract(place++));
+    }
+    // The map may say: everything up to the first byte that is still dirty.
+    std::uint64_t limit = target.size_;
+    for (const auto& [index, dirty] : target.dirty_) {
+      if ((index + 1) * chunk_size > file.durable_size) {
+        limit = std::min(limit, index * chunk_size);
+        break;
+      }
+    }
+    file.new_durable_size = std::max(file.durable_size, limit);
+    if (file.chunks.empty() && file.new_durable_size == file.durable_size) return next;
+  }
+  files_.push_back(std::move(file));
+  return next;
+}
+
+Result<> Flush::run() {
+  Result<> outcome;
+  for (File& file : files_) {
+    for (Chunk& chunk : file.chunks) {
+      file.outcome = build(file, chunk);
+      if (!file.outcome) break;
+    }
+  }
+  // Requests of files that failed are sealed too: nothing names them, compaction takes them.
+  SealedBatch sealed;
+  if (!requests_.empty()) {
+    auto appended = cache_.store().append(requests_);
+    if (appended) {
+      sealed = std::move(*appended);
+    } else {
+      for (File& file : files_)
+        file.outcome = tl::unexpected(appended.error());
+    }
+  }
+  for (File& file : files_) {
+    for (Chunk& chunk : file.chunks) {
+      if (!file.outcome) break;
+      for (const Seal& seal : chunk.seals) {
+        const SealedRecord& record = sealed.records[seal.request];
+        if (seal.patch < 0) {
+          chunk.row.base->location = record.location;
+          chunk.row.base->version = record.version;
+        } else {
+          chunk.row.patches[static_cast<std::size_t>(seal.patch)].location = record.location;
+          chunk.row.patches[static_cast<std::size_t>(seal.patch)].version = record.version;
+        }
+      }
+    }
+    if (file.outcome) file.outcome = install(file);
+    if (!file.outcome) {
+      put_back(file);
+      if (outcome) outcome = file.outcome;
+    }
+  }
+  return outcome;
+}
+
+Result<> Flush::build(File& file, Chunk& chunk) {
+  FileData& data = *file.data;
+  // Only this flush changes flushing_, so the chunk can be read without the lock.
+  const DirtyChunk& dirty = data.flushing_.find(chunk.index)->second;
+  MappedChunk old{.hole = true};
+  if (!chunk.is_new) {
+    NACRE_ASSIGN(old, cache_.map().find(data.inode_, ChunkIndex{chunk.index}));
+  }
+  if (old.hole) old.row = ChunkRow{};
+  const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  if (mode_ == FlushMode::everything_inline &&
+      build_patches(file, chunk, dirty, old.row, /*inlined=*/true)) {
+    return {};
+  }
+  if (dirty.covers(0, end)) {
+    build_base(file, chunk, dirty.pieces().front().bytes);
+    return {};
+  }
+  if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share &&
+      build_patches(file, chunk, dirty, old.row, /*inlined=*/false)) {
+    return {};
+  }
+  const Result<> merged = merge(file, chunk, dirty, old);
+  // Over a chunk that cannot be read any more the new bytes are still kept, as patches.
+  if (!merged && build_patches(file, chunk, dirty, old.row, /*inlined=*/false)) return {};
+  return merged;
+}
+
+bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, const ChunkRow& old,
+                          bool inlined) {
+  const auto is_covered = [&](const ChunkPatch& patch) {
+    return dirty.covers(patch.offset, patch.offset + patch.valid_size);
+  };
+  ChunkRow row = old;
+  std::erase_if(row.patches, is_covered);
+  if (row.patches.size() + dirty.pieces().size() > metadata::patch_count_max) return false;
+  chunk.row = std::move(row);
+  const InodeNumber inode = file.data->inode_;
+  for (const DirtyChunk::Piece& piece : dirty.pieces()) {
+    const auto size = static_cast<std::uint32_t>(piece.bytes.size());
+    ChunkPatch patch{.offset = piece.offset, .plain_size = size, .valid_size = size};
+    if (inlined) {
+      patch.version = cache_.store().next_version();
+      chunk.inlined.push_back(Inlined{
+          metadata::inlined_key(inode, ChunkIndex{chunk.index}, patch.version, patch.offset),
+          std::string(as_text(piece.bytes))});
+    } else {
+      chunk.seals.push_back(Seal{requests_.size(), static_cast<int>(chunk.row.patches.size())});
+      requests_.push_back(SealRequest{
+          RecordName{inode, ChunkIndex{chunk.index}, {}, piece.offset, RecordKind::patch},
+          piece.bytes});
+    }
+    chunk.row.patches.push_back(patch);
+  }
+  return true;
+}
+
+void Flush::build_base(File& file, Chunk& chunk, ByteView plain) {
+  const auto size = static_cast<std::uint32_t>(plain.size());
+  chunk.row = ChunkRow{.base = ChunkBase{.plain_size = size, .valid_size = size}};
+  chunk.seals.push_back(Seal{requests_.size(), -1});
+  requests_.push_back(SealRequest{
+      RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, 0, RecordKind::chunk}, plain});
+}
+
+Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old) {
+  const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  chunk.buffer = std::make_unique<Byte[]>(end);
+  if (!old.hole) {
+    const ChunkToLoad to_load{file.data->inode_, ChunkIndex{chunk.index}, &old.row};
+    auto loaded = load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(),
+                              std::span(&to_load, 1));
+    if (!loaded.front()) return tl::unexpected(loaded.front().error());
+    std::copy_n((*loaded.front())->bytes.get(), (*loaded.front())->size, chunk.buffer.get());
+  }
+  dirty.overlay(0, {chunk.buffer.get(), end});
+  build_base(file, chunk, {chunk.buffer.get(), end});
+  return {};
+}
+
+Result<> Flush::install(File& file) {
+  FileData& data = *file.data;
+  ChunkMap& map = cache_.map();
+  const auto operation = cache_.committer().begin_operation();
+  std::unique_lock lock(data.mutex_);
+  std::int64_t change = 0;
+  // The map's end moves forward without a gap: holes between its old end and each new chunk.
+  std::uint64_t mapped = map.chunk_count(file.durable_size);
+  const auto fill_to = [&](std::uint64_t index) -> Result<> {
+    if (index > mapped) {
+      NACRE_TRY(map.set_hole(data.inode_, ChunkIndex{mapped}, index - mapped));
+      mapped = index;
+    }
+    return {};
+  };
+  for (Chunk& chunk : file.chunks) {
+    NACRE_TRY(fill_to(chunk.index));
+    for (Inlined& inlined : chunk.inlined) {
+      cache_.database().put_new(metadata::Table::inlined, inlined.key, std::move(inlined.bytes));
+    }
+    NACRE_ASSIGN(const std::int64_t delta,
+                 map.set_chunk(data.inode_, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
+    change += delta;
+    mapped = std::max(mapped, chunk.index + 1);
+  }
+  NACRE_TRY(fill_to(map.chunk_count(file.new_durable_size)));
+  std::uint64_t flushed = 0;
+  for (const auto& [index, dirty] : data.flushing_)
+    flushed += dirty.size();
+  data.flushing_.clear();
+  data.dirty_bytes_ -= flushed;
+  data.data_bytes_ += static_cast<std::uint64_t>(change);
+  data.durable_size_ = file.new_durable_size;
+  data.flush_error_ = {};
+  data.note_clean();
+  cache_.observer().durable_state_changed(data.inode_);
+  cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
+  file.is_open = false;
+  return {};
+}
+
+void Flush::put_back(File& file) {
+  FileData& data = *file.data;
+  std::unique_lock lock(data.mutex_);
+  std::int64_t change = 0;
+  for (auto& [index, older] : data.flushing_) {
+    DirtyChunk& dirty = data.dirty_[index];
+    change -= static_cast<std::int64_t>(older.size() + dirty.size());
+    dirty.merge_under(older);
+    change += static_cast<std::int64_t>(dirty.size());
+  }
+  data.flushing_.clear();
+  data.dirty_bytes_ += static_cast<std::uint64_t>(change);
+  data.flush_error_ = file.outcome;
+  cache_.change_dirty_bytes(change);
+  file.is_open = false;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One flush: takes dirty chunks of several files, seals them in one go, and puts their rows into
+// the open group. Readers see the bytes all the while: first as dirty, then as being flushed, then
+// through the rows.
+//
+// How a chunk is stored: whole as a new base record when the dirty bytes replace all that it held;
+// else small pieces as patches (records, or inlined rows), as long as the row has room for them;
+// else merged with what the chunk holds into a new base.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "fs/cache/file_cache.h"
+#include "fs/cache/file_data.h"
+
+namespace nacre::fs {
+
+enum class FlushMode : std::uint8_t {
+  complete_chunks,  // those written in full, from the front: streaming
+  everything,
+  everything_inline,  // everything, patches as inlined rows instead of records
+};
+
+// Used by one thread. The files' flush mutexes are held from add() to the destructor: add files in
+// the order of their inode numbers, so that two flushes never wait for each other in a circle.
+class Flush {
+ public:
+  Flush(FileCache& cache, FlushMode mode) : cache_(cache), mode_(mode) {}
+  ~Flush();
+
+  // More bytes than this are not taken, so that a payload stays within the engine's reach.
+  static constexpr std::uint64_t size_bytes_max = 8u << 20;
+
+  bool is_full() const { return taken_bytes_ >= size_bytes_max; }
+  // Takes dirty chunks from first_chunk to last_chunk (included) until the flush is full; returns
+  // the chunk to go on with, past last_chunk when there is none.
+  std::uint64_t add(std::shared_ptr<FileData> file, std::uint64_t first_chunk,
+                    std::uint64_t last_chunk);
+  // Seals and installs what was taken. Files that fail keep their bytes dirty and remember why; the
+  // first such error is returned.
+  Result<> run();
+
+ private:
+  struct Seal {
+    std::size_t request;  // its index in requests_
+    int patch;            // the row's patch that it becomes; -1: the base
+  };
+  struct Inlined {
+    std::string key;
+    std::string bytes;
+  };
+  struct Chunk {
+    std::uint64_t index = 0;
+    bool is_new = false;  // the map ends at or before it
+    metadata::ChunkRow row;
+    std::unique_ptr<Byte[]> buffer;  // of a merged base
+    std::vector<Seal> seals;
+    std::vector<Inlined> inlined;
+  };
+  struct File {
+    std::shared_ptr<FileData> data;
+    std::unique_lock<std::mutex> flush_lock;
+    std::uint64_t durable_size = 0;      // before
+    std::uint64_t new_durable_size = 0;  // after
+    std::vector<Chunk> chunks;
+    Result<> outcome = {};
+    bool is_open = true;  // neither installed nor put back yet
+  };
+
+  Result<> build(File& file, Chunk& chunk);
+  bool build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
+                     const metadata::ChunkRow& old, bool inlined);
+  void build_base(File& file, Chunk& chunk, ByteView plain);
+  Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
+  Result<> install(File& file);
+  void put_back(File& file);
+
+  FileCache& cache_;
+  const FlushMode mode_;
+  std::vector<File> files_;
+  std::vector<SealRequest> requests_;
+  std::uint64_t taken_bytes_ = 0;
+};
+
+}  // namespace nacre::fs

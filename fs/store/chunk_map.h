@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The map from a file's chunks to records: every change of a chunk row, the live counts that follow
+// from it, and the invariant that each chunk below a file's size is covered by exactly one row.
+//
+// Stateless over the database's open group. The caller holds the operation lock and the file's own
+// lock: two threads never change one file's map at once; reads may come from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "fs/store/segment_store.h"
+#include "metadata/format/rows.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+// What the map says of one chunk.
+struct MappedChunk {
+  bool hole = false;
+  metadata::ChunkRow row;  // when not a hole
+  std::uint64_t run = 1;   // of a hole: chunks from this one on that it covers
+  std::uint64_t tag = 0;   // a hash of the row: names the content in caches
+};
+
+class ChunkMap {
+ public:
+  ChunkMap(metadata::Database& database, SegmentStore& store, std::uint32_t chunk_size_bytes)
+      : database_(database), store_(store), chunk_size_bytes_(chunk_size_bytes) {}
+
+  std::uint32_t chunk_size_bytes() const { return chunk_size_bytes_; }
+  std::uint64_t chunk_count(std::uint64_t size) const {
+    return (size + chunk_size_bytes_ - 1) / chunk_size_bytes_;
+  }
+
+  // missing when no row covers the chunk.
+  Result<MappedChunk> find(InodeNumber inode, ChunkIndex index) const;
+  // The same for count chunks from first on, in one scan.
+  Result<std::vector<MappedChunk>> find_range(InodeNumber inode, ChunkIndex first,
+                                              std::uint64_t count) const;
+
+  // Puts row in the place of what covered the chunk before, whose records die; records that both
+  // rows name stay alive. is_new: the map ends at or before index, nothing covers it. Returns the
+  // change of data bytes (sum of content_end over the file's chunk rows).
+  Result<std::int64_t> set_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
+                                 bool is_new);
+  // Makes [first, first + count) a hole, joined with one that ends there. Extends the map when it
+  // ended at first.
+  Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
+  // Cuts the map down to size bytes: rows past it go, the last chunk's valid sizes shrink.
+  Result<std::int64_t> truncate(InodeNumber inode, std::uint64_t size);
+  // Removes up to row_count_max rows of a file that is going away, from its start; true when none
+  // is left.
+  Result<bool> erase(InodeNumber inode, std::size_t row_count_max);
+
+ private:
+  // Frees what row names and keep (null: nothing) does not.
+  void release(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
+               const metadata::ChunkRow* keep);
+  void put_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row, bool is_new);
+  void put_hole(InodeNumber inode, std::uint64_t first, std::uint64_t count);
+  // The hole whose row lies before index and that reaches index or ends right there.
+  struct Hole {
+    std::uint64_t first = 0, count = 0;
+  };
+  Result<std::optional<Hole>> hole_before(InodeNumber inode, ChunkIndex index) const;
+
+  metadata::Database& database_;
+  SegmentStore& store_;
+  std::uint32_t chunk_size_bytes_;
+};
+
+// Bytes from the chunk's start to the last that the base or a patch gives.
+std::uint32_t content_end(const metadata::ChunkRow& row);
+
+}  // namespace nacre::fs

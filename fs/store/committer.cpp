@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commit thread: the order in which a group becomes durable.
+#include "fs/store/committer.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace nacre::fs {
+
+namespace {
+
+// How often a commit flushes files that were renamed meanwhile before it holds renames back.
+constexpr int flush_rounds_before_holding_moves = 2;
+
+// Errors that say something about the backing store as a whole, not about one file's bytes.
+bool is_of_the_medium(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::no_space:
+    case ErrorCode::corrupt:
+    case ErrorCode::tampered:
+    case ErrorCode::missing:
+    case ErrorCode::out_of_memory:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Committer::Committer(metadata::Database& database, SegmentStore& store, Options options)
+    : database_(database), store_(store), options_(options) {}
+
+Committer::~Committer() {
+  abandon();
+}
+
+void Committer::start(CommitSource& source) {
+  source_ = &source;
+  thread_ = std::thread([this] { run(); });
+}
+
+Result<> Committer::stop() {
+  if (!thread_.joinable()) return health();
+  const auto last = commit(CommitScope{.everything = true});
+  abandon();
+  return last;
+}
+
+void Committer::abandon() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Committer::request(CommitScope scope, std::function<void(Result<>)> done) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      requests_.push_back(Request{std::move(scope), std::move(done)});
+      ++stats_.request_count;
+      wake_.notify_all();
+      return;
+    }
+  }
+  done(fail(ErrorCode::cancelled, "the volume is closing"));
+}
+
+Result<> Committer::commit(CommitScope scope) {
+  std::mutex mutex;
+  std::condition_variable told;
+  std::optional<Result<>> outcome;
+  request(std::move(scope), [&](Result<> result) {
+    std::lock_guard lock(mutex);
+    outcome = std::move(result);
+    told.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  told.wait(lock, [&] { return outcome.has_value(); });
+  return *outcome;
+}
+
+Result<> Committer::health() const {
+  std::lock_guard lock(mutex_);
+  return health_;
+}
+
+CommitterStats Committer::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Committer::run() {
+  const auto interval = std::chrono::milliseconds(options_.interval_ms);
+  auto next = std::chrono::steady_clock::now() + interval;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait_until(lock, next, [&] { return stopping_ || !requests_.empty(); });
+    const bool due = std::chrono::steady_clock::now() >= next;
+    if (due) next = std::chrono::steady_clock::now() + interval;
+    if (stopping_ && requests_.empty()) return;
+    if (requests_.empty() && !(due && changed_.load(std::memory_order_relaxed))) continue;
+    std::vector<Request> requests = std::exchange(requests_, {});
+    lock.unlock();
+
+    CommitScope scope{.everything = requests.empty() || due};
+    for (const Request& request : requests) {
+      scope.everything |= request.scope.everything;
+      scope.inodes.insert(request.scope.inodes.begin(), request.scope.inodes.end());
+    }
+    const Result<> outcome = commit_group(scope);
+    for (Request& request : requests)
+      request.done(outcome);
+    requests.clear();
+
+    lock.lock();
+    ++stats_.commit_count;
+    if (!outcome) ++stats_.failure_count;
+  }
+}
+
+Result<> Committer::commit_group(const CommitScope& scope) {
+  NACRE_TRY(health());
+  // A group that no_space kept from the disk goes first: its records are on the medium already.
+  if (frozen_left_) NACRE_TRY(finish_group());
+
+  const Result<> flushed = source_->flush(scope);
+  if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
+
+  NACRE_ASSIGN(const bool frozen, freeze_group());
+  return frozen ? finish_group() : Result<>();
+}
+
+Result<bool> Committer::freeze_group() {
+  std::unique_lock<std::shared_mutex> moves(moves_, std::defer_lock);
+  bool unflushable = false;
+  for (int round = 0;; ++round) {
+    freeze_wanted_.store(true, std::memory_order_release);
+    std::unique_lock operations(operations_);
+    freeze_wanted_.store(false, std::memory_order_release);
+    freeze_wanted_.notify_all();
+    const auto unflushed = source_->unflushed_moves();
+    if (unflushed.empty() || unflushable) {
+      changed_.store(false, std::memory_order_relaxed);
+      if (auto staged = source_->stage(); !staged) return fail_for_good(staged.error());
+      store_.stage();
+      return database_.freeze();
+    }
+    operations.unlock();
+    if (round == flush_rounds_before_holding_moves) moves.lock();
+    const Result<> flushed =
+        source_->flush(CommitScope{.inodes = unflushed, .moves_held = moves.owns_lock()});
+    if (!flushed) {
+      if (is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
+      // Names must not become durable without their data: nothing is committed until there is
+      // space. A file that is damaged is another matter: waiting would not mend it.
+      if (flushed.error().code == ErrorCode::no_space) return tl::unexpected(flushed.error());
+      unflushable = true;
+    }
+  }
+}
+
+Result<> Committer::finish_group() {
+  // A failed sync may have lost what it was to write: it is never tried again.
+  if (auto synced = store_.sync(); !synced) return fail_for_good(synced.error());
+  const auto written = database_.commit_frozen(true);
+  if (!written) {
+    if (written.error().code != ErrorCode::no_space) return fail_for_good(written.error());
+    frozen_left_ = true;
+    return written;
+  }
+  frozen_left_ = false;
+  store_.committed();
+  return {};
+}
+
+tl::unexpected<Error> Committer::fail_for_good(const Error& error) {
+  std::lock_guard lock(mutex_);
+  if (health_) {
+    spdlog::error(
+        "a commit failed: {} ({}); the volume refuses changes from now on, what was durable before "
+        "stays; unmount, mend the cause and mount again",
+        error.message, to_string(error.code));
+    health_ = tl::unexpected(error);
+  }
+  return tl::unexpected(health_.error());
+}
+
+}  // namespace nacre::fs

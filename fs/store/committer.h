@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The committer: the one place that knows the order in which a transaction group becomes durable.
+//
+//   (a) data of the files in the commit's scope is sealed and appended (CommitSource::flush) (b)
+//   under the exclusive operation lock: rows that live in memory are staged, the group is frozen
+//   (c) fdatasync of the segments, and of their folder when a file is new
+//   (d) one WriteBatch, one WAL sync
+//   (e) whoever waited is told; segments without live bytes are removed
+//
+// A row names a record only when (c) precedes (d). An operation that changes several rows holds an
+// OperationLock while it does, so a group never cuts it in two.
+//
+// Errors: no_space is reported to whoever waited, the group stays frozen, and the next commit tries
+// it again. Any other error stops the committer for good: health() says why, every later request
+// gets the same error, and the volume refuses changes (read_only).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <thread>
+#include <vector>
+
+#include "fs/store/segment_store.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+// Which files' data a commit must hold.
+struct CommitScope {
+  bool everything = false;
+  std::set<InodeNumber> inodes;
+  // Renames and links are held back meanwhile, and with them whoever serves the kernel: the flush
+  // must not wait for anything that the kernel has to send.
+  bool moves_held = false;
+};
+
+// What feeds a commit; implemented by the volume.
+class CommitSource {
+ public:
+  virtual ~CommitSource() = default;
+  // Step (a): seals the dirty data of the scope into the open group. Takes operation locks itself.
+  // A file that fails remembers why (FileData::flush_error), and whoever asked for that file must
+  // look there; the commit of everything else goes on unless the error returned is of the medium.
+  virtual Result<> flush(const CommitScope& scope) = 0;
+  // Step (b): puts rows whose current state lives in memory (inodes, counters) into the open group.
+  // Called under the exclusive operation lock; must not block on anything but memory.
+  virtual Result<> stage() = 0;
+  // Files whose names changed since the last stage() and whose data is still dirty: they must be
+  // flushed before the group is frozen. Called under the exclusive operation lock.
+  virtual std::set<InodeNumber> unflushed_moves() = 0;
+};
+
+struct CommitterStats {
+  std::uint64_t commit_count = 0;
+  std::uint64_t request_count = 0;
+  std::uint64_t failure_count = 0;
+};
+
+class Committer {
+ public:
+  struct Options {
+    std::uint32_t interval_ms = 5000;  // a commit of everything at least this often when changed
+  };
+  Committer(metadata::Database& database, SegmentStore& store, Options options);
+  ~Committer();  // stop() without a last commit
+
+  // source outlives the committer's thread.
+  void start(CommitSource& source);
+  // Commits everything, then ends the thread. The result of that last commit.
+  Result<> stop();
+  // Ends the thread and commits nothing: what a crash does.
+  void abandon();
+
+  using OperationLock = std::shared_lock<std::shared_mutex>;
+  // Held by an operation while it changes rows. Never held while waiting for a commit, a flush, the
+  // dirty budget or the kernel.
+  // Not recursive.
+  OperationLock begin_operation() {
+    freeze_wanted_.wait(true, std::memory_order_acquire);  // readers must not starve the committer
+    return OperationLock(operations_);
+  }
+
+  // The same for an operation that gives a file another name (rename, link): the committer holds
+  // such operations back for a moment when they outrun its flushes. Taken before any other lock.
+  struct MoveLock {
+    std::shared_lock<std::shared_mutex> moves;
+    OperationLock operations;
+  };
+  MoveLock begin_move() {
+    std::shared_lock moves(moves_);
+    return MoveLock{std::move(moves), begin_operation()};
+  }
+
+  // Joins the next commit; done is called once it is durable (or failed), on the commit thread.
+  void request(CommitScope scope, std::function<void(Result<>)> done);
+  // The same, and waits.
+  Result<> commit(CommitScope scope);
+  // Something changed: the interval's commit has work to do.
+  void note_change() { changed_.store(true, std::memory_order_relaxed); }
+
+  // The error that stopped the committer, if one did.
+  Result<> health() const;
+  CommitterStats stats() const;
+
+ private:
+  struct Request {
+    CommitScope scope;
+    std::function<void(Result<>)> done;
+  };
+  void run();
+  Result<> commit_group(const CommitScope& scope);
+  Result<bool> freeze_group();  // false: nothing changed
+  Result<> finish_group();      // (c) to (e)
+  tl::unexpected<Error> fail_for_good(const Error& error);
+
+  metadata::Database& database_;
+  SegmentStore& store_;
+  Options options_;
+  CommitSource* source_ = nullptr;
+
+  std::shared_mutex moves_;  // before operations_
+  std::shared_mutex operations_;
+  std::atomic<bool> freeze_wanted_{false};
+  std::atomic<bool> changed_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Request> requests_;
+  bool stopping_ = false;
+  Result<> health_ = {};
+  CommitterStats stats_;
+  bool frozen_left_ = false;  // a group that no_space kept from the disk; commit thread only
+  std::thread thread_;
+};
+
+}  // namespace nacre::fs

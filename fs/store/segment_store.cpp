@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sealing into segments and reading from them, a payload at a time.
+#include "fs/store/segment_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "fs/store/segment_table.h"
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+namespace {
+
+// One payload's memory. Batches are cut to fit it.
+struct Work {
+  engine::Arena input, output;
+  engine::Payload payload;
+};
+
+class SegmentStoreImpl final : public SegmentStore {
+ public:
+  SegmentStoreImpl(std::shared_ptr<metadata::BackingDirectory> directory,
+                   metadata::Database& database, std::shared_ptr<const metadata::KeyTree> keys,
+                   engine::Engine& engine, const SegmentStoreOptions& options)
+      : database_(database),
+        keys_(std::move(keys)),
+        engine_(engine),
+        options_(options),
+        table_(std::move(directory), database),
+        suite_(keys_->current_epoch().suite),
+        work_size_bytes_(std::max<std::size_t>(
+            work_size_bytes_min,
+            2 * engine::record_size_bound(suite_, options.padding, options.chunk_size_bytes))) {}
+
+  Result<> recover() {
+    NACRE_TRY(table_.recover(keys_->volume_id(), options_.read_only));
+    return options_.read_only ? Result<>() : begin_session();
+  }
+
+  Result<SealedBatch> append(std::span<const SealRequest> requests) override;
+  RecordVersion next_version() override { return RecordVersion{next_version_++}; }
+  void read(std::span<ReadRequest> requests) override;
+
+  void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
+  void remove_live(const RecordLocation& location) override { table_.add_live(location, -1); }
+  void stage() override { table_.stage(); }
+  Result<> sync() override { return table_.sync(); }
+  void committed() override { table_.committed(); }
+
+  SegmentStats stats() const override {
+    const auto totals = table_.totals();
+    return SegmentStats{.segment_count = totals.count,
+                        .stored_bytes = totals.stored_bytes,
+                        .live_bytes = totals.live_bytes,
+                        .appended_records = appended_records_,
+                        .appended_bytes = appended_bytes_,
+                        .plain_bytes = plain_bytes_};
+  }
+
+ private:
+  static constexpr std::size_t work_size_bytes_min = 2u << 20;
+  static constexpr std::size_t spare_work_count_max = 6;
+  static constexpr std::size_t read_gap_bytes_max = 16u << 10;
+  static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
+
+  using Pins = std::vector<SharedSegment>;
+
+  Result<> begin_session();
+  Result<std::unique_ptr<Work>> take_work();
+  void give_back(std::unique_ptr<Work> work);
+  Result<> append_batch(std::span<const SealRequest> requests, std::vector<SealedRecord>& sealed,
+                        Pins& pins);
+  Result<> write_out(const Work& work, std::span<SealedRecord> sealed, Pins& pins);
+  void read_batch(Work& work, std::span<ReadRequest*> requests);
+  Result<> fetch(ReadRequest** first, ReadRequest** last, MutableByteView into);
+
+  metadata::Database& database_;
+  std::shared_ptr<const metadata::KeyTree> keys_;
+  engine::Engine& engine_;
+  const SegmentStoreOptions options_;
+  SegmentTable table_;
+  const engine::CipherSuite suite_;
+  const std::size_t work_size_bytes_;
+
+  engine::SessionSalt salt_ = {};
+  std::uint32_t epoch_ = 0;
+  std::shared_ptr<const metadata::KeyTree::SessionKey> session_key_;
+  std::atomic<std::uint64_t> next_counter_{0};
+  std::atomic<std::uint64_t> next_version_{0};
+
+  std::mutex append_mutex_;  // guards current_ and the writes to it
+  SharedSegment current_;
+  std::uint64_t written_back_ = 0;
+
+  std::mutex work_mutex_;
+  std::vector<std::unique_ptr<Work>> spare_work_;
+
+  std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
+};
+
+Result<> SegmentStoreImpl::begin_session() {
+  NACRE_ASSIGN(auto value, database_.get(Table::system, metadata::system_key_next_session));
+  if (!value) return fail(ErrorCode::corrupt, "the database has no row 'next_session'");
+  NACRE_ASSIGN(const std::uint64_t ordinal, metadata::decode_u64(*value));
+  if (ordinal >= 1ull << (64 - metadata::record_version_session_shift)) {
+    return fail(ErrorCode::unsupported,
+                "this volume has been mounted 16,777,215 times, the most that its format allows; "
+                "copy it to a new volume");
+  }
+  engine::random_bytes(salt_);
+  epoch_ = keys_->current_epoch().number;
+  NACRE_ASSIGN(session_key_, keys_->session_key(epoch_, salt_));
+  next_version_ = ordinal << metadata::record_version_session_shift;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  database_.put(
+      Table::system, metadata::session_key_of(salt_),
+      metadata::encode(metadata::SessionRow{
+          .ordinal = ordinal,
+          .epoch = epoch_,
+          .opened_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count()}));
+  database_.put(Table::system, metadata::system_key_next_session,
+                metadata::encode_u64(ordinal + 1));
+  // Durable before the first segment of the session exists.
+  if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+  return {};
+}
+
+Result<std::unique_ptr<Work>> SegmentStoreImpl::take_work() {
+  {
+    std::lock_guard lock(work_mutex_);
+    if (!spare_work_.empty()) {
+      auto work = std::move(spare_work_.back());
+      spare_work_.pop_back();
+      return work;
+    }
+  }
+  auto work = std::make_unique<Work>();
+  NACRE_ASSIGN(work->input, engine_.allocate(work_size_bytes_));
+  NACRE_ASSIGN(work->output, engine_.allocate(work_size_bytes_));
+  work->payload.input = work->input.data();
+  work->payload.input_size = work->input.size();
+  work->payload.output = work->output.data();
+  work->payload.output_size = work->output.size();
+  work->payload.volume_id = keys_->volume_id();
+  return work;
+}
+
+void SegmentStoreImpl::give_back(std::unique_ptr<Work> work) {
+  work->payload.clear();
+  std::lock_guard lock(work_mutex_);
+  if (spare_work_.size() < spare_work_count_max) spare_work_.push_back(std::move(work));
+}
+
+Result<SealedBatch> SegmentStoreImpl::append(std::span<const SealRequest> requests) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  SealedBatch batch;
+  batch.records.reserve(requests.size());
+  auto pins = std::make_shared<Pins>();
+  while (!requests.empty()) {
+    std::size_t count = 0;
+    std::size_t bound = 0;
+    for (; count < requests.size(); ++count) {
+      bound += engine::record_size_bound(suite_, options_.padding, requests[count].plain.size());
+      if (bound > work_size_bytes_) break;
+    }
+    if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
+    NACRE_TRY(append_batch(requests.first(count), batch.records, *pins));
+    requests = requests.subspan(count);
+  }
+  batch.pin = std::move(pins);
+  return batch;
+}
+
+Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
+                                        std::vector<SealedRecord>& sealed, Pins& pins) {
+  const std::uint64_t counter = next_counter_.fetch_add(requests.size());
+  if (counter + requests.size() > session_record_count_max) {
+    return fail(ErrorCode::unsupported,
+                "this mount has written as many records as one write session may; unmount and "
+                "mount again");
+  }
+  NACRE_ASSIGN(auto work, take_work());
+  engine::Payload& payload = work->payload;
+  const std::uint32_t key = payload.add_key(session_key_->suite, session_key_->key.view());
+  std::size_t input_offset = 0;
+  std::size_t output_offset = 0;
+  const std::size_t first = sealed.size();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const SealRequest& request = requests[i];
+    RecordName name = request.name;
+    name.version = next_version();
+    std::copy(request.plain.begin(), request.plain.end(), work->input.data() + input_offset);
+    const std::size_t bound =
+        engine::record_size_bound(suite_, options_.padding, request.plain.size());
+    payload.messages.push_back(engine::Message{.operation = engine::Operation::seal,
+                                               .codec = options_.codec,
+                                               .level = static_cast<std::int8_t>(options_.level),
+                                               .padding = options_.padding,
+                                               .key_index = key,
+                                               .input_offset = input_offset,
+                                               .input_size = request.plain.size(),
+                                               .output_offset = output_offset,
+                                               .output_capacity = bound,
+                                               .epoch = epoch_,
+                                               .counter = static_cast<std::uint32_t>(counter + i),
+                                               .salt = salt_,
+                                               .identity = metadata::encode(name)});
+    sealed.push_back(SealedRecord{.location = {}, .version = name.version});
+    input_offset += request.plain.size();
+    output_offset += bound;
+    plain_bytes_ += request.plain.size();
+  }
+  engine_.run(payload);
+  Result<> outcome;
+  for (const engine::MessageResult& result : payload.results) {
+    if (!result.ok) outcome = fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
+  }
+  if (outcome) outcome = write_out(*work, std::span(sealed).subspan(first), pins);
+  give_back(std::move(work));
+  return outcome;
+}
+
+Result<> SegmentStoreImpl::write_out(const Work& work, std::span<SealedRecord> sealed, Pins& pins) {
+  std::vector<ByteView> pieces;
+  pieces.reserve(sealed.size());
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    const std::uint64_t size = work.payload.results[i].output_size;
+    pieces.emplace_back(work.output.data() + work.payload.messages[i].output_offset, size);
+    total += size;
+  }
+  std::lock_guard lock(append_mutex_);
+  if (!current_ || current_->size + total > options_.segment_size_bytes) {
+    if (current_) current_->open_for_append = false;
+    current_.reset();
+    NACRE_ASSIGN(current_, table_.create(keys_->volume_id(), epoch_, salt_));
+    written_back_ = 0;
+  }
+  NACRE_ASSIGN(auto file, table_.file(*current_));
+  std::uint64_t offset = current_->size;
+  NACRE_TRY(file->write(offset, pieces));
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    sealed[i].location =
+        RecordLocation{current_->number, offset, static_cast<std::uint32_t>(pieces[i].size())};
+    offset += pieces[i].size();
+  }
+  current_->size = offset;
+  current_->unsynced = true;
+  current_->changed = true;
+  pins.push_back(current_);
+  appended_records_ += sealed.size();
+  appended_bytes_ += total;
+  if (offset - written_back_ >= writeback_step_bytes) {
+    file->start_writeback(written_back_, offset - written_back_);
+    written_back_ = offset;
+  }
+  return {};
+}
+
+void SegmentStoreImpl::read(std::span<ReadRequest> requests) {
+  std::vector<ReadRequest*> order(requests.size());
+  std::iota(order.begin(), order.end(), requests.data());
+  if (order.size() > 1) {
+    std::sort(order.begin(), order.end(),
+              [](const ReadRequest* a, const ReadRequest* b) { return a->location < b->location; });
+  }
+  const std::uint64_t record_max =
+      engine::record_size_bound(suite_, options_.padding, options_.chunk_size_bytes);
+  auto work = take_work();
+  std::span<ReadRequest*> rest(order);
+  while (!rest.empty()) {
+    std::size_t count = 0;
+    std::size_t stored = 0;
+    std::size_t plain = 0;
+    for (; count < rest.size(); ++count) {
+      stored += rest[count]->location.stored_size + read_gap_bytes_max;
+      plain += rest[count]->out.size();
+      if (stored > work_size_bytes_ || plain > work_size_bytes_) break;
+    }
+    if (!work) {
+      for (ReadRequest* request : rest)
+        request->result = tl::unexpected(work.error());
+      return;
+    }
+    if (count == 0 || rest.front()->location.stored_size > record_max) {
+      rest.front()->result = fail(ErrorCode::corrupt, "a row names a record larger than a chunk");
+      rest = rest.subspan(1);
+      continue;
+    }
+    read_batch(**work, rest.first(count));
+    (*work)->payload.clear();
+    rest = rest.subspan(count);
+  }
+  give_back(std::move(*work));
+}
+
+// Reads records of one segment that lie close together with one call.
+Result<> SegmentStoreImpl::fetch(ReadRequest** first, ReadRequest** last, MutableByteView into) {
+  const RecordLocation& begin = (*first)->location;
+  NACRE_ASSIGN(auto segment, table_.find(begin.segment));
+  NACRE_ASSIGN(auto file, table_.file(*segment));
+  NACRE_ASSIGN(auto count, file->read(begin.offset, into));
+  for (ReadRequest** request = first; request != last; ++request) {
+    const RecordLocation& location = (*request)->location;
+    if (location.offset + location.stored_size - begin.offset > count) {
+      (*request)->result =
+          fail(ErrorCode::missing,
+               fmt::format("{} ends before offset {} + {}", segment_path(location.segment),
+                           location.offset, location.stored_size));
+    }
+  }
+  return {};
+}
+
+void SegmentStoreImpl::read_batch(Work& work, std::span<ReadRequest*> requests) {
+  std::vector<ReadRequest*> sent;
+  std::size_t input_offset = 0;
+  std::size_t output_offset = 0;
+  for (std::size_t first = 0; first < requests.size();) {
+    const RecordLocation& begin = requests[first]->location;
+    std::size_t last = first + 1;
+    std::uint64_t end = begin.offset + begin.stored_size;
+    for (; last < requests.size(); ++last) {
+      const RecordLocation& next = requests[last]->location;
+      if (next.segment != begin.segment || next.offset < end ||
+          next.offset - end > read_gap_bytes_max) {
+        break;
+      }
+      end = next.offset + next.stored_size;
+    }
+    const MutableByteView into(work.input.data() + input_offset, end - begin.offset);
+    const auto fetched = fetch(&requests[first], requests.data() + last, into);
+    for (std::size_t i = first; i < last; ++i) {
+      ReadRequest& request = *requests[i];
+      const RecordLocation& location = request.location;
+      if (!fetched) request.result = tl::unexpected(fetched.error());
+      if (!request.result) continue;
+      const std::size_t at = location.offset - begin.offset;
+      const auto header = engine::parse_record_header(into.subspan(at, location.stored_size));
+      auto key =
+          header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+      if (!key) {
+        request.result = add_context(
+            key.error(),
+            fmt::format("{} offset {}", segment_path(location.segment), location.offset));
+        continue;
+      }
+      work.payload.messages.push_back(
+          engine::Message{.operation = engine::Operation::unseal,
+                          .check_identity = true,
+                          .key_index = work.payload.add_key((*key)->suite, (*key)->key.view()),
+                          .input_offset = input_offset + at,
+                          .input_size = location.stored_size,
+                          .output_offset = output_offset,
+                          .output_capacity = request.out.size(),
+                          .identity = metadata::encode(request.name)});
+      output_offset += request.out.size();
+      sent.push_back(&request);
+    }
+    input_offset += into.size();
+    first = last;
+  }
+  if (sent.empty()) return;
+  engine_.run(work.payload);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const engine::MessageResult& result = work.payload.results[i];
+    ReadRequest& request = *sent[i];
+    const auto where = [&] {
+      return fmt::format("{} offset {}", segment_path(request.location.segment),
+                         request.location.offset);
+    };
+    if (!result.ok) {
+      request.result = fail(result.error, fmt::format("{}: {}", where(), result.detail));
+    } else if (result.output_size != request.out.size()) {
+      request.result =
+          fail(ErrorCode::tampered, fmt::format("{}: holds {} bytes where the map says {}", where(),
+                                                result.output_size, request.out.size()));
+    } else {
+      std::copy_n(work.output.data() + work.payload.messages[i].output_offset, result.output_size,
+                  request.out.begin());
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentStore>> SegmentStore::open(
+    std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database,
+    std::shared_ptr<const metadata::KeyTree> keys, engine::Engine& engine,
+    const SegmentStoreOptions& options) {
+  auto store = std::make_unique<SegmentStoreImpl>(std::move(directory), database, std::move(keys),
+                                                  engine, options);
+  NACRE_TRY(store->recover());
+  return store;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segment store: sealed records in append-only files, and the count of what is live in each.
+//
+// A segment belongs to one write session and is never appended to by a later one. The database
+// holds each segment's committed size; opening the store cuts off what lies beyond (a torn tail)
+// and removes segments that no commit named. Before a session's first segment exists, the session's
+// row is durable: a segment of an unknown session means that db/ was put back (rolled_back).
+//
+// Thread-safe. Nothing here is durable until the committer has called stage(), sync() and then
+// committed the group.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/engine.h"
+#include "metadata/backing/backing.h"
+#include "metadata/format/rows.h"
+#include "metadata/keys.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+using metadata::ChunkIndex;
+using metadata::InodeNumber;
+using metadata::RecordLocation;
+using metadata::RecordName;
+using metadata::RecordVersion;
+using metadata::SegmentNumber;
+
+struct SegmentStoreOptions {
+  bool read_only = false;
+  std::uint64_t segment_size_bytes = 64u << 20;  // a new segment begins past this
+  std::uint32_t chunk_size_bytes = chunk_size_bytes_default;
+  engine::Codec codec = engine::Codec::lz77;
+  int level = 0;
+  engine::Padding padding = engine::Padding::none;
+};
+
+// A record to be made. name.version is ignored: the store draws it.
+struct SealRequest {
+  RecordName name;
+  ByteView plain;  // at most chunk_size_bytes
+};
+struct SealedRecord {
+  RecordLocation location;
+  RecordVersion version;
+};
+struct SealedBatch {
+  std::vector<SealedRecord> records;  // in the order of the requests
+  // Keeps the segments from being removed until the rows that name the records are in place.
+  std::shared_ptr<const void> pin;
+};
+
+// A record to be read. out has exactly the plain size that the map names.
+struct ReadRequest {
+  RecordLocation location;
+  RecordName name;  // compared with the record's identity
+  MutableByteView out;
+  Result<> result = {};  // corrupt, tampered, missing, io
+};
+
+struct SegmentStats {
+  std::uint64_t segment_count = 0;
+  std::uint64_t stored_bytes = 0;  // of all segment files
+  std::uint64_t live_bytes = 0;
+  std::uint64_t appended_records = 0;
+  std::uint64_t appended_bytes = 0;
+  std::uint64_t plain_bytes = 0;  // that went into the appended records
+};
+
+class SegmentStore {
+ public:
+  // Recovers, then (unless read_only) draws a session salt and makes the session's row durable.
+  // missing or corrupt when a committed segment is gone or shorter than committed; rolled_back.
+  static Result<std::unique_ptr<SegmentStore>> open(
+      std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database,
+      std::shared_ptr<const metadata::KeyTree> keys, engine::Engine& engine,
+      const SegmentStoreOptions& options);
+  virtual ~SegmentStore() = default;
+
+  // Seals the records and appends them. On an error none of them counts.
+  virtual Result<SealedBatch> append(std::span<const SealRequest> requests) = 0;
+  // A version for bytes that are not sealed into a record (inlined patches).
+  virtual RecordVersion next_version() = 0;
+  // Reads, checks and opens the records; neighbours on disk are read together, all are opened in
+  // one payload. Each request carries its own result.
+  virtual void read(std::span<ReadRequest> requests) = 0;
+
+  // A row now names this record, or no longer does. Under the operation lock.
+  virtual void add_live(const RecordLocation& location) = 0;
+  virtual void remove_live(const RecordLocation& location) = 0;
+
+  // For the committer alone. stage(): rows of changed segments go to the open group, under the
+  // exclusive operation lock. sync(): everything appended before stage() is on the medium.
+  // committed(): the group is durable; segments without live bytes are removed.
+  virtual void stage() = 0;
+  virtual Result<> sync() = 0;
+  virtual void committed() = 0;
+
+  virtual SegmentStats stats() const = 0;
+};
+
+}  // namespace nacre::fs

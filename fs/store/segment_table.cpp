@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segment files: recovery, creation, live counts, removal.
+#include "fs/store/segment_table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace nacre::fs {
+
+using metadata::OpenMode;
+using metadata::SegmentNumber;
+using metadata::Table;
+
+namespace {
+
+constexpr std::string_view folder = "segments";
+
+Result<std::uint64_t> system_number(const metadata::Database& database, std::string_view key) {
+  NACRE_ASSIGN(auto value, database.get(Table::system, key));
+  if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
+  return metadata::decode_u64(*value);
+}
+
+}  // namespace
+
+std::string segment_path(SegmentNumber number) {
+  return fmt::format("{}/{:012}.seg", folder, number.value);
+}
+
+Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only) {
+  NACRE_ASSIGN(next_number_, system_number(database_, metadata::system_key_next_segment));
+  std::map<std::string, std::pair<SharedSegment, std::uint64_t>> known;  // with committed size
+  Result<> bad;
+  NACRE_TRY(
+      database_.scan(Table::segments, "", "", [&](std::string_view key, std::string_view value) {
+        const auto number = metadata::decode_segment_key(key);
+        const auto row = metadata::decode_segment_row(value);
+        if (!number || !row) {
+          bad = tl::unexpected(number ? row.error() : number.error());
+          return false;
+        }
+        auto segment = std::make_shared<Segment>();
+        segment->number = *number;
+        segment->epoch = row->epoch;
+        segment->salt = row->salt;
+        segment->size = row->committed_size;
+        segment->live_bytes = static_cast<std::int64_t>(row->live_bytes);
+        known.emplace(segment_path(*number), std::pair(std::move(segment), row->committed_size));
+        return true;
+      }));
+  NACRE_TRY(bad);
+
+  std::set<std::string> on_disk;
+  NACRE_ASSIGN(auto names, directory_->list(folder));
+  for (const std::string& name : names)
+    on_disk.insert(fmt::format("{}/{}", folder, name));
+  for (auto& [path, entry] : known) {
+    if (on_disk.erase(path) == 0) {
+      return fail(ErrorCode::missing,
+                  fmt::format("{} is missing from {}: {} bytes of live data were in it; run "
+                              "fsck.nacre to see which files are hit",
+                              path, directory_->description(), entry.first->live_bytes.load()));
+    }
+    NACRE_TRY(recover_known(path, *entry.first, entry.second, read_only));
+    segments_.emplace(entry.first->number, entry.first);
+  }
+  for (const std::string& path : on_disk) {
+    if (!path.ends_with(".seg")) continue;  // not ours
+    NACRE_TRY(recover_unknown(path, volume_id, read_only));
+  }
+  return {};
+}
+
+Result<> SegmentTable::recover_known(const std::string& path, Segment& segment,
+                                     std::uint64_t committed_size, bool read_only) {
+  NACRE_ASSIGN(auto size, directory_->file_size(path));
+  if (size < committed_size) {
+    return fail(
+        ErrorCode::missing,
+        fmt::format("{} in {} is {} bytes short: it has {} of {}; run fsck.nacre to see "
+                    "which files are hit",
+                    path, directory_->description(), committed_size - size, size, committed_size));
+  }
+  if (size == committed_size || read_only) return {};
+  NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::read_write));
+  spdlog::info("{}: cutting off {} bytes that no commit named", path, size - committed_size);
+  NACRE_TRY(file->truncate(committed_size));
+  segment.unsynced = true;
+  return {};
+}
+
+Result<> SegmentTable::recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
+                                       bool read_only) {
+  NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::read));
+  std::array<Byte, metadata::segment_header_size_bytes> bytes{};
+  NACRE_ASSIGN(auto count, file->read(0, bytes));
+  const auto header = metadata::decode_segment_header(bytes);
+  const auto number = std::strtoull(path.c_str() + folder.size() + 1, nullptr, 10);
+  if (count == bytes.size() && header) {
+    NACRE_ASSIGN(auto session,
+                 database_.get(Table::system, metadata::session_key_of(header->salt)));
+    if (!session || header->volume_id != volume_id) {
+      return fail(ErrorCode::rolled_back,
+                  fmt::format("{} in {} belongs to a write session that the database does not "
+                              "know: db/ was put back to an older state, or the file comes from "
+                              "elsewhere; restore the newer db/, or move the file away",
+                              path, directory_->description()));
+    }
+  } else if (number < next_number_) {
+    // A segment whose creation was cut short has a number that no commit has used yet.
+    return fail(ErrorCode::corrupt,
+                fmt::format("{} in {}: its header is damaged and the database does not know it; "
+                            "move the file away if it is not part of this volume",
+                            path, directory_->description()));
+  }
+  if (read_only) return {};
+  spdlog::info("{}: removing a segment that no commit named", path);
+  NACRE_TRY(directory_->remove(path));
+  folder_unsynced_ = true;
+  next_number_ = std::max<std::uint64_t>(next_number_, number + 1);
+  return {};
+}
+
+Result<SharedSegment> SegmentTable::find(SegmentNumber number) const {
+  std::shared_lock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end()) {
+    return fail(ErrorCode::missing, fmt::format("{} is not known", segment_path(number)));
+  }
+  return found->second;
+}
+
+Result<std::shared_ptr<metadata::BackingFile>> SegmentTable::file(Segment& segment) {
+  std::shared_ptr<metadata::BackingFile> file;
+  {
+    std::lock_guard lock(segment.mutex_);
+    if (segment.file_) return segment.file_;
+    auto opened = directory_->open(segment_path(segment.number), OpenMode::read);
+    if (!opened && opened.error().code == ErrorCode::not_found) {
+      return fail(ErrorCode::missing, opened.error().message);
+    }
+    if (!opened) return tl::unexpected(opened.error());
+    file = std::move(*opened);
+    segment.file_ = file;
+  }
+  NACRE_ASSIGN(auto self, find(segment.number));
+  remember_open(self);
+  return file;
+}
+
+void SegmentTable::remember_open(const SharedSegment& segment) {
+  SharedSegment oldest;
+  {
+    std::lock_guard lock(open_mutex_);
+    if (open_.size() < open_file_count_max) {
+      open_.push_back(segment);
+      return;
+    }
+    oldest = open_[open_cursor_].lock();
+    open_[open_cursor_] = segment;
+    open_cursor_ = (open_cursor_ + 1) % open_file_count_max;
+  }
+  if (oldest && oldest != segment && !oldest->open_for_append && !oldest->unsynced) {
+    std::lock_guard lock(oldest->mutex_);
+    oldest->file_.reset();
+  }
+}
+
+Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, std::uint32_t epoch,
+                                           const engine::SessionSalt& salt) {
+  auto segment = std::make_shared<Segment>();
+  segment->epoch = epoch;
+  segment->salt = salt;
+  {
+    std::unique_lock lock(mutex_);
+    segment->number = SegmentNumber{next_number_++};
+  }
+  const std::string path = segment_path(segment->number);
+  NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::create_or_empty));
+  folder_unsynced_ = true;
+  const auto header = metadata::encode(metadata::SegmentHeader{
+      .volume_id = volume_id, .segment = segment->number, .salt = salt, .epoch = epoch});
+  if (const auto written = file->write(0, header); !written) {
+    // The next commit takes its number as used: left behind, it would pass for a damaged segment.
+    file.reset();
+    static_cast<void>(directory_->remove(path));
+    return tl::unexpected(written.error());
+  }
+  segment->size = header.size();
+  segment->unsynced = true;
+  segment->changed = true;
+  segment->open_for_append = true;
+  segment->file_ = std::move(file);
+  std::unique_lock lock(mutex_);
+  segments_.emplace(segment->number, segment);
+  return segment;
+}
+
+void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64_t sign) {
+  std::shared_lock lock(mutex_);
+  const auto found = segments_.find(location.segment);
+  if (found == segments_.end()) return;  // a row of a damaged volume; fsck reports it
+  found->second->live_bytes += sign * static_cast<std::int64_t>(location.stored_size);
+  found->second->changed = true;
+}
+
+void SegmentTable::stage() {
+  std::unique_lock lock(mutex_);
+  bool staged = false;
+  for (auto place = segments_.begin(); place != segments_.end();) {
+    const SharedSegment& segment = place->second;
+    const bool unwanted =
+        segment->live_bytes == 0 && !segment->open_for_append && segment.use_count() == 1;
+    if (!unwanted && !segment->changed) {
+      ++place;
+      continue;
+    }
+    staged = true;
+    if (unwanted) {
+      database_.erase(Table::segments, metadata::segment_key(segment->number));
+      doomed_.push_back(segment);
+      place = segments_.erase(place);
+      continue;
+    }
+    segment->changed = false;
+    database_.put(
+        Table::segments, metadata::segment_key(segment->number),
+        metadata::encode(metadata::SegmentRow{.committed_size = segment->size,
+                                              .live_bytes = static_cast<std::uint64_t>(
+                                                  std::max<std::int64_t>(segment->live_bytes, 0)),
+                                              .epoch = segment->epoch,
+                                              .salt = segment->salt}));
+    ++place;
+  }
+  if (staged) {
+    database_.put(Table::system, metadata::system_key_next_segment,
+                  metadata::encode_u64(next_number_));
+  }
+}
+
+Result<> SegmentTable::sync() {
+  std::vector<SharedSegment> waiting;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [number, segment] : segments_) {
+      if (segment->unsynced) waiting.push_back(segment);
+    }
+  }
+  for (const SharedSegment& segment : waiting) {
+    // Cleared first: what is appended meanwhile sets it again.
+    segment->unsynced = false;
+    auto opened = file(*segment);
+    auto synced = opened ? (*opened)->sync() : Result<>(tl::unexpected(opened.error()));
+    if (!synced) {
+      segment->unsynced = true;
+      return synced;
+    }
+    if (!segment->open_for_append) remember_open(segment);  // it may be closed from now on
+  }
+  if (folder_unsynced_.exchange(false)) {
+    if (auto synced = directory_->sync_directory(folder); !synced) {
+      folder_unsynced_ = true;
+      return synced;
+    }
+  }
+  return {};
+}
+
+void SegmentTable::committed() {
+  for (const SharedSegment& segment : std::exchange(doomed_, {})) {
+    if (const auto removed = directory_->remove(segment_path(segment->number)); !removed) {
+      spdlog::warn("{}; the next mount removes it", removed.error().message);
+    }
+    folder_unsynced_ = true;
+  }
+}
+
+SegmentTable::Totals SegmentTable::totals() const {
+  std::shared_lock lock(mutex_);
+  Totals totals;
+  for (const auto& [number, segment] : segments_) {
+    ++totals.count;
+    totals.stored_bytes += segment->size;
+    totals.live_bytes += static_cast<std::uint64_t>(std::max<std::int64_t>(segment->live_bytes, 0));
+  }
+  return totals;
+}
+
+}  // namespace nacre::fs

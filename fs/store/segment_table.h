@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segments of a volume: their files, how far each is written, and how much of it is live.
+//
+// Thread-safe. A Segment that is pinned (somebody else holds its shared_ptr) is never removed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "metadata/backing/backing.h"
+#include "metadata/format/rows.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+struct Segment {
+  metadata::SegmentNumber number;
+  std::uint32_t epoch = 0;
+  engine::SessionSalt salt = {};
+  std::atomic<std::uint64_t> size{0};  // bytes appended; only the appender moves it
+  std::atomic<std::int64_t> live_bytes{0};
+  std::atomic<bool> changed{false};  // its row must be staged
+  std::atomic<bool> unsynced{false};
+  std::atomic<bool> open_for_append{false};
+
+ private:
+  friend class SegmentTable;
+  std::mutex mutex_;
+  std::shared_ptr<metadata::BackingFile> file_;
+};
+using SharedSegment = std::shared_ptr<Segment>;
+
+// "segments/000000000001.seg"
+std::string segment_path(metadata::SegmentNumber number);
+
+class SegmentTable {
+ public:
+  SegmentTable(std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database)
+      : directory_(std::move(directory)), database_(database) {}
+
+  // Reads the rows and compares them with the files: cuts torn tails and removes files that no
+  // commit named, or refuses (see segment_store.h). Writes nothing when read_only.
+  Result<> recover(const engine::VolumeId& volume_id, bool read_only);
+
+  // missing when the table does not know it.
+  Result<SharedSegment> find(metadata::SegmentNumber number) const;
+  Result<std::shared_ptr<metadata::BackingFile>> file(Segment& segment);
+  // A new file with its header, open for append.
+  Result<SharedSegment> create(const engine::VolumeId& volume_id, std::uint32_t epoch,
+                               const engine::SessionSalt& salt);
+
+  void add_live(const metadata::RecordLocation& location, std::int64_t sign);
+
+  // See SegmentStore.
+  void stage();
+  Result<> sync();
+  void committed();
+
+  struct Totals {
+    std::uint64_t count = 0, stored_bytes = 0, live_bytes = 0;
+  };
+  Totals totals() const;
+
+ private:
+  Result<> recover_known(const std::string& path, Segment& segment, std::uint64_t committed_size,
+                         bool read_only);
+  Result<> recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
+                           bool read_only);
+
+  // Puts it among the open files, of which the oldest is closed.
+  void remember_open(const SharedSegment& segment);
+
+  static constexpr std::size_t open_file_count_max = 512;
+
+  std::shared_ptr<metadata::BackingDirectory> directory_;
+  metadata::Database& database_;
+  mutable std::shared_mutex mutex_;  // guards segments_
+  std::map<metadata::SegmentNumber, SharedSegment> segments_;
+  std::uint64_t next_number_ = 1;
+  std::atomic<bool> folder_unsynced_{false};
+  std::vector<SharedSegment> doomed_;  // their rows are erased in the group being committed
+
+  std::mutex open_mutex_;
+  std::vector<std::weak_ptr<Segment>> open_;  // a ring: the oldest is closed first
+  std::size_t open_cursor_ = 0;
+};
+
+}  // namespace nacre::fs

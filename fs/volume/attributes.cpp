@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stat shows: reading it, changing it, and the times and privileges that follow other changes.
+#include <ctime>
+
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+using metadata::InodeRow;
+
+namespace {
+
+constexpr std::uint32_t flags_known = metadata::inode_flag_immutable | metadata::inode_flag_append |
+                                      metadata::inode_flag_no_dump | metadata::inode_flag_no_atime;
+constexpr std::uint64_t block_size_bytes = 512;  // of st_blocks
+constexpr std::int64_t relatime_seconds = 24 * 60 * 60;
+
+}  // namespace
+
+Timestamp now() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return Timestamp{time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
+Result<> VolumeImpl::check_writable() const {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  const auto health = committer_.health();
+  if (!health) {
+    return fail(ErrorCode::read_only,
+                "the volume refuses changes since a commit failed: " + health.error().message);
+  }
+  return {};
+}
+
+void VolumeImpl::mark_dirty(Inode& inode, Inode::Locked& locked) {
+  inodes_.mark_dirty(inode, locked);
+  committer_.note_change();
+}
+
+Attributes VolumeImpl::attributes_of(Inode& inode) {
+  Attributes attributes{.inode = inode.number()};
+  std::shared_ptr<FileData> data;
+  std::uint64_t data_bytes = 0;
+  {
+    const auto locked = inode.lock();
+    const InodeRow& row = locked->row;
+    attributes.mode = row.mode;
+    attributes.uid = row.uid;
+    attributes.gid = row.gid;
+    attributes.link_count = row.link_count;
+    attributes.flags = row.flags;
+    attributes.rdev = row.rdev;
+    attributes.size = row.size;
+    attributes.accessed = row.accessed;
+    attributes.modified = row.modified;
+    attributes.changed = row.changed;
+    attributes.born = row.born;
+    data_bytes = row.data_bytes;
+    data = locked->data;
+  }
+  if (data) {
+    attributes.size = data->size();
+    data_bytes = data->data_bytes();
+  }
+  attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
+  return attributes;
+}
+
+Result<Attributes> VolumeImpl::attributes(InodeNumber number) {
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  return attributes_of(*inode);
+}
+
+// As relatime has it: a read is noted when the file changed since the last noted one, else once a
+// day.
+void VolumeImpl::note_access(Inode& inode) {
+  if (options_.access_times == AccessTimes::never) return;
+  if (options_.read_only || !committer_.health()) return;
+  const auto time = now();
+  auto locked = inode.lock();
+  InodeRow& row = locked->row;
+  if (row.flags & metadata::inode_flag_no_atime) return;
+  const bool is_noted = row.accessed > row.modified && row.accessed > row.changed &&
+                        time.seconds - row.accessed.seconds < relatime_seconds;
+  if (is_noted && options_.access_times == AccessTimes::relative) return;
+  row.accessed = time;
+  mark_dirty(inode, locked);
+}
+
+void VolumeImpl::clear_suid_sgid(InodeRow& row) {
+  if (S_ISDIR(row.mode)) return;
+  row.mode &= ~static_cast<std::uint32_t>(S_ISUID);
+  // Without group execution the bit does not mean set-group-ID.
+  if (row.mode & S_IXGRP) row.mode &= ~static_cast<std::uint32_t>(S_ISGID);
+}
+
+Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
+                                                 const AttributeChange& change) {
+  NACRE_TRY(check_writable());
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  const auto check_flags = [&]() -> Result<> {
+    const std::uint32_t flags = inode->lock()->row.flags;
+    // Times may change on append-only files: the kernel sends those of appended data.
+    const bool more_than_times = change.mode || change.uid || change.gid || change.size;
+    if ((flags & metadata::inode_flag_immutable) ||
+        ((flags & metadata::inode_flag_append) && more_than_times)) {
+      return fail(ErrorCode::not_permitted);
+    }
+    return {};
+  };
+  NACRE_TRY(check_flags());
+  if (change.size) {
+    if (inode->is_directory()) return fail(ErrorCode::is_directory);
+    if (!inode->is_regular()) return fail(ErrorCode::invalid_argument);
+    if (auto resized = data_of(*inode)->resize(*change.size); !resized) {
+      return tl::unexpected(with_path(std::move(resized).error(), number));
+    }
+  }
+  {
+    const auto operation = committer_.begin_operation();
+    auto locked = inode->lock();
+    NACRE_TRY(change_locked(*inode, locked, change));
+  }
+  return attributes_of(*inode);
+}
+
+Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
+                                   const AttributeChange& change) {
+  InodeRow& row = locked->row;
+  const bool new_owner = change.uid || change.gid;
+  if (new_owner || change.size) NACRE_TRY(drop_capability(inode, locked));
+  if (change.mode) {
+    const std::uint32_t mode = inode.type() | (*change.mode & 07777);
+    NACRE_TRY(apply_mode_to_acl(inode, locked, mode));
+    row.mode = mode;
+  } else if (new_owner || change.clear_suid_sgid) {
+    clear_suid_sgid(row);
+  }
+  if (change.uid) row.uid = *change.uid;
+  if (change.gid) row.gid = *change.gid;
+  const auto time = now();
+  if (change.size) row.modified = time;
+  if (change.accessed) row.accessed = *change.accessed;
+  if (change.modified) row.modified = *change.modified;
+  row.changed = change.changed.value_or(time);
+  mark_dirty(inode, locked);
+  return {};
+}
+
+Result<> VolumeImpl::set_flags(InodeNumber number, std::uint32_t flags) {
+  NACRE_TRY(check_writable());
+  if (flags & ~flags_known) return fail(ErrorCode::unsupported);
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  auto locked = inode->lock();
+  if (locked->row.flags == flags) return {};
+  locked->row.flags = flags;
+  locked->row.changed = now();
+  mark_dirty(*inode, locked);
+  return {};
+}
+
+}  // namespace nacre::fs

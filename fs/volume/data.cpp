@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing files: the rules around FileData, which does the work.
+#include <algorithm>
+#include <limits>
+
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+namespace {
+
+constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t copy_piece_bytes_max = 1u << 20;
+// One request copies at most this much data: the caller asks again for the rest.
+constexpr std::uint64_t copy_data_bytes_max = 64u << 20;
+
+bool is_verdict(ErrorCode code) {
+  return code == ErrorCode::corrupt || code == ErrorCode::tampered ||
+         code == ErrorCode::wrong_key || code == ErrorCode::missing ||
+         code == ErrorCode::rolled_back;
+}
+
+}  // namespace
+
+Result<InodeRef> VolumeImpl::acquire_regular(InodeNumber number) {
+  NACRE_ASSIGN(InodeRef inode, inodes_.acquire(number));
+  if (inode->is_directory()) return fail(ErrorCode::is_directory);
+  if (!inode->is_regular()) return fail(ErrorCode::invalid_argument);
+  return inode;
+}
+
+std::shared_ptr<FileData> VolumeImpl::data_of(Inode& inode) {
+  const auto locked = inode.lock();
+  if (!locked->data) {
+    locked->data = std::make_shared<FileData>(cache_, inode.number(), locked->row.size,
+                                              locked->row.data_bytes);
+  }
+  return locked->data;
+}
+
+Error VolumeImpl::with_path(Error error, InodeNumber inode) {
+  if (!is_verdict(error.code)) return error;
+  return add_context(std::move(error), path_of(inode)).value();
+}
+
+Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
+                                     MutableByteView out) {
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  auto count = data_of(*inode)->read(offset, out);
+  if (!count) return tl::unexpected(with_path(std::move(count).error(), number));
+  note_access(*inode);
+  return count;
+}
+
+// What every change of a file's content does to the inode, before the content changes: so nobody
+// sees new content with old privileges.
+Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
+  const auto operation = committer_.begin_operation();
+  auto locked = inode.lock();
+  if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
+  NACRE_TRY(drop_capability(inode, locked));
+  if (flags.clear_suid_sgid) clear_suid_sgid(locked->row);
+  if (!has_kernel_cache_) locked->row.modified = locked->row.changed = now();
+  mark_dirty(inode, locked);
+  return {};
+}
+
+// The kernel writes back whole pages, so an append comes with bytes in front of it. They may be
+// written over an append-only file if they change nothing.
+Result<> VolumeImpl::check_append_only(FileData& data, std::uint64_t offset, ByteView bytes) {
+  const std::uint64_t size = data.size();
+  if (offset > size) return fail(ErrorCode::not_permitted);
+  Bytes old(std::min<std::uint64_t>(bytes.size(), size - offset));
+  NACRE_ASSIGN(const std::size_t count, data.read(offset, old));
+  if (count != old.size() || !std::equal(old.begin(), old.end(), bytes.begin())) {
+    return fail(ErrorCode::not_permitted);
+  }
+  return {};
+}
+
+Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView bytes,
+                           WriteFlags flags) {
+  NACRE_TRY(check_writable());
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  if (bytes.empty()) return {};
+  const auto data = data_of(*inode);
+  const auto write_data = [&]() -> Result<> {
+    if (inode->lock()->row.flags & metadata::inode_flag_append) {
+      NACRE_TRY(check_append_only(*data, offset, bytes));
+    }
+    NACRE_TRY(begin_change(*inode, flags));
+    return data->write(offset, bytes);
+  };
+  auto written = write_data();
+  if (!written) return tl::unexpected(with_path(std::move(written).error(), number));
+  return {};
+}
+
+Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
+                              std::uint64_t length) {
+  NACRE_TRY(check_writable());
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  if (length == 0) return fail(ErrorCode::invalid_argument);
+  if (offset > file_size_max || length > file_size_max - offset) return fail(ErrorCode::too_big);
+  const bool zeroes = mode == AllocateMode::punch_hole || mode == AllocateMode::zero ||
+                      mode == AllocateMode::zero_keep_size;
+  const bool extends = mode == AllocateMode::allocate || mode == AllocateMode::zero;
+  if (zeroes && (inode->lock()->row.flags & metadata::inode_flag_append)) {
+    return fail(ErrorCode::not_permitted);
+  }
+  const auto data = data_of(*inode);
+  const std::uint64_t end = offset + length;
+  if (!zeroes && end > data->size()) {
+    // Nothing is set aside, but what can never fit is refused.
+    NACRE_ASSIGN(const auto space, directory_->space());
+    if (std::min(length, end - data->size()) > space.available_bytes) {
+      return fail(ErrorCode::no_space);
+    }
+  }
+  NACRE_TRY(begin_change(*inode, {}));
+  const auto change = [&]() -> Result<> {
+    if (zeroes) NACRE_TRY(data->punch(offset, length));
+    if (extends) NACRE_TRY(data->extend(end));
+    return {};
+  };
+  auto changed = change();
+  if (!changed) return tl::unexpected(with_path(std::move(changed).error(), number));
+  return {};
+}
+
+Result<std::uint64_t> VolumeImpl::seek(InodeNumber number, std::uint64_t offset, SeekWhat what) {
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  auto place = data_of(*inode)->seek(offset, what);
+  if (!place) return tl::unexpected(with_path(std::move(place).error(), number));
+  return place;
+}
+
+Result<std::uint64_t> VolumeImpl::copy_range(InodeNumber from, std::uint64_t from_offset,
+                                             InodeNumber to, std::uint64_t to_offset,
+                                             std::uint64_t length) {
+  NACRE_TRY(check_writable());
+  NACRE_ASSIGN(const InodeRef source, acquire_regular(from));
+  NACRE_ASSIGN(const InodeRef target, acquire_regular(to));
+  const auto source_data = data_of(*source);
+  const auto target_data = data_of(*target);
+  const std::uint64_t size = source_data->size();
+  if (from_offset >= size) return 0;
+  length = std::min(length, size - from_offset);
+  if (length == 0) return 0;
+  if (to_offset > file_size_max || length > file_size_max - to_offset) {
+    return fail(ErrorCode::too_big);
+  }
+  if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
+    return fail(ErrorCode::invalid_argument);
+  }
+  if ((target->lock()->row.flags & metadata::inode_flag_append) &&
+      to_offset != target_data->size()) {
+    return fail(ErrorCode::not_permitted);
+  }
+  NACRE_TRY(begin_change(*target, {}));
+  note_access(*source);
+  Bytes buffer(std::min<std::uint64_t>(length, copy_piece_bytes_max));
+  std::uint64_t done = 0;
+  std::uint64_t data_bytes = 0;
+  while (done < length && data_bytes < copy_data_bytes_max) {
+    const auto copied = copy_piece(*source_data, from_offset + done, *target_data, to_offset + done,
+                                   length - done, buffer);
+    if (!copied) {
+      // What is done counts; whoever goes on meets the error again.
+      if (done > 0) return done;
+      return tl::unexpected(with_path(copied.error(), from));
+    }
+    if (copied->size == 0) break;
+    done += copied->size;
+    if (!copied->is_hole) data_bytes += copied->size;
+  }
+  return done;
+}
+
+Result<VolumeImpl::CopiedPiece> VolumeImpl::copy_piece(FileData& from, std::uint64_t from_offset,
+                                                       FileData& to, std::uint64_t to_offset,
+                                                       std::uint64_t length,
+                                                       MutableByteView buffer) {
+  const auto data_start = from.seek(from_offset, SeekWhat::data);
+  if (!data_start && data_start.error().code != ErrorCode::no_position) {
+    return tl::unexpected(data_start.error());
+  }
+  const std::uint64_t size = from.size();
+  if (from_offset >= size) return CopiedPiece{};
+  const std::uint64_t hole = std::min(length, (data_start ? *data_start : size) - from_offset);
+  if (hole > 0) {
+    NACRE_TRY(to.punch(to_offset, hole));
+    NACRE_TRY(to.extend(to_offset + hole));
+    return CopiedPiece{hole, true};
+  }
+  const auto data_end = from.seek(from_offset, SeekWhat::hole);
+  if (!data_end && data_end.error().code == ErrorCode::no_position)
+    return CopiedPiece{};  // cut off
+  if (!data_end) return tl::unexpected(data_end.error());
+  buffer = buffer.first(std::min({buffer.size(), length, *data_end - from_offset}));
+  NACRE_ASSIGN(const std::size_t count, from.read(from_offset, buffer));
+  NACRE_TRY(to.write(to_offset, buffer.first(count)));
+  return CopiedPiece{count, false};
+}
+
+}  // namespace nacre::fs

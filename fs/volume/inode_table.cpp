@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See inode_table.h. An inode that is being loaded is in its shard already, so that two threads
+// cannot make two objects of it; the loader holds the inode's lock meanwhile.
+#include "fs/volume/inode_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+InodeRef::InodeRef(const InodeRef& other) : table_(other.table_), inode_(other.inode_) {
+  // other's pin keeps the count above zero.
+  if (inode_ != nullptr) inode_->pins_.fetch_add(1, std::memory_order_relaxed);
+}
+
+InodeRef::~InodeRef() {
+  if (inode_ != nullptr) table_->release(inode_);
+}
+
+InodeTable::InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire)
+    : database_(database), retire_(std::move(retire)) {}
+
+InodeRef InodeTable::pin(InodeNumber number) {
+  Shard& shard = shard_of(number);
+  std::lock_guard lock(shard.mutex);
+  auto& slot = shard.inodes[number];
+  if (!slot) slot = std::make_unique<Inode>(number);
+  slot->pins_.fetch_add(1, std::memory_order_relaxed);
+  return InodeRef(this, slot.get());
+}
+
+Result<InodeRef> InodeTable::acquire(InodeNumber number) {
+  if (number.value == 0) return fail(ErrorCode::stale);
+  InodeRef inode = pin(number);
+  if (!inode->loaded_.load(std::memory_order_acquire)) NACRE_TRY(load(*inode));
+  if (inode->is_gone()) return fail(ErrorCode::stale);
+  return inode;
+}
+
+Result<> InodeTable::load(Inode& inode) {
+  const auto locked = inode.lock();
+  if (inode.loaded_.load(std::memory_order_relaxed)) return {};
+  NACRE_ASSIGN(const auto value, database_.get(Table::inodes, metadata::inode_key(inode.number())));
+  if (!value) return fail(ErrorCode::stale);
+  auto row = metadata::decode_inode_row(*value);
+  if (!row) return add_context(row.error(), fmt::format("inode {}", inode.number().value));
+  locked->row = std::move(*row);
+  locked->has_row = true;
+  locked->has_orphan_row = locked->row.link_count == 0;
+  locked->staged_data_bytes = locked->row.data_bytes;
+  inode.type_ = locked->row.mode & S_IFMT;
+  inode.loaded_.store(true, std::memory_order_release);
+  return {};
+}
+
+InodeRef InodeTable::find(InodeNumber number) {
+  Shard& shard = shard_of(number);
+  std::lock_guard lock(shard.mutex);
+  const auto found = shard.inodes.find(number);
+  if (found == shard.inodes.end()) return {};
+  Inode* inode = found->second.get();
+  if (!inode->loaded_.load(std::memory_order_acquire)) return {};
+  inode->pins_.fetch_add(1, std::memory_order_relaxed);
+  return InodeRef(this, inode);
+}
+
+InodeRef InodeTable::create(InodeNumber number, InodeState state) {
+  // Somebody may be asking for the number already, in vain so far.
+  InodeRef inode = pin(number);
+  const auto locked = inode->lock();
+  inode->type_ = state.row.mode & S_IFMT;
+  *locked = std::move(state);
+  inode->loaded_.store(true, std::memory_order_release);
+  return inode;
+}
+
+void InodeTable::add_lookup(const InodeRef& inode) {
+  std::lock_guard lock(shard_of(inode->number()).mutex);
+  ++inode->lookups_;
+}
+
+void InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
+  Leaving leaving;
+  {
+    Shard& shard = shard_of(number);
+    std::lock_guard lock(shard.mutex);
+    const auto found = shard.inodes.find(number);
+    if (found == shard.inodes.end()) return;
+    Inode* inode = found->second.get();
+    inode->lookups_ -= std::min(lookups, inode->lookups_);
+    leaving = settle(shard, inode);
+  }
+  carry_out(std::move(leaving));
+}
+
+void InodeTable::forget_all() {
+  std::vector<InodeNumber> numbers;
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    for (const auto& [number, inode] : shard.inodes) {
+      if (inode->lookups_ > 0) numbers.push_back(number);
+    }
+  }
+  for (const InodeNumber number : numbers)
+    forget(number, ~std::uint64_t{0});
+}
+
+void InodeTable::release(Inode* inode) {
+  std::uint64_t pins = inode->pins_.load(std::memory_order_relaxed);
+  while (pins > 1) {
+    if (inode->pins_.compare_exchange_weak(pins, pins - 1, std::memory_order_release)) return;
+  }
+  Leaving leaving;
+  {
+    Shard& shard = shard_of(inode->number());
+    std::lock_guard lock(shard.mutex);
+    if (inode->pins_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    leaving = settle(shard, inode);
+  }
+  carry_out(std::move(leaving));
+}
+
+InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
+  Leaving leaving;
+  if (closing_ || inode->lookups_ > 0 || inode->pins_.load(std::memory_order_acquire) > 0) {
+    return leaving;
+  }
+  // Nobody refers to it and nobody can begin to while the shard is locked: its state is ours.
+  const InodeState& state = inode->state_;
+  const bool loaded = inode->loaded_.load(std::memory_order_acquire);
+  if (loaded && !inode->is_gone()) {
+    if (state.row.link_count == 0 && !state.reaped) {
+      inode->pins_ = 1;
+      leaving.retired = InodeRef(this, inode);
+      return leaving;
+    }
+    if (state.dirty) return leaving;  // until it is staged
+    if (state.data.use_count() > 1) {
+      // A second object would not know the size that its data is about to get.
+      std::lock_guard lists(lists_mutex_);
+      lingering_.push_back(inode->number());
+      return leaving;
+    }
+  }
+  const auto found = shard.inodes.find(inode->number());
+  leaving.dropped = std::move(found->second);
+  shard.inodes.erase(found);
+  return leaving;
+}
+
+void InodeTable::carry_out(Leaving leaving) {
+  if (leaving.retired) retire_(std::move(leaving.retired));
+}
+
+void InodeTable::mark_dirty(Inode& inode, Inode::Locked& locked) {
+  if (locked->dirty || inode.is_gone()) return;
+  locked->dirty = true;
+  std::lock_guard lists(lists_mutex_);
+  dirty_.push_back(inode.number());
+}
+
+std::vector<InodeRef> InodeTable::take_dirty() {
+  std::vector<InodeNumber> numbers;
+  {
+    std::lock_guard lists(lists_mutex_);
+    numbers = std::exchange(dirty_, {});
+  }
+  std::vector<InodeRef> inodes;
+  inodes.reserve(numbers.size());
+  for (const InodeNumber number : numbers) {
+    if (InodeRef inode = find(number)) inodes.push_back(std::move(inode));
+  }
+  return inodes;
+}
+
+void InodeTable::drop_lingering() {
+  std::vector<InodeNumber> numbers;
+  {
+    std::lock_guard lists(lists_mutex_);
+    numbers = std::exchange(lingering_, {});
+  }
+  for (const InodeNumber number : numbers)
+    forget(number, 0);
+}
+
+std::size_t InodeTable::size() const {
+  std::size_t size = 0;
+  for (const Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    size += shard.inodes.size();
+  }
+  return size;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inodes that somebody knows: looked up by the kernel, in use by an operation, or changed since
+// the last commit. One object per inode number at any time, loaded from the table inodes on demand,
+// dropped when its last reference and lookup are gone. So memory is bounded by what the kernel
+// keeps.
+//
+// An inode whose last name, lookup and reference are gone is not dropped but handed to the retire
+// function, which erases it. Thread-safe. The table's own locks are leaves: nothing else is taken
+// while one is held.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "fs/cache/file_data.h"
+#include "metadata/format/rows.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+enum class Presence : std::uint8_t { unknown, none, some };
+
+// What an inode's lock guards.
+struct InodeState {
+  metadata::InodeRow row;  // of a regular file: size and data_bytes count only while data is null
+  std::shared_ptr<FileData> data;       // of a regular file, once its content was asked for
+  bool dirty = false;                   // waits to be staged
+  bool has_row = false;                 // the table inodes has a row of it
+  bool has_orphan_row = false;          // so has the table orphans
+  bool linkable = false;                // made without a name: link() may give it one
+  bool reaped = false;                  // being erased, or that was tried
+  std::uint64_t staged_group = 0;       // the last group that took its row
+  std::uint64_t staged_data_bytes = 0;  // what that row said
+  Presence xattrs = Presence::unknown;
+  Presence capability = Presence::unknown;  // security.capability
+  std::uint64_t xattr_change_count = 0;
+  // The name it was last seen under, for messages.
+  InodeNumber name_parent;
+  std::string name;
+};
+
+class Inode {
+ public:
+  explicit Inode(InodeNumber number) : number_(number) {}
+
+  InodeNumber number() const { return number_; }
+  std::uint32_t type() const { return type_; }  // S_IFREG, S_IFDIR, …: never changes
+  bool is_directory() const { return type_ == S_IFDIR; }
+  bool is_regular() const { return type_ == S_IFREG; }
+  // Its rows are erased.
+  bool is_gone() const { return gone_.load(std::memory_order_acquire); }
+  void set_gone() { gone_.store(true, std::memory_order_release); }
+
+  // The state, and the lock that guards it. No thread locks two inodes at once.
+  class Locked {
+   public:
+    InodeState* operator->() const { return state_; }
+    InodeState& operator*() const { return *state_; }
+
+   private:
+    friend class Inode;
+    Locked(std::mutex& mutex, InodeState& state) : lock_(mutex), state_(&state) {}
+    std::unique_lock<std::mutex> lock_;
+    InodeState* state_;
+  };
+  Locked lock() { return Locked(mutex_, state_); }
+
+ private:
+  friend class InodeTable;
+  friend class InodeRef;
+  const InodeNumber number_;
+  std::uint32_t type_ = 0;  // set before loaded_
+  std::atomic<bool> loaded_{false};
+  std::atomic<bool> gone_{false};
+  std::atomic<std::uint64_t> pins_{0};  // reaches 0 only under the shard's lock
+  std::uint64_t lookups_ = 0;           // guarded by the shard's lock
+  std::mutex mutex_;
+  InodeState state_;
+};
+
+class InodeTable;
+
+// Keeps an inode in the table. Releasing one takes the table's locks alone.
+class InodeRef {
+ public:
+  InodeRef() = default;
+  InodeRef(const InodeRef& other);
+  InodeRef(InodeRef&& other) noexcept
+      : table_(std::exchange(other.table_, nullptr)),
+        inode_(std::exchange(other.inode_, nullptr)) {}
+  InodeRef& operator=(InodeRef other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(inode_, other.inode_);
+    return *this;
+  }
+  ~InodeRef();
+
+  explicit operator bool() const { return inode_ != nullptr; }
+  Inode* operator->() const { return inode_; }
+  Inode& operator*() const { return *inode_; }
+
+ private:
+  friend class InodeTable;
+  InodeRef(InodeTable* table, Inode* inode) : table_(table), inode_(inode) {}  // adopts a pin
+  InodeTable* table_ = nullptr;
+  Inode* inode_ = nullptr;
+};
+
+// No InodeRef outlives it.
+class InodeTable {
+ public:
+  // retire gets inodes to erase, on whatever thread released them, with whatever locks it holds.
+  InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire);
+
+  // Loads it if need be. stale when there is no such inode.
+  Result<InodeRef> acquire(InodeNumber number);
+  // The inode when it is in memory, else an empty reference.
+  InodeRef find(InodeNumber number);
+  // A new inode; its number was never used.
+  InodeRef create(InodeNumber number, InodeState state);
+
+  void add_lookup(const InodeRef& inode);
+  void forget(InodeNumber number, std::uint64_t lookups);
+
+  // Puts it on the list of inodes to stage. locked is its lock.
+  void mark_dirty(Inode& inode, Inode::Locked& locked);
+  std::vector<InodeRef> take_dirty();
+  // As if the kernel had forgotten all it knows.
+  void forget_all();
+  // Drops inodes that had to stay because their data was still being written.
+  void drop_lingering();
+
+  // From now on nothing is dropped or retired: the volume is closing.
+  void keep_everything() { closing_ = true; }
+
+  std::size_t size() const;
+
+ private:
+  friend class InodeRef;
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes;
+  };
+  // What settle() decided, to be carried out without the lock.
+  struct Leaving {
+    std::unique_ptr<Inode> dropped;
+    InodeRef retired;
+  };
+  static constexpr std::size_t shard_count = 16;
+  Shard& shard_of(InodeNumber number) { return shards_[number.value % shard_count]; }
+  InodeRef pin(InodeNumber number);
+  Result<> load(Inode& inode);
+  void release(Inode* inode);
+  Leaving settle(Shard& shard, Inode* inode);
+  void carry_out(Leaving leaving);
+
+  const metadata::Database& database_;
+  std::function<void(InodeRef)> retire_;
+  std::array<Shard, shard_count> shards_;
+  std::atomic<bool> closing_{false};
+  std::mutex lists_mutex_;          // guards what follows
+  std::vector<InodeNumber> dirty_;  // by number: being on the list does not keep a deleted inode
+  std::vector<InodeNumber> lingering_;
+};
+
+}  // namespace nacre::fs

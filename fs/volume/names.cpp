@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking names up, adding and taking away links. New inodes are in create.cpp, moves in
+// rename.cpp.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+using metadata::DentryRow;
+using metadata::InodeRow;
+
+namespace {
+
+constexpr std::uint32_t link_count_max = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
+
+Result<> VolumeImpl::check_name(std::string_view name) {
+  if (name.size() > metadata::name_size_bytes_max) return fail(ErrorCode::name_too_long);
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument);
+  }
+  return {};
+}
+
+Result<InodeRef> VolumeImpl::acquire_directory(InodeNumber number) {
+  NACRE_ASSIGN(InodeRef inode, inodes_.acquire(number));
+  if (!inode->is_directory()) return fail(ErrorCode::not_directory);
+  return inode;
+}
+
+Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view name,
+                                           InodeNumber number) {
+  auto inode = inodes_.acquire(number);
+  if (inode) return inode;
+  const std::string where = fmt::format("{}/{}", path_of(parent), name);
+  if (inode.error().code != ErrorCode::stale) return add_context(inode.error(), where);
+  return fail(ErrorCode::missing,
+              fmt::format("{}: its inode {} has no row; run fsck.nacre", where, number.value));
+}
+
+Result<> VolumeImpl::check_may_add(Inode& directory) {
+  const auto locked = directory.lock();
+  if (locked->row.link_count == 0) return fail(ErrorCode::not_found);
+  if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
+  return {};
+}
+
+Result<> VolumeImpl::check_may_remove(Inode& directory) {
+  const auto locked = directory.lock();
+  if (locked->row.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) {
+    return fail(ErrorCode::not_permitted);
+  }
+  return {};
+}
+
+Result<> VolumeImpl::check_may_get_name(Inode& inode) {
+  const auto locked = inode.lock();
+  if (locked->row.link_count >= link_count_max) return fail(ErrorCode::too_many_links);
+  return {};
+}
+
+void VolumeImpl::note_namespace_change() {
+  namespace_group_ = open_group_.load();
+  committer_.note_change();
+}
+
+void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
+                                const Timestamp& time) {
+  auto locked = directory.lock();
+  InodeRow& row = locked->row;
+  row.size += static_cast<std::uint64_t>(entries);
+  row.link_count += static_cast<std::uint32_t>(subdirectories);
+  row.modified = row.changed = time;
+  mark_dirty(directory, locked);
+}
+
+void VolumeImpl::drop_name(Inode& inode, const Timestamp& time) {
+  auto locked = inode.lock();
+  locked->row.link_count = inode.is_directory() ? 0 : locked->row.link_count - 1;
+  locked->row.changed = time;
+  mark_dirty(inode, locked);
+}
+
+void VolumeImpl::remember_name(Inode& inode, InodeNumber parent, std::string_view name) {
+  const auto locked = inode.lock();
+  locked->name_parent = parent;
+  if (locked->name != name) locked->name = name;
+}
+
+Result<Attributes> VolumeImpl::lookup(InodeNumber parent, std::string_view name) {
+  // Of any inode, for NFS.
+  if (name == ".") return lookup_inode(parent);
+  NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
+  InodeRef inode;
+  if (name == "..") {
+    const InodeNumber above = directory->lock()->row.parent;
+    NACRE_ASSIGN(inode, acquire_entry(parent, name, above));
+  } else {
+    NACRE_TRY(check_name(name));
+    std::shared_lock names(namespace_lock_);
+    NACRE_ASSIGN(const auto row, names_.find(parent, name));
+    if (!row) return fail(ErrorCode::not_found);
+    NACRE_ASSIGN(inode, acquire_entry(parent, name, row->inode));
+    remember_name(*inode, parent, name);
+  }
+  inodes_.add_lookup(inode);
+  return attributes_of(*inode);
+}
+
+Result<Attributes> VolumeImpl::lookup_inode(InodeNumber number) {
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  if (inode->lock()->row.link_count == 0) return fail(ErrorCode::stale);
+  inodes_.add_lookup(inode);
+  return attributes_of(*inode);
+}
+
+void VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
+  inodes_.forget(inode, lookups);
+  reaper_.erase_small();
+}
+
+Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std::string_view name) {
+  NACRE_TRY(check_writable());
+  NACRE_TRY(check_name(name));
+  NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  if (inode->is_directory()) return fail(ErrorCode::not_permitted);
+  {
+    const auto operation = committer_.begin_move();
+    std::unique_lock names(namespace_lock_);
+    NACRE_ASSIGN(const auto existing, names_.find(parent, name));
+    if (existing) return fail(ErrorCode::exists);
+    NACRE_TRY(check_may_add(*directory));
+    NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new one
+    NACRE_TRY(check_may_get_name(*inode));
+    const auto time = now();
+    {
+      auto locked = inode->lock();
+      if (locked->row.link_count == 0 && (!locked->linkable || locked->reaped)) {
+        return fail(ErrorCode::not_found);
+      }
+      ++locked->row.link_count;
+      locked->row.changed = time;
+      locked->linkable = false;
+      mark_dirty(*inode, locked);
+    }
+    names_.add(parent, name, DentryRow{number, entry_type(inode->type())});
+    remember_name(*inode, parent, name);
+    change_entries(*directory, +1, 0, time);
+    note_move(*inode);
+    note_namespace_change();
+    inodes_.add_lookup(inode);
+  }
+  return attributes_of(*inode);
+}
+
+Result<> VolumeImpl::unlink(InodeNumber parent, std::string_view name) {
+  return remove_entry(parent, name, /*directory=*/false);
+}
+
+Result<> VolumeImpl::remove_directory(InodeNumber parent, std::string_view name) {
+  return remove_entry(parent, name, /*directory=*/true);
+}
+
+Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, bool directory) {
+  NACRE_TRY(check_writable());
+  NACRE_TRY(check_name(name));
+  {
+    NACRE_ASSIGN(const InodeRef holder, acquire_directory(parent));
+    InodeRef inode;
+    const auto operation = committer_.begin_operation();
+    std::unique_lock names(namespace_lock_);
+    NACRE_ASSIGN(const auto row, names_.find(parent, name));
+    if (!row) return fail(ErrorCode::not_found);
+    NACRE_ASSIGN(inode, acquire_entry(parent, name, row->inode));
+    if (directory && !inode->is_directory()) return fail(ErrorCode::not_directory);
+    if (!directory && inode->is_directory()) return fail(ErrorCode::is_directory);
+    NACRE_TRY(check_may_remove(*holder));
+    NACRE_TRY(check_may_lose_name(*inode));
+    if (directory) {
+      NACRE_ASSIGN(const bool empty, names_.is_empty(inode->number()));
+      if (!empty) return fail(ErrorCode::not_empty);
+    }
+    const auto time = now();
+    names_.remove(parent, name);
+    drop_name(*inode, time);
+    change_entries(*holder, -1, directory ? -1 : 0, time);
+    note_namespace_change();
+  }
+  reaper_.erase_small();
+  return {};
+}
+
+Result<> VolumeImpl::check_may_lose_name(Inode& inode) {
+  const auto locked = inode.lock();
+  if (locked->row.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) {
+    return fail(ErrorCode::not_permitted);
+  }
+  return {};
+}
+
+Result<std::string> VolumeImpl::read_symlink(InodeNumber number) {
+  NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  if (inode->type() != S_IFLNK) return fail(ErrorCode::invalid_argument);
+  note_access(*inode);
+  return inode->lock()->row.symlink_target;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a volume's first rows, opening a volume, and what it says about itself.
+#include <fmt/format.h>
+
+#include "fs/volume/volume_impl.h"
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+namespace {
+
+constexpr std::string_view database_folder = "db";
+constexpr std::string_view segment_folder = "segments";
+// What one more file costs at the least, for the count of inodes that statfs promises.
+constexpr std::uint64_t inode_cost_bytes = 512;
+
+Result<std::string> read_system_row(const metadata::Database& database, std::string_view key) {
+  NACRE_ASSIGN(auto value, database.get(Table::system, key));
+  if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
+  return std::move(*value);
+}
+
+Result<std::uint64_t> read_system_number(const metadata::Database& database, std::string_view key) {
+  NACRE_ASSIGN(const auto value, read_system_row(database, key));
+  return metadata::decode_u64(value);
+}
+
+Result<VolumeImpl::SystemRows> read_system_rows(const metadata::Database& database) {
+  VolumeImpl::SystemRows rows;
+  NACRE_ASSIGN(rows.next_inode, read_system_number(database, metadata::system_key_next_inode));
+  NACRE_ASSIGN(rows.inode_count, read_system_number(database, metadata::system_key_inode_count));
+  NACRE_ASSIGN(rows.data_bytes, read_system_number(database, metadata::system_key_data_bytes));
+  NACRE_ASSIGN(rows.keyring_generation, read_system_number(database, metadata::system_key_keyring));
+  NACRE_ASSIGN(const auto key, read_system_row(database, metadata::system_key_name_hash));
+  if (key.size() != rows.name_hash_key.size()) {
+    return fail(ErrorCode::corrupt, "the database's row 'name_hash_key' has a wrong size");
+  }
+  std::copy(key.begin(), key.end(), rows.name_hash_key.begin());
+  return rows;
+}
+
+}  // namespace
+
+Result<> Volume::format(std::shared_ptr<metadata::BackingDirectory> directory,
+                        std::shared_ptr<const metadata::KeyTree> keys,
+                        std::uint64_t keyring_generation, const Caller& owner) {
+  NACRE_TRY(directory->make_directory(database_folder));
+  NACRE_TRY(directory->make_directory(segment_folder));
+  NACRE_TRY(directory->sync_directory(""));
+  NACRE_ASSIGN(auto database,
+               metadata::Database::open(directory, std::move(keys), {.create = true}));
+  const auto put_number = [&](std::string_view key, std::uint64_t value) {
+    database->put(Table::system, key, metadata::encode_u64(value));
+  };
+  put_number(metadata::system_key_next_inode, metadata::root_inode.value + 1);
+  put_number(metadata::system_key_next_segment, 1);
+  put_number(metadata::system_key_next_session, 1);
+  put_number(metadata::system_key_inode_count, 1);
+  put_number(metadata::system_key_data_bytes, 0);
+  put_number(metadata::system_key_keyring, keyring_generation);
+  NameHashKey name_hash_key;
+  engine::random_bytes(name_hash_key);
+  database->put(Table::system, metadata::system_key_name_hash, std::string(as_text(name_hash_key)));
+  const auto time = now();
+  database->put(Table::inodes, metadata::inode_key(metadata::root_inode),
+                metadata::encode(metadata::InodeRow{.mode = S_IFDIR | 0755,
+                                                    .uid = owner.uid,
+                                                    .gid = owner.gid,
+                                                    .link_count = 2,
+                                                    .parent = metadata::root_inode,
+                                                    .accessed = time,
+                                                    .modified = time,
+                                                    .changed = time,
+                                                    .born = time}));
+  database->freeze();
+  NACRE_TRY(database->commit_frozen(true));
+  return database->close();
+}
+
+Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDirectory> directory,
+                                             std::shared_ptr<const metadata::KeyTree> keys,
+                                             std::uint64_t keyring_generation,
+                                             std::unique_ptr<engine::Engine> engine,
+                                             const VolumeOptions& options) {
+  VolumeImpl::Parts parts{.directory = directory, .engine = std::move(engine)};
+  NACRE_ASSIGN(parts.database,
+               metadata::Database::open(directory, keys, {.read_only = options.read_only}));
+  NACRE_ASSIGN(const auto rows, read_system_rows(*parts.database));
+  if (keyring_generation < rows.keyring_generation) {
+    return fail(ErrorCode::rolled_back,
+                fmt::format("the keyring in {} is of generation {}, but the volume has already "
+                            "been used with generation {}: it was put back to an older state; "
+                            "restore the newer keyring",
+                            directory->description(), keyring_generation, rows.keyring_generation));
+  }
+  if (!options.read_only) {
+    // Durable together with the write session that the store begins now.
+    parts.database->put(Table::system, metadata::system_key_next_inode,
+                        metadata::encode_u64(rows.next_inode + inode_reserve_count));
+    parts.database->put(Table::system, metadata::system_key_keyring,
+                        metadata::encode_u64(keyring_generation));
+  }
+  SegmentStoreOptions store_options = options.store;
+  store_options.read_only = options.read_only;
+  NACRE_ASSIGN(parts.store, SegmentStore::open(directory, *parts.database, std::move(keys),
+                                               *parts.engine, store_options));
+  auto volume = std::make_unique<VolumeImpl>(std::move(parts), rows, options);
+  NACRE_TRY(volume->start());
+  return volume;
+}
+
+VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions& options)
+    : directory_(std::move(parts.directory)),
+      options_(options),
+      engine_(std::move(parts.engine)),
+      database_(std::move(parts.database)),
+      store_(std::move(parts.store)),
+      names_(*database_, rows.name_hash_key),
+      xattrs_(*database_),
+      committer_(*database_, *store_, {.interval_ms = options.commit_interval_ms}),
+      cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
+             {.dirty_budget_bytes = options.dirty_budget_bytes,
+              .cache_budget_bytes = options.cache_budget_bytes,
+              .read_ahead_bytes_max = options.read_ahead_bytes_max}),
+      inodes_(*database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); }),
+      reaper_([this](InodeRef& inode, std::size_t row_count_max) {
+        return erase_orphan(inode, row_count_max);
+      }),
+      next_inode_(rows.next_inode),
+      inode_limit_(rows.next_inode + inode_reserve_count),
+      inode_count_(static_cast<std::int64_t>(rows.inode_count)),
+      data_bytes_(static_cast<std::int64_t>(rows.data_bytes)),
+      staged_inode_count_(rows.inode_count),
+      staged_data_bytes_(rows.data_bytes),
+      staged_next_inode_(inode_limit_) {}
+
+Result<> VolumeImpl::start() {
+  auto root = inodes_.acquire(metadata::root_inode);
+  if (!root || !(*root)->is_directory()) {
+    return fail(
+        root || root.error().code == ErrorCode::stale ? ErrorCode::corrupt : root.error().code,
+        fmt::format("the root directory cannot be read{}{}; run fsck.nacre", root ? "" : ": ",
+                    root ? "" : root.error().message));
+  }
+  root_ = std::move(*root);
+  cache_.start();
+  if (options_.read_only) return {};
+  committer_.start(*this);
+  reaper_.start();
+  return find_orphans();
+}
+
+Result<VolumeSpace> VolumeImpl::space() {
+  NACRE_ASSIGN(const auto backing, directory_->space());
+  const auto count = static_cast<std::uint64_t>(inode_count_.load());
+  const std::uint64_t free_inodes = backing.available_bytes / inode_cost_bytes;
+  return VolumeSpace{.total_bytes = backing.total_bytes,
+                     .free_bytes = backing.free_bytes,
+                     .available_bytes = backing.available_bytes,
+                     .inode_count = count + free_inodes,
+                     .free_inodes = free_inodes};
+}
+
+VolumeStats VolumeImpl::stats() {
+  const auto cache = cache_.stats();
+  const auto health = committer_.health();
+  return VolumeStats{.inode_count = static_cast<std::uint64_t>(inode_count_.load()),
+                     .data_bytes = static_cast<std::uint64_t>(data_bytes_.load()),
+                     .dirty_bytes = cache.dirty_bytes,
+                     .cached_bytes = cache.chunks.bytes,
+                     .cache_hits = cache.chunks.hits,
+                     .cache_misses = cache.chunks.misses,
+                     .known_inodes = inodes_.size(),
+                     .segments = store_->stats(),
+                     .commits = committer_.stats(),
+                     .database = database_->stats(),
+                     .engine = engine_->stats(),
+                     .engine_backend = engine_->backend_name(),
+                     .health = health ? "ok" : health.error().message};
+}
+
+}  // namespace nacre::fs

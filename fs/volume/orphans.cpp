@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of inodes without a name. While one lives on (somebody has it open) its inode row has no
+// links and a row in the table orphans names it, both put by stage(); the next mount finds it there
+// if this one ends too early. Its rows go in pieces; the inode's own and the orphan row with the
+// last piece. An inode that no commit has seen has neither row and leaves nothing behind.
+#include <spdlog/spdlog.h>
+
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+Result<> VolumeImpl::find_orphans() {
+  std::vector<InodeNumber> orphans;
+  Result<> bad;
+  NACRE_TRY(database_->scan(Table::orphans, {}, {}, [&](std::string_view key, std::string_view) {
+    const auto number = metadata::decode_inode_key(key);
+    if (!number) {
+      bad = add_context(number.error(), "the table of orphans");
+      return false;
+    }
+    orphans.push_back(*number);
+    return true;
+  }));
+  NACRE_TRY(bad);
+  for (const InodeNumber number : orphans) {
+    // Letting go of it retires it.
+    const auto inode = inodes_.acquire(number);
+    if (!inode) {
+      spdlog::warn("inode {} is listed as an orphan but cannot be read: {}; run fsck.nacre",
+                   number.value, inode.error().message);
+    }
+  }
+  reaper_.erase_small();
+  return {};
+}
+
+bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
+  std::shared_ptr<FileData> data;
+  {
+    const auto locked = inode->lock();
+    // A file made without a name may have got one.
+    if (locked->row.link_count > 0 || inode->is_gone()) return true;
+    locked->reaped = true;
+    data = locked->data;
+  }
+  if (!check_writable()) return true;
+  if (data) data->discard();
+  const auto done = erase_rows(*inode, row_count_max);
+  if (!done) {
+    spdlog::error("cannot erase the deleted file {}: {}; the next mount tries again",
+                  path_of(inode->number()), done.error().message);
+    return true;
+  }
+  return *done;
+}
+
+Result<bool> VolumeImpl::erase_rows(Inode& inode, std::size_t row_count_max) {
+  const InodeNumber number = inode.number();
+  const auto operation = committer_.begin_operation();
+  if (inode.is_regular()) {
+    NACRE_ASSIGN(const bool done, cache_.map().erase(number, row_count_max));
+    committer_.note_change();
+    if (!done) return false;
+  }
+  const auto locked = inode.lock();
+  if (locked->xattrs != Presence::none) {
+    NACRE_ASSIGN(const auto names, xattrs_.names(number));
+    for (const std::string& name : names)
+      xattrs_.remove(number, name);
+  }
+  if (locked->has_row) database_->erase(Table::inodes, metadata::inode_key(number));
+  if (locked->has_orphan_row) database_->erase(Table::orphans, metadata::orphan_key(number));
+  data_bytes_ -= static_cast<std::int64_t>(locked->staged_data_bytes);
+  --inode_count_;
+  inode.set_gone();
+  committer_.note_change();
+  return true;
+}
+
+}  // namespace nacre::fs

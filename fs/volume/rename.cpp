@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renaming: replacing, exchanging, moving directories.
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+using metadata::DentryRow;
+
+namespace {
+
+// Deeper than any path can be made: a walk upwards that is longer goes in a circle.
+constexpr std::size_t directory_depth_max = 1u << 20;
+
+}  // namespace
+
+// Both ends of a rename. replaced is what new_name means so far; exchanged with inode, or removed.
+struct VolumeImpl::Moving {
+  InodeRef from, to;  // the directories
+  InodeRef inode;
+  InodeRef replaced;  // may be none
+  DentryRow row;
+  DentryRow replaced_row;
+};
+
+Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                            std::string_view new_name, RenameMode mode) {
+  NACRE_TRY(check_writable());
+  NACRE_TRY(check_name(name));
+  NACRE_TRY(check_name(new_name));
+  {
+    Moving moving;
+    NACRE_ASSIGN(moving.from, acquire_directory(parent));
+    NACRE_ASSIGN(moving.to, acquire_directory(new_parent));
+    const auto operation = committer_.begin_move();
+    std::unique_lock names(namespace_lock_);
+    NACRE_TRY(find_moving(moving, name, new_name, mode));
+    // Two names of one file: POSIX has nothing happen.
+    if (moving.replaced && moving.replaced->number() == moving.inode->number()) return {};
+    NACRE_TRY(check_move(moving, mode));
+    move(moving, name, new_name, mode);
+  }
+  reaper_.erase_small();
+  return {};
+}
+
+Result<> VolumeImpl::find_moving(Moving& moving, std::string_view name, std::string_view new_name,
+                                 RenameMode mode) {
+  const InodeNumber parent = moving.from->number();
+  const InodeNumber new_parent = moving.to->number();
+  NACRE_ASSIGN(const auto row, names_.find(parent, name));
+  if (!row) return fail(ErrorCode::not_found);
+  NACRE_ASSIGN(const auto replaced_row, names_.find(new_parent, new_name));
+  if (replaced_row && mode == RenameMode::no_replace) return fail(ErrorCode::exists);
+  if (!replaced_row && mode == RenameMode::exchange) return fail(ErrorCode::not_found);
+  moving.row = *row;
+  NACRE_ASSIGN(moving.inode, acquire_entry(parent, name, row->inode));
+  if (replaced_row) {
+    moving.replaced_row = *replaced_row;
+    NACRE_ASSIGN(moving.replaced, acquire_entry(new_parent, new_name, replaced_row->inode));
+  }
+  return {};
+}
+
+Result<> VolumeImpl::check_move(const Moving& moving, RenameMode mode) {
+  Inode& inode = *moving.inode;
+  const bool exchange = mode == RenameMode::exchange;
+  const bool same_parent = moving.from->number() == moving.to->number();
+  // No directory may come to lie below itself.
+  if (!same_parent && inode.is_directory()) {
+    NACRE_TRY(check_not_below(moving.to->number(), inode.number()));
+  }
+  if (!same_parent && exchange && moving.replaced->is_directory()) {
+    NACRE_TRY(check_not_below(moving.from->number(), moving.replaced->number()));
+  }
+  NACRE_TRY(check_may_remove(*moving.from));
+  NACRE_TRY(check_may_lose_name(inode));
+  NACRE_TRY(check_may_add(*moving.to));
+  if (moving.replaced) {
+    NACRE_TRY(check_may_remove(*moving.to));
+    NACRE_TRY(check_may_lose_name(*moving.replaced));
+  }
+  const bool replaces_directory = moving.replaced && moving.replaced->is_directory();
+  if (moving.replaced && !exchange) {
+    if (inode.is_directory() && !replaces_directory) return fail(ErrorCode::not_directory);
+    if (!inode.is_directory() && replaces_directory) return fail(ErrorCode::is_directory);
+    if (replaces_directory) {
+      NACRE_ASSIGN(const bool empty, names_.is_empty(moving.replaced->number()));
+      if (!empty) return fail(ErrorCode::not_empty);
+    }
+  }
+  if (!same_parent && inode.is_directory() && !replaces_directory) {
+    NACRE_TRY(check_may_get_name(*moving.to));
+  }
+  if (!same_parent && exchange && replaces_directory && !inode.is_directory()) {
+    NACRE_TRY(check_may_get_name(*moving.from));
+  }
+  return {};
+}
+
+Result<> VolumeImpl::check_not_below(InodeNumber directory, InodeNumber ancestor) {
+  for (std::size_t depth = 0; depth < directory_depth_max; ++depth) {
+    if (directory == ancestor) return fail(ErrorCode::invalid_argument);
+    if (directory == metadata::root_inode) return {};
+    NACRE_ASSIGN(const InodeRef inode, acquire_entry(directory, ".", directory));
+    directory = inode->lock()->row.parent;
+  }
+  return fail(ErrorCode::corrupt, "a directory lies below itself; run fsck.nacre");
+}
+
+void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view new_name,
+                      RenameMode mode) {
+  const auto time = now();
+  const InodeNumber parent = moving.from->number();
+  const InodeNumber new_parent = moving.to->number();
+  const std::int64_t leaving = moving.inode->is_directory() ? 1 : 0;
+  const std::int64_t replaced = moving.replaced && moving.replaced->is_directory() ? 1 : 0;
+  if (mode == RenameMode::exchange) {
+    names_.replace(parent, name, moving.replaced_row);
+    names_.replace(new_parent, new_name, moving.row);
+    set_parent(*moving.replaced, parent, name, time);
+    note_move(*moving.replaced);
+    change_entries(*moving.from, 0, replaced - leaving, time);
+    change_entries(*moving.to, 0, leaving - replaced, time);
+  } else {
+    names_.remove(parent, name);
+    if (moving.replaced) {
+      names_.replace(new_parent, new_name, moving.row);
+      drop_name(*moving.replaced, time);
+    } else {
+      names_.add(new_parent, new_name, moving.row);
+    }
+    change_entries(*moving.from, -1, -leaving, time);
+    change_entries(*moving.to, moving.replaced ? 0 : +1, leaving - replaced, time);
+  }
+  set_parent(*moving.inode, new_parent, new_name, time);
+  note_move(*moving.inode);
+  note_namespace_change();
+}
+
+void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view name,
+                            const Timestamp& time) {
+  auto locked = inode.lock();
+  if (inode.is_directory()) locked->row.parent = parent;
+  locked->row.changed = time;
+  locked->name_parent = parent;
+  locked->name = name;
+  mark_dirty(inode, locked);
+}
+
+void VolumeImpl::note_move(const Inode& inode) {
+  if (!inode.is_regular()) return;
+  std::lock_guard lock(moves_mutex_);
+  moves_[inode.number()] = ++move_count_;
+}
+
+}  // namespace nacre::fs

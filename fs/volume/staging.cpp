@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a commit takes from the volume, and who waits for one.
+//
+// Names are in the open group from the moment they change. With them must go the data of files that
+// a rename or link moved: "write a new file, rename it over the old one" leaves the old or the new
+// content after a crash, never an empty file. The kernel may still hold such data, so it is asked
+// for it first.
+#include <algorithm>
+#include <utility>
+
+#include "fs/volume/volume_impl.h"
+
+namespace nacre::fs {
+
+using metadata::InodeRow;
+using metadata::Table;
+
+namespace {
+
+constexpr char orphan_row_version = 1;
+
+// Trouble with one file, which the file remembers, and not with the medium.
+bool is_of_one_file(ErrorCode code) {
+  return code != ErrorCode::no_space && code != ErrorCode::io && code != ErrorCode::read_only &&
+         code != ErrorCode::out_of_memory;
+}
+
+}  // namespace
+
+void VolumeImpl::set_kernel_cache(KernelCache* kernel_cache) {
+  std::lock_guard lock(kernel_cache_mutex_);
+  kernel_cache_ = kernel_cache;
+  has_kernel_cache_ = kernel_cache != nullptr;
+}
+
+void VolumeImpl::durable_state_changed(InodeNumber number) {
+  // Being dirty keeps the inode from being dropped before its row knows the new size.
+  const InodeRef inode = inodes_.find(number);
+  if (!inode) return;
+  auto locked = inode->lock();
+  mark_dirty(*inode, locked);
+}
+
+Result<> VolumeImpl::flush(const CommitScope& scope) {
+  inodes_.drop_lingering();
+  reaper_.erase_small();
+  std::map<InodeNumber, std::uint64_t> moves;
+  {
+    std::lock_guard lock(moves_mutex_);
+    moves = moves_;
+  }
+  CommitScope wider = scope;
+  for (const auto& [inode, when] : moves) {
+    // What the kernel still holds of a file that is renamed amid a storm of renames, without having
+    // been closed before, comes with a later commit.
+    std::lock_guard lock(kernel_cache_mutex_);
+    if (kernel_cache_ != nullptr && !scope.moves_held) kernel_cache_->write_out(inode);
+    wider.inodes.insert(inode);
+  }
+  const auto flushed = cache_.flush(wider, options_.inline_commit_bytes_max);
+  std::lock_guard lock(moves_mutex_);
+  if (scope.everything) file_error_ = flushed;
+  if (!flushed && !is_of_one_file(flushed.error().code)) return flushed;
+  for (const auto& [inode, when] : moves) {
+    const auto place = moves_.find(inode);
+    if (place != moves_.end() && place->second == when) moves_.erase(place);
+  }
+  return {};
+}
+
+std::set<InodeNumber> VolumeImpl::unflushed_moves() {
+  std::set<InodeNumber> unflushed;
+  std::lock_guard lock(moves_mutex_);
+  for (const auto& [inode, when] : moves_) {
+    if (has_kernel_cache_ || cache_.is_dirty(inode)) unflushed.insert(inode);
+  }
+  return unflushed;
+}
+
+Result<> VolumeImpl::stage() {
+  const std::uint64_t group = open_group_++;
+  for (const InodeRef& inode : inodes_.take_dirty())
+    stage_inode(*inode, group);
+  stage_counters();
+  std::lock_guard lock(moves_mutex_);
+  moves_.clear();
+  return {};
+}
+
+void VolumeImpl::stage_inode(Inode& inode, std::uint64_t group) {
+  const auto locked = inode.lock();
+  locked->dirty = false;
+  if (inode.is_gone()) return;
+  locked->staged_group = group;
+  const InodeNumber number = inode.number();
+  InodeRow row = locked->row;
+  if (locked->data) {
+    row.size = locked->data->durable_size();
+    row.data_bytes = locked->data->durable_data_bytes();
+  }
+  data_bytes_ += static_cast<std::int64_t>(row.data_bytes - locked->staged_data_bytes);
+  locked->staged_data_bytes = row.data_bytes;
+  const auto put = [&](bool exists, Table table, std::string key, std::string value) {
+    if (exists) {
+      database_->put(table, key, std::move(value));
+    } else {
+      database_->put_new(table, key, std::move(value));
+    }
+  };
+  put(locked->has_row, Table::inodes, metadata::inode_key(number), metadata::encode(row));
+  locked->has_row = true;
+  const bool is_orphan = row.link_count == 0;
+  if (is_orphan == locked->has_orphan_row) return;
+  if (is_orphan) {
+    put(false, Table::orphans, metadata::orphan_key(number), std::string(1, orphan_row_version));
+  } else {
+    database_->erase(Table::orphans, metadata::orphan_key(number));
+  }
+  locked->has_orphan_row = is_orphan;
+}
+
+void VolumeImpl::stage_counters() {
+  const auto put = [&](std::string_view key, std::uint64_t value, std::uint64_t& staged) {
+    if (value == staged) return;
+    database_->put(Table::system, key, metadata::encode_u64(value));
+    staged = value;
+  };
+  put(metadata::system_key_inode_count, static_cast<std::uint64_t>(inode_count_.load()),
+      staged_inode_count_);
+  put(metadata::system_key_data_bytes, static_cast<std::uint64_t>(data_bytes_.load()),
+      staged_data_bytes_);
+  const std::uint64_t next = next_inode_;
+  if (closing_) {
+    inode_limit_ = next;
+  } else if (inode_limit_ - next < inode_reserve_count / 2) {
+    inode_limit_ = next + inode_reserve_count;
+  }
+  put(metadata::system_key_next_inode, inode_limit_, staged_next_inode_);
+}
+
+bool VolumeImpl::is_durable(Inode& inode) {
+  const std::uint64_t durable = durable_group_;
+  if (namespace_group_ > durable) return false;
+  // What a flush moves to the open group marks the inode dirty at the same moment: so dirty data is
+  // asked about first.
+  const auto data = inode.lock()->data;
+  if (data && data->is_dirty()) return false;
+  const auto locked = inode.lock();
+  return !locked->dirty && locked->staged_group <= durable;
+}
+
+void VolumeImpl::note_durable() {
+  // On the commit thread, after a commit: what was staged last is what it made durable.
+  durable_group_ = open_group_ - 1;
+}
+
+// What fsync reports: that the volume takes no more changes is no answer to it.
+tl::unexpected<Error> VolumeImpl::sync_error(Error error, InodeNumber inode) {
+  if (error.code == ErrorCode::read_only) error.code = ErrorCode::io;
+  return tl::unexpected(with_path(std::move(error), inode));
+}
+
+void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
+  auto inode = inodes_.acquire(number);
+  if (!inode) return done(tl::unexpected(inode.error()));
+  if (options_.read_only || (committer_.health() && is_durable(**inode))) return done({});
+  auto tell = [this, inode = *inode, done = std::move(done)](Result<> outcome) mutable {
+    if (outcome) note_durable();
+    const auto data = inode->lock()->data;
+    if (outcome && data) outcome = data->flush_error();
+    if (!outcome) outcome = sync_error(std::move(outcome).error(), inode->number());
+    inode = {};  // whoever is told may delete it
+    done(std::move(outcome));
+  };
+  committer_.request(CommitScope{.inodes = {number}}, std::move(tell));
+}
+
+Result<> VolumeImpl::sync_all() {
+  if (options_.read_only) return {};
+  NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
+  std::lock_guard lock(moves_mutex_);
+  return file_error_;
+}
+
+Result<> VolumeImpl::close() {
+  if (std::exchange(closed_, true)) return {};
+  Result<> last;
+  if (!options_.read_only) {
+    // Deleted files that the kernel never forgot go with the last commit.
+    inodes_.forget_all();
+    reaper_.stop();
+    cache_.stop();
+    closing_ = true;
+    last = committer_.stop();
+  }
+  inodes_.keep_everything();
+  cache_.stop();
+  if (options_.read_only) return {};
+  NACRE_TRY(last);
+  NACRE_TRY(database_->close());
+  std::lock_guard lock(moves_mutex_);
+  return file_error_;
+}
+
+VolumeImpl::~VolumeImpl() {
+  inodes_.keep_everything();
+  reaper_.stop();
+  committer_.abandon();
+  cache_.stop();
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mounted volume: POSIX files and directories by inode number, in terms of tables and file data.
+// fs/fuse translates the kernel's messages into these calls and nothing else; tests call them
+// directly. Permission bits are the kernel's business (default_permissions); what only the volume
+// knows (immutable and append-only flags, read-only state, limits) is checked here.
+//
+// Thread-safe. Every entry that lookup(), make_*(), link() or read_directory(with attributes) hands
+// out counts as one lookup of its inode until forget() takes it back; an inode whose last name is
+// gone lives on until its lookups are forgotten, and at the latest until the next mount.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/cache/file_data.h"
+#include "fs/store/committer.h"
+#include "fs/store/segment_store.h"
+#include "gpu_engine/engine.h"
+#include "metadata/format/rows.h"
+#include "metadata/keys.h"
+
+namespace nacre::fs {
+
+using metadata::Timestamp;
+
+// Who asks, for ownership of new files.
+struct Caller {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t umask = 0;  // applied to new files unless their directory has a default ACL
+};
+
+struct Attributes {
+  InodeNumber inode;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t link_count = 0;
+  std::uint32_t flags = 0;  // metadata::inode_flag_*
+  std::uint64_t rdev = 0;
+  std::uint64_t size = 0;
+  std::uint64_t blocks = 0;  // of 512 bytes
+  Timestamp accessed, modified, changed, born;
+};
+
+struct AttributeChange {
+  std::optional<std::uint32_t> mode;
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+  std::optional<std::uint64_t> size;
+  std::optional<Timestamp> accessed;
+  std::optional<Timestamp> modified;
+  std::optional<Timestamp> changed;
+  bool clear_suid_sgid = false;  // FATTR_KILL_SUIDGID
+};
+
+struct DirectoryEntry {
+  std::string_view name;
+  InodeNumber inode;
+  std::uint8_t type = 0;     // DT_*
+  std::uint64_t cookie = 0;  // where to go on after this entry
+  // Only when asked for, and not for "." and "..", nor when the inode is damaged: then the entry is
+  // listed all the same, and does not count as a lookup.
+  const Attributes* attributes = nullptr;
+};
+
+enum class RenameMode : std::uint8_t { replace, no_replace, exchange };
+enum class XattrMode : std::uint8_t { set, create, replace };
+struct WriteFlags {
+  bool clear_suid_sgid = false;  // FUSE_WRITE_KILL_SUIDGID
+};
+
+enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, zero_keep_size };
+
+// When a read is noted as an access.
+enum class AccessTimes : std::uint8_t {
+  relative,  // when the file changed since the last noted one, else once a day
+  always,
+  never,
+};
+
+struct VolumeOptions {
+  bool read_only = false;
+  AccessTimes access_times = AccessTimes::relative;
+  std::uint32_t commit_interval_ms = 5000;
+  std::uint64_t dirty_budget_bytes = 256u << 20;
+  std::uint64_t cache_budget_bytes = 256u << 20;
+  // A commit of at most this much file data carries it in its WriteBatch.
+  std::uint32_t inline_commit_bytes_max = 128u << 10;
+  std::uint64_t read_ahead_bytes_max = 8u << 20;
+  SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
+};
+
+struct VolumeSpace {
+  std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
+  std::uint64_t inode_count = 0, free_inodes = 0;
+};
+
+struct VolumeStats {
+  std::uint64_t inode_count = 0;
+  std::uint64_t data_bytes = 0;  // plain bytes of all files
+  std::uint64_t dirty_bytes = 0;
+  std::uint64_t cached_bytes = 0;
+  std::uint64_t cache_hits = 0, cache_misses = 0;
+  std::uint64_t known_inodes = 0;  // in memory
+  SegmentStats segments;
+  CommitterStats commits;
+  metadata::DatabaseStats database;
+  engine::EngineStats engine;
+  std::string engine_backend;
+  std::string health;  // "ok", or why the volume refuses changes
+};
+
+// What the volume needs from whoever caches its files above it (the kernel). While there is one, it
+// also keeps the times of changed content: it shows its own, rounded to its clock's tick, and sends
+// them when they differ from what it sent last, so times set here would stay behind its back.
+class KernelCache {
+ public:
+  virtual ~KernelCache() = default;
+  // Makes the kernel hand over the file's dirty pages; returns when it has. Called on threads that
+  // serve no requests.
+  virtual void write_out(InodeNumber inode) = 0;
+};
+
+class Volume {
+ public:
+  // An empty root directory and the first rows in a new database. For mkfs.
+  static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
+                         std::shared_ptr<const metadata::KeyTree> keys,
+                         std::uint64_t keyring_generation, const Caller& owner);
+
+  // Opens database and store, recovers, removes orphans, starts the committer.
+  static Result<std::unique_ptr<Volume>> open(std::shared_ptr<metadata::BackingDirectory> directory,
+                                              std::shared_ptr<const metadata::KeyTree> keys,
+                                              std::uint64_t keyring_generation,
+                                              std::unique_ptr<engine::Engine> engine,
+                                              const VolumeOptions& options);
+  virtual ~Volume() = default;  // without close(): as after a crash
+  // Commits everything and leaves the volume clean.
+  virtual Result<> close() = 0;
+
+  virtual void set_kernel_cache(KernelCache* kernel_cache) = 0;  // null again before it goes
+
+  // Names. A name is 1 to 255 bytes without '/' and NUL, and neither "." nor ".." (but lookup takes
+  // both, for NFS).
+  virtual Result<Attributes> lookup(InodeNumber parent, std::string_view name) = 0;
+  // For NFS: an inode by its number; stale when it is gone.
+  virtual Result<Attributes> lookup_inode(InodeNumber inode) = 0;
+  virtual void forget(InodeNumber inode, std::uint64_t lookups) = 0;
+  virtual Result<Attributes> make_node(InodeNumber parent, std::string_view name,
+                                       const Caller& caller, std::uint32_t mode,
+                                       std::uint64_t rdev) = 0;  // regular files too
+  virtual Result<Attributes> make_directory(InodeNumber parent, std::string_view name,
+                                            const Caller& caller, std::uint32_t mode) = 0;
+  virtual Result<Attributes> make_symlink(InodeNumber parent, std::string_view name,
+                                          const Caller& caller, std::string_view target) = 0;
+  // A regular file without a name (O_TMPFILE); link() can give it one.
+  virtual Result<Attributes> make_unnamed(InodeNumber parent, const Caller& caller,
+                                          std::uint32_t mode) = 0;
+  virtual Result<Attributes> link(InodeNumber inode, InodeNumber parent, std::string_view name) = 0;
+  virtual Result<> unlink(InodeNumber parent, std::string_view name) = 0;
+  virtual Result<> remove_directory(InodeNumber parent, std::string_view name) = 0;
+  virtual Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                          std::string_view new_name, RenameMode mode) = 0;
+  virtual Result<std::string> read_symlink(InodeNumber inode) = 0;
+  // Calls take for entries after cookie (0: from the start) until it returns false; the entry for
+  // which it did is not counted as looked up. Cookies stay right while entries come and go. take
+  // must not call the volume.
+  virtual Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
+                                  const std::function<bool(const DirectoryEntry&)>& take) = 0;
+
+  // Attributes.
+  virtual Result<Attributes> attributes(InodeNumber inode) = 0;
+  virtual Result<Attributes> change_attributes(InodeNumber inode,
+                                               const AttributeChange& change) = 0;
+  // inode_flag_*. Content that the kernel still holds must have been written before: a file that is
+  // immutable takes no writes at all, not even late ones.
+  virtual Result<> set_flags(InodeNumber inode, std::uint32_t flags) = 0;
+  virtual Result<std::string> get_xattr(InodeNumber inode, std::string_view name) = 0;
+  virtual Result<> set_xattr(InodeNumber inode, std::string_view name, std::string_view value,
+                             XattrMode mode, bool clear_sgid) = 0;
+  virtual Result<> remove_xattr(InodeNumber inode, std::string_view name) = 0;
+  virtual Result<std::vector<std::string>> list_xattrs(InodeNumber inode) = 0;
+
+  // Data.
+  virtual Result<std::size_t> read(InodeNumber inode, std::uint64_t offset,
+                                   MutableByteView out) = 0;
+  virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
+                         WriteFlags flags) = 0;
+  virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
+                            std::uint64_t length) = 0;
+  virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;
+  // Returns how much was copied: less than length at the source's end, and where a request would
+  // take too long. Holes stay holes.
+  virtual Result<std::uint64_t> copy_range(InodeNumber from, std::uint64_t from_offset,
+                                           InodeNumber to, std::uint64_t to_offset,
+                                           std::uint64_t length) = 0;
+
+  // Durability. done is called when the file's (or directory's) data, attributes and path are
+  // durable: on the commit thread, or before sync_inode() returns when they are so already.
+  virtual void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) = 0;
+  // Waits until everything is durable.
+  virtual Result<> sync_all() = 0;
+
+  // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
+  virtual std::string path_of(InodeNumber inode) = 0;
+
+  virtual Result<VolumeSpace> space() = 0;
+  virtual VolumeStats stats() = 0;
+};
+
+}  // namespace nacre::fs

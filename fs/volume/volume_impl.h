@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The volume's implementation: which rows and which inodes an operation changes, and under what
+// locks. The methods are in names.cpp, create.cpp, directories.cpp, rename.cpp, attributes.cpp,
+// xattrs.cpp, data.cpp, orphans.cpp, staging.cpp and open.cpp.
+//
+// Changes of attributes happen in memory (InodeState); stage() puts the rows of changed inodes into
+// the open group, once however often they changed. Names and extended attributes go to the open
+// group at once. A group always holds an operation as a whole: whoever changes rows, or an inode
+// together with rows or other inodes, holds the operation lock.
+//
+// Lock order. Locks are taken from top to bottom:
+//   committer's move lock      rename and link only
+//   FileData's flush lock      FileData takes it itself, as it does the operation lock: so its
+//   operation lock (shared)    methods are called under neither
+//   namespace lock             shared to read names, exclusive to change them
+//   FileData's mutex           its queries (data_bytes(), is_dirty()) take no other
+//   an inode's lock            one at a time; FileData takes it when its durable state changes, so
+//                              only size() and durable_…() are called under it
+//   leaves                     inode table, orphan queue, the mutexes below, the database
+// None of them is held while waiting for a commit, a flush, the dirty budget or the kernel.
+// InodeRefs are declared before the locks of a function, so that they are released after them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/cache/file_cache.h"
+#include "fs/store/committer.h"
+#include "fs/volume/acl.h"
+#include "fs/volume/inode_table.h"
+#include "fs/volume/name_table.h"
+#include "fs/volume/namespace_lock.h"
+#include "fs/volume/orphan_reaper.h"
+#include "fs/volume/volume.h"
+#include "fs/volume/xattr_table.h"
+
+namespace nacre::fs {
+
+Timestamp now();
+
+// DT_* of a mode.
+inline std::uint8_t entry_type(std::uint32_t mode) {
+  return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
+}
+
+// Inode numbers that the database has set aside beyond those in use: more than a group can use up.
+inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
+
+class VolumeImpl final : public Volume, private CommitSource, private DurableObserver {
+ public:
+  // What the database says before anything else can be opened.
+  struct SystemRows {
+    NameHashKey name_hash_key = {};
+    std::uint64_t next_inode = 0;
+    std::uint64_t inode_count = 0;
+    std::uint64_t data_bytes = 0;
+    std::uint64_t keyring_generation = 0;
+  };
+  struct Parts {
+    std::shared_ptr<metadata::BackingDirectory> directory;
+    std::unique_ptr<engine::Engine> engine;
+    std::unique_ptr<metadata::Database> database;
+    std::unique_ptr<SegmentStore> store;
+  };
+  VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions& options);
+  ~VolumeImpl() override;
+  Result<> start();
+
+  Result<> close() override;
+  void set_kernel_cache(KernelCache* kernel_cache) override;
+
+  Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
+  Result<Attributes> lookup_inode(InodeNumber inode) override;
+  void forget(InodeNumber inode, std::uint64_t lookups) override;
+  Result<Attributes> make_node(InodeNumber parent, std::string_view name, const Caller& caller,
+                               std::uint32_t mode, std::uint64_t rdev) override;
+  Result<Attributes> make_directory(InodeNumber parent, std::string_view name, const Caller& caller,
+                                    std::uint32_t mode) override;
+  Result<Attributes> make_symlink(InodeNumber parent, std::string_view name, const Caller& caller,
+                                  std::string_view target) override;
+  Result<Attributes> make_unnamed(InodeNumber parent, const Caller& caller,
+                                  std::uint32_t mode) override;
+  Result<Attributes> link(InodeNumber inode, InodeNumber parent, std::string_view name) override;
+  Result<> unlink(InodeNumber parent, std::string_view name) override;
+  Result<> remove_directory(InodeNumber parent, std::string_view name) override;
+  Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                  std::string_view new_name, RenameMode mode) override;
+  Result<std::string> read_symlink(InodeNumber inode) override;
+  Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
+                          const std::function<bool(const DirectoryEntry&)>& take) override;
+
+  Result<Attributes> attributes(InodeNumber inode) override;
+  Result<Attributes> change_attributes(InodeNumber inode, const AttributeChange& change) override;
+  Result<> set_flags(InodeNumber inode, std::uint32_t flags) override;
+  Result<std::string> get_xattr(InodeNumber inode, std::string_view name) override;
+  Result<> set_xattr(InodeNumber inode, std::string_view name, std::string_view value,
+                     XattrMode mode, bool clear_sgid) override;
+  Result<> remove_xattr(InodeNumber inode, std::string_view name) override;
+  Result<std::vector<std::string>> list_xattrs(InodeNumber inode) override;
+
+  Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
+  Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
+                 WriteFlags flags) override;
+  Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
+                    std::uint64_t length) override;
+  Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;
+  Result<std::uint64_t> copy_range(InodeNumber from, std::uint64_t from_offset, InodeNumber to,
+                                   std::uint64_t to_offset, std::uint64_t length) override;
+
+  void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
+  Result<> sync_all() override;
+
+  Result<VolumeSpace> space() override;
+  VolumeStats stats() override;
+  std::string path_of(InodeNumber inode) override;
+
+ private:
+  // CommitSource and DurableObserver: staging.cpp.
+  Result<> flush(const CommitScope& scope) override;
+  Result<> stage() override;
+  std::set<InodeNumber> unflushed_moves() override;
+  void durable_state_changed(InodeNumber inode) override;
+  void stage_inode(Inode& inode, std::uint64_t group);
+  void stage_counters();
+  bool is_durable(Inode& inode);
+  void note_durable();
+  tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
+
+  // Every change begins with this: read_only for a volume that takes none.
+  Result<> check_writable() const;
+  static Result<> check_name(std::string_view name);
+  Result<InodeRef> acquire_directory(InodeNumber number);
+  Result<InodeRef> acquire_regular(InodeNumber number);
+  // The inode that a directory's entry names: one that is not there is damage.
+  Result<InodeRef> acquire_entry(InodeNumber parent, std::string_view name, InodeNumber number);
+
+  // names.cpp, create.cpp, rename.cpp.
+  struct NewInode {
+    metadata::InodeRow row;
+    Acl access_acl;
+    Acl default_acl;  // of a directory
+  };
+  Result<NewInode> prepare(Inode& parent, const Caller& caller, std::uint32_t mode);
+  Result<Attributes> make(const InodeRef& directory, std::string_view name, NewInode made);
+  Result<InodeNumber> next_inode_number();
+  InodeRef create_inode(InodeNumber number, NewInode made);
+  // The directory is there and may get a name, or lose one.
+  static Result<> check_may_add(Inode& directory);
+  static Result<> check_may_remove(Inode& directory);
+  // A name of it may go or move; it may have one more (of a directory: one more subdirectory).
+  static Result<> check_may_lose_name(Inode& inode);
+  static Result<> check_may_get_name(Inode& inode);
+  void change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
+                      const Timestamp& time);
+  // One name less (a directory: the only one).
+  void drop_name(Inode& inode, const Timestamp& time);
+  void remember_name(Inode& inode, InodeNumber parent, std::string_view name);
+  void note_namespace_change();
+  Result<> remove_entry(InodeNumber parent, std::string_view name, bool directory);
+  struct Moving;
+  Result<> find_moving(Moving& moving, std::string_view name, std::string_view new_name,
+                       RenameMode mode);
+  Result<> check_move(const Moving& moving, RenameMode mode);
+  Result<> check_not_below(InodeNumber directory, InodeNumber ancestor);
+  void move(Moving& moving, std::string_view name, std::string_view new_name, RenameMode mode);
+  void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
+  void note_move(const Inode& inode);
+
+  // attributes.cpp, xattrs.cpp. locked is inode's lock.
+  Attributes attributes_of(Inode& inode);
+  void mark_dirty(Inode& inode, Inode::Locked& locked);
+  void note_access(Inode& inode);
+  Result<> change_locked(Inode& inode, Inode::Locked& locked, const AttributeChange& change);
+  // The bits and the capability that a change by somebody else takes from a program.
+  static void clear_suid_sgid(metadata::InodeRow& row);
+  Result<> drop_capability(Inode& inode, Inode::Locked& locked);
+  Result<> apply_mode_to_acl(Inode& inode, Inode::Locked& locked, std::uint32_t mode);
+  Result<Acl> default_acl_of(Inode& directory);
+  Result<bool> has_xattrs(Inode& inode);
+  Result<> store_xattr(Inode& inode, Inode::Locked& locked, std::string_view name,
+                       std::string_view value, XattrMode mode);
+  Result<> set_acl(Inode& inode, Inode::Locked& locked, std::string_view name,
+                   std::string_view value, XattrMode mode);
+  // False when there is none of that name.
+  Result<bool> delete_xattr(Inode& inode, Inode::Locked& locked, std::string_view name);
+
+  // data.cpp.
+  std::shared_ptr<FileData> data_of(Inode& inode);
+  Result<> begin_change(Inode& inode, WriteFlags flags);
+  static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
+  // A hole, or as much data as the buffer takes; size 0 at the end of from.
+  struct CopiedPiece {
+    std::uint64_t size = 0;
+    bool is_hole = false;
+  };
+  static Result<CopiedPiece> copy_piece(FileData& from, std::uint64_t from_offset, FileData& to,
+                                        std::uint64_t to_offset, std::uint64_t length,
+                                        MutableByteView buffer);
+  // Puts the file's path in front of verdicts about what is stored.
+  Error with_path(Error error, InodeNumber inode);
+
+  // orphans.cpp.
+  Result<> find_orphans();
+  bool erase_orphan(InodeRef& inode, std::size_t row_count_max);
+  Result<bool> erase_rows(Inode& inode, std::size_t row_count_max);
+
+  const std::shared_ptr<metadata::BackingDirectory> directory_;
+  const VolumeOptions options_;
+  const std::unique_ptr<engine::Engine> engine_;
+  const std::unique_ptr<metadata::Database> database_;
+  const std::unique_ptr<SegmentStore> store_;
+  NameTable names_;
+  XattrTable xattrs_;
+  Committer committer_;
+  FileCache cache_;
+  InodeTable inodes_;
+  OrphanReaper reaper_;
+  InodeRef root_;
+  NamespaceLock namespace_lock_;
+
+  // Numbers from next_inode_ up to inode_limit_ are free; the database's row names the limit, so a
+  // crash loses numbers but never hands one out twice. The limit changes in stage() alone.
+  std::atomic<std::uint64_t> next_inode_;
+  std::atomic<std::uint64_t> inode_limit_;
+  std::atomic<std::int64_t> inode_count_;
+  std::atomic<std::int64_t> data_bytes_;  // as staged
+  std::uint64_t staged_inode_count_;      // as the rows say; these three: stage() alone
+  std::uint64_t staged_data_bytes_;
+  std::uint64_t staged_next_inode_;
+  std::atomic<bool> closing_{false};
+  bool closed_ = false;
+
+  // Groups in the order in which stage() fills them. durable_group_ may lag behind.
+  std::atomic<std::uint64_t> open_group_{1};
+  std::atomic<std::uint64_t> durable_group_{0};
+  std::atomic<std::uint64_t> namespace_group_{0};  // the last that names changed in
+
+  std::mutex moves_mutex_;                      // guards these three
+  std::map<InodeNumber, std::uint64_t> moves_;  // files given a name in this group; when
+  std::uint64_t move_count_ = 0;
+  Result<> file_error_ = {};  // of the last flush of everything
+
+  std::mutex kernel_cache_mutex_;
+  KernelCache* kernel_cache_ = nullptr;
+  std::atomic<bool> has_kernel_cache_{false};
+};
+
+}  // namespace nacre::fs

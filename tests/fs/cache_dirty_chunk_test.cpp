@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// DirtyChunk against a plain array of bytes and flags, with seeded random operations.
+#include "fs/cache/dirty_chunk.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "fs/cache/read_ahead.h"
+
+namespace nacre::fs {
+namespace {
+
+constexpr std::uint32_t chunk_size = 4096;
+
+struct Plain {
+  Bytes bytes = Bytes(chunk_size, 0);
+  std::vector<bool> dirty = std::vector<bool>(chunk_size, false);
+
+  void write(std::uint32_t offset, const Bytes& from) {
+    std::copy(from.begin(), from.end(), bytes.begin() + offset);
+    std::fill_n(dirty.begin() + offset, from.size(), true);
+  }
+  void erase(std::uint32_t from, std::uint32_t to) {
+    std::fill(dirty.begin() + from, dirty.begin() + to, false);
+  }
+};
+
+void expect_same(const DirtyChunk& chunk, const Plain& plain) {
+  // What is dirty overlays; what is not is left.
+  Bytes out(chunk_size, 0xEE);
+  chunk.overlay(0, out);
+  std::uint64_t size = 0;
+  std::uint32_t end = 0;
+  for (std::uint32_t i = 0; i < chunk_size; ++i) {
+    ASSERT_EQ(out[i], plain.dirty[i] ? plain.bytes[i] : 0xEE) << "byte " << i;
+    size += plain.dirty[i];
+    if (plain.dirty[i]) end = i + 1;
+  }
+  ASSERT_EQ(chunk.size(), size);
+  ASSERT_EQ(chunk.end(), end);
+  // Sorted, not empty, neither overlapping nor touching.
+  for (std::size_t i = 0; i < chunk.pieces().size(); ++i) {
+    ASSERT_FALSE(chunk.pieces()[i].bytes.empty());
+    if (i > 0) {
+      ASSERT_GT(chunk.pieces()[i].offset, chunk.pieces()[i - 1].end());
+    }
+  }
+}
+
+TEST(DirtyChunk, equals_a_plain_array_under_random_operations) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    DirtyChunk chunk;
+    Plain plain;
+    for (int step = 0; step < 60; ++step) {
+      const auto from = static_cast<std::uint32_t>(random() % chunk_size);
+      const auto to = from + static_cast<std::uint32_t>(random() % (chunk_size - from + 1));
+      switch (random() % 4) {
+        case 0:
+          chunk.erase(from, to);
+          plain.erase(from, to);
+          break;
+        case 1: {  // right after the end: an append
+          if (chunk.end() == chunk_size) break;
+          Bytes bytes(1 + random() % std::min(100u, chunk_size - chunk.end()));
+          for (Byte& byte : bytes)
+            byte = static_cast<Byte>(random());
+          plain.write(chunk.end(), bytes);
+          chunk.write(chunk.end(), bytes);
+          break;
+        }
+        default: {
+          Bytes bytes(std::min<std::size_t>(to - from, random() % 2 ? 64 : chunk_size));
+          for (Byte& byte : bytes)
+            byte = static_cast<Byte>(random());
+          chunk.write(from, bytes);
+          plain.write(from, bytes);
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_same(chunk, plain));
+      bool covered = true;
+      for (std::uint32_t i = from; i < to; ++i)
+        covered = covered && plain.dirty[i];
+      ASSERT_EQ(chunk.covers(from, to), covered);
+    }
+  }
+}
+
+TEST(DirtyChunk, erasing_nothing_cuts_no_piece_in_two) {
+  DirtyChunk chunk;
+  chunk.write(0, Bytes(100, 'a'));
+  chunk.erase(50, 50);
+  EXPECT_EQ(chunk.pieces().size(), 1u);
+}
+
+TEST(DirtyChunk, merges_older_bytes_under_newer_ones) {
+  DirtyChunk older;
+  older.write(0, Bytes(100, 'a'));
+  older.write(200, Bytes(50, 'a'));
+  DirtyChunk newer;
+  newer.write(50, Bytes(100, 'b'));
+  newer.merge_under(older);
+  Bytes out(250, '.');
+  newer.overlay(0, out);
+  EXPECT_EQ(as_text(out), std::string(50, 'a') + std::string(100, 'b') + std::string(50, '.') +
+                              std::string(50, 'a'));
+  EXPECT_EQ(newer.size(), 200u);
+}
+
+TEST(ReadAhead, follows_a_sequential_reader_and_ignores_jumps) {
+  ReadAhead ahead;
+  constexpr std::uint64_t mib = 1u << 20;
+  std::uint64_t fetched_end = 0;
+  for (std::uint64_t offset = 0; offset < 64 * mib; offset += 128 << 10) {
+    const auto range = ahead.note_read(offset, 128 << 10, 64 * mib, 8 * mib);
+    if (range.size == 0) continue;
+    EXPECT_GE(range.offset, fetched_end) << "nothing is fetched twice";
+    fetched_end = range.offset + range.size;
+    EXPECT_LE(fetched_end, offset + (128 << 10) + 8 * mib);
+  }
+  EXPECT_EQ(fetched_end, 64 * mib) << "it ends with the file";
+  std::uint64_t wasted = 0;
+  for (const std::uint64_t offset : {50ull, 3ull, 31ull, 12ull, 60ull}) {
+    wasted += ahead.note_read(offset * mib, 4096, 64 * mib, 8 * mib).size;
+  }
+  EXPECT_EQ(wasted, 0u);
+}
+
+}  // namespace
+}  // namespace nacre::fs

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// What survives: after sync, after power loss, after a mount that ended without closing; and what a
+// volume refuses. The crash tests cut power everywhere; here each promise is shown once.
+#include "tests/fs/volume_fixture.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+namespace nacre::tests {
+namespace {
+
+using fs::InodeNumber;
+using fs::RenameMode;
+using metadata::Table;
+
+class VolumeDurability : public VolumeTest {};
+
+TEST_F(VolumeDurability, a_synced_file_survives_with_its_path) {
+  const InodeNumber directory = make_directory(root, "d");
+  const InodeNumber file = make_file(directory, "f", 0600);
+  NACRE_EXPECT_OK(volume().set_xattr(file, "user.x", "v", fs::XattrMode::set, false));
+  for (const std::size_t size : {10u, 100'000u}) {  // in the WriteBatch, and in a segment
+    const std::string content(size, 'x');
+    write(file, 0, content);
+    NACRE_EXPECT_OK(sync(file));
+    lose_power();
+    EXPECT_EQ(read(find(find(root, "d"), "f")), content);
+    EXPECT_EQ(stat(file).mode, S_IFREG | 0600u);
+    EXPECT_EQ(volume().get_xattr(file, "user.x").value_or(""), "v");
+  }
+}
+
+TEST_F(VolumeDurability, a_synced_directory_keeps_its_names) {
+  const InodeNumber directory = make_directory(root, "d");
+  make_file(directory, "f");
+  NACRE_EXPECT_OK(sync(directory));
+  lose_power();
+  EXPECT_EQ(list(find(root, "d")), std::vector<std::string>{"f"});
+}
+
+TEST_F(VolumeDurability, what_was_not_synced_is_lost_as_a_whole) {
+  make_file(root, "kept");
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(make_file(root, "lost"), 0, "x");
+  NACRE_EXPECT_OK(volume().unlink(root, "kept"));
+  lose_power();
+  EXPECT_EQ(list(root), std::vector<std::string>{"kept"});
+  EXPECT_EQ(stat(root).size, 1u);
+}
+
+TEST_F(VolumeDurability, nothing_is_committed_when_nothing_changed) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "x");
+  NACRE_EXPECT_OK(sync(file));
+  const auto commits = volume().stats().database.commit_count;
+  const auto requests = volume().stats().commits.request_count;
+  for (int i = 0; i < 10; ++i) {
+    NACRE_EXPECT_OK(sync(file));
+    NACRE_EXPECT_OK(sync(root));
+  }
+  EXPECT_EQ(volume().stats().database.commit_count, commits);
+  EXPECT_EQ(volume().stats().commits.request_count, requests);
+  write(file, 0, "y");
+  NACRE_EXPECT_OK(sync(file));
+  EXPECT_GT(volume().stats().database.commit_count, commits);
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), "y");
+}
+
+TEST_F(VolumeDurability, a_file_renamed_over_another_is_old_or_new) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "old");
+  NACRE_EXPECT_OK(volume().sync_all());
+  const InodeNumber fresh = make_file(root, "f.new");
+  write(fresh, 0, std::string(100'000, 'n'));
+  NACRE_EXPECT_OK(volume().rename(root, "f.new", root, "f", RenameMode::replace));
+  // A commit for somebody else's sake takes the rename, and so the data.
+  NACRE_EXPECT_OK(sync(make_file(root, "other")));
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), std::string(100'000, 'n'));
+}
+
+// Holds a file's content until it is asked for it, as the kernel's page cache does.
+class LateWriter final : public fs::KernelCache {
+ public:
+  explicit LateWriter(fs::Volume& volume) : volume_(volume) {}
+  void hold(InodeNumber inode, std::string content) { held_[inode] = std::move(content); }
+  void write_out(InodeNumber inode) override {
+    ++calls;
+    const auto found = held_.find(inode);
+    if (found == held_.end()) return;
+    // The write comes on another thread, as the kernel's does.
+    std::thread([&] {
+      NACRE_EXPECT_OK(volume_.write(inode, 0, as_bytes(found->second), {}));
+    }).join();
+    held_.erase(found);
+  }
+  std::atomic<int> calls{0};
+
+ private:
+  fs::Volume& volume_;
+  std::map<InodeNumber, std::string> held_;
+};
+
+TEST_F(VolumeDurability, the_kernel_hands_over_what_a_rename_or_link_moved) {
+  LateWriter kernel(volume());
+  volume().set_kernel_cache(&kernel);
+  const InodeNumber renamed = make_file(root, "f.new");
+  const InodeNumber linked = make_file(root, "g.new");
+  const InodeNumber exchanged = make_file(root, "h.new");
+  make_file(root, "h");
+  const InodeNumber unmoved = make_file(root, "unmoved");
+  for (const InodeNumber inode : {renamed, linked, exchanged, unmoved})
+    kernel.hold(inode, "late");
+  NACRE_EXPECT_OK(volume().rename(root, "f.new", root, "f", RenameMode::replace));
+  NACRE_EXPECT_OK(volume().rename(root, "h.new", root, "h", RenameMode::exchange));
+  NACRE_ASSERT_OK(volume().link(linked, root, "g"));
+  NACRE_EXPECT_OK(sync(root));
+  volume().set_kernel_cache(nullptr);
+  EXPECT_GE(kernel.calls, 4);
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), "late");
+  EXPECT_EQ(read(find(root, "g")), "late");
+  EXPECT_EQ(read(find(root, "h")), "late");
+  EXPECT_EQ(read(find(root, "unmoved")), "");
+}
+
+// Renames never end, so a commit holds them back; whoever serves the kernel then waits too.
+TEST_F(VolumeDurability, a_storm_of_renames_neither_stops_commits_nor_waits_for_itself) {
+  // One thread serves everything, as with a busy mount: renames, and what write_out() asks for.
+  std::mutex mutex;
+  std::deque<std::function<void()>> late;
+  bool stop = false;
+  std::atomic<int> renames{0};
+  class Asking final : public fs::KernelCache {
+   public:
+    explicit Asking(std::function<void(InodeNumber)> ask) : ask_(std::move(ask)) {}
+    void write_out(InodeNumber inode) override { ask_(inode); }
+
+   private:
+    std::function<void(InodeNumber)> ask_;
+  };
+  Asking kernel([&](InodeNumber inode) {
+    std::promise<void> written;
+    {
+      std::lock_guard lock(mutex);
+      late.push_back([&, inode] {
+        NACRE_EXPECT_OK(volume().write(inode, 0, as_bytes("late"), {}));
+        written.set_value();
+      });
+    }
+    written.get_future().wait();
+    // A rename during each flush: so the commit must hold renames back in the end.
+    const int before = renames;
+    while (renames == before)
+      std::this_thread::yield();
+  });
+  volume().set_kernel_cache(&kernel);
+  const InodeNumber file = make_file(root, "0");
+  std::thread server([&] {
+    std::string name = "0", other = "1";
+    while (true) {
+      std::unique_lock lock(mutex);
+      if (stop && late.empty()) return;
+      if (!late.empty()) {
+        const auto write_late = std::move(late.front());
+        late.pop_front();
+        lock.unlock();
+        write_late();
+      } else {
+        lock.unlock();
+        NACRE_EXPECT_OK(volume().rename(root, name, root, other, RenameMode::replace));
+        name.swap(other);
+        ++renames;
+      }
+    }
+  });
+  while (renames == 0)
+    std::this_thread::yield();
+  for (int i = 0; i < 20; ++i)
+    NACRE_EXPECT_OK(volume().sync_all());
+  {
+    std::lock_guard lock(mutex);
+    stop = true;
+  }
+  server.join();
+  volume().set_kernel_cache(nullptr);
+  lose_power();
+  const auto names = list(root);
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_EQ(find(root, names.front()), file);
+  EXPECT_EQ(read(file), "late");
+}
+
+TEST_F(VolumeDurability, an_open_deleted_file_is_removed_by_the_next_mount) {
+  const InodeNumber file = make_file(root, "f");
+  NACRE_EXPECT_OK(volume().set_xattr(file, "user.x", "v", fs::XattrMode::set, false));
+  write(file, 0, std::string(100'000, 'x'));
+  const InodeNumber directory = make_directory(root, "d");
+  NACRE_EXPECT_OK(volume().sync_all());
+  NACRE_EXPECT_OK(volume().unlink(root, "f"));
+  NACRE_EXPECT_OK(volume().remove_directory(root, "d"));
+  write(file, 0, "still written to");
+  NACRE_EXPECT_OK(volume().sync_all());
+  lose_power();
+  EXPECT_CODE(stale, volume().lookup_inode(file));
+  EXPECT_CODE(stale, volume().lookup_inode(directory));
+  EXPECT_EQ(volume().stats().inode_count, 1u);
+  unmount();
+  for (const auto& [table, count] : count_rows()) {
+    EXPECT_EQ(count, table == Table::inodes ? 1u : 0u) << to_string(table);
+  }
+  mount();
+  EXPECT_EQ(volume().stats().segments.live_bytes, 0u);
+}
+
+TEST_F(VolumeDurability, a_clean_unmount_leaves_no_orphans) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "x");
+  NACRE_EXPECT_OK(volume().sync_all());
+  NACRE_EXPECT_OK(volume().unlink(root, "f"));
+  unmount();  // though the kernel never forgot it
+  for (const auto& [table, count] : count_rows()) {
+    EXPECT_EQ(count, table == Table::inodes ? 1u : 0u) << to_string(table);
+  }
+  mount();
+}
+
+TEST_F(VolumeDurability, changes_are_committed_by_and_by) {
+  unmount();
+  options_.commit_interval_ms = 20;
+  mount();
+  write(make_file(root, "f"), 0, "x");
+  const auto before = volume().stats().commits.commit_count;
+  while (volume().stats().commits.commit_count < before + 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    make_file(root, "g" + std::to_string(volume().stats().inode_count));
+  }
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), "x");
+}
+
+TEST_F(VolumeDurability, an_older_keyring_is_refused_and_a_newer_one_remembered) {
+  unmount();
+  auto volume = open(3);
+  NACRE_ASSERT_OK(volume);
+  NACRE_EXPECT_OK((*volume)->close());
+  volume->reset();
+  EXPECT_CODE(rolled_back, open(2));
+  volume = open(3);
+  NACRE_ASSERT_OK(volume);
+  volume_ = std::move(*volume);
+}
+
+TEST_F(VolumeDurability, a_read_only_volume_reads_and_writes_nothing) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "content");
+  NACRE_EXPECT_OK(volume().set_xattr(file, "user.x", "v", fs::XattrMode::set, false));
+  NACRE_EXPECT_OK(volume().sync_all());
+  // Left without closing, with an orphan and a change that no commit saw.
+  const InodeNumber orphan = make_file(root, "orphan");
+  NACRE_EXPECT_OK(volume().unlink(root, "orphan"));
+  NACRE_EXPECT_OK(volume().sync_all());
+  backing_ = backing_->power_loss(0);
+  backing_->set_read_only(true);
+  options_.read_only = true;
+  volume_.reset();
+  mount();
+  const auto changes = backing_->change_count();
+  EXPECT_EQ(read(find(root, "f")), "content");
+  EXPECT_EQ(list(root), std::vector<std::string>{"f"});
+  EXPECT_EQ(volume().get_xattr(file, "user.x").value_or(""), "v");
+  EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
+  EXPECT_CODE(read_only, volume().make_node(root, "g", caller_, S_IFREG, 0));
+  EXPECT_CODE(read_only, volume().make_directory(root, "g", caller_, 0));
+  EXPECT_CODE(read_only, volume().make_symlink(root, "g", caller_, "x"));
+  EXPECT_CODE(read_only, volume().make_unnamed(root, caller_, 0));
+  EXPECT_CODE(read_only, volume().link(file, root, "g"));
+  EXPECT_CODE(read_only, volume().unlink(root, "f"));
+  EXPECT_CODE(read_only, volume().remove_directory(root, "f"));
+  EXPECT_CODE(read_only, volume().rename(root, "f", root, "g", RenameMode::replace));
+  EXPECT_CODE(read_only, volume().change_attributes(file, {.mode = 0}));
+  EXPECT_CODE(read_only, volume().set_flags(file, 1));
+  EXPECT_CODE(read_only, volume().set_xattr(file, "user.x", "", fs::XattrMode::set, false));
+  EXPECT_CODE(read_only, volume().remove_xattr(file, "user.x"));
+  EXPECT_CODE(read_only, volume().allocate(file, fs::AllocateMode::allocate, 0, 1));
+  EXPECT_CODE(read_only, volume().copy_range(file, 0, file, 10, 1));
+  NACRE_EXPECT_OK(sync(file));
+  NACRE_EXPECT_OK(volume().sync_all());
+  EXPECT_EQ(backing_->change_count(), changes);
+  unmount();
+  EXPECT_EQ(backing_->change_count(), changes);
+  backing_->set_read_only(false);
+  options_.read_only = false;
+  mount();
+  EXPECT_CODE(stale, volume().lookup_inode(orphan));
+}
+
+TEST_F(VolumeDurability, a_volume_whose_commit_failed_refuses_changes_and_still_reads) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "durable");
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(file, 0, "changed");
+  backing_->inject({.operations = change_sync, .code = ErrorCode::io});
+  EXPECT_CODE(io, sync(file));
+  EXPECT_CODE(io, sync(file));  // for good
+  backing_->clear_failures();
+  EXPECT_CODE(io, sync(file));
+  EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
+  EXPECT_CODE(read_only, volume().make_node(root, "g", caller_, S_IFREG, 0));
+  EXPECT_EQ(read(file), "changed");
+  EXPECT_NE(volume().stats().health, "ok");
+  EXPECT_FALSE(volume().close());
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), "durable");
+}
+
+TEST_F(VolumeDurability, a_full_medium_is_reported_and_passes) {
+  const InodeNumber file = make_file(root, "f");
+  const std::string content(200'000, 'x');
+  write(file, 0, content);
+  backing_->inject({.operations = change_write, .code = ErrorCode::no_space});
+  EXPECT_CODE(no_space, sync(file));
+  EXPECT_CODE(no_space, volume().sync_all());
+  EXPECT_EQ(volume().stats().health, "ok");
+  EXPECT_EQ(read(file), content);
+  backing_->clear_failures();
+  NACRE_EXPECT_OK(sync(file));
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), content);
+}
+
+TEST_F(VolumeDurability, a_volume_without_its_first_rows_is_refused) {
+  unmount();
+  const auto damage = [&](Table table, const std::string& key) {
+    auto database = metadata::Database::open(backing_, test_keys(), {});
+    NACRE_ASSERT_OK(database);
+    const auto old = (*database)->get(table, key).value();
+    (*database)->erase(table, key);
+    (*database)->freeze();
+    NACRE_ASSERT_OK((*database)->commit_frozen(true));
+    NACRE_ASSERT_OK((*database)->close());
+    database->reset();
+    EXPECT_CODE(corrupt, open());
+    database = metadata::Database::open(backing_, test_keys(), {});
+    NACRE_ASSERT_OK(database);
+    (*database)->put(table, key, *old);
+    (*database)->freeze();
+    NACRE_ASSERT_OK((*database)->commit_frozen(true));
+    NACRE_ASSERT_OK((*database)->close());
+  };
+  damage(Table::inodes, metadata::inode_key(root));
+  for (const auto key : {metadata::system_key_name_hash, metadata::system_key_next_inode,
+                         metadata::system_key_inode_count, metadata::system_key_keyring}) {
+    damage(Table::system, std::string(key));
+  }
+  mount();
+}
+
+}  // namespace
+}  // namespace nacre::tests
