@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See control_client.h.
+#include "fs/control/control_client.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/message.h"
+#include "fs/control/socket_path.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// A connected socket, or -1 with errno.
+int connect_to(const SocketFolder& folder, const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder.address_of(name);
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return -1;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    ::close(socket);
+    errno = error;
+    return -1;
+  }
+  return socket;
+}
+
+}  // namespace
+
+Result<ControlClient> ControlClient::connect(const MountEntry& mount) {
+  if (::geteuid() != 0 && ::geteuid() != mount.owner) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{} was mounted by user {}: only that user and root may do this",
+                            mount.mountpoint, mount.owner));
+  }
+  const std::string name = socket_name(mount.device_major, mount.device_minor);
+  std::string tried;
+  for (const auto& folder : SocketFolder::find(mount.owner)) {
+    const int socket = connect_to(folder, name);
+    if (socket < 0) {
+      tried += fmt::format(" ({}/{}: {})", folder.path(), name, strerror(errno));
+      continue;
+    }
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+        peer.uid != mount.owner) {
+      ::close(socket);
+      return fail(ErrorCode::not_permitted,
+                  fmt::format("{}/{} is served by user {}, but user {} mounted {}", folder.path(),
+                              name, peer.uid, mount.owner, mount.mountpoint));
+    }
+    return ControlClient(socket, peer.pid);
+  }
+  return fail(
+      ErrorCode::stale,
+      fmt::format("no daemon answers for {}{}. If it was killed, unmount with 'umount -l {}' "
+                  "and mount again",
+                  mount.mountpoint, tried, mount.mountpoint));
+}
+
+ControlClient::ControlClient(ControlClient&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), daemon_pid_(other.daemon_pid_) {}
+
+ControlClient::~ControlClient() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+Result<nlohmann::json> ControlClient::request(std::string_view command, Timeout timeout) {
+  const nlohmann::json message = {{"command", command}};
+  NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
+  return read_reply(timeout);
+}
+
+Result<> ControlClient::wait_until_closed(Timeout timeout) {
+  NACRE_TRY(read_reply(timeout));
+  return {};
+}
+
+Result<nlohmann::json> ControlClient::read_reply(Timeout timeout) {
+  const auto line = read_line(socket_, reply_size_bytes_max, timeout);
+  if (!line && line.error().code == ErrorCode::cancelled) {
+    return fail(ErrorCode::cancelled,
+                fmt::format("the daemon (process {}) does not answer", daemon_pid_));
+  }
+  if (!line) {
+    return fail(ErrorCode::stale, fmt::format("the daemon (process {}) ended without an answer: {}",
+                                              daemon_pid_, line.error().message));
+  }
+  NACRE_ASSIGN(auto reply, parse_message(*line));
+  NACRE_TRY(reply_result(reply));
+  return reply;
+}
+
+std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory) {
+  constexpr std::chrono::milliseconds patience{2000};
+  const auto table = read_mount_table();
+  if (!table) return std::nullopt;
+  for (const auto& mount : *table) {
+    if (mount.type != nacre_mount_type) continue;
+    auto client = ControlClient::connect(mount);
+    if (!client) continue;
+    const auto info = client->request("info", patience);
+    if (!info) continue;
+    const auto volume = info->find("volume");
+    if (volume != info->end() && volume->is_string() && *volume == volume_directory) return mount;
+  }
+  return std::nullopt;
+}
+
+}  // namespace nacre::fs

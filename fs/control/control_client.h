@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's side of the control socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "fs/control/mount_table.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::fs {
+
+// One connection to the daemon of a mount. Closed by the destructor.
+class ControlClient {
+ public:
+  // not_permitted when the mount belongs to another user (and this is not root), or the socket is
+  // not in the hands of its owner; stale when no daemon answers.
+  static Result<ControlClient> connect(const MountEntry& mount);
+  ControlClient(ControlClient&& other) noexcept;
+  ControlClient& operator=(ControlClient&&) = delete;
+  ~ControlClient();
+
+  using Timeout = std::optional<std::chrono::milliseconds>;
+  // Sends the command and waits for the reply, however long the work takes unless there is a
+  // timeout. stale when the daemon ends before, cancelled when the time is up. The error that the
+  // daemon gave becomes this call's.
+  Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
+  // After request("prepare_unmount"): the second line.
+  Result<> wait_until_closed(Timeout timeout);
+  // The process at the other end, by what the kernel says.
+  pid_t daemon_pid() const { return daemon_pid_; }
+
+ private:
+  ControlClient(int socket, pid_t daemon_pid) : socket_(socket), daemon_pid_(daemon_pid) {}
+  Result<nlohmann::json> read_reply(Timeout timeout);
+  int socket_ = -1;
+  pid_t daemon_pid_ = 0;
+};
+
+// Where a volume directory (absolute, links resolved) is mounted, as far as this user may ask the
+// daemons of the mounts in the table; one that does not answer soon is passed over.
+std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory);
+
+}  // namespace nacre::fs

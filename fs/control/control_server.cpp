@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// See control_server.h.
+#include "fs/control/control_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/message.h"
+#include "fs/control/stats_json.h"
+
+namespace nacre::fs {
+
+namespace {
+
+constexpr std::size_t waiting_count_max = 8;
+// A client that does not take its reply is not waited for any longer.
+constexpr std::chrono::milliseconds reply_timeout{5000};
+constexpr std::chrono::milliseconds refusal_timeout{100};
+
+tl::unexpected<Error> system_failure(std::string_view what) {
+  return fail(ErrorCode::io, fmt::format("{}: {}", what, strerror(errno)));
+}
+
+void refuse(int socket, ErrorCode code, std::string message) {
+  // Best effort: whoever is refused may not even listen.
+  static_cast<void>(
+      write_line(socket, error_reply({code, std::move(message)}).dump(), refusal_timeout));
+  ::close(socket);
+}
+
+}  // namespace
+
+ControlServer::ControlServer(const MountDescription& description, ControlHandler& handler,
+                             SocketFolder folder)
+    : description_(description),
+      handler_(handler),
+      folder_(std::move(folder)),
+      name_(socket_name(description.device_major, description.device_minor)) {}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::start(const MountDescription& description,
+                                                            ControlHandler& handler) {
+  NACRE_ASSIGN(auto folder, SocketFolder::make_own());
+  std::unique_ptr<ControlServer> server(new ControlServer(description, handler, std::move(folder)));
+  if (auto listening = server->listen(); !listening) {
+    return add_context(listening.error(), server->socket_path());
+  }
+  try {
+    server->acceptor_ = std::thread([raw = server.get()] { raw->accept_loop(); });
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::out_of_memory, fmt::format("starting a thread: {}", error.what()));
+  }
+  return server;
+}
+
+Result<> ControlServer::listen() {
+  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (wake_ < 0 || listener_ < 0) return system_failure("socket");
+  // bind() gives the file the socket's mode: it is never open to others, not even for a moment.
+  if (::fchmod(listener_, 0600) != 0) return system_failure("fchmod");
+  if (::unlinkat(folder_.descriptor(), name_.c_str(), 0) != 0 && errno != ENOENT) {
+    return system_failure("removing an old socket");
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder_.address_of(name_);
+  if (path.size() >= sizeof address.sun_path) return fail(ErrorCode::name_too_long, path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return system_failure("bind");
+  }
+  struct stat status {};
+  if (::fstatat(folder_.descriptor(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return system_failure("stat");
+  }
+  inode_ = status.st_ino;
+  if (::listen(listener_, static_cast<int>(control_connection_count_max)) != 0) {
+    return system_failure("listen");
+  }
+  return {};
+}
+
+ControlServer::~ControlServer() {
+  begin_closing();
+  for (const int socket : waiting_for_close_)
+    ::close(socket);
+  if (wake_ >= 0) ::close(wake_);
+}
+
+void ControlServer::begin_closing() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    closing_ = true;
+  }
+  // A later mount may have got the same device number, and with it the name.
+  struct stat status {};
+  if (inode_ != 0 &&
+      ::fstatat(folder_.descriptor(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_ino == inode_) {
+    ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
+  }
+  if (acceptor_.joinable()) {
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(wake_, &one, sizeof one));
+    acceptor_.join();
+  }
+  if (listener_ >= 0) ::close(listener_);
+  listener_ = -1;
+  {
+    // Who has not sent a request by now sends none.
+    const std::lock_guard lock(mutex_);
+    for (auto& connection : connections_) {
+      if (!connection.finished) ::shutdown(connection.socket, SHUT_RD);
+    }
+  }
+  reap(true);
+}
+
+void ControlServer::finish(const Result<>& result) {
+  const nlohmann::json reply = result ? nlohmann::json{{"ok", true}} : error_reply(result.error());
+  for (const int socket : waiting_for_close_) {
+    static_cast<void>(
+        write_line(socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                   refusal_timeout));
+    ::close(socket);
+  }
+  waiting_for_close_.clear();
+}
+
+void ControlServer::accept_loop() {
+  while (true) {
+    pollfd entries[] = {{.fd = listener_, .events = POLLIN, .revents = 0},
+                        {.fd = wake_, .events = POLLIN, .revents = 0}};
+    if (::poll(entries, 2, -1) < 0 && errno != EINTR) return;
+    if (entries[1].revents != 0) return;
+    if (entries[0].revents == 0) continue;
+    try {
+      reap(false);
+      take_connection();
+    } catch (const std::exception& error) {
+      spdlog::warn("control socket: {}", error.what());
+    }
+  }
+}
+
+void ControlServer::take_connection() {
+  const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (socket < 0) {
+    // Out of descriptors, most likely: the queue stays full, so do not spin on it.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      pollfd entry{.fd = wake_, .events = POLLIN, .revents = 0};
+      ::poll(&entry, 1, 100);
+    }
+    return;
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      (peer.uid != 0 && peer.uid != ::geteuid())) {
+    refuse(socket, ErrorCode::not_permitted,
+           fmt::format("only user {} and root may control this mount", ::geteuid()));
+    return;
+  }
+  Connection* connection = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (connections_.size() < control_connection_count_max) {
+      connection = &connections_.emplace_back();
+      connection->socket = socket;
+    }
+  }
+  if (connection == nullptr) {
+    refuse(socket, ErrorCode::busy, "too many requests at once; try again");
+    return;
+  }
+  try {
+    connection->thread = std::thread([this, connection] { serve(*connection); });
+  } catch (const std::system_error& error) {
+    refuse(socket, ErrorCode::out_of_memory, fmt::format("starting a thread: {}", error.what()));
+    const std::lock_guard lock(mutex_);
+    connections_.pop_back();
+  }
+}
+
+void ControlServer::serve(Connection& connection) {
+  bool keep_open = false;
+  try {
+    nlohmann::json reply;
+    if (const auto request =
+            read_line(connection.socket, request_size_bytes_max, request_timeout)) {
+      reply = handle(*request, keep_open);
+    } else {
+      reply = error_reply(request.error());
+    }
+    const auto written = write_line(
+        connection.socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+        reply_timeout);
+    keep_open = keep_open && written;
+  } catch (const std::exception& error) {
+    keep_open = false;
+    spdlog::warn("control socket: {}", error.what());
+  }
+  const std::lock_guard lock(mutex_);
+  if (keep_open && waiting_for_close_.size() < waiting_count_max) {
+    waiting_for_close_.push_back(connection.socket);
+  } else {
+    ::close(connection.socket);
+  }
+  connection.finished = true;
+}
+
+nlohmann::json ControlServer::handle(std::string_view request, bool& keep_open) {
+  const auto message = parse_message(request);
+  if (!message) return error_reply(message.error());
+  const auto command = message->find("command");
+  if (command == message->end() || !command->is_string()) {
+    return error_reply({ErrorCode::invalid_argument, "the request names no command"});
+  }
+  const auto& name = command->get_ref<const std::string&>();
+  if (name == "info") return info();
+  if (name == "stats") {
+    auto reply = info();
+    reply["stats"] = to_json(handler_.stats());
+    return reply;
+  }
+  if (name == "sync" || name == "prepare_unmount") {
+    if (const auto synced = handler_.sync(); !synced) return error_reply(synced.error());
+    keep_open = name == "prepare_unmount";
+    return info();
+  }
+  return error_reply({ErrorCode::unsupported, fmt::format("unknown command '{}'", name)});
+}
+
+nlohmann::json ControlServer::info() const {
+  return {{"ok", true},
+          {"version", NACRE_VERSION},
+          {"pid", ::getpid()},
+          {"volume", description_.volume_directory},
+          {"mountpoint", description_.mountpoint},
+          {"volume_id", description_.volume_id},
+          {"label", description_.label},
+          {"read_only", description_.read_only}};
+}
+
+void ControlServer::reap(bool everything) {
+  std::list<Connection> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto at = connections_.begin(); at != connections_.end();) {
+      const auto next = std::next(at);
+      if (everything || at->finished) finished.splice(finished.end(), connections_, at);
+      at = next;
+    }
+  }
+  for (auto& connection : finished) {
+    if (connection.thread.joinable()) connection.thread.join();
+  }
+}
+
+}  // namespace nacre::fs

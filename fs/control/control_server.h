@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mounted volume's control socket: who mounted it (and root) asks for sync, stats, info, or
+// prepares to unmount. One request and its reply a connection; message.h says how they look.
+//
+//   sync             everything is durable when the reply comes
+//   stats            the volume's counters
+//   info             what is mounted where, by which process
+//   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
+//                    second line tells how the volume was closed in the end
+//
+// Connections have threads of their own and are bounded in number, size and time: whatever a client
+// does, the filesystem goes on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "fs/control/socket_path.h"
+#include "fs/volume/volume.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::fs {
+
+inline constexpr std::size_t control_connection_count_max = 16;
+
+struct MountDescription {
+  unsigned device_major = 0;
+  unsigned device_minor = 0;
+  std::string volume_directory;  // absolute
+  std::string mountpoint;        // absolute
+  std::string volume_id;
+  std::string label;
+  bool read_only = false;
+};
+
+// What the commands do. Called from several threads; may block.
+class ControlHandler {
+ public:
+  virtual ~ControlHandler() = default;
+  virtual Result<> sync() = 0;
+  virtual VolumeStats stats() = 0;
+};
+
+class ControlServer {
+ public:
+  // handler outlives begin_closing(). Replaces a socket that an earlier mount of this number left.
+  static Result<std::unique_ptr<ControlServer>> start(const MountDescription& description,
+                                                      ControlHandler& handler);
+  // Closes; whoever prepared to unmount sees the connection end without an answer.
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  // The mount is gone: removes the socket, takes no more connections, and returns when no command
+  // uses the handler any more.
+  void begin_closing();
+  // Tells whoever prepared to unmount how it ended. After begin_closing().
+  void finish(const Result<>& result);
+
+  std::string socket_path() const { return folder_.path() + "/" + name_; }
+
+ private:
+  struct Connection {
+    int socket = -1;
+    bool finished = false;  // guarded by mutex_
+    std::thread thread;
+  };
+  ControlServer(const MountDescription& description, ControlHandler& handler, SocketFolder folder);
+  Result<> listen();
+  void accept_loop();
+  void take_connection();
+  void serve(Connection& connection);
+  nlohmann::json handle(std::string_view request, bool& keep_open);
+  nlohmann::json info() const;
+  void reap(bool everything);
+
+  const MountDescription description_;
+  ControlHandler& handler_;
+  SocketFolder folder_;
+  const std::string name_;
+  ino_t inode_ = 0;
+  int listener_ = -1;
+  int wake_ = -1;
+  std::thread acceptor_;
+
+  std::mutex mutex_;
+  std::list<Connection> connections_;
+  std::vector<int> waiting_for_close_;
+  bool closing_ = false;
+};
+
+}  // namespace nacre::fs

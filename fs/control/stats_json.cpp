@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stats_json.h.
+#include "fs/control/stats_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace nacre::fs {
+
+nlohmann::json to_json(const VolumeStats& stats) {
+  return {{"health", stats.health},
+          {"inode_count", stats.inode_count},
+          {"data_bytes", stats.data_bytes},
+          {"dirty_bytes", stats.dirty_bytes},
+          {"cached_bytes", stats.cached_bytes},
+          {"cache_hit_count", stats.cache_hits},
+          {"cache_miss_count", stats.cache_misses},
+          {"known_inode_count", stats.known_inodes},
+          {"segments",
+           {{"segment_count", stats.segments.segment_count},
+            {"stored_bytes", stats.segments.stored_bytes},
+            {"live_bytes", stats.segments.live_bytes},
+            {"appended_record_count", stats.segments.appended_records},
+            {"appended_bytes", stats.segments.appended_bytes},
+            {"appended_plain_bytes", stats.segments.plain_bytes}}},
+          {"commits",
+           {{"commit_count", stats.commits.commit_count},
+            {"request_count", stats.commits.request_count},
+            {"failure_count", stats.commits.failure_count}}},
+          {"database",
+           {{"row_read_count", stats.database.row_reads},
+            {"open_group_row_count", stats.database.open_group_rows},
+            {"commit_count", stats.database.commit_count},
+            {"wal_bytes", stats.database.wal_bytes},
+            {"table_file_bytes", stats.database.table_file_bytes}}},
+          {"engine",
+           {{"backend", stats.engine_backend},
+            {"payload_count", stats.engine.payload_count},
+            {"message_count", stats.engine.message_count},
+            {"failed_message_count", stats.engine.failed_message_count},
+            {"input_bytes", stats.engine.input_bytes},
+            {"output_bytes", stats.engine.output_bytes}}}};
+}
+
+}  // namespace nacre::fs

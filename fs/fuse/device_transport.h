@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests through /dev/fuse: threads that each read into a buffer of their own and handle what
+// they read. The buffer lies so that the data of a WRITE begins on a page.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "fs/fuse/transport.h"
+
+namespace nacre::fs {
+
+// How many threads serve when nobody says: twice the cores, but 4 to 16.
+unsigned default_thread_count();
+
+class DeviceTransport final : public Transport {
+ public:
+  // fd: an opened and mounted /dev/fuse; the caller closes it after join(). ended is called once,
+  // on one of the threads, when the connection is gone.
+  DeviceTransport(int fd, unsigned thread_count, std::function<void()> ended);
+  ~DeviceTransport() override;
+
+  Result<> start(RequestHandler& handler) override;
+  ssize_t send(const iovec* parts, int count) noexcept override;
+  void join() override;
+  // Ends the threads although the connection goes on: each finishes what it handles.
+  void stop();
+
+ private:
+  void serve(RequestHandler& handler, MutableByteView buffer) noexcept;
+
+  const int fd_;
+  const unsigned thread_count_;
+  std::function<void()> ended_;
+  std::atomic<unsigned> running_{0};
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace nacre::fs

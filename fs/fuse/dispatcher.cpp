@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a request and of its reply.
+#include "fs/fuse/dispatcher.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fs/fuse/operations.h"
+#include "fs/fuse/raw_requests.h"
+
+namespace nacre::fs {
+
+namespace {
+
+struct OpcodeName {
+  std::uint32_t opcode;
+  std::string_view name;
+};
+constexpr OpcodeName opcode_names[] = {
+    {FUSE_LOOKUP, "LOOKUP"},
+    {FUSE_FORGET, "FORGET"},
+    {FUSE_GETATTR, "GETATTR"},
+    {FUSE_SETATTR, "SETATTR"},
+    {FUSE_READLINK, "READLINK"},
+    {FUSE_SYMLINK, "SYMLINK"},
+    {FUSE_MKNOD, "MKNOD"},
+    {FUSE_MKDIR, "MKDIR"},
+    {FUSE_UNLINK, "UNLINK"},
+    {FUSE_RMDIR, "RMDIR"},
+    {FUSE_RENAME, "RENAME"},
+    {FUSE_LINK, "LINK"},
+    {FUSE_OPEN, "OPEN"},
+    {FUSE_READ, "READ"},
+    {FUSE_WRITE, "WRITE"},
+    {FUSE_STATFS, "STATFS"},
+    {FUSE_RELEASE, "RELEASE"},
+    {FUSE_FSYNC, "FSYNC"},
+    {FUSE_SETXATTR, "SETXATTR"},
+    {FUSE_GETXATTR, "GETXATTR"},
+    {FUSE_LISTXATTR, "LISTXATTR"},
+    {FUSE_REMOVEXATTR, "REMOVEXATTR"},
+    {FUSE_FLUSH, "FLUSH"},
+    {FUSE_INIT, "INIT"},
+    {FUSE_OPENDIR, "OPENDIR"},
+    {FUSE_READDIR, "READDIR"},
+    {FUSE_RELEASEDIR, "RELEASEDIR"},
+    {FUSE_FSYNCDIR, "FSYNCDIR"},
+    {FUSE_GETLK, "GETLK"},
+    {FUSE_SETLK, "SETLK"},
+    {FUSE_SETLKW, "SETLKW"},
+    {FUSE_ACCESS, "ACCESS"},
+    {FUSE_CREATE, "CREATE"},
+    {FUSE_INTERRUPT, "INTERRUPT"},
+    {FUSE_BMAP, "BMAP"},
+    {FUSE_DESTROY, "DESTROY"},
+    {FUSE_IOCTL, "IOCTL"},
+    {FUSE_POLL, "POLL"},
+    {FUSE_NOTIFY_REPLY, "NOTIFY_REPLY"},
+    {FUSE_BATCH_FORGET, "BATCH_FORGET"},
+    {FUSE_FALLOCATE, "FALLOCATE"},
+    {FUSE_READDIRPLUS, "READDIRPLUS"},
+    {FUSE_RENAME2, "RENAME2"},
+    {FUSE_LSEEK, "LSEEK"},
+    {FUSE_COPY_FILE_RANGE, "COPY_FILE_RANGE"},
+    {FUSE_SYNCFS, "SYNCFS"},
+    {FUSE_TMPFILE, "TMPFILE"},
+    {protocol::opcode_statx, "STATX"},
+};
+
+ssize_t send_for_libfuse(int, iovec* parts, int count, void* user_data) {
+  return static_cast<Context*>(user_data)->dispatcher->send(parts, count);
+}
+
+// libfuse insists on a read hook; requests reach it by fuse_session_process_buf instead.
+ssize_t receive_for_libfuse(int, void*, std::size_t, void*) {
+  errno = ENOTSUP;
+  return -1;
+}
+
+}  // namespace
+
+std::string_view opcode_name(std::uint32_t opcode) {
+  for (const OpcodeName& entry : opcode_names) {
+    if (entry.opcode == opcode) return entry.name;
+  }
+  return {};
+}
+
+Dispatcher::Dispatcher(Context& context, fuse_session* session, Transport& transport,
+                       std::function<void()> initialised)
+    : context_(context),
+      session_(session),
+      transport_(transport),
+      initialised_(std::move(initialised)) {}
+
+Result<> Dispatcher::connect() {
+  const fuse_custom_io hooks = {.writev = send_for_libfuse,
+                                .read = receive_for_libfuse,
+                                .splice_receive = nullptr,
+                                .splice_send = nullptr};
+  if (fuse_session_custom_io(session_, &hooks, fuse_session_fd(session_)) != 0) {
+    return fail(ErrorCode::out_of_memory, "libfuse refused our input and output");
+  }
+  return {};
+}
+
+void Dispatcher::handle(MutableByteView request) noexcept {
+  if (request.size() < sizeof(fuse_in_header)) return;  // the kernel sends no such thing
+  const auto header = load_le<fuse_in_header>(request.data());
+  if (header.opcode < counts_.size()) {
+    counts_[header.opcode].fetch_add(1, std::memory_order_relaxed);
+  }
+  if (is_raw_request(header.opcode)) {
+    answer_raw_request(context_, transport_, request);
+    return;
+  }
+  if (header.opcode == FUSE_INIT && request.size() >= sizeof header + sizeof(fuse_init_in)) {
+    offered_flags_ = load_le<fuse_init_in>(request.data() + sizeof header).flags;
+    init_unique_ = header.unique;
+  }
+  fuse_buf buffer = {};
+  buffer.mem = request.data();
+  buffer.size = request.size();
+  fuse_session_process_buf(session_, &buffer);
+}
+
+ssize_t Dispatcher::send(iovec* parts, int count) noexcept {
+  const auto* header = static_cast<const fuse_out_header*>(parts[0].iov_base);
+  const std::uint64_t unique = init_unique_.load(std::memory_order_relaxed);
+  const bool is_init_reply = unique != 0 && header->unique == unique;
+  if (!is_init_reply) return transport_.send(parts, count);
+  init_unique_ = 0;
+  complete_init_reply(parts, count);
+  const bool accepted = header->error == 0;
+  const ssize_t sent = transport_.send(parts, count);
+  if (sent >= 0 && accepted) initialised_();
+  return sent;
+}
+
+void Dispatcher::complete_init_reply(iovec* parts, int count) noexcept {
+  if (count < 2 || parts[1].iov_len < sizeof(fuse_init_out)) return;
+  auto* reply = static_cast<fuse_init_out*>(parts[1].iov_base);
+  constexpr std::uint32_t wanted = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT;
+  reply->flags |= wanted & offered_flags_;
+  context_.extended_setxattr = (reply->flags & FUSE_SETXATTR_EXT) != 0;
+}
+
+OpcodeCounts Dispatcher::counts() const {
+  OpcodeCounts result = {};
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = counts_[i].load(std::memory_order_relaxed);
+  }
+  return result;
+}
+
+}  // namespace nacre::fs

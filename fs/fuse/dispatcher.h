@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between transport and libfuse: counts requests, answers raw ones, hands the others to libfuse,
+// and carries libfuse's replies back, adding to INIT's what libfuse 3.14 cannot say.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "fs/fuse/fuse_library.h"
+#include "fs/fuse/protocol.h"
+#include "fs/fuse/transport.h"
+
+namespace nacre::fs {
+
+struct Context;
+
+// How many requests came, by the kernel's opcode numbers.
+using OpcodeCounts = std::array<std::uint64_t, protocol::opcode_count>;
+// As in <linux/fuse.h> without "FUSE_"; empty for an unknown number.
+std::string_view opcode_name(std::uint32_t opcode);
+
+class Dispatcher final : public RequestHandler {
+ public:
+  // initialised is called once, when the kernel has the answer to INIT: the mount is usable.
+  Dispatcher(Context& context, fuse_session* session, Transport& transport,
+             std::function<void()> initialised);
+
+  // Makes libfuse send through this object. After the mount: libfuse keeps its descriptor.
+  Result<> connect();
+
+  void handle(MutableByteView request) noexcept override;
+  // What libfuse sends, by way of fuse_session_custom_io.
+  ssize_t send(iovec* parts, int count) noexcept;
+
+  OpcodeCounts counts() const;
+
+ private:
+  void complete_init_reply(iovec* parts, int count) noexcept;
+
+  Context& context_;
+  fuse_session* const session_;
+  Transport& transport_;
+  const std::function<void()> initialised_;
+  // INIT comes first and alone, so these need no lock.
+  std::atomic<std::uint64_t> init_unique_{0};
+  std::uint32_t offered_flags_ = 0;
+  std::array<std::atomic<std::uint64_t>, protocol::opcode_count> counts_ = {};
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mounting, the life of a session, and its end.
+#include "fs/fuse/fuse_session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "fs/control/mount_table.h"
+
+namespace nacre::fs {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+static_assert(std::atomic<bool>::is_always_lock_free, "request_exit() is for signal handlers");
+
+constexpr std::string_view subtype = "nacre";
+constexpr int retry_interval_ms = 100;
+
+// libfuse's words while a mount is being made, instead of lines on standard error.
+thread_local std::string* captured_log = nullptr;
+
+void log_for_libfuse(fuse_log_level level, const char* format, va_list arguments) {
+  char text[512];
+  const int size = std::vsnprintf(text, sizeof text, format, arguments);
+  if (size <= 0) return;
+  std::string_view line(text,
+                        std::min<std::size_t>(static_cast<std::size_t>(size), sizeof text - 1));
+  while (line.ends_with('\n'))
+    line.remove_suffix(1);
+  if (captured_log != nullptr) {
+    if (!captured_log->empty()) *captured_log += "; ";
+    *captured_log += line;
+  } else if (level <= FUSE_LOG_WARNING) {
+    spdlog::warn("{}", line);
+  }
+}
+
+class LogCapture {
+ public:
+  LogCapture() {
+    fuse_set_log_func(log_for_libfuse);
+    captured_log = &text_;
+  }
+  ~LogCapture() { captured_log = nullptr; }
+  std::string text_or(std::string_view otherwise) const {
+    return text_.empty() ? std::string(otherwise) : text_;
+  }
+
+ private:
+  std::string text_;
+};
+
+// Commas and backslashes separate options for libfuse.
+std::string escaped(std::string_view option) {
+  std::string result;
+  for (const char c : option) {
+    if (c == ',' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+bool has_option(const FuseOptions& options, std::string_view name) {
+  return std::find(options.mount_options.begin(), options.mount_options.end(), name) !=
+         options.mount_options.end();
+}
+
+std::vector<std::string> libfuse_options(const FuseOptions& options, uid_t user) {
+  // The kernel decides by permission bits and ACLs: the daemon does not check them.
+  std::vector<std::string> result = {"default_permissions", fmt::format("subtype={}", subtype),
+                                     "fsname=" + escaped(options.fsname)};
+  if (options.allow_other) result.emplace_back("allow_other");
+  if (options.read_only) result.emplace_back("ro");
+  // libfuse forbids both unless told otherwise; root's mounts are like those of any file system.
+  if (user == 0 && !has_option(options, "nosuid")) result.emplace_back("suid");
+  if (user == 0 && !has_option(options, "nodev")) result.emplace_back("dev");
+  for (const std::string& option : options.mount_options)
+    result.push_back(escaped(option));
+  return result;
+}
+
+std::uint64_t total(const OpcodeCounts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+}  // namespace
+
+FuseSession::FuseSession(Volume& volume, const FuseOptions& options)
+    : options_(options),
+      volume_(volume),
+      context_{.volume = volume, .no_xattr = options.no_xattr, .sync_names = options.sync_names} {}
+
+Result<std::unique_ptr<FuseSession>> FuseSession::create(Volume& volume,
+                                                         const std::string& mount_point,
+                                                         const FuseOptions& options) {
+  std::unique_ptr<FuseSession> session(new FuseSession(volume, options));
+  session->event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (session->event_fd_ < 0) return fail(ErrorCode::io, "cannot make an eventfd");
+  NACRE_TRY(session->mount(mount_point));
+  return session;
+}
+
+Result<> FuseSession::mount(const std::string& mount_point) {
+  NACRE_TRY(check_fuse(options_.allow_other, environment_));
+  NACRE_ASSIGN(mount_point_, check_mount_point(mount_point, options_.nonempty, environment_));
+
+  const LogCapture log;
+  fuse_args arguments = FUSE_ARGS_INIT(0, nullptr);
+  fuse_opt_add_arg(&arguments, "nacre");
+  for (const std::string& option : libfuse_options(options_, environment_.user)) {
+    fuse_opt_add_arg(&arguments, "-o");
+    fuse_opt_add_arg(&arguments, option.c_str());
+  }
+  const fuse_lowlevel_ops operations = make_operations();
+  session_ = fuse_session_new(&arguments, &operations, sizeof operations, &context_);
+  fuse_opt_free_args(&arguments);
+  if (session_ == nullptr) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("libfuse does not take the mount options: {}", log.text_or("no reason given")));
+  }
+  if (fuse_session_mount(session_, mount_point_.c_str()) != 0) {
+    return fail(ErrorCode::io, fmt::format("cannot mount on {}: {}", mount_point_,
+                                           log.text_or("fusermount3 refused, see its message")));
+  }
+  kernel_ = std::make_unique<KernelNotifier>(session_);
+  transport_ = std::make_unique<DeviceTransport>(
+      fuse_session_fd(session_),
+      options_.thread_count == 0 ? default_thread_count() : options_.thread_count, [this] {
+        fuse_session_exit(session_);
+        ended_ = true;
+        signal_event();
+      });
+  dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *transport_, [this] {
+    initialised_ = true;
+    signal_event();
+  });
+  context_.kernel = kernel_.get();
+  context_.dispatcher = dispatcher_.get();
+  NACRE_TRY(dispatcher_->connect());
+  return find_device();
+}
+
+FuseSession::~FuseSession() {
+  if (session_ != nullptr) {
+    // An aborted connection leaves its mount behind, and libfuse does not look.
+    if (ended_ && is_mounted()) {
+      (void)unmount(mount_point_, UnmountMode::detach, environment_);
+    }
+    fuse_session_unmount(session_);
+    fuse_session_destroy(session_);
+  }
+  if (event_fd_ >= 0) close(event_fd_);
+}
+
+Result<> FuseSession::run(const std::function<void()>& ready) {
+  NACRE_TRY(kernel_->start());
+  volume_.set_kernel_cache(kernel_.get());
+  Result<> started = transport_->start(*dispatcher_);
+  if (started) {
+    bool announced = false;
+    while (!ended_) {
+      if (initialised_ && !announced) {
+        announced = true;
+        raise_read_ahead();
+        if (ready) ready();
+      }
+      if (exit_requested_) {
+        leave();
+        break;
+      }
+      wait_for_event(-1);
+    }
+    transport_->join();
+  }
+  kernel_->stop();
+  context_.pending.wait_for_none();
+  volume_.set_kernel_cache(nullptr);
+  return started;
+}
+
+void FuseSession::request_exit() noexcept {
+  exit_requested_ = true;
+  signal_event();
+}
+
+void FuseSession::signal_event() noexcept {
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  // The counter cannot be full, and an event that is there already is enough.
+  [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof one);
+  errno = saved;
+}
+
+void FuseSession::wait_for_event(int timeout_ms) {
+  pollfd waiting = {.fd = event_fd_, .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, timeout_ms) <= 0) return;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(event_fd_, &count, sizeof count);
+}
+
+Result<> FuseSession::find_device() {
+  NACRE_ASSIGN(const std::vector<MountEntry> table, read_mount_table());
+  for (const MountEntry& entry : table) {
+    if (entry.mountpoint == mount_point_ && entry.type == nacre_mount_type) {
+      device_ = fmt::format("{}:{}", entry.device_major, entry.device_minor);  // the last is on top
+    }
+  }
+  if (device_.empty()) {
+    return fail(ErrorCode::io,
+                fmt::format("{} was mounted but is not in the mount table", mount_point_));
+  }
+  return {};
+}
+
+bool FuseSession::is_mounted() const {
+  const Result<std::vector<MountEntry>> table = read_mount_table();
+  if (!table) return false;
+  return std::any_of(table->begin(), table->end(), [this](const MountEntry& entry) {
+    return entry.mountpoint == mount_point_ &&
+           fmt::format("{}:{}", entry.device_major, entry.device_minor) == device_;
+  });
+}
+
+void FuseSession::raise_read_ahead() const {
+  // Only root may; without it sequential reads come in pieces of 128 KiB.
+  std::ofstream file(fmt::format("/sys/class/bdi/{}/read_ahead_kb", device_));
+  file << options_.read_ahead_kib;
+}
+
+void FuseSession::leave() {
+  write_back();
+  const auto deadline = Clock::now() + std::chrono::milliseconds(options_.exit_grace_ms);
+  while (!ended_ && Clock::now() < deadline) {
+    if (is_mounted()) (void)unmount(mount_point_, UnmountMode::when_free, environment_);
+    wait_for_event(retry_interval_ms);
+  }
+  if (ended_) return;
+  spdlog::warn("{} is still in use: taking it away from its users", mount_point_);
+  write_back();
+  wait_until_quiet();
+  if (is_mounted()) (void)unmount(mount_point_, UnmountMode::detach, environment_);
+  disconnect();
+}
+
+void FuseSession::write_back() const {
+  // Asks this process's own threads, which still serve. The kernel starts writing but does not
+  // wait.
+  const int fd = open(mount_point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  syncfs(fd);
+  close(fd);
+}
+
+void FuseSession::wait_until_quiet() {
+  constexpr int rounds_max = 50;
+  std::uint64_t before = total(opcode_counts());
+  for (int round = 0; round < rounds_max && !ended_; ++round) {
+    wait_for_event(retry_interval_ms);
+    const std::uint64_t now = total(opcode_counts());
+    if (now == before) return;
+    before = now;
+  }
+}
+
+void FuseSession::disconnect() {
+  transport_->stop();
+  // In the descriptor's place comes the end of a broken pipe: the last reference to the connection
+  // goes, whoever waits for an answer gets ENOTCONN, and libfuse sees by POLLERR that it must not
+  // unmount what may be mounted here by now.
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  close(ends[0]);
+  dup3(ends[1], fuse_session_fd(session_), O_CLOEXEC);
+  close(ends[1]);
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mounted volume: mounts, serves the kernel's requests from the volume, and unmounts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fs/fuse/device_transport.h"
+#include "fs/fuse/dispatcher.h"
+#include "fs/fuse/mount_point.h"
+#include "fs/fuse/operations.h"
+#include "fs/volume/volume.h"
+
+namespace nacre::fs {
+
+struct FuseOptions {
+  bool allow_other = false;
+  bool read_only = false;
+  bool nonempty = false;           // the mount point may hold files
+  bool no_xattr = false;           // no extended attributes, no ACLs: saves the kernel's questions
+  bool sync_names = false;         // changes of names are durable before they are answered
+  std::string fsname = "nacre";    // what the mount table calls the volume
+  unsigned thread_count = 0;       // 0: default_thread_count()
+  unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
+  std::uint32_t exit_grace_ms = 5000;      // how long request_exit() waits for open files
+  std::vector<std::string> mount_options;  // for the kernel, e.g. "nosuid"
+};
+
+class FuseSession {
+ public:
+  // Mounts. The volume outlives the session. No thread is started yet: requests wait for run().
+  // Errors of check_mount_point and check_fuse, and io with the reason that libfuse gave.
+  static Result<std::unique_ptr<FuseSession>> create(Volume& volume, const std::string& mount_point,
+                                                     const FuseOptions& options);
+  // Unmounts what is still mounted. Not while run() is under way.
+  ~FuseSession();
+
+  // Serves until the file system is unmounted or request_exit() has ended it; all replies are sent
+  // then. ready is called once, when the mount is usable. Once.
+  Result<> run(const std::function<void()>& ready = {});
+
+  // Makes run() return: writes back what the kernel holds dirty, unmounts, and where files stay
+  // open longer than exit_grace_ms, takes the mount away from their users. May be called from a
+  // signal handler and from any thread.
+  void request_exit() noexcept;
+
+  // "major:minor" of the mount, as in /proc/self/mountinfo.
+  const std::string& device() const { return device_; }
+  // Absolute, without symbolic links.
+  const std::string& mount_point() const { return mount_point_; }
+  OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
+
+ private:
+  explicit FuseSession(Volume& volume, const FuseOptions& options);
+  Result<> mount(const std::string& mount_point);
+  Result<> find_device();
+  bool is_mounted() const;
+  void raise_read_ahead() const;
+  // Waits for a change of the flags below, at most timeout_ms (-1: for ever).
+  void wait_for_event(int timeout_ms);
+  void signal_event() noexcept;
+  void leave();
+  void write_back() const;
+  void wait_until_quiet();
+  void disconnect();
+
+  const FuseOptions options_;
+  const MountEnvironment environment_ = MountEnvironment::current();
+  Volume& volume_;
+  std::string mount_point_;
+  std::string device_;
+  Context context_;
+  fuse_session* session_ = nullptr;
+  std::unique_ptr<KernelNotifier> kernel_;
+  std::unique_ptr<DeviceTransport> transport_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+
+  int event_fd_ = -1;
+  std::atomic<bool> initialised_{false};
+  std::atomic<bool> exit_requested_{false};
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notifications through libfuse, and the thread that may wait for them.
+#include "fs/fuse/kernel_notifier.h"
+
+#include <pthread.h>
+
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "fs/fuse/fuse_library.h"
+
+namespace nacre::fs {
+
+KernelNotifier::~KernelNotifier() {
+  stop();
+}
+
+Result<> KernelNotifier::start() try {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "fuse-notify");
+    run();
+  });
+  return {};
+} catch (const std::system_error&) {
+  return fail(ErrorCode::out_of_memory, "no thread for notifications to the kernel");
+}
+
+void KernelNotifier::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void KernelNotifier::write_out(metadata::InodeNumber inode) {
+  write_out_range(inode, 0, 0);
+}
+
+void KernelNotifier::write_out_range(metadata::InodeNumber inode, std::uint64_t offset,
+                                     std::uint64_t length) {
+  // An error says that the kernel does not know the inode (so it caches nothing of it) or that the
+  // connection is gone.
+  (void)fuse_lowlevel_notify_inval_inode(session_, inode.value, static_cast<off_t>(offset),
+                                         static_cast<off_t>(length));
+}
+
+void KernelNotifier::forget_attributes(metadata::InodeNumber inode) {
+  // A negative offset leaves the pages alone.
+  (void)fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);
+}
+
+void KernelNotifier::post(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void KernelNotifier::run() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon tells the kernel unasked: to hand over dirty pages, to forget attributes.
+//
+// Making the kernel hand over pages waits for WRITE requests that other threads must serve, so it
+// is done on threads that serve no request: the volume's own (write_out) or the one kept here
+// (post).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "fs/volume/volume.h"
+
+struct fuse_session;
+
+namespace nacre::fs {
+
+class KernelNotifier final : public KernelCache {
+ public:
+  explicit KernelNotifier(fuse_session* session) : session_(session) {}
+  ~KernelNotifier() override;
+
+  Result<> start();
+  // Runs what was posted, then ends the thread. Nothing may be posted any more.
+  void stop();
+
+  // The whole file. Not on a thread that serves requests.
+  void write_out(metadata::InodeNumber inode) override;
+  // The pages that touch [offset, offset + length), length 0 = to the end of the file; they leave
+  // the kernel's cache. Not on a thread that serves requests.
+  void write_out_range(metadata::InodeNumber inode, std::uint64_t offset, std::uint64_t length);
+  // The kernel asks for the inode's attributes when it next needs them. Any thread.
+  void forget_attributes(metadata::InodeNumber inode);
+
+  // Runs task on this object's thread, after those posted before. task must not throw.
+  void post(std::function<void()> task);
+
+ private:
+  void run() noexcept;
+
+  fuse_session* const session_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>>
+      tasks_;  // bounded by the requests that the kernel has under way
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nacre::fs

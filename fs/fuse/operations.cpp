@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all handlers share, and what is agreed on at the start of the connection.
+#include "fs/fuse/operations.h"
+
+#include <sys/stat.h>
+
+#include <future>
+
+#include "fs/fuse/protocol.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// Requests of the kernel's own (read-ahead, writing back) that may be under way at once.
+constexpr unsigned background_request_count_max = 64;
+
+void on_init(void* user_data, fuse_conn_info* connection) {
+  const Context& context = *static_cast<const Context*>(user_data);
+  const auto want = [connection](unsigned capability) {
+    connection->want |= capability & connection->capable;
+  };
+  // The mount is the only writer: the kernel may keep pages, sizes and times.
+  want(FUSE_CAP_WRITEBACK_CACHE);
+  want(FUSE_CAP_CACHE_SYMLINKS);
+  want(FUSE_CAP_READDIRPLUS);
+  want(FUSE_CAP_EXPORT_SUPPORT);
+  // New files get their directory's default ACL instead of the umask.
+  want(FUSE_CAP_DONT_MASK);
+  if (!context.no_xattr) want(FUSE_CAP_POSIX_ACL);
+  // ATOMIC_O_TRUNC: without OPEN messages O_TRUNC would be lost. HANDLE_KILLPRIV: version 2 takes
+  // its place, which the dispatcher adds. AUTO_INVAL_DATA: nobody else changes files.
+  connection->want &=
+      ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
+                             FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
+                             FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  connection->max_write = protocol::data_size_bytes_max;
+  connection->max_background = background_request_count_max;
+  connection->congestion_threshold = background_request_count_max * 3 / 4;
+}
+
+timespec to_timespec(const Timestamp& time) {
+  return {.tv_sec = time.seconds, .tv_nsec = static_cast<long>(time.nanoseconds)};
+}
+
+}  // namespace
+
+void PendingReplies::add() {
+  std::lock_guard lock(mutex_);
+  ++count_;
+}
+
+void PendingReplies::done() {
+  std::lock_guard lock(mutex_);
+  if (--count_ == 0) none_.notify_all();
+}
+
+void PendingReplies::wait_for_none() {
+  std::unique_lock lock(mutex_);
+  none_.wait(lock, [this] { return count_ == 0; });
+}
+
+fuse_lowlevel_ops make_operations() {
+  fuse_lowlevel_ops operations = {};
+  operations.init = on_init;
+  add_name_operations(operations);
+  add_directory_operations(operations);
+  add_attribute_operations(operations);
+  add_xattr_operations(operations);
+  add_data_operations(operations);
+  return operations;
+}
+
+Context& context_of(fuse_req_t request) {
+  return *static_cast<Context*>(fuse_req_userdata(request));
+}
+
+Caller caller_of(fuse_req_t request) {
+  const fuse_ctx* caller = fuse_req_ctx(request);
+  return {.uid = caller->uid, .gid = caller->gid, .umask = caller->umask};
+}
+
+struct stat to_stat(const Attributes& attributes) {
+  struct stat result = {};
+  result.st_ino = attributes.inode.value;
+  result.st_mode = attributes.mode;
+  result.st_nlink = attributes.link_count;
+  result.st_uid = attributes.uid;
+  result.st_gid = attributes.gid;
+  result.st_rdev = attributes.rdev;
+  result.st_size = static_cast<off_t>(attributes.size);
+  result.st_blksize = 4096;
+  result.st_blocks = static_cast<blkcnt_t>(attributes.blocks);
+  result.st_atim = to_timespec(attributes.accessed);
+  result.st_mtim = to_timespec(attributes.modified);
+  result.st_ctim = to_timespec(attributes.changed);
+  return result;
+}
+
+fuse_entry_param to_entry(const Attributes& attributes) {
+  // Inode numbers are never reused, so one generation is enough.
+  return {.ino = attributes.inode.value,
+          .generation = 0,
+          .attr = to_stat(attributes),
+          .attr_timeout = cache_timeout,
+          .entry_timeout = cache_timeout};
+}
+
+void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes) {
+  const fuse_entry_param entry = to_entry(attributes);
+  if (fuse_reply_entry(request, &entry) != 0) context.volume.forget(attributes.inode, 1);
+}
+
+void reply_error(Context& context, fuse_req_t request, std::string_view name, fuse_ino_t inode,
+                 const Error& error) noexcept {
+  context.faults.note(name, metadata::InodeNumber{inode}, error);
+  fuse_reply_err(request, to_errno(error.code));
+}
+
+Result<> settle_names(Context& context, fuse_ino_t directory) {
+  if (!context.sync_names) return {};
+  std::promise<Result<>> settled;
+  context.volume.sync_inode(metadata::InodeNumber{directory},
+                            [&settled](Result<> result) { settled.set_value(std::move(result)); });
+  return settled.get_future().get();
+}
+
+}  // namespace nacre::fs

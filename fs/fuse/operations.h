@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests that libfuse decodes, answered from the volume. Translation only: every handler
+// turns numbers and names into a call of fs::Volume and its Result into a reply.
+//
+// Nothing depends on OPEN, RELEASE or FLUSH: they are answered with ENOSYS, the kernel stops
+// sending them, and every request names its file by inode. Names and attributes are cached by the
+// kernel for an hour, since nobody else changes them; what changes behind the kernel's back (set-id
+// bits dropped, inode flags) is announced through KernelNotifier.
+//
+// No lock operations: the kernel then keeps flock, fcntl and OFD locks by itself.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string_view>
+
+#include "fs/fuse/errno.h"
+#include "fs/fuse/fuse_library.h"
+#include "fs/fuse/kernel_notifier.h"
+#include "fs/volume/volume.h"
+
+namespace nacre::fs {
+
+class Dispatcher;
+
+inline constexpr std::uint32_t cache_seconds = 3600;
+inline constexpr double cache_timeout = cache_seconds;
+
+// Replies that other threads will send: the session must not go before they have.
+class PendingReplies {
+ public:
+  void add();
+  void done();
+  void wait_for_none();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  std::uint64_t count_ = 0;
+};
+
+// What handlers find behind libfuse's user data.
+struct Context {
+  Volume& volume;
+  bool no_xattr = false;    // extended attributes do not exist here
+  bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
+  bool extended_setxattr = false;  // the kernel sends SETXATTR with setxattr_flags
+  KernelNotifier* kernel = nullptr;
+  Dispatcher* dispatcher = nullptr;
+  FaultLog faults{volume};
+  PendingReplies pending;
+};
+
+// The table for libfuse. Each file of operations_* adds its own handlers.
+fuse_lowlevel_ops make_operations();
+void add_name_operations(fuse_lowlevel_ops& operations);
+void add_directory_operations(fuse_lowlevel_ops& operations);
+void add_attribute_operations(fuse_lowlevel_ops& operations);
+void add_xattr_operations(fuse_lowlevel_ops& operations);
+void add_data_operations(fuse_lowlevel_ops& operations);
+
+Context& context_of(fuse_req_t request);
+Caller caller_of(fuse_req_t request);
+struct stat to_stat(const Attributes& attributes);
+fuse_entry_param to_entry(const Attributes& attributes);
+// Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not
+// take the answer.
+void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);
+// Answers with the error's errno, and logs a fault.
+void reply_error(Context& context, fuse_req_t request, std::string_view name, fuse_ino_t inode,
+                 const Error& error) noexcept;
+// With sync_names: waits until the directory's names are durable.
+Result<> settle_names(Context& context, fuse_ino_t directory);
+
+// Runs body(context), which gives Result<> and answers the request as its last act unless it gives
+// an error. Errors and exceptions become the answer.
+template <typename Body>
+void serve(fuse_req_t request, std::string_view name, fuse_ino_t inode, Body body) noexcept {
+  Context& context = context_of(request);
+  try {
+    if (Result<> result = body(context); !result) {
+      reply_error(context, request, name, inode, result.error());
+    }
+  } catch (const std::bad_alloc&) {
+    reply_error(context, request, name, inode, Error{ErrorCode::out_of_memory});
+  } catch (const std::exception& exception) {
+    reply_error(context, request, name, inode, Error{ErrorCode::io, exception.what()});
+  } catch (...) {
+    reply_error(context, request, name, inode, Error{ErrorCode::io, "unknown exception"});
+  }
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading directories. The volume gives each entry a cookie from which reading goes on; an entry
+// that does not fit in the reply any more is left for the next request, never split.
+#include <array>
+#include <cstring>
+
+#include "fs/fuse/operations.h"
+#include "fs/fuse/page_buffer.h"
+
+namespace nacre::fs {
+
+namespace {
+
+using metadata::InodeNumber;
+
+// A reply under construction.
+class EntryList {
+ public:
+  EntryList(fuse_req_t request, std::size_t size_max) : request_(request), buffer_(reply_buffer()) {
+    if (buffer_.size() > size_max) buffer_ = buffer_.first(size_max);
+  }
+  bool has_memory() const { return buffer_.data() != nullptr; }
+  ByteView bytes() const { return buffer_.first(used_); }
+  // Inodes handed out with their attributes: each counts as looked up.
+  const std::vector<InodeNumber>& looked_up() const { return looked_up_; }
+
+  // False when it does not fit.
+  bool add(const DirectoryEntry& entry) {
+    struct stat attributes = {};
+    attributes.st_ino = entry.inode.value;
+    attributes.st_mode = static_cast<mode_t>(entry.type) << 12;
+    const std::size_t size = fuse_add_direntry(request_, position(), room(), terminated(entry.name),
+                                               &attributes, static_cast<off_t>(entry.cookie));
+    return advance(size);
+  }
+
+  bool add_with_attributes(const DirectoryEntry& entry) {
+    fuse_entry_param parameters = {};
+    if (entry.attributes != nullptr) {
+      parameters = to_entry(*entry.attributes);
+    } else {
+      // Inode 0: a name without attributes, not looked up.
+      parameters.attr.st_ino = entry.inode.value;
+      parameters.attr.st_mode = static_cast<mode_t>(entry.type) << 12;
+    }
+    const std::size_t size =
+        fuse_add_direntry_plus(request_, position(), room(), terminated(entry.name), &parameters,
+                               static_cast<off_t>(entry.cookie));
+    if (size > room()) return false;
+    if (entry.attributes != nullptr) looked_up_.push_back(entry.inode);
+    return advance(size);
+  }
+
+ private:
+  char* position() { return reinterpret_cast<char*>(buffer_.data()) + used_; }
+  std::size_t room() const { return buffer_.size() - used_; }
+  bool advance(std::size_t size) {
+    if (size > room()) return false;
+    used_ += size;
+    return true;
+  }
+  const char* terminated(std::string_view name) {
+    const std::size_t size = std::min(name.size(), name_.size() - 1);
+    std::memcpy(name_.data(), name.data(), size);
+    name_[size] = '\0';
+    return name_.data();
+  }
+
+  fuse_req_t request_;
+  MutableByteView buffer_;
+  std::size_t used_ = 0;
+  std::array<char, metadata::name_size_bytes_max + 1> name_ = {};
+  std::vector<InodeNumber> looked_up_;
+};
+
+void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, std::size_t size,
+                  off_t offset, bool with_attributes) {
+  serve(request, name, inode, [&](Context& context) -> Result<> {
+    EntryList list(request, size);
+    if (!list.has_memory()) return fail(ErrorCode::out_of_memory);
+    const auto take = [&](const DirectoryEntry& entry) {
+      return with_attributes ? list.add_with_attributes(entry) : list.add(entry);
+    };
+    Result<> result = context.volume.read_directory(
+        InodeNumber{inode}, static_cast<std::uint64_t>(offset), with_attributes, take);
+    // What was read before the error is an answer; the error comes again with the next request.
+    if (!result && list.bytes().empty()) return result;
+    const ByteView bytes = list.bytes();
+    if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
+      for (const InodeNumber looked_up : list.looked_up())
+        context.volume.forget(looked_up, 1);
+    }
+    return {};
+  });
+}
+
+void on_readdir(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset,
+                fuse_file_info*) {
+  read_entries(request, "readdir", inode, size, offset, false);
+}
+
+void on_readdirplus(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset,
+                    fuse_file_info*) {
+  read_entries(request, "readdirplus", inode, size, offset, true);
+}
+
+void on_opendir(fuse_req_t request, fuse_ino_t, fuse_file_info*) {
+  fuse_reply_err(request, ENOSYS);  // from now on the kernel opens directories by itself
+}
+
+}  // namespace
+
+void add_directory_operations(fuse_lowlevel_ops& operations) {
+  operations.opendir = on_opendir;
+  operations.readdir = on_readdir;
+  operations.readdirplus = on_readdirplus;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names: finding, making, linking, moving and removing them.
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include "fs/fuse/operations.h"
+
+namespace nacre::fs {
+
+namespace {
+
+using metadata::InodeNumber;
+
+void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve(request, "lookup", parent, [&](Context& context) -> Result<> {
+    // "." is how the NFS server asks for an inode by its number.
+    const bool itself = std::string_view(name) == ".";
+    const Result<Attributes> found = itself ? context.volume.lookup_inode(InodeNumber{parent})
+                                            : context.volume.lookup(InodeNumber{parent}, name);
+    if (found) {
+      reply_entry(context, request, *found);
+      return {};
+    }
+    if (found.error().code != ErrorCode::not_found || itself) {
+      return tl::unexpected<Error>(found.error());
+    }
+    // Inode 0: the kernel remembers that the name does not exist.
+    fuse_entry_param nothing = {};
+    nothing.entry_timeout = cache_timeout;
+    fuse_reply_entry(request, &nothing);
+    return {};
+  });
+}
+
+// FORGET has no answer, so nobody can be told of a failure.
+void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
+  context.volume.forget(InodeNumber{inode}, lookups);
+} catch (const std::exception& exception) {
+  context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
+}
+
+void on_forget(fuse_req_t request, fuse_ino_t inode, std::uint64_t lookups) {
+  forget(context_of(request), inode, lookups);
+  fuse_reply_none(request);
+}
+
+void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* forgets) {
+  for (std::size_t i = 0; i < count; ++i) {
+    forget(context_of(request), forgets[i].ino, forgets[i].nlookup);
+  }
+  fuse_reply_none(request);
+}
+
+// Settles and answers what a call that made an entry of parent gave.
+Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
+                     const Result<Attributes>& made) {
+  if (!made) return tl::unexpected<Error>(made.error());
+  if (Result<> settled = settle_names(context, parent); !settled) {
+    context.volume.forget(made->inode, 1);
+    return settled;
+  }
+  reply_entry(context, request, *made);
+  return {};
+}
+
+void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
+  serve(request, "mknod", parent, [&](Context& context) -> Result<> {
+    return answer_made(
+        context, request, parent,
+        context.volume.make_node(InodeNumber{parent}, name, caller_of(request), mode, rdev));
+  });
+}
+
+void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  serve(request, "mkdir", parent, [&](Context& context) -> Result<> {
+    return answer_made(
+        context, request, parent,
+        context.volume.make_directory(InodeNumber{parent}, name, caller_of(request), mode));
+  });
+}
+
+void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
+  serve(request, "symlink", parent, [&](Context& context) -> Result<> {
+    return answer_made(
+        context, request, parent,
+        context.volume.make_symlink(InodeNumber{parent}, name, caller_of(request), target));
+  });
+}
+
+void on_link(fuse_req_t request, fuse_ino_t inode, fuse_ino_t parent, const char* name) {
+  serve(request, "link", inode, [&](Context& context) -> Result<> {
+    return answer_made(context, request, parent,
+                       context.volume.link(InodeNumber{inode}, InodeNumber{parent}, name));
+  });
+}
+
+void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
+               fuse_file_info* file) {
+  serve(request, "create", parent, [&](Context& context) -> Result<> {
+    NACRE_ASSIGN(const Attributes made,
+                 context.volume.make_node(InodeNumber{parent}, name, caller_of(request),
+                                          S_IFREG | (mode & 07777), 0));
+    if (Result<> settled = settle_names(context, parent); !settled) {
+      context.volume.forget(made.inode, 1);
+      return settled;
+    }
+    const fuse_entry_param entry = to_entry(made);
+    file->keep_cache = 1;
+    if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
+    return {};
+  });
+}
+
+void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve(request, "unlink", parent, [&](Context& context) -> Result<> {
+    NACRE_TRY(context.volume.unlink(InodeNumber{parent}, name));
+    NACRE_TRY(settle_names(context, parent));
+    fuse_reply_err(request, 0);
+    return {};
+  });
+}
+
+void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  serve(request, "rmdir", parent, [&](Context& context) -> Result<> {
+    NACRE_TRY(context.volume.remove_directory(InodeNumber{parent}, name));
+    NACRE_TRY(settle_names(context, parent));
+    fuse_reply_err(request, 0);
+    return {};
+  });
+}
+
+Result<RenameMode> rename_mode(unsigned flags) {
+  switch (flags) {
+    case 0:
+      return RenameMode::replace;
+    case RENAME_NOREPLACE:
+      return RenameMode::no_replace;
+    case RENAME_EXCHANGE:
+      return RenameMode::exchange;
+    default:
+      return fail(ErrorCode::invalid_argument);
+  }
+}
+
+void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+               const char* new_name, unsigned flags) {
+  serve(request, "rename", parent, [&](Context& context) -> Result<> {
+    NACRE_ASSIGN(const RenameMode mode, rename_mode(flags));
+    NACRE_TRY(
+        context.volume.rename(InodeNumber{parent}, name, InodeNumber{new_parent}, new_name, mode));
+    NACRE_TRY(settle_names(context, new_parent));
+    if (parent != new_parent) NACRE_TRY(settle_names(context, parent));
+    fuse_reply_err(request, 0);
+    return {};
+  });
+}
+
+void on_readlink(fuse_req_t request, fuse_ino_t inode) {
+  serve(request, "readlink", inode, [&](Context& context) -> Result<> {
+    NACRE_ASSIGN(const std::string target, context.volume.read_symlink(InodeNumber{inode}));
+    fuse_reply_readlink(request, target.c_str());
+    return {};
+  });
+}
+
+}  // namespace
+
+void add_name_operations(fuse_lowlevel_ops& operations) {
+  operations.lookup = on_lookup;
+  operations.forget = on_forget;
+  operations.forget_multi = on_forget_multi;
+  operations.mknod = on_mknod;
+  operations.mkdir = on_mkdir;
+  operations.symlink = on_symlink;
+  operations.link = on_link;
+  operations.create = on_create;
+  operations.unlink = on_unlink;
+  operations.rmdir = on_rmdir;
+  operations.rename = on_rename;
+  operations.readlink = on_readlink;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// See checker.h.
+#include "fs/maintenance/checker.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "fs/maintenance/chunk_walker.h"
+#include "fs/maintenance/path_finder.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// What the reading of small files says begins with the file's whole path.
+void add_located(const metadata::BackingDirectory& directory, const Error& error,
+                 FindingList& findings) {
+  const std::string prefix = directory.description() + "/";
+  const auto end = error.message.find(": ");
+  if (!error.message.starts_with(prefix) || end == std::string::npos) {
+    return findings.add_error(error);
+  }
+  findings.add_error({error.code, error.message.substr(prefix.size())},
+                     error.message.substr(prefix.size(), end - prefix.size()));
+}
+
+class Check {
+ public:
+  Check(const std::shared_ptr<metadata::BackingDirectory>& directory,
+        const metadata::VolumeKeys& volume, engine::Engine& engine, const CheckOptions& options,
+        const ProgressFunction& progress)
+      : directory_(directory),
+        volume_(volume),
+        engine_(engine),
+        options_(options),
+        progress_(progress) {}
+
+  Result<CheckReport> run() {
+    for (const auto& warning : volume_.warnings)
+      report_.findings.add_error(warning);
+    auto database = metadata::Database::open(directory_, volume_.keys, {.read_only = true});
+    if (database) {
+      check_generation(**database);
+      NACRE_TRY(check_rows(**database));
+    } else {
+      report_.findings.add_error(database.error());
+    }
+    if (options_.scrub || options_.deep) {
+      if (database) {
+        NACRE_TRY(check_records(**database));
+      } else {
+        NACRE_TRY(check_records_without_rows());
+      }
+      if (!report_.scrub) report_.scrub.emplace();
+      NACRE_TRY(scrub_database(*directory_, *report_.scrub, report_.findings, progress_));
+    }
+    if (database) add_paths(**database);
+    return std::move(report_);
+  }
+
+ private:
+  // The database remembers the newest keyring that the volume was used with.
+  void check_generation(const metadata::Database& database) {
+    const auto value = database.get(metadata::Table::system, metadata::system_key_keyring);
+    if (!value || !*value) return;  // the structure check says so
+    const auto known = metadata::decode_u64(**value);
+    if (!known || *known <= volume_.keyring.generation) return;
+    report_.findings.add({.verdict = Verdict::rolled_back,
+                          .what = fmt::format("the keyring is of generation {}, but the volume was "
+                                              "used with generation {}: an older one was put back",
+                                              volume_.keyring.generation, *known),
+                          .file = std::string(metadata::keyring_file)});
+  }
+
+  Result<> check_rows(const metadata::Database& database) {
+    auto counts = check_structure({.directory = *directory_,
+                                   .database = database,
+                                   .volume_id = volume_.keys->volume_id(),
+                                   .chunk_size_bytes = volume_.superblock.chunk_size_bytes,
+                                   .findings = report_.findings,
+                                   .progress = progress_});
+    if (!counts) return add_or_fail(counts.error());
+    report_.structure = *counts;
+    return {};
+  }
+
+  Result<> check_records(const metadata::Database& database) {
+    const auto mode = options_.deep ? DeepCheckMode::open : DeepCheckMode::checksum;
+    NACRE_ASSIGN(const auto visitor,
+                 DeepCheck::create(engine_, volume_.keys, mode, report_.findings));
+    const auto walked =
+        walk_chunks(*directory_, database, volume_.keys->volume_id(), *visitor, progress_);
+    visitor->finish();
+    if (walked) {
+      report_.records = visitor->counts();
+      return {};
+    }
+    NACRE_TRY(add_or_fail(walked.error()));
+    return check_records_without_rows();
+  }
+
+  // The rows cannot be read: what the segments say about themselves is all there is.
+  Result<> check_records_without_rows() {
+    if (!report_.scrub) report_.scrub.emplace();
+    return scrub_segments(*directory_, volume_.keys->volume_id(), *report_.scrub, report_.findings,
+                          progress_);
+  }
+
+  Result<> add_or_fail(const Error& error) {
+    if (error.code == ErrorCode::out_of_memory) return tl::unexpected(error);
+    report_.findings.add_error(error);
+    return {};
+  }
+
+  void add_paths(const metadata::Database& database) {
+    std::set<metadata::InodeNumber> inodes;
+    for (const auto& finding : report_.findings.findings()) {
+      if (finding.inode) inodes.insert(*finding.inode);
+    }
+    const auto paths = find_paths(database, inodes);
+    if (!paths) return;  // names that cannot be read have been reported
+    for (auto& finding : report_.findings.findings()) {
+      if (!finding.inode) continue;
+      const auto found = paths->find(*finding.inode);
+      if (found != paths->end()) finding.paths = found->second;
+    }
+  }
+
+  const std::shared_ptr<metadata::BackingDirectory>& directory_;
+  const metadata::VolumeKeys& volume_;
+  engine::Engine& engine_;
+  const CheckOptions& options_;
+  const ProgressFunction& progress_;
+  CheckReport report_;
+};
+
+}  // namespace
+
+Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                 const CheckOptions& options, const ProgressFunction& progress) {
+  return Check(directory, volume, engine, options, progress).run();
+}
+
+Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
+                                 const ProgressFunction& progress) {
+  CheckReport report;
+  std::optional<engine::VolumeId> volume_id;
+  if (const auto superblock = metadata::find_superblock(directory)) {
+    volume_id = superblock->superblock.claims.volume_id;
+    for (const auto& warning : superblock->warnings)
+      report.findings.add_error(warning);
+  } else {
+    add_located(directory, superblock.error(), report.findings);
+  }
+  if (const auto keyring = metadata::find_keyring(directory)) {
+    for (const auto& warning : keyring->warnings)
+      report.findings.add_error(warning);
+  } else {
+    add_located(directory, keyring.error(), report.findings);
+  }
+  report.scrub.emplace();
+  NACRE_TRY(scrub_segments(directory, volume_id, *report.scrub, report.findings, progress));
+  NACRE_TRY(scrub_database(directory, *report.scrub, report.findings, progress));
+  return report;
+}
+
+}  // namespace nacre::fs

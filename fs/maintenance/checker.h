@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The check of a whole volume that is not mounted: which parts run, in which order, and what
+// remains possible when one of them cannot. Reads only.
+#pragma once
+
+#include <optional>
+
+#include "fs/maintenance/deep_check.h"
+#include "fs/maintenance/finding.h"
+#include "fs/maintenance/scrub.h"
+#include "fs/maintenance/structure_check.h"
+#include "metadata/backing/backing.h"
+#include "metadata/volume_files.h"
+
+namespace nacre::fs {
+
+struct CheckOptions {
+  bool scrub = false;  // every CRC of segments and db/
+  bool deep = false;   // the same, and every record is opened
+};
+
+struct CheckReport {
+  FindingList findings;
+  // What ran to its end.
+  std::optional<StructureCounts> structure;
+  std::optional<DeepCheckCounts> records;  // of segments, with keys
+  std::optional<ScrubCounts> scrub;        // of db/; without keys of segments too
+};
+
+// With the volume's keys: superblock, keyring, structure, and what options ask for. Errors are
+// those of the check itself (out_of_memory); what is wrong with the volume is a finding.
+Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                 const CheckOptions& options, const ProgressFunction& progress);
+
+// Without keys: copies of superblock and keyring, every CRC of segments and db/.
+Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
+                                 const ProgressFunction& progress);
+
+}  // namespace nacre::fs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The visitor that opens every record a row names: tag, identity, codec stream and size, compared
+// with what the row says. Also reports whatever the walk finds damaged or out of place, so a walk
+// with this visitor covers every byte of the segments that counts. Segment files as such are the
+// structure check's business, which comes first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fs/maintenance/chunk_walker.h"
+#include "gpu_engine/engine.h"
+#include "metadata/keys.h"
+
+namespace nacre::fs {
+
+enum class DeepCheckMode : std::uint8_t {
+  checksum,  // CRCs and places only
+  open,      // every record that a row names is opened too
+};
+
+struct DeepCheckCounts {
+  std::uint64_t segment_count = 0;
+  std::uint64_t record_count = 0;  // with a right CRC
+  std::uint64_t opened_count = 0;  // that rows name: authenticated and decompressed
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t plain_bytes = 0;
+};
+
+class DeepCheck final : public ChunkVisitor {
+ public:
+  static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine,
+                                                   std::shared_ptr<const metadata::KeyTree> keys,
+                                                   DeepCheckMode mode, FindingList& findings);
+
+  Result<> begin_segment(metadata::SegmentNumber number, const metadata::SegmentRow& row) override;
+  Result<> record(metadata::SegmentNumber segment, std::uint64_t offset,
+                  const engine::RecordHeader& header, ByteView bytes,
+                  std::span<const NamedRecord> named) override;
+  Result<> damage(metadata::SegmentNumber segment, std::uint64_t offset, std::uint64_t size,
+                  const Error& error, std::span<const NamedRecord> named) override;
+  Result<> misplaced(const NamedRecord& named, const Error& error) override;
+  Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) override;
+
+  // Opens what is still waiting. After the walk.
+  void finish() { run_payload(); }
+  const DeepCheckCounts& counts() const { return counts_; }
+
+ private:
+  DeepCheck(engine::Engine& engine, std::shared_ptr<const metadata::KeyTree> keys,
+            DeepCheckMode mode, FindingList& findings)
+      : engine_(engine), keys_(std::move(keys)), mode_(mode), findings_(findings) {}
+  void run_payload();
+  void report(const NamedRecord& named, Verdict verdict, std::string what);
+
+  engine::Engine& engine_;
+  std::shared_ptr<const metadata::KeyTree> keys_;
+  const DeepCheckMode mode_;
+  FindingList& findings_;
+  engine::Arena input_, output_;
+  engine::Payload payload_;
+  std::vector<NamedRecord> waiting_;  // one for each message
+  std::size_t input_used_ = 0;
+  std::size_t output_used_ = 0;
+  DeepCheckCounts counts_;
+};
+
+// "chunk 3 of inode 17" or "patch at 512 of chunk 3 of inode 17".
+std::string describe(const metadata::RecordName& name);
+
+}  // namespace nacre::fs

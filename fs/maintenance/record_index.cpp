@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_index.h.
+#include "fs/maintenance/record_index.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace nacre::fs {
+
+using metadata::SegmentNumber;
+using metadata::Table;
+
+namespace {
+
+Result<> scan_records(const metadata::Database& database,
+                      const std::function<void(const NamedRecord&)>& visit) {
+  return database.scan(Table::chunks, "", "", [&](std::string_view key, std::string_view value) {
+    const auto parts = metadata::decode_chunk_key(key);
+    const auto row = metadata::decode_chunk_map_row(value);
+    if (parts && row && row->chunk) for_each_record(parts->inode, parts->index, *row->chunk, visit);
+    return true;
+  });
+}
+
+}  // namespace
+
+void for_each_record(metadata::InodeNumber inode, metadata::ChunkIndex index,
+                     const metadata::ChunkRow& row,
+                     const std::function<void(const NamedRecord&)>& visit) {
+  if (row.base) {
+    visit({.location = row.base->location,
+           .name = {.inode = inode, .chunk = index, .version = row.base->version},
+           .plain_size = row.base->plain_size});
+  }
+  for (const auto& patch : row.patches) {
+    if (!patch.location) continue;
+    visit({.location = *patch.location,
+           .name = {.inode = inode,
+                    .chunk = index,
+                    .version = patch.version,
+                    .offset = patch.offset,
+                    .kind = metadata::RecordKind::patch},
+           .plain_size = patch.plain_size});
+  }
+}
+
+Result<RecordIndex> RecordIndex::build(const metadata::Database& database,
+                                       std::uint64_t record_count_max) {
+  RecordIndex index(database, record_count_max);
+  NACRE_TRY(scan_records(database, [&](const NamedRecord& record) {
+    ++index.counts_[record.location.segment];
+    ++index.record_count_;
+  }));
+  return index;
+}
+
+Result<> RecordIndex::for_each_segment(const Visit& visit) const {
+  for (auto first = counts_.begin(); first != counts_.end();) {
+    // The segments from first to last whose records fit; one at least.
+    auto last = first;
+    std::uint64_t count = 0;
+    while (last != counts_.end() && (last == first || count + last->second <= record_count_max_)) {
+      count += last->second;
+      ++last;
+    }
+    const SegmentNumber from = first->first;
+    const SegmentNumber through = std::prev(last)->first;
+    std::vector<NamedRecord> records;
+    records.reserve(count);
+    NACRE_TRY(scan_records(*database_, [&](const NamedRecord& record) {
+      const auto segment = record.location.segment;
+      if (from <= segment && segment <= through) records.push_back(record);
+    }));
+    std::sort(records.begin(), records.end(),
+              [](const NamedRecord& a, const NamedRecord& b) { return a.location < b.location; });
+    for (auto begin = records.begin(); begin != records.end();) {
+      const auto segment = begin->location.segment;
+      const auto end = std::find_if(begin, records.end(), [&](const NamedRecord& record) {
+        return record.location.segment != segment;
+      });
+      NACRE_TRY(visit(segment, std::span<const NamedRecord>(begin, end)));
+      begin = end;
+    }
+    first = last;
+  }
+  return {};
+}
+
+}  // namespace nacre::fs

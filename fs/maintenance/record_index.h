@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records that chunk rows name, segment by segment in order of offset: rows are sorted by file,
+// work on segments wants them sorted by place.
+//
+// Memory is bounded: when the records are too many, the table is scanned once for each group of
+// segments whose records fit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+
+#include "metadata/format/rows.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+// One record that a row names.
+struct NamedRecord {
+  metadata::RecordLocation location;
+  metadata::RecordName name;
+  std::uint32_t plain_size = 0;
+};
+
+class RecordIndex {
+ public:
+  // 80 bytes each.
+  static constexpr std::uint64_t record_count_max_default = 2u << 20;
+
+  // Counts. Rows that do not decode are left out: the structure check reports them.
+  static Result<RecordIndex> build(const metadata::Database& database,
+                                   std::uint64_t record_count_max = record_count_max_default);
+
+  std::uint64_t record_count() const { return record_count_; }
+
+  // visit is called for every segment that a row names, in order of number, with its records in
+  // order of offset. An error of visit ends the walk.
+  using Visit = std::function<Result<>(metadata::SegmentNumber, std::span<const NamedRecord>)>;
+  Result<> for_each_segment(const Visit& visit) const;
+
+ private:
+  RecordIndex(const metadata::Database& database, std::uint64_t record_count_max)
+      : database_(&database), record_count_max_(record_count_max) {}
+
+  const metadata::Database* database_;
+  std::uint64_t record_count_max_;
+  std::uint64_t record_count_ = 0;
+  std::map<metadata::SegmentNumber, std::uint64_t> counts_;
+};
+
+// Calls visit for every record that the row names.
+void for_each_record(metadata::InodeNumber inode, metadata::ChunkIndex index,
+                     const metadata::ChunkRow& row,
+                     const std::function<void(const NamedRecord&)>& visit);
+
+}  // namespace nacre::fs

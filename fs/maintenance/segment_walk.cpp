@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// See segment_walk.h.
+#include "fs/maintenance/segment_walk.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gpu_engine/base/limits.h"
+
+namespace nacre::fs {
+
+namespace {
+
+// No record is larger: a chunk, its headers, its tag, and Padmé's 12 percent.
+constexpr std::uint64_t record_size_bytes_max =
+    chunk_size_bytes_max + chunk_size_bytes_max / 8 + 4096;
+constexpr std::size_t window_size_bytes = 4u << 20;
+static_assert(window_size_bytes >= 2 * record_size_bytes_max);
+// What a medium cannot give is told apart in blocks of this size.
+constexpr std::size_t block_size_bytes = 4096;
+// Bytes whose CRC the search for a good record may compute. A hostile segment full of headers must
+// not cost the square of its size.
+constexpr std::uint64_t search_budget_bytes = 256u << 20;
+
+// The bytes [0, end) of a file through a window that moves forward. What cannot be read is zeros:
+// no header has them.
+class Window {
+ public:
+  Window(metadata::BackingFile& file, std::uint64_t end) : file_(file), end_(end) {}
+
+  // The bytes at offset: size of them, fewer only at the end.
+  ByteView view(std::uint64_t offset, std::size_t size) {
+    size = static_cast<std::size_t>(std::min<std::uint64_t>(size, end_ - offset));
+    if (offset < begin_ || offset + size > begin_ + filled_) load(offset);
+    return ByteView(buffer_).subspan(static_cast<std::size_t>(offset - begin_), size);
+  }
+  // The system's words for what could not be read since this was asked last.
+  std::optional<Error> take_read_error() { return std::exchange(read_error_, std::nullopt); }
+
+ private:
+  void load(std::uint64_t offset) {
+    buffer_.resize(window_size_bytes);
+    begin_ = offset;
+    filled_ = static_cast<std::size_t>(std::min<std::uint64_t>(window_size_bytes, end_ - offset));
+    const MutableByteView all(buffer_.data(), filled_);
+    if (read_all(offset, all)) return;
+    for (std::size_t at = 0; at < filled_; at += block_size_bytes) {
+      const auto block = all.subspan(at, std::min(block_size_bytes, filled_ - at));
+      if (!read_all(offset + at, block)) std::fill(block.begin(), block.end(), Byte{0});
+    }
+  }
+
+  bool read_all(std::uint64_t offset, MutableByteView out) {
+    const auto got = file_.read(offset, out);
+    if (got && *got == out.size()) return true;
+    if (!got) {
+      read_error_ = got.error();
+      return false;
+    }
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(*got), out.end(), Byte{0});
+    return true;
+  }
+
+  metadata::BackingFile& file_;
+  const std::uint64_t end_;
+  Bytes buffer_;
+  std::uint64_t begin_ = 0;
+  std::size_t filled_ = 0;
+  std::optional<Error> read_error_;
+};
+
+class Walk {
+ public:
+  Walk(metadata::BackingFile& file, const SegmentBounds& bounds, SegmentVisitor& visitor)
+      : bounds_(bounds),
+        end_(std::min(bounds.file_size, bounds.committed_size.value_or(bounds.file_size))),
+        window_(file, end_),
+        visitor_(visitor) {}
+
+  Result<std::uint64_t> run() {
+    std::uint64_t offset = metadata::segment_header_size_bytes;
+    while (offset < end_) {
+      const auto header = check_record(offset);
+      if (header) {
+        NACRE_TRY(visitor_.record(offset, *header, window_.view(offset, header->stored_size)));
+        visitor_.passed(header->stored_size);
+        offset += header->stored_size;
+        continue;
+      }
+      const std::uint64_t next = next_start(offset);
+      visitor_.passed(next - offset);
+      if (next == end_ && !bounds_.committed_size) return offset;
+      const auto read_error = window_.take_read_error();
+      NACRE_TRY(visitor_.damage(offset, next - offset, read_error.value_or(header.error())));
+      offset = next;
+    }
+    return offset;
+  }
+
+ private:
+  Result<engine::RecordHeader> check_record(std::uint64_t offset) {
+    NACRE_ASSIGN(const auto header,
+                 engine::parse_record_header(window_.view(offset, record_size_bytes_max)));
+    return engine::verify_record_crc(window_.view(offset, header.stored_size));
+  }
+
+  // The first place past offset where a good record begins or rows say that one does; else the end.
+  std::uint64_t next_start(std::uint64_t offset) {
+    const auto anchor = std::upper_bound(bounds_.anchors.begin(), bounds_.anchors.end(), offset);
+    const std::uint64_t limit = anchor == bounds_.anchors.end() ? end_ : std::min(*anchor, end_);
+    std::array<Byte, 4> magic;
+    store_le(magic.data(), engine::record_magic);
+    for (std::uint64_t at = offset + 1; at < limit;) {
+      const auto view = window_.view(at, window_size_bytes / 2);
+      const auto found = std::search(view.begin(), view.end(), magic.begin(), magic.end());
+      if (found == view.end()) {
+        if (view.size() < magic.size()) break;
+        at += view.size() - (magic.size() - 1);
+        continue;
+      }
+      at += static_cast<std::uint64_t>(found - view.begin());
+      if (at >= limit) break;
+      const auto header = engine::parse_record_header(window_.view(at, record_size_bytes_max));
+      if (header) {
+        if (header->stored_size > search_budget_) return limit;
+        search_budget_ -= header->stored_size;
+        if (check_record(at)) return at;
+      }
+      ++at;
+    }
+    return limit;
+  }
+
+  const SegmentBounds& bounds_;
+  const std::uint64_t end_;
+  Window window_;
+  SegmentVisitor& visitor_;
+  std::uint64_t search_budget_ = search_budget_bytes;
+};
+
+}  // namespace
+
+Result<metadata::SegmentHeader> read_segment_header(
+    metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
+    metadata::SegmentNumber number) {
+  std::array<Byte, metadata::segment_header_size_bytes> bytes{};
+  NACRE_ASSIGN(const auto got, file.read(0, bytes));
+  if (got < bytes.size()) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("the file ends within its header, after {} bytes", got));
+  }
+  NACRE_ASSIGN(const auto header, metadata::decode_segment_header(bytes));
+  if (volume_id && header.volume_id != *volume_id) {
+    return fail(ErrorCode::tampered, "the segment comes from another volume");
+  }
+  if (header.segment != number) {
+    return fail(ErrorCode::tampered,
+                fmt::format("the file holds segment {}", header.segment.value));
+  }
+  return header;
+}
+
+Result<std::uint64_t> walk_segment(metadata::BackingFile& file, const SegmentBounds& bounds,
+                                   SegmentVisitor& visitor) {
+  return Walk(file, bounds, visitor).run();
+}
+
+std::optional<metadata::SegmentNumber> segment_number_of(std::string_view file_name) {
+  constexpr std::string_view suffix = ".seg";
+  if (!file_name.ends_with(suffix)) return std::nullopt;
+  const auto digits = file_name.substr(0, file_name.size() - suffix.size());
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.size() < 12) {
+    return std::nullopt;
+  }
+  return metadata::SegmentNumber{number};
+}
+
+}  // namespace nacre::fs

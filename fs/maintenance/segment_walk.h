@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks one segment file record by record along the clear headers and checks every CRC. Needs no
+// keys, and reads each byte once, in order.
+//
+// After a damaged record the walk goes on where the next good one begins, so that one flipped bit
+// costs one record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "gpu_engine/record/record.h"
+#include "metadata/backing/backing.h"
+#include "metadata/format/rows.h"
+
+namespace nacre::fs {
+
+class SegmentVisitor {
+ public:
+  virtual ~SegmentVisitor() = default;
+  // A record with a right CRC. bytes are the whole record, valid during the call.
+  virtual Result<> record(std::uint64_t offset, const engine::RecordHeader& header,
+                          ByteView bytes) = 0;
+  // [offset, offset + size) holds no good record; error says what is wrong where it begins.
+  virtual Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) = 0;
+  // After each stretch, for progress.
+  virtual void passed(std::uint64_t size) = 0;
+};
+
+struct SegmentBounds {
+  std::uint64_t file_size = 0;
+  // Bytes that count, when the caller knows (it stands in the database). When not, what follows the
+  // last good record may be a torn tail: it is no damage, and walk_segment() returns its place.
+  std::optional<std::uint64_t> committed_size;
+  // Where rows say that records begin, in order: a walk that lost the thread picks it up there.
+  std::span<const std::uint64_t> anchors;
+};
+
+// Checks the first bytes of a segment file: format, CRC, volume, and that it is the segment that
+// its name says. Errors: corrupt, io; tampered when it is another one.
+Result<metadata::SegmentHeader> read_segment_header(
+    metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
+    metadata::SegmentNumber number);
+
+// From the end of the header on. Returns where the good records end (where a tail begins that
+// nobody vouches for, when committed_size is not known). Errors are the visitor's, or
+// out_of_memory; what cannot be read is damage.
+Result<std::uint64_t> walk_segment(metadata::BackingFile& file, const SegmentBounds& bounds,
+                                   SegmentVisitor& visitor);
+
+// The number in "000000000001.seg"; nothing for any other name.
+std::optional<metadata::SegmentNumber> segment_number_of(std::string_view file_name);
+
+}  // namespace nacre::fs

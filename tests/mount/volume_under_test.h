@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is mounted: the volume in memory, so that failures are the FUSE layer's, or, with
+// NACRE_FUSE_VOLUME=nacre in the environment, the real volume over a directory in memory, so that
+// both are shown to fit.
+#pragma once
+
+#include <memory>
+
+#include "fs/volume/volume.h"
+#include "tests/support/memory_volume.h"
+
+namespace nacre::tests {
+
+struct VolumeUnderTest {
+  std::unique_ptr<fs::Volume> volume;
+  MemoryVolume* memory = nullptr;  // the same, when it is the volume in memory
+};
+Result<VolumeUnderTest> make_volume_under_test();
+
+}  // namespace nacre::tests
