@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests of the commands' exit codes and words; sourced by bash. A private folder, with a home of
+# its own, that goes when the test ends.
+#
+#   expect CODE WORDS COMMAND…   runs the command without a terminal; its exit code must be CODE, and
+#                                its output must match the extended regular expression WORDS;
+#                                '^$' stands for no output at all
+#
+# Several expectations may fail; verdict at the end says so.
+set -uo pipefail
+export LC_ALL=C.UTF-8
+
+: "${NACRE_BIN:?NACRE_BIN must name the folder that holds mkfs.nacre}"
+NACRE_BIN=$(realpath "$NACRE_BIN")
+PATH=$NACRE_BIN:$PATH
+test_name=$(basename "$0" .sh)
+work=$(mktemp -d "${TMPDIR:-/tmp}/nacre-$test_name.XXXXXX")
+chmod 755 "$work"
+export HOME=$work/home
+mkdir "$HOME"
+unset XDG_CONFIG_HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
+known=$HOME/.config/nacre/known_volumes
+printf 'correct horse battery staple\n' >"$work/passphrase"
+printf 'something else\n' >"$work/wrong"
+secret=(--passphrase-file "$work/passphrase")
+cheap=(--kdf-memory 8192 --kdf-time 1)
+failures=0
+
+clean_up() {
+  local target
+  cd /
+  findmnt -rn -o TARGET | grep -F "$work" | sort -r | while read -r target; do
+    umount -l "$target" 2>/dev/null || fusermount3 -uz "$target"
+  done
+  for _ in $(seq 300); do
+    [ -n "$(daemons)" ] || break
+    sleep 0.1
+  done
+  [ -z "$(daemons)" ] || kill -9 $(daemons)
+  rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# Daemons that were started on anything in the folder.
+daemons() {
+  local process words
+  for process in /proc/[0-9]*; do
+    mapfile -d '' words 2>/dev/null <"$process/cmdline" || continue
+    case ${words[0]-} in *mount.nacre) ;; *) continue ;; esac
+    case "${words[*]}" in *"$work"*) echo "${process#/proc/}" ;; esac
+  done
+}
+is_root() { [ "$(id -u)" = 0 ]; }
+skip_part() { echo "skipped: $test_name, $1: $2"; }
+failed() {
+  echo "FAILED: line ${BASH_LINENO[1]}: $*"
+  failures=$((failures + 1))
+}
+expect() {
+  local code=$1 words=$2 got=0 output
+  shift 2
+  output=$(timeout 120 "$@" </dev/null 2>&1) || got=$?
+  if [ "$got" != "$code" ]; then
+    failed "exit $got, expected $code: $* :: $output"
+  elif [ "$words" = '^$' ] && [ -n "$output" ]; then
+    failed "expected to say nothing: $* :: $output"
+  elif [ "$words" != '^$' ] && ! grep -qEz -- "$words" <<<"$output"; then
+    failed "the words '$words' are missing: $* :: $output"
+  elif grep -qE 'terminate called|Assertion|Sanitizer|std::' <<<"$output"; then
+    failed "not meant for users: $* :: $output"
+  fi
+}
+check() {
+  local what=$1
+  shift
+  "$@" || failed "$what"
+}
+make_volume() { mkfs.nacre "${secret[@]}" "${cheap[@]}" "$@" >"$work/mkfs.log" 2>&1 || failed "mkfs.nacre: $(cat "$work/mkfs.log")"; }
+verdict() {
+  [ $failures = 0 ] || echo "$failures expectations failed"
+  exit $((failures > 0))
+}

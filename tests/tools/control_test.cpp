@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control socket: what it answers, and what it does when a client is hostile.
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "fs/control/control_server.h"
+#include "fs/control/message.h"
+#include "fs/control/mount_table.h"
+
+namespace nacre::fs {
+namespace {
+
+class FakeVolume final : public ControlHandler {
+ public:
+  Result<> sync() override {
+    ++sync_count;
+    std::unique_lock lock(mutex);
+    gate.wait(lock, [&] { return open; });
+    return sync_result;
+  }
+  VolumeStats stats() override {
+    VolumeStats stats;
+    stats.inode_count = 42;
+    stats.health = "ok";
+    return stats;
+  }
+  void set_open(bool value) {
+    {
+      const std::lock_guard lock(mutex);
+      open = value;
+    }
+    gate.notify_all();
+  }
+
+  std::atomic<int> sync_count{0};
+  Result<> sync_result = {};
+  std::mutex mutex;
+  std::condition_variable gate;
+  bool open = true;
+};
+
+class Control : public testing::Test {
+ protected:
+  Control() {
+    std::string pattern = "/tmp/nacre-control.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    ::setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+    // No mount has this number.
+    description_.device_major = 4000;
+    description_.device_minor = static_cast<unsigned>(::getpid());
+    description_.volume_directory = "/srv/volume";
+    description_.mountpoint = "/mnt/volume";
+    mount_.device_major = description_.device_major;
+    mount_.device_minor = description_.device_minor;
+    mount_.mountpoint = description_.mountpoint;
+    mount_.owner = ::geteuid();
+    auto server = ControlServer::start(description_, volume_);
+    EXPECT_TRUE(server) << server.error().message;
+    if (server) server_ = std::move(*server);
+  }
+  ~Control() override {
+    volume_.set_open(true);
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  int connect_raw() const {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = server_->socket_path();
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  // What the server says to these very bytes.
+  nlohmann::json send_raw(std::string_view bytes) const {
+    const int socket = connect_raw();
+    static_cast<void>(!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    ::shutdown(socket, SHUT_WR);
+    const auto line = read_line(socket, reply_size_bytes_max, std::chrono::seconds(20));
+    ::close(socket);
+    EXPECT_TRUE(line) << line.error().message;
+    return line ? parse_message(*line).value_or(nlohmann::json()) : nlohmann::json();
+  }
+  Result<nlohmann::json> ask(std::string_view command) const {
+    NACRE_ASSIGN(auto client, ControlClient::connect(mount_));
+    return client.request(command);
+  }
+
+  std::filesystem::path folder_;
+  FakeVolume volume_;
+  MountDescription description_;
+  MountEntry mount_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(Control, the_socket_is_its_owners_alone) {
+  struct stat status {};
+  ASSERT_EQ(::lstat(server_->socket_path().c_str(), &status), 0);
+  EXPECT_TRUE(S_ISSOCK(status.st_mode));
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  const auto parent = std::filesystem::path(server_->socket_path()).parent_path();
+  ASSERT_EQ(::lstat(parent.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(Control, info_names_the_mount_and_its_process) {
+  const auto info = ask("info");
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ((*info)["volume"], "/srv/volume");
+  EXPECT_EQ((*info)["mountpoint"], "/mnt/volume");
+  EXPECT_EQ((*info)["pid"], ::getpid());
+}
+
+TEST_F(Control, stats_come_from_the_volume) {
+  const auto reply = ask("stats");
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ((*reply)["stats"]["inode_count"], 42);
+}
+
+TEST_F(Control, sync_returns_after_the_volume_has_and_with_its_error) {
+  EXPECT_TRUE(ask("sync"));
+  EXPECT_EQ(volume_.sync_count, 1);
+  volume_.sync_result = fail(ErrorCode::no_space, "the disk is full");
+  const auto failed = ask("sync");
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::no_space);
+  EXPECT_EQ(failed.error().message, "the disk is full");
+}
+
+TEST_F(Control, a_sync_that_takes_long_keeps_nobody_else_waiting) {
+  volume_.set_open(false);
+  std::thread slow([&] { EXPECT_TRUE(ask("sync")); });
+  while (volume_.sync_count == 0)
+    std::this_thread::yield();
+  EXPECT_TRUE(ask("stats"));
+  EXPECT_TRUE(ask("info"));
+  volume_.set_open(true);
+  slow.join();
+}
+
+TEST_F(Control, who_prepares_to_unmount_hears_how_it_ended) {
+  auto good = ControlClient::connect(mount_);
+  ASSERT_TRUE(good);
+  ASSERT_TRUE(good->request("prepare_unmount"));
+  EXPECT_EQ(volume_.sync_count, 1);
+  server_->begin_closing();
+  EXPECT_FALSE(std::filesystem::exists(server_->socket_path()));
+  server_->finish(fail(ErrorCode::io, "the last commit failed"));
+  const auto closed = good->wait_until_closed(std::chrono::seconds(20));
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, ErrorCode::io);
+  EXPECT_EQ(closed.error().message, "the last commit failed");
+}
+
+TEST_F(Control, a_daemon_that_dies_is_not_taken_for_a_success) {
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->request("prepare_unmount"));
+  server_.reset();
+  const auto closed = client->wait_until_closed(std::chrono::seconds(20));
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, ErrorCode::stale);
+  const auto gone = ControlClient::connect(mount_);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::stale);
+}
+
+TEST_F(Control, garbage_gets_an_error_and_nothing_else) {
+  for (const std::string_view bytes :
+       {"\n", "garbage\n", "[]\n", "{\n", "{}\n", "{\"command\":7}\n", "{\"command\":null}\n",
+        "{\"command\":\"format\"}\n", "\xff\xfe\xfd\n", "{\"command\":\"\xff\"}\n",
+        "{\"command\":\"sync\"} {\"command\":\"sync\"}\n"}) {
+    const auto reply = send_raw(bytes);
+    EXPECT_EQ(reply["ok"], false) << bytes;
+    EXPECT_TRUE(reply["error"]["message"].is_string()) << bytes;
+  }
+  const auto unfinished = send_raw("{\"command\":\"inf");
+  EXPECT_EQ(unfinished["ok"], false);
+  EXPECT_EQ(volume_.sync_count, 0);
+  EXPECT_TRUE(ask("info"));
+}
+
+TEST_F(Control, a_request_that_is_too_long_is_refused) {
+  EXPECT_EQ(send_raw(std::string(request_size_bytes_max + 1, ' '))["error"]["code"], "too big");
+  EXPECT_EQ(send_raw(std::string(64 << 10, '['))["error"]["code"], "too big");
+  EXPECT_TRUE(ask("info"));
+}
+
+TEST_F(Control, silent_clients_do_not_keep_others_out_for_long) {
+  std::vector<int> silent;
+  for (std::size_t i = 0; i < 2 * control_connection_count_max; ++i) {
+    silent.push_back(connect_raw());
+  }
+  Result<nlohmann::json> info;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  do {
+    info = ask("info");
+    if (info) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  } while (std::chrono::steady_clock::now() < deadline);
+  EXPECT_TRUE(info) << info.error().message;
+  for (const int socket : silent)
+    ::close(socket);
+}
+
+TEST_F(Control, clients_that_hang_up_at_once_do_no_harm) {
+  for (int i = 0; i < 200; ++i) {
+    const int socket = connect_raw();
+    if (i % 2 == 0) static_cast<void>(!::send(socket, "{\"command\":\"info\"}\n", 19, 0));
+    ::close(socket);
+  }
+  Result<nlohmann::json> info = ask("info");
+  for (int tries = 0; !info && tries < 100; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    info = ask("info");
+  }
+  EXPECT_TRUE(info) << info.error().message;
+}
+
+TEST_F(Control, closing_waits_for_a_running_sync) {
+  volume_.set_open(false);
+  std::thread slow([&] { EXPECT_TRUE(ask("sync")); });
+  while (volume_.sync_count == 0)
+    std::this_thread::yield();
+  std::atomic<bool> closed{false};
+  std::thread closer([&] {
+    server_->begin_closing();
+    closed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(closed);
+  volume_.set_open(true);
+  closer.join();
+  slow.join();
+}
+
+TEST_F(Control, a_later_mount_of_the_same_number_keeps_its_socket) {
+  auto later = ControlServer::start(description_, volume_);
+  ASSERT_TRUE(later) << later.error().message;
+  server_->begin_closing();
+  EXPECT_TRUE(ask("info"));
+  later->reset();
+  EXPECT_FALSE(ask("info"));
+}
+
+// Runs body as another user in a process of its own; true when it returned true.
+template <typename Body>
+bool as_user(uid_t user, Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool switched = ::setgid(user) == 0 && ::setuid(user) == 0;
+    ::_exit(switched && body() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(ControlUsers, another_user_is_refused_even_where_the_socket_is_open_to_all) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become two users";
+  constexpr uid_t owner = 12399, other = 12398;
+  std::string pattern = "/tmp/nacre-control.XXXXXX";
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  ASSERT_EQ(::chown(folder.c_str(), owner, owner), 0);
+  int ready[2], stop[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(stop), 0);
+  const pid_t daemon = ::fork();
+  if (daemon == 0) {
+    ::close(stop[1]);
+    if (::setgid(owner) != 0 || ::setuid(owner) != 0) ::_exit(1);
+    ::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+    FakeVolume volume;
+    MountDescription description;
+    description.device_major = 4000;
+    description.device_minor = 1;
+    auto server = ControlServer::start(description, volume);
+    static_cast<void>(!::write(ready[1], server ? "+" : "-", 1));
+    char byte = 0;
+    static_cast<void>(!::read(stop[0], &byte, 1));
+    if (server) server->reset();
+    ::_exit(0);
+  }
+  char answer = '-';
+  ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, '+');
+  const auto socket_path = folder / "nacre/4000-1.sock";
+  const auto ask = [&](uid_t mount_owner) {
+    ::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+    MountEntry mount;
+    mount.device_major = 4000;
+    mount.device_minor = 1;
+    mount.owner = mount_owner;
+    auto client = ControlClient::connect(mount);
+    return client ? client->request("info") : tl::unexpected(client.error());
+  };
+  EXPECT_TRUE(as_user(owner, [&] { return ask(owner).has_value(); }));
+  EXPECT_TRUE(as_user(0, [&] { return ask(owner).has_value(); }));
+  // The client sees from the mount table that it is not its own.
+  EXPECT_TRUE(as_user(other, [&] {
+    const auto info = ask(owner);
+    return !info && info.error().code == ErrorCode::not_permitted;
+  }));
+  // Past the client's checks and the file's mode, the server still looks at who it is.
+  ASSERT_EQ(::chmod(socket_path.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(socket_path.parent_path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_TRUE(as_user(other, [&] {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socket_path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    if (::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+    const auto line = read_line(socket, reply_size_bytes_max, std::chrono::seconds(20));
+    if (!line) return false;
+    const auto reply = parse_message(*line);
+    return reply && (*reply)["error"]["code"] == "not permitted";
+  }));
+  ::close(stop[1]);
+  ::waitpid(daemon, nullptr, 0);
+  for (const int descriptor : {ready[0], ready[1], stop[0]})
+    ::close(descriptor);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ControlFolder, a_runtime_folder_of_somebody_else_is_not_used) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t owner = 12399;
+  const std::filesystem::path trap = "/tmp/nacre-12399";
+  if (std::filesystem::exists(trap)) GTEST_SKIP() << trap << " is in use";
+  // Made by root, not by the user whose name it bears.
+  ASSERT_TRUE(std::filesystem::create_directory(trap));
+  EXPECT_TRUE(as_user(owner, [] {
+    ::unsetenv("XDG_RUNTIME_DIR");
+    const auto folder = SocketFolder::make_own();
+    return !folder && folder.error().code == ErrorCode::not_permitted;
+  }));
+  std::filesystem::remove(trap);
+  std::filesystem::create_symlink("/tmp", trap);
+  EXPECT_TRUE(as_user(owner, [] {
+    ::unsetenv("XDG_RUNTIME_DIR");
+    const auto folder = SocketFolder::make_own();
+    return !folder && folder.error().code == ErrorCode::not_permitted;
+  }));
+  std::filesystem::remove(trap);
+}
+
+TEST(MountTable, reads_what_the_kernel_writes) {
+  const auto table = parse_mount_table(
+      "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+      "99 27 0:45 / /mnt/a\\040b rw,nosuid - fuse.nacre /srv/v\\134x rw,user_id=1000,group_id=7\n"
+      "100 27 0:46 / /mnt/ro ro,relatime shared:1 master:2 - fuse.nacre v rw,user_id=0\n"
+      "101 27 0:47 / /mnt/no-source rw - fuse.nacre\n"
+      "not a line\n102 27 x:y / /m rw - t s o\n\n");
+  ASSERT_EQ(table.size(), 3u);
+  EXPECT_EQ(table[1].mountpoint, "/mnt/a b");
+  EXPECT_EQ(table[1].type, "fuse.nacre");
+  EXPECT_EQ(table[1].source, "/srv/v\\x");
+  EXPECT_EQ(table[1].device_minor, 45u);
+  EXPECT_EQ(table[1].owner, 1000u);
+  EXPECT_FALSE(table[1].read_only);
+  EXPECT_TRUE(table[2].read_only);
+  EXPECT_EQ(table[2].owner, 0u);
+}
+
+TEST(MountTable, says_what_is_not_a_nacre_mount) {
+  const auto nothing = find_nacre_mount("/tmp");
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, ErrorCode::not_found);
+  EXPECT_NE(nothing.error().message.find("is not a Nacre mount"), std::string::npos);
+  const auto other = find_nacre_mount("/proc/");
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("of type proc"), std::string::npos);
+  const auto absent = find_nacre_mount("/nowhere/at/all");
+  ASSERT_FALSE(absent);
+  EXPECT_NE(absent.error().message.find("No such file"), std::string::npos);
+}
+
+TEST(MountTable, makes_paths_absolute_without_looking) {
+  EXPECT_EQ(absolute_path("/a//b/./c/../d/"), "/a/b/d");
+  EXPECT_EQ(absolute_path("/../.."), "/");
+  EXPECT_EQ(absolute_path("x"), std::filesystem::current_path().string() + "/x");
+}
+
+}  // namespace
+}  // namespace nacre::fs

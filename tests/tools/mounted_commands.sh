@@ -1,0 +1,242 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Commands around a mount: what mount.nacre refuses and how, who holds a volume, sync and umount and
+# what they promise, signals, read-only media, and mount(8).
+if [ "$(id -u)" = 0 ]; then
+  # In a mount namespace of its own: /dev/fuse may vanish, and a medium be read-only.
+  . "$(dirname "$0")/../support/user_view.sh"
+  enter_user_view "$@"
+fi
+. "$(dirname "$0")/command_harness.sh"
+[ -e /dev/fuse ] || { echo "skipped: $test_name: there is no /dev/fuse"; exit 77; }
+is_root || command -v fusermount3 >/dev/null || {
+  echo "skipped: $test_name: there is no fusermount3"
+  exit 77
+}
+if ! is_root; then
+  export XDG_RUNTIME_DIR=$work/run
+  mkdir -m 700 "$XDG_RUNTIME_DIR"
+fi
+
+v=$work/volume m=$work/mnt
+mkdir "$m"
+make_volume "$v"
+mount_it() { timeout 100 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1; }
+unmount_it() { timeout 100 nacre umount "$m" >"$work/umount.log" 2>&1; }
+is_mounted() { grep -q " $m " /proc/self/mountinfo; }
+plain_umount() { if is_root; then umount "$1"; else fusermount3 -u "$1"; fi; }
+killed_umount() { if is_root; then umount -l "$1"; else fusermount3 -uz "$1"; fi; }
+wait_until_gone() {
+  for _ in $(seq 300); do
+    [ -n "$(daemons)" ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# --- Refused before anything is mounted.
+refuse() {
+  expect "$@"
+  ! is_mounted || failed "refused, yet mounted: ${*:3}"
+}
+refuse 16 'wrong key' mount.nacre --passphrase-file "$work/wrong" "$v" "$m"
+refuse 2 'no terminal to ask' mount.nacre "$v" "$m"
+refuse 8 'nowhere' mount.nacre "${secret[@]}" "$work/nowhere" "$m"
+refuse 8 'is not a Nacre volume.*mkfs.nacre' mount.nacre "${secret[@]}" "$HOME" "$m"
+refuse 8 'nowhere does not exist: make it' mount.nacre "${secret[@]}" "$v" "$work/nowhere"
+refuse 8 'not a directory' mount.nacre "${secret[@]}" "$v" "$work/passphrase"
+refuse 2 'unknown mount option nonsense' mount.nacre "${secret[@]}" -o ro,nonsense "$v" "$m"
+refuse 2 'commit=0' mount.nacre "${secret[@]}" -o commit=0 "$v" "$m"
+refuse 2 "'fast' is no engine" mount.nacre "${secret[@]}" --engine fast "$v" "$m"
+refuse 2 'engine cuda: not in this version' mount.nacre "${secret[@]}" --engine cuda "$v" "$m"
+refuse 2 'from two places' mount.nacre "${secret[@]}" -o passphrase-command=true "$v" "$m"
+refuse 2 '-t ext4' mount.nacre "${secret[@]}" -t ext4 "$v" "$m"
+refuse 2 'within one another' mount.nacre "${secret[@]}" -o nonempty "$v" "$v"
+refuse 2 'within one another' mount.nacre "${secret[@]}" -o nonempty "$v" "$v/segments"
+refuse 2 'within one another' mount.nacre "${secret[@]}" -o nonempty "$v" "$work"
+refuse 8 'log file' mount.nacre "${secret[@]}" --log-file "$work/no/such/log" "$v" "$m"
+mkdir "$work/full"
+echo covered >"$work/full/file"
+refuse 8 'not empty .it holds file.*nonempty' mount.nacre "${secret[@]}" "$v" "$work/full"
+expect 0 '' mount.nacre -f "$v" "$m"
+! is_mounted || failed "-f mounted"
+[ -z "$(daemons)" ] || failed "a refused mount left a daemon"
+
+# --- Mounted: usable at once, the folder as an argument of its own, nothing of the caller kept open.
+exec 7>"$work/held"
+flock 7
+mount_it || failed "mount: $(cat "$work/mount.log")"
+exec 7>&-
+check "not mounted" is_mounted
+echo first >"$m/file" || failed "not usable at once"
+check "the daemon keeps the caller's files open" flock -n "$work/held" true
+for pid in $(daemons); do
+  tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qx "$v" || failed "the folder is no argument of its own"
+  if is_root && [ "$(readlink "/proc/$pid/fd/2")" != /dev/null ]; then
+    failed "the daemon keeps its standard error"
+  fi
+done
+expect 32 "$v: already mounted at $m by process [0-9]+" mount.nacre "${secret[@]}" "$v" "$work/full" \
+  -o nonempty
+expect 32 "already mounted at $m.*Unmount it first" fsck.nacre "${secret[@]}" "$v"
+expect 32 'already mounted' fsck.nacre --scrub "$v"
+expect 32 'already mounted' nacre dump tables "${secret[@]}" "$v"
+expect 0 "$v mounted at $m by process [0-9]+" nacre stats "$m"
+expect 0 "$v mounted at $m" nacre stats "$v"
+check "stats --json is no JSON" bash -c "nacre stats --json $m | python3 -m json.tool >/dev/null"
+expect 0 '"health": "ok"' nacre stats --json "$m/"
+(cd "$m" && expect 0 'mounted at' nacre stats .) || true
+expect 0 '^$' nacre sync "$m"
+
+# --- sync: a killed daemon costs nothing of what was written before.
+head -c 3000000 /dev/urandom >"$work/random"
+cp "$work/random" "$m/random"
+expect 0 '^$' nacre sync "$m"
+kill -9 $(daemons)
+check "the killed daemon stays" wait_until_gone
+expect 8 'no daemon answers.*umount' nacre sync "$m"
+expect 8 'no daemon answers' nacre stats "$m"
+expect 32 'dead mount' mount.nacre "${secret[@]}" "$v" "$m"
+expect 8 'unmounted, but its daemon had ended' nacre umount "$m"
+! is_mounted || failed "a dead mount is still there"
+mount_it || failed "mount after a kill: $(cat "$work/mount.log")"
+check "what was synced is gone" cmp "$work/random" "$m/random"
+[ "$(cat "$m/file")" = first ] || failed "a file is gone"
+
+# --- umount: busy, then durable when it returns, and the daemon gone.
+exec 8<"$m/file"
+expect 32 "$m is in use.*fuser" nacre umount "$m"
+check "a busy umount unmounted" is_mounted
+exec 8<&-
+cp "$work/random" "$m/again"
+expect 0 '^$' nacre umount "$m"
+[ -z "$(daemons)" ] || failed "nacre umount returned before its daemon ended"
+! is_mounted || failed "nacre umount left it mounted"
+expect 0 clean fsck.nacre --deep "${secret[@]}" "$v"
+mount_it || failed "mount: $(cat "$work/mount.log")"
+check "what was written before umount is gone" cmp "$work/random" "$m/again"
+
+# --- umount(8) alone: the daemon commits by itself, the next mount waits for it.
+for round in 1 2 3; do
+  cp "$work/random" "$m/round$round"
+  plain_umount "$m" || failed "umount"
+  mount_it || failed "mounting right after umount: $(cat "$work/mount.log")"
+  check "what was written before umount is gone" cmp "$work/random" "$m/round$round"
+done
+# A stopped predecessor is waited for, and goes on when it can.
+pid=$(daemons)
+kill -STOP "$pid"
+killed_umount "$m"
+(sleep 3; kill -CONT "$pid") &
+mount_it || failed "a predecessor that was slow: $(cat "$work/mount.log")"
+grep -q 'waiting up to 30 s' "$work/mount.log" || failed "not said that it waits"
+check "the slow predecessor lost a file" cmp "$work/random" "$m/round3"
+wait
+
+# --- Signals: a clean unmount.
+for signal in TERM INT HUP; do
+  cp "$work/random" "$m/signal$signal"
+  kill -$signal "$(daemons)"
+  check "SIG$signal does not end the daemon" wait_until_gone
+  ! is_mounted || failed "SIG$signal left it mounted"
+  mount_it || failed "mount: $(cat "$work/mount.log")"
+  check "SIG$signal lost a file" cmp "$work/random" "$m/signal$signal"
+done
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+[ -z "$(ls /run/nacre 2>/dev/null)$(ls "${XDG_RUNTIME_DIR-/nowhere}/nacre" 2>/dev/null)" ] ||
+  failed "sockets are left: $(ls /run/nacre "${XDG_RUNTIME_DIR-/nowhere}/nacre" 2>/dev/null)"
+
+# --- In the foreground.
+timeout 100 mount.nacre --foreground "${secret[@]}" "$v" "$m" >"$work/foreground.log" 2>&1 &
+for _ in $(seq 300); do is_mounted && break; sleep 0.1; done
+expect 0 '^$' nacre umount "$m"
+wait $! || failed "the foreground mount ended with $?: $(cat "$work/foreground.log")"
+check "no message in the foreground" grep -q "is mounted at $m" "$work/foreground.log"
+mount_it --log-file "$work/log" || failed "--log-file: $(cat "$work/mount.log")"
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+check "no message in the log file" grep -q 'everything is durable' "$work/log"
+
+# --- Read-only.
+before=$(cd "$v" && find . -type f ! -name lock -exec sha256sum {} + | sort)
+mount_it -o ro || failed "-o ro: $(cat "$work/mount.log")"
+check "wrong content read-only" cmp "$work/random" "$m/random"
+if touch "$m/new" 2>/dev/null; then failed "a read-only mount took a write"; fi
+mkdir "$work/mnt2"
+expect 0 '' mount.nacre "${secret[@]}" -o ro "$v" "$work/mnt2"
+expect 32 'in use for reading' timeout 100 mount.nacre "${secret[@]}" -o nonempty "$v" "$work/full"
+expect 0 clean fsck.nacre "${secret[@]}" "$v"
+expect 0 '^$' nacre umount "$work/mnt2"
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+[ "$before" = "$(cd "$v" && find . -type f ! -name lock -exec sha256sum {} + | sort)" ] ||
+  failed "a read-only mount changed the volume"
+
+# --- What /etc/fstab gives a helper.
+expect 0 '' mount.nacre "$v" "$m" -n -o "rw,noauto,user,_netdev,x-gvfs-show,passphrase_file=$work/passphrase"
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+expect 0 '' mount.nacre "$v" "$m" -s -v -t nacre -o "unheard-of,passphrase-file=$work/passphrase"
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+
+# --- A missing segment: refused with its name, and fsck says which files are hit.
+cp -a "$v" "$work/holed"
+segment=$(ls -S "$work/holed/segments" | head -n 1)
+rm "$work/holed/segments/$segment"
+refuse 4 "$segment is missing.*fsck.nacre" mount.nacre "${secret[@]}" "$work/holed" "$m"
+expect 4 "missing: segments/$segment: the segment is gone" fsck.nacre "${secret[@]}" "$work/holed"
+expect 4 "missing: segments/$segment offset [0-9]+: chunk.*    /" \
+  fsck.nacre --deep "${secret[@]}" "$work/holed"
+
+if is_root; then
+  # --- A medium that cannot be written to.
+  mount --bind "$v" "$v"
+  mount -o remount,bind,ro "$v"
+  refuse 8 'ead-only.*mounted with -o ro' mount.nacre "${secret[@]}" "$v" "$m"
+  mount_it -o ro || failed "-o ro on a read-only medium: $(cat "$work/mount.log")"
+  check "wrong content on a read-only medium" cmp "$work/random" "$m/random"
+  unmount_it || failed "umount: $(cat "$work/umount.log")"
+  expect 0 clean fsck.nacre --deep "${secret[@]}" "$v"
+  umount "$v"
+
+  # --- No FUSE, no fusermount3.
+  mknod "$view/absent" c 240 99
+  mount --bind "$view/absent" /dev/fuse
+  refuse 8 '/dev/fuse' mount.nacre "${secret[@]}" "$v" "$m"
+  umount /dev/fuse
+  chown -R $user_id:$user_id "$work"
+  user_home=$HOME
+  mkdir -p "$view/no-fusermount"
+  mount --bind /dev/null "$(command -v fusermount3 || echo /dev/null)"
+  output=$(as_user timeout 60 "$user_bin/mount.nacre" "${secret[@]}" "$v" "$m" 2>&1)
+  code=$?
+  umount "$(command -v fusermount3)" 2>/dev/null
+  [ $code = 8 ] && grep -q 'fusermount3 is missing.*fuse3' <<<"$output" ||
+    failed "without fusermount3: exit $code: $output"
+  chown -R 0:0 "$work"
+
+  # --- mount(8) finds the helper by its name.
+  mkdir "$view/upper" "$view/work"
+  if mount -t overlay overlay -o "lowerdir=/usr/sbin,upperdir=$view/upper,workdir=$view/work" \
+    /usr/sbin 2>/dev/null; then
+    cp -P "$NACRE_BIN/mount.nacre" /usr/sbin/
+    expect 0 '' mount -t nacre -o "ro,passphrase-file=$work/passphrase" "$v" "$m"
+    check "mount -t nacre" cmp "$work/random" "$m/random"
+    grep " $m " /proc/self/mountinfo | grep -q ' fuse.nacre ' || failed "not of type fuse.nacre"
+    unmount_it || failed "umount: $(cat "$work/umount.log")"
+    echo "$v $m nacre noauto,passphrase-file=$work/passphrase 0 0" >"$view/fstab"
+    expect 0 '' mount --fstab "$view/fstab" "$m"
+    check "mount by fstab" cmp "$work/random" "$m/random"
+    umount "$m"
+    check "the daemon of a mount by fstab stays" wait_until_gone
+  else
+    skip_part "mount -t nacre" "no overlay can be mounted over /usr/sbin"
+  fi
+
+  # --- Bound to a second place, it lives on there.
+  mount_it || failed "mount: $(cat "$work/mount.log")"
+  mount --bind "$m" "$work/mnt2"
+  expect 0 "stays mounted at $work/mnt2" nacre umount "$m"
+  check "wrong content at the second place" cmp "$work/random" "$work/mnt2/random"
+  expect 0 '^$' nacre umount "$work/mnt2"
+  check "the daemon of a bound mount stays" wait_until_gone
+fi
+
+verdict

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// See command_line.h.
+#include "tools/cli/command_line.h"
+
+#include <exception>
+#include <new>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+int run_command_line(const std::string& program, const std::string& description, int argc,
+                     char** argv, const std::function<std::function<int()>(CLI::App&)>& setup) {
+  set_program_name(program);
+  try {
+    CLI::App app(description, program);
+    app.set_version_flag("--version", fmt::format("nacre {}", NACRE_VERSION));
+    app.set_help_flag("-h,--help", "Show this and end");
+    const auto run = setup(app);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+      return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+      print_error(fmt::format("{} ('{} --help' lists what there is)", error.what(), program));
+      return exit_usage;
+    }
+    return run();
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return exit_operational;
+}
+
+void add_passphrase_options(CLI::App& app, SecretOptions& secret) {
+  auto* file = app.add_option("--passphrase-file", secret.passphrase_file,
+                              "Read the passphrase from this file; one newline at its end is "
+                              "ignored");
+  auto* descriptor = app.add_option("--passphrase-fd", secret.passphrase_fd,
+                                    "Read the passphrase from this file descriptor, to its end")
+                         ->check(CLI::NonNegativeNumber);
+  auto* command = app.add_option("--passphrase-command", secret.passphrase_command,
+                                 "Take what this shell command prints as the passphrase");
+  file->excludes(descriptor)->excludes(command);
+  descriptor->excludes(command);
+}
+
+void add_secret_options(CLI::App& app, SecretOptions& secret) {
+  add_passphrase_options(app, secret);
+  app.add_option("--identity", secret.identity,
+                 "Open the volume with the RSA private key in this PEM file. If the file needs a "
+                 "passphrase, the options above say where that comes from");
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// See known_volumes.h.
+#include "tools/cli/known_volumes.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::size_t file_size_bytes_max = 16u << 20;
+
+tl::unexpected<Error> system_failure(const std::string& what) {
+  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
+                    : errno == EROFS                  ? ErrorCode::read_only
+                    : errno == ENOENT                 ? ErrorCode::not_found
+                                                      : ErrorCode::io;
+  return fail(code, fmt::format("{}: {}", what, strerror(errno)));
+}
+
+bool must_escape(char c) {
+  return c == ' ' || c == '\n' || c == '\t' || c == '\\' || c == '#';
+}
+
+std::string escape(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    out +=
+        must_escape(c) ? fmt::format("\\{:03o}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return out;
+}
+
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                               (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// An open folder, for the file's lock and its fsync.
+class Folder {
+ public:
+  explicit Folder(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+Result<> write_synced(const std::string& path, std::string_view text) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) return system_failure(path);
+  Result<> result;
+  while (result && !text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      result = system_failure(path);
+    } else {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  if (result && ::fsync(descriptor) != 0) result = system_failure(path);
+  ::close(descriptor);
+  return result;
+}
+
+}  // namespace
+
+Result<KnownVolumes> KnownVolumes::of_user() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  if (config != nullptr && config[0] == '/') {
+    return KnownVolumes(std::string(config) + "/nacre/known_volumes");
+  }
+  std::string home;
+  if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
+    home = variable;
+  } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
+    home = entry->pw_dir;
+  }
+  if (!home.starts_with('/')) {
+    return fail(ErrorCode::missing, "this user has no home directory");
+  }
+  return KnownVolumes(home + "/.config/nacre/known_volumes");
+}
+
+std::string KnownVolumes::to_line(const KnownVolume& volume) {
+  return fmt::format("{} {} {}", escape(volume.path), volume.volume_id, volume.fingerprint);
+}
+
+std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
+  if (line.starts_with('#')) return std::nullopt;
+  const auto first = line.find(' ');
+  const auto second = line.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
+  return KnownVolume{.path = unescape(line.substr(0, first)),
+                     .volume_id = std::string(line.substr(first + 1, second - first - 1)),
+                     .fingerprint = std::string(line.substr(second + 1))};
+}
+
+Result<std::vector<std::string>> KnownVolumes::read_lines() const {
+  std::vector<std::string> lines;
+  struct stat status {};
+  if (::stat(file_.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return lines;
+    return system_failure(file_);
+  }
+  if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > file_size_bytes_max) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is no list of volumes", file_));
+  }
+  std::ifstream file(file_);
+  if (!file) return system_failure(file_);
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(std::move(line));
+  return lines;
+}
+
+Result<bool> KnownVolumes::check(const KnownVolume& volume) const {
+  NACRE_ASSIGN(const auto lines, read_lines());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto known = from_line(lines[i]);
+    if (!known || known->path != volume.path) continue;
+    const bool same_id = known->volume_id == volume.volume_id;
+    if (same_id && (volume.fingerprint.empty() || known->fingerprint == volume.fingerprint)) {
+      return true;
+    }
+    return fail(
+        ErrorCode::not_permitted,
+        fmt::format(
+            "{} holds another volume than when it was used last: {}.\n"
+            "Somebody may have put a volume of his own in its place, to see what you write to it. "
+            "Or it was made anew, or its key was replaced, and you know about it. Only then remove "
+            "line {} of {} and try again:\n"
+            "  {}",
+            volume.path,
+            same_id ? "its key has another fingerprint"
+                    : fmt::format("its id is {}, it was {}", volume.volume_id, known->volume_id),
+            i + 1, file_, lines[i]));
+  }
+  return false;
+}
+
+Result<> KnownVolumes::pin(const KnownVolume& volume) const {
+  const std::string folder_path = std::filesystem::path(file_).parent_path();
+  // ~/.config and its like are private.
+  std::error_code error;
+  const mode_t mask = ::umask(077);
+  std::filesystem::create_directories(folder_path, error);
+  ::umask(mask);
+  if (error) {
+    errno = error.value();
+    return system_failure(folder_path);
+  }
+  const Folder folder(folder_path);
+  if (folder.descriptor() < 0) return system_failure(folder_path);
+  while (::flock(folder.descriptor(), LOCK_EX) != 0) {
+    if (errno != EINTR) return system_failure(folder_path);
+  }
+  NACRE_ASSIGN(const auto lines, read_lines());
+  std::string text;
+  for (const auto& line : lines) {
+    const auto known = from_line(line);
+    if (!known || known->path != volume.path) text += line + '\n';
+  }
+  text += to_line(volume) + '\n';
+  const std::string fresh = file_ + ".new";
+  NACRE_TRY(write_synced(fresh, text));
+  if (::rename(fresh.c_str(), file_.c_str()) != 0) return system_failure(file_);
+  if (::fsync(folder.descriptor()) != 0) return system_failure(folder_path);
+  return {};
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where passphrases come from: a file, a file descriptor, a command's output, or a prompt on the
+// terminal. One newline at the end is taken away, all other bytes count; an empty passphrase is
+// refused. The bytes never leave locked memory.
+#pragma once
+
+#include <string>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::tools {
+
+inline constexpr std::size_t passphrase_size_bytes_max = 4096;
+
+// As given on the command line; at most one of the first three.
+struct SecretOptions {
+  std::string passphrase_file;  // also /dev/fd/N
+  int passphrase_fd = -1;
+  std::string passphrase_command;
+  std::string identity;  // file with an RSA private key, instead of a passphrase
+
+  bool names_passphrase() const {
+    return !passphrase_file.empty() || passphrase_fd >= 0 || !passphrase_command.empty();
+  }
+};
+
+// Errors: invalid_argument for an empty or too long one, and when there is neither a source nor a
+// terminal; not_found, permission, io.
+struct PassphraseRequest {
+  std::string prompt;    // "Passphrase for /srv/volume"
+  bool confirm = false;  // asks a second time on a terminal
+};
+Result<SecretBytes> read_passphrase(const SecretOptions& options, const PassphraseRequest& request);
+
+// A whole small file, for keys: never in memory that may be swapped. too_big past size_max.
+Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max);
+
+}  // namespace nacre::tools

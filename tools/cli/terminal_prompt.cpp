@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// See terminal_prompt.h.
+#include "tools/cli/terminal_prompt.h"
+
+#include <fcntl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+
+namespace {
+
+volatile std::sig_atomic_t caught_signal = 0;
+extern "C" void catch_signal(int number) {
+  caught_signal = number;
+}
+
+// While it lives, signals that end a process only end the read() of the prompt.
+class SignalCatcher {
+ public:
+  SignalCatcher() {
+    caught_signal = 0;
+    struct sigaction action {};
+    action.sa_handler = catch_signal;  // without SA_RESTART
+    for (auto& [number, before] : before_)
+      ::sigaction(number, &action, &before);
+  }
+  ~SignalCatcher() {
+    for (auto& [number, before] : before_)
+      ::sigaction(number, &before, nullptr);
+  }
+
+ private:
+  std::array<std::pair<int, struct sigaction>, 5> before_{
+      {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGQUIT, {}}, {SIGTSTP, {}}}};
+};
+
+void write_text(int terminal, std::string_view text) {
+  // A terminal that takes no text gives no answer either: the read will tell.
+  static_cast<void>(!::write(terminal, text.data(), text.size()));
+}
+
+Result<SecretBytes> read_line(int terminal, std::size_t size_max) {
+  SecretBytes buffer(size_max + 1);
+  std::size_t used = 0;
+  while (true) {
+    Byte byte = 0;
+    const ssize_t got = ::read(terminal, &byte, 1);
+    if (caught_signal != 0) return fail(ErrorCode::cancelled, "interrupted");
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
+    if (got == 0 && used == 0) return fail(ErrorCode::cancelled, "no passphrase was given");
+    if (got == 0 || byte == '\n') return SecretBytes(buffer.view().first(used));
+    if (used == buffer.size()) return fail(ErrorCode::too_big, "the line is too long");
+    buffer.mutable_view()[used++] = byte;
+  }
+}
+
+}  // namespace
+
+bool can_prompt() {
+  if (::isatty(STDIN_FILENO) == 0) return false;
+  const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  if (terminal < 0) return false;
+  ::close(terminal);
+  return true;
+}
+
+Result<SecretBytes> prompt_secret(const std::string& prompt, std::size_t size_max) {
+  const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  termios before{};
+  if (terminal < 0 || ::tcgetattr(terminal, &before) != 0) {
+    const int error = errno;
+    if (terminal >= 0) ::close(terminal);
+    return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(error)));
+  }
+  Result<SecretBytes> secret;
+  {
+    const SignalCatcher catcher;
+    termios silent = before;
+    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    // Silent before the prompt is seen: what is typed after it is neither shown nor thrown away.
+    if (::tcsetattr(terminal, TCSAFLUSH, &silent) != 0) {
+      secret = fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
+    } else {
+      write_text(terminal, prompt);
+      secret = read_line(terminal, size_max);
+      ::tcsetattr(terminal, TCSADRAIN, &before);
+    }
+    write_text(terminal, "\n");
+  }
+  ::close(terminal);
+  // The signal does what it came for, now that the terminal is as it was.
+  if (caught_signal != 0 && caught_signal != SIGTSTP) ::raise(caught_signal);
+  return secret;
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// See volume_access.h.
+#include "tools/cli/volume_access.h"
+
+#include <climits>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "tools/cli/known_volumes.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::size_t identity_size_bytes_max = 64u << 10;
+
+KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& keys) {
+  return {
+      .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = fingerprint_of(keys)};
+}
+
+// Trouble with the list itself keeps nobody from his files; a volume that is not the known one
+// does.
+Result<> check_known(const KnownVolume& volume, bool& is_known) {
+  const auto volumes = KnownVolumes::of_user();
+  const auto known = volumes ? volumes->check(volume) : tl::unexpected(volumes.error());
+  is_known = known && *known;
+  if (!known && known.error().code == ErrorCode::not_permitted) {
+    return tl::unexpected(known.error());
+  }
+  return {};
+}
+
+void pin(const KnownVolume& volume, std::string_view note) {
+  const auto volumes = KnownVolumes::of_user();
+  const auto pinned = volumes ? volumes->pin(volume) : tl::unexpected(volumes.error());
+  if (!pinned) {
+    print_warning(
+        fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
+                    "is put in its place would not be noticed",
+                    pinned.error().message));
+  } else if (!note.empty()) {
+    print_note(fmt::format("{} Its fingerprint is {}, remembered in {}", note, volume.fingerprint,
+                           volumes->file()));
+  }
+}
+
+Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
+  NACRE_ASSIGN(const auto pem, read_secret_file(options.identity, identity_size_bytes_max));
+  const auto text = as_text(pem.view());
+  const bool is_encrypted = text.find("ENCRYPTED") != std::string_view::npos;
+  SecretBytes passphrase;
+  if (is_encrypted) {
+    NACRE_ASSIGN(
+        passphrase,
+        read_passphrase(options, {.prompt = fmt::format("Passphrase of {}", options.identity)}));
+  }
+  auto key = engine::RsaPrivateKey::from_pem(text, passphrase.view());
+  if (!key) return add_context(key.error(), options.identity);
+  return metadata::VolumeSecret(std::move(*key));
+}
+
+}  // namespace
+
+std::string fingerprint_of(const metadata::KeyTree& keys) {
+  return hex(keys.fingerprint());
+}
+
+Result<VolumePlace> open_place(const std::string& path) {
+  NACRE_ASSIGN(auto directory, metadata::open_posix_directory(path));
+  char resolved[PATH_MAX];
+  if (::realpath(path.c_str(), resolved) == nullptr) {
+    return fail(ErrorCode::io, fmt::format("{}: its full path cannot be found", path));
+  }
+  return VolumePlace{.path = resolved, .directory = std::move(directory)};
+}
+
+Result<VolumePlace> find_volume(const std::string& path) {
+  NACRE_ASSIGN(auto place, open_place(path));
+  NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
+  switch (state) {
+    case metadata::DirectoryState::volume:
+      break;
+    case metadata::DirectoryState::unfinished:
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is not a volume yet: mkfs.nacre was interrupted there; run it "
+                              "again",
+                              path));
+    case metadata::DirectoryState::damaged:
+      return fail(ErrorCode::missing,
+                  fmt::format("{}: both copies of the superblock are missing; put one back from a "
+                              "backup",
+                              path));
+    default:
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is not a Nacre volume: it has no superblock. 'mkfs.nacre {}' "
+                              "would make one of an empty directory",
+                              path, path));
+  }
+  NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
+  bool is_known = false;
+  NACRE_TRY(check_known(
+      {.path = place.path, .volume_id = hex(found.superblock.claims.volume_id), .fingerprint = {}},
+      is_known));
+  return place;
+}
+
+Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,
+                                           const std::string& volume) {
+  if (!options.identity.empty()) return read_identity(options);
+  NACRE_ASSIGN(auto passphrase,
+               read_passphrase(options, {.prompt = fmt::format("Passphrase for {}", volume)}));
+  return metadata::VolumeSecret(std::move(passphrase));
+}
+
+Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
+                                            const metadata::VolumeSecret& secret) {
+  NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
+  const auto found = known_volume_of(place, *volume.keys);
+  bool is_known = false;
+  NACRE_TRY(check_known(found, is_known));
+  if (!is_known) pin(found, fmt::format("{} is used for the first time.", place.path));
+  return volume;
+}
+
+Result<metadata::VolumeKeys> unlock(const VolumePlace& place,
+                                    const metadata::VolumeSecret& secret) {
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+  for (const auto& warning : volume.warnings)
+    print_warning(warning.message);
+  return volume;
+}
+
+void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys) {
+  pin(known_volume_of(place, keys), {});
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// fsck.nacre: checks a volume that is not mounted. Changes nothing: repair comes in a later
+// version.
+//
+//   (nothing)   structure: superblock, keyring, every row of every table against the others
+//   --scrub     also every CRC of segments and db/; this alone needs no key
+//   --deep      also opens every record: authenticates, decompresses, compares with the maps
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fs/maintenance/checker.h"
+#include "gpu_engine/engine.h"
+#include "metadata/backing/volume_lock.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/fsck_report.h"
+
+namespace nacre::tools {
+namespace {
+
+struct Arguments {
+  std::string volume;
+  SecretOptions secret;
+  bool scrub = false;
+  bool deep = false;
+  bool repair = false;
+  bool dry_run = false;
+  bool json = false;
+
+  bool wants_keys() const {
+    return deep || !scrub || secret.names_passphrase() || !secret.identity.empty();
+  }
+};
+
+// Nobody may write meanwhile; other checks and read-only mounts may read.
+Result<metadata::VolumeLock> lock(const VolumePlace& place) {
+  auto held = metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared});
+  if (!held && held.error().code == ErrorCode::busy) {
+    return fail(ErrorCode::busy,
+                fmt::format("{}. Unmount it first: a mounted volume changes while it is checked",
+                            held.error().message));
+  }
+  return held;
+}
+
+Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& printer) {
+  const auto progress = [&](const fs::Progress& state) { printer.update(state); };
+  if (!arguments.wants_keys()) {
+    NACRE_ASSIGN(const auto place, open_place(arguments.volume));
+    NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
+    // Without a superblock the rest can still be scrubbed, but not whatever lies in a directory.
+    if (state != metadata::DirectoryState::volume && state != metadata::DirectoryState::damaged) {
+      return fail(ErrorCode::not_found, fmt::format("{} is not a Nacre volume", arguments.volume));
+    }
+    NACRE_ASSIGN(const auto held, lock(place));
+    return fs::scrub_volume(*place.directory, progress);
+  }
+  NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
+  // Who holds it is known before anybody types a passphrase.
+  NACRE_ASSIGN(const auto held, lock(place));
+  NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
+  NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret));
+  NACRE_ASSIGN(const auto engine, engine::Engine::create({}));
+  return fs::check_volume(place.directory, volume, *engine,
+                          {.scrub = arguments.scrub, .deep = arguments.deep}, progress);
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.repair || arguments.dry_run) {
+    print_error(
+        fmt::format("{}: not in this version ({}). Without it, fsck.nacre checks and "
+                    "changes nothing",
+                    arguments.repair ? "--repair" : "--dry-run", NACRE_VERSION));
+    return exit_usage;
+  }
+  harden_process();
+  ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
+  const auto checked = check(arguments, printer);
+  printer.clear();
+  if (!checked) return report(checked.error());
+  if (arguments.json) {
+    print_report_json(arguments.volume, *checked);
+  } else {
+    print_report(arguments.volume, *checked);
+  }
+  if (std::fflush(stdout) != 0) {
+    print_error("the report could not be written");
+    return exit_operational;
+  }
+  return checked->findings.error_count() == 0 ? exit_fine : exit_damage;
+}
+
+std::function<int()> add_arguments(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  app.add_option("VOLUME", arguments->volume, "The volume's directory; it must not be mounted")
+      ->required();
+  app.add_flag("--scrub", arguments->scrub,
+               "Verify every checksum of segments and database; alone it needs no key");
+  app.add_flag("--deep", arguments->deep,
+               "Open every record: authenticate, decompress, compare with the maps");
+  app.add_flag("--repair", arguments->repair, "Not in this version");
+  app.add_flag("--dry-run", arguments->dry_run, "Not in this version");
+  app.add_flag("--json", arguments->json, "Report as JSON");
+  add_secret_options(app, arguments->secret);
+  app.footer(
+      "Exit status: 0 clean, 2 usage, 4 damage found, 8 could not check, 16 wrong key, 32 in use");
+  return [arguments] { return run(*arguments); };
+}
+
+}  // namespace
+}  // namespace nacre::tools
+
+int main(int argc, char** argv) {
+  return nacre::tools::run_command_line("fsck.nacre", "Check a Nacre volume; changes nothing", argc,
+                                        argv, nacre::tools::add_arguments);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fsck_report.h.
+#include "tools/fsck_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+namespace {
+
+std::string place_of(const fs::Finding& finding) {
+  if (finding.file.empty()) return {};
+  if (!finding.offset) return finding.file + ": ";
+  return fmt::format("{} offset {}: ", finding.file, *finding.offset);
+}
+
+void print_finding(const fs::Finding& finding) {
+  const std::string kind = finding.severity == fs::Severity::note
+                               ? "note"
+                               : fmt::format("{}", to_string(finding.verdict));
+  fmt::print("{}: {}{}\n", kind, printable(place_of(finding)), printable(finding.what));
+  for (const auto& path : finding.paths)
+    fmt::print("    {}\n", printable(path));
+  if (finding.inode && finding.paths.empty()) {
+    fmt::print("    inode {}, which no name leads to\n", finding.inode->value);
+  }
+}
+
+nlohmann::json to_json(const fs::Finding& finding) {
+  nlohmann::json json = {{"severity", to_string(finding.severity)},
+                         {"verdict", to_string(finding.verdict)},
+                         {"what", finding.what},
+                         {"file", finding.file},
+                         {"paths", finding.paths}};
+  if (finding.offset) json["offset"] = *finding.offset;
+  if (finding.inode) json["inode"] = finding.inode->value;
+  return json;
+}
+
+}  // namespace
+
+void print_report(const std::string& volume, const fs::CheckReport& report) {
+  for (const auto& finding : report.findings.findings())
+    print_finding(finding);
+  if (const auto dropped = report.findings.dropped_count(); dropped != 0) {
+    fmt::print("… and {} more\n", dropped);
+  }
+  if (const auto& structure = report.structure) {
+    fmt::print("structure: {} files and directories, {} names, {} rows, {} of data\n",
+               structure->inode_count, structure->name_count, structure->row_count,
+               format_bytes(structure->data_bytes));
+  }
+  if (const auto& records = report.records) {
+    fmt::print("records: {} in {} segments, {}", records->record_count, records->segment_count,
+               format_bytes(records->stored_bytes));
+    if (records->opened_count != 0) {
+      fmt::print("; {} of them opened, {}", records->opened_count,
+                 format_bytes(records->plain_bytes));
+    }
+    fmt::print("\n");
+  }
+  if (const auto& scrub = report.scrub) {
+    if (scrub->segment_count != 0) {
+      fmt::print("records: {} in {} segments, {}\n", scrub->record_count, scrub->segment_count,
+                 format_bytes(scrub->segment_bytes));
+    }
+    fmt::print("database: {} files, {}\n", scrub->database_file_count,
+               format_bytes(scrub->database_bytes));
+  }
+  const auto errors = report.findings.error_count();
+  if (errors == 0) {
+    fmt::print("{}: clean\n", printable(volume));
+  } else {
+    fmt::print("{}: {} {} found, nothing was changed\n", printable(volume), errors,
+               errors == 1 ? "error" : "errors");
+  }
+}
+
+void print_report_json(const std::string& volume, const fs::CheckReport& report) {
+  nlohmann::json json = {{"volume", volume},
+                         {"version", NACRE_VERSION},
+                         {"clean", report.findings.error_count() == 0},
+                         {"error_count", report.findings.error_count()},
+                         {"dropped_finding_count", report.findings.dropped_count()},
+                         {"findings", nlohmann::json::array()}};
+  for (const auto& finding : report.findings.findings()) {
+    json["findings"].push_back(to_json(finding));
+  }
+  if (const auto& structure = report.structure) {
+    json["structure"] = {{"row_count", structure->row_count},
+                         {"inode_count", structure->inode_count},
+                         {"directory_count", structure->directory_count},
+                         {"name_count", structure->name_count},
+                         {"orphan_count", structure->orphan_count},
+                         {"chunk_row_count", structure->chunk_row_count},
+                         {"record_count", structure->record_count},
+                         {"segment_count", structure->segment_count},
+                         {"data_bytes", structure->data_bytes},
+                         {"live_bytes", structure->live_bytes}};
+  }
+  if (const auto& records = report.records) {
+    json["records"] = {{"segment_count", records->segment_count},
+                       {"record_count", records->record_count},
+                       {"opened_count", records->opened_count},
+                       {"stored_bytes", records->stored_bytes},
+                       {"plain_bytes", records->plain_bytes}};
+  }
+  if (const auto& scrub = report.scrub) {
+    json["scrub"] = {{"segment_count", scrub->segment_count},
+                     {"record_count", scrub->record_count},
+                     {"segment_bytes", scrub->segment_bytes},
+                     {"database_file_count", scrub->database_file_count},
+                     {"database_bytes", scrub->database_bytes},
+                     {"unverified_bytes", scrub->unverified_bytes}};
+  }
+  // Names are any bytes; JSON is UTF-8.
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace nacre::tools

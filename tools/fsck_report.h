@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fsck.nacre says in the end, for people and for machines.
+#pragma once
+
+#include <string>
+
+#include "fs/maintenance/checker.h"
+
+namespace nacre::tools {
+
+// On stdout: a line for each finding, then what was checked and how it ended.
+void print_report(const std::string& volume, const fs::CheckReport& report);
+// On stdout: one JSON object.
+//   {"volume", "version", "clean", "error_count", "dropped_finding_count",
+//    "findings": [{"severity", "verdict", "what", "file", "offset"?, "inode"?, "paths"}],
+//    "structure"?: {…}, "records"?: {…}, "scrub"?: {…}}
+void print_report_json(const std::string& volume, const fs::CheckReport& report);
+
+}  // namespace nacre::tools

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// mkfs.nacre: makes a volume in an empty directory. A failure leaves nothing half made; a crash
+// leaves what the next mkfs.nacre knows as its own.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fs/volume/volume.h"
+#include "metadata/backing/volume_lock.h"
+#include "metadata/volume_files.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/size_argument.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+
+namespace nacre::tools {
+namespace {
+
+constexpr std::size_t public_key_size_bytes_max = 64u << 10;
+constexpr std::uint32_t kdf_target_ms = 1000;
+
+struct Arguments {
+  std::string volume;
+  SecretOptions secret;
+  std::vector<std::string> recipients;
+  std::string codec = "lz77";
+  std::string cipher = "aes-256-gcm";
+  std::string chunk_size = "64K";
+  std::string padding = "none";
+  std::string label;
+  std::string kdf_memory;
+  int level = 0;
+  std::uint32_t kdf_time = 0;
+};
+
+// What this run made, to be taken away again unless it is kept.
+class MadeFiles {
+ public:
+  explicit MadeFiles(std::string path) : path_(std::move(path)) {}
+  MadeFiles(const MadeFiles&) = delete;
+  MadeFiles& operator=(const MadeFiles&) = delete;
+  ~MadeFiles() {
+    if (kept_ || path_.empty()) return;
+    std::error_code ignored;
+    if (has_files_) {
+      // The marker goes last: until then the place counts as unfinished.
+      for (const char* name :
+           {"superblock", "superblock.copy", "superblock.new", "superblock.copy.new", "keyring",
+            "keyring.copy", "keyring.new", "keyring.copy.new", "db", "segments", "lock",
+            "mkfs-unfinished", "mkfs-unfinished.new"}) {
+        std::filesystem::remove_all(std::filesystem::path(path_) / name, ignored);
+      }
+    }
+    if (has_directory_) std::filesystem::remove(path_, ignored);
+  }
+  void note_directory() { has_directory_ = true; }
+  void note_files() { has_files_ = true; }
+  void keep() { kept_ = true; }
+
+ private:
+  std::string path_;
+  bool has_directory_ = false;
+  bool has_files_ = false;
+  bool kept_ = false;
+};
+
+// From the first file on, whoever wants this process to end waits until the volume is whole.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+// A codec or cipher that the format reserves is a feature that is not there yet.
+template <typename T>
+Result<T> available(Result<T> named) {
+  if (named || named.error().code != ErrorCode::unsupported) return named;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: not in this version ({})", named.error().message, NACRE_VERSION));
+}
+
+Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) {
+  metadata::VolumeParameters parameters{.label = arguments.label, .level = arguments.level};
+  NACRE_ASSIGN(parameters.codec, available(engine::codec_from_name(arguments.codec)));
+  NACRE_ASSIGN(parameters.cipher, available(engine::suite_from_name(arguments.cipher)));
+  NACRE_ASSIGN(parameters.padding, metadata::padding_from_name(arguments.padding));
+  NACRE_ASSIGN(const auto chunk_size, parse_size(arguments.chunk_size));
+  if (chunk_size < chunk_size_bytes_min || chunk_size > chunk_size_bytes_max ||
+      (chunk_size & (chunk_size - 1)) != 0) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--chunk-size {}: a chunk is a power of two from 4K to 1M",
+                            arguments.chunk_size));
+  }
+  parameters.chunk_size_bytes = static_cast<std::uint32_t>(chunk_size);
+  return parameters;
+}
+
+Result<engine::Argon2Parameters> parse_kdf(const Arguments& arguments) {
+  std::uint64_t memory_kib = 0;
+  if (!arguments.kdf_memory.empty()) {
+    NACRE_ASSIGN(const auto bytes, parse_size(arguments.kdf_memory, 1024));
+    memory_kib = bytes / 1024;
+    if (memory_kib < engine::argon2_memory_kib_min || memory_kib > engine::argon2_memory_kib_max) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--kdf-memory {}: from {} KiB to {} KiB", arguments.kdf_memory,
+                              engine::argon2_memory_kib_min, engine::argon2_memory_kib_max));
+    }
+  }
+  constexpr std::uint32_t lanes_of_explicit = 4;
+  engine::Argon2Parameters kdf{.memory_kib = 0, .passes = 1, .lanes = lanes_of_explicit};
+  if (memory_kib == 0 || arguments.kdf_time == 0) kdf = engine::calibrate_argon2(kdf_target_ms);
+  if (memory_kib != 0) kdf.memory_kib = static_cast<std::uint32_t>(memory_kib);
+  if (arguments.kdf_time != 0) kdf.passes = arguments.kdf_time;
+  return kdf;
+}
+
+// A file's name as the label of the key in it; check_label() decides whether it is fit for one.
+Result<metadata::NewPublicKey> read_recipient(const std::string& path) {
+  NACRE_ASSIGN(const auto pem, read_secret_file(path, public_key_size_bytes_max));
+  if (as_text(pem.view()).find("PRIVATE KEY") != std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} holds a private key: give the public one (openssl pkey -in {} "
+                            "-pubout makes it)",
+                            path, path));
+  }
+  auto key = engine::RsaPublicKey::from_pem(as_text(pem.view()));
+  if (!key) return add_context(key.error(), path);
+  return metadata::NewPublicKey{.label = std::filesystem::path(path).filename().string(),
+                                .key = std::move(*key)};
+}
+
+Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arguments) {
+  std::vector<metadata::NewRecipient> recipients;
+  for (const auto& path : arguments.recipients) {
+    NACRE_ASSIGN(auto recipient, read_recipient(path));
+    recipients.emplace_back(std::move(recipient));
+  }
+  // A passphrase when one is named, and when there is nothing else.
+  if (!recipients.empty() && !arguments.secret.names_passphrase()) return recipients;
+  NACRE_ASSIGN(
+      auto passphrase,
+      read_passphrase(arguments.secret,
+                      {.prompt = fmt::format("Passphrase for the new volume {}", arguments.volume),
+                       .confirm = true}));
+  NACRE_ASSIGN(const auto kdf, parse_kdf(arguments));
+  recipients.insert(recipients.begin(),
+                    metadata::NewPassphrase{
+                        .label = "passphrase", .passphrase = std::move(passphrase), .kdf = kdf});
+  return recipients;
+}
+
+// Before anybody is asked for a passphrase. What may be there: nothing, an empty directory, or what
+// an interrupted mkfs.nacre left.
+Result<> check_place(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {};
+    return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
+  }
+  NACRE_ASSIGN(const auto place, open_place(path));
+  NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
+  switch (state) {
+    case metadata::DirectoryState::volume:
+      return fail(ErrorCode::exists,
+                  fmt::format("{} already holds a volume: nothing was changed. To make a new one "
+                              "there, remove what it holds first",
+                              path));
+    case metadata::DirectoryState::damaged:
+    case metadata::DirectoryState::foreign:
+      return fail(ErrorCode::not_empty,
+                  fmt::format("{} is not empty: nothing was changed. Give an empty directory, or "
+                              "one that does not exist yet",
+                              path));
+    default:
+      return {};
+  }
+}
+
+Result<> make_directory(const std::string& path, MadeFiles& made) {
+  // Others need not even see how large a volume is.
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    made.note_directory();
+    return {};
+  }
+  if (errno == EEXIST) return {};
+  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
+                    : errno == EROFS                  ? ErrorCode::read_only
+                    : errno == ENOENT                 ? ErrorCode::not_found
+                                                      : ErrorCode::io;
+  return fail(code, fmt::format("cannot make the directory {}: {}", path, strerror(errno)));
+}
+
+void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) {
+  const auto& superblock = volume.superblock;
+  fmt::print("Made a volume in {}\n", printable(place.path));
+  fmt::print("  id           {}\n", hex(superblock.volume_id));
+  if (!superblock.label.empty()) fmt::print("  label        {}\n", superblock.label);
+  fmt::print("  fingerprint  {}\n", fingerprint_of(*volume.keys));
+  fmt::print("  cipher       {}\n", engine::to_string(superblock.cipher));
+  fmt::print("  codec        {}{}\n", engine::to_string(superblock.codec),
+             superblock.level == 0 ? "" : fmt::format(", level {}", superblock.level));
+  fmt::print("  chunks       {}, padding {}\n", format_bytes(superblock.chunk_size_bytes),
+             metadata::padding_name(superblock.padding));
+  for (const auto& recipient : volume.keyring.recipients) {
+    fmt::print("  opened by    {} {}", recipient.passphrase ? "passphrase" : "RSA key",
+               hex(ByteView(recipient.fingerprint).first(8)));
+    if (recipient.passphrase) {
+      fmt::print(" (Argon2id, {}, passes: {})",
+                 format_bytes(std::uint64_t{recipient.passphrase->kdf.memory_kib} * 1024),
+                 recipient.passphrase->kdf.passes);
+    } else {
+      fmt::print(" ({})", printable(recipient.label));
+    }
+    fmt::print("\n");
+  }
+  fmt::print(
+      "Without one of these nobody can open it, not even you. Mount it with\n  mount.nacre "
+      "{} MOUNTPOINT\n",
+      printable(place.path));
+}
+
+Result<> make_volume(const Arguments& arguments) {
+  NACRE_ASSIGN(const auto parameters, parse_parameters(arguments));
+  NACRE_TRY(check_place(arguments.volume));
+  NACRE_ASSIGN(const auto recipients, read_recipients(arguments));
+
+  const SignalsHeld signals;
+  MadeFiles made(arguments.volume);
+  NACRE_TRY(make_directory(arguments.volume, made));
+  NACRE_ASSIGN(const auto place, open_place(arguments.volume));
+  // Two at once: the second finds a volume, and nothing of its own to take away.
+  NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(place.path, {}));
+  NACRE_TRY(check_place(arguments.volume));
+  made.note_files();
+  NACRE_ASSIGN(const auto volume,
+               metadata::create_volume_files(*place.directory, parameters, recipients));
+  NACRE_TRY(fs::Volume::format(place.directory, volume.keys, volume.keyring.generation,
+                               {.uid = ::getuid(), .gid = ::getgid()}));
+  NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
+  made.keep();
+  remember_new_volume(place, *volume.keys);
+  print_summary(place, volume);
+  return {};
+}
+
+std::function<int()> add_arguments(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  app.add_option("VOLUME", arguments->volume, "An empty directory, or one that is to be made")
+      ->required();
+  add_passphrase_options(app, arguments->secret);
+  app.add_option("--recipient", arguments->recipients,
+                 "An RSA public key (PEM) whose private key opens the volume; may be given again. "
+                 "Without a passphrase option, only these keys open it")
+      ->allow_extra_args(false);
+  app.add_option("--codec", arguments->codec, "Compression: none, lz77 or zstd")
+      ->capture_default_str();
+  app.add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
+      ->check(CLI::Range(0, metadata::codec_level_max))
+      ->capture_default_str();
+  app.add_option("--cipher", arguments->cipher, "aes-256-gcm")->capture_default_str();
+  app.add_option("--chunk-size", arguments->chunk_size, "A power of two from 4K to 1M")
+      ->capture_default_str();
+  app.add_option("--padding", arguments->padding,
+                 "none, or padme: records get up to 12 % longer and tell less about their content")
+      ->capture_default_str();
+  app.add_option("--kdf-memory", arguments->kdf_memory,
+                 "Memory of Argon2id for the passphrase, in KiB or with M or G (default: what "
+                 "takes about a second here)");
+  app.add_option("--kdf-time", arguments->kdf_time, "Passes of Argon2id over that memory")
+      ->check(CLI::Range(1u, engine::argon2_passes_max));
+  app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");
+  return [arguments] {
+    harden_process();
+    const auto made = make_volume(*arguments);
+    return made ? exit_fine : report(made.error());
+  };
+}
+
+}  // namespace
+}  // namespace nacre::tools
+
+int main(int argc, char** argv) {
+  return nacre::tools::run_command_line("mkfs.nacre", "Make a Nacre volume", argc, argv,
+                                        nacre::tools::add_arguments);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// See logging.h.
+#include "tools/mount/logging.h"
+
+#include <fcntl.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+namespace {
+
+struct Sinks {
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> all;
+  std::shared_ptr<spdlog::sinks::sink> standard_error;
+};
+Sinks& sinks() {
+  static Sinks made;
+  return made;
+}
+
+// Makes the file when it is not there, for nobody else's eyes: messages name files. (spdlog would
+// also make folders, where a name is mistyped.)
+Result<> check_log_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    return fail(ErrorCode::io,
+                fmt::format("the log file {} cannot be written: {}", path, std::strerror(errno)));
+  }
+  ::close(descriptor);
+  return {};
+}
+
+}  // namespace
+
+Result<> start_logging(const LogOptions& options) {
+  try {
+    auto& made = sinks();
+    made.all = std::make_shared<spdlog::sinks::dist_sink_mt>();
+    made.standard_error = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    made.standard_error->set_pattern(fmt::format("{}: %v", program_name()));
+    made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace
+                                                                         : spdlog::level::warn);
+    if (!options.file.empty()) {
+      NACRE_TRY(check_log_file(options.file));
+      auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file);
+      file->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %P %l: %v");
+      made.all->add_sink(std::move(file));
+    } else if (!options.foreground) {
+      auto system = std::make_shared<spdlog::sinks::syslog_sink_mt>(std::string(program_name()),
+                                                                    LOG_PID, LOG_DAEMON, false);
+      made.all->add_sink(std::move(system));
+    }
+    made.all->add_sink(made.standard_error);
+    auto logger = std::make_shared<spdlog::logger>("nacre", made.all);
+    logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
+    logger->flush_on(spdlog::level::info);
+    spdlog::set_default_logger(std::move(logger));
+  } catch (const spdlog::spdlog_ex& error) {
+    return fail(ErrorCode::io, fmt::format("the log file cannot be written: {}", error.what()));
+  }
+  return {};
+}
+
+void leave_standard_error(const LogOptions& options) {
+  if (!options.foreground) sinks().all->remove_sink(sinks().standard_error);
+}
+
+}  // namespace nacre::tools

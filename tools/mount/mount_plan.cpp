@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See mount_plan.h.
+#include "tools/mount/mount_plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fs/fuse/mount_options.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::string_view mount_type = "nacre";
+
+Result<engine::EngineChoice> parse_engine(std::string_view name) {
+  if (name == "auto") return engine::EngineChoice::automatic;
+  if (name == "cpu") return engine::EngineChoice::cpu;
+  if (name == "cuda") {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("engine cuda: not in this version ({}); use auto or cpu", NACRE_VERSION));
+  }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}' is no engine: use auto, cpu or cuda", name));
+}
+
+// True when the option is one of mount.nacre's own; false leaves it to the file system.
+Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
+  const auto equals = option.find('=');
+  if (equals == std::string_view::npos) return false;
+  std::string name(option.substr(0, equals));
+  std::replace(name.begin(), name.end(), '_', '-');
+  const std::string value(option.substr(equals + 1));
+  if (name == "passphrase-file") {
+    plan.secret.passphrase_file = value;
+  } else if (name == "passphrase-command") {
+    plan.secret.passphrase_command = value;
+  } else if (name == "identity") {
+    plan.secret.identity = value;
+  } else if (name == "engine") {
+    engine_name = value;
+  } else if (name == "log-file") {
+    plan.log_file = value;
+  } else {
+    return false;
+  }
+  if (value.empty()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("mount option {} has no value", option));
+  }
+  return true;
+}
+
+Result<> take_options(const MountArguments& arguments, std::string& engine_name, MountPlan& plan) {
+  for (const auto& list : arguments.options) {
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      const auto comma = rest.find(',');
+      const auto option = rest.substr(0, comma);
+      rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+      if (option.empty()) continue;
+      NACRE_ASSIGN(const bool is_own, take_own_option(option, engine_name, plan));
+      if (is_own) continue;
+      const auto parsed = fs::parse_mount_options(option, plan.fuse, plan.volume_options);
+      if (!parsed && !arguments.sloppy) return parsed;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
+  app.add_option("VOLUME", arguments.volume, "The volume's directory")->required();
+  app.add_option("MOUNTPOINT", arguments.mountpoint, "An empty directory")->required();
+  app.add_option("-o", arguments.options,
+                 "Mount options, separated by commas: ro, allow_other, commit=SECONDS, cache=SIZE, "
+                 "dirty=SIZE and others (an unknown one lists them all); passphrase-file=, "
+                 "identity=, engine=, log-file= for /etc/fstab")
+      ->allow_extra_args(false);
+  add_secret_options(app, arguments.secret);
+  app.add_option("--engine", arguments.engine, "What compresses and encrypts: auto, cpu or cuda")
+      ->capture_default_str();
+  app.add_flag("--foreground", arguments.foreground,
+               "Do not become a daemon: serve until unmounted");
+  app.add_option("--log-file", arguments.log_file,
+                 "Where the daemon writes its messages (default: syslog)");
+  app.add_flag("-v,--verbose", arguments.verbose, "More messages");
+  app.add_flag("-f", arguments.fake, "Check the arguments, but do not mount");
+  app.add_flag("-s", arguments.sloppy, "Ignore unknown mount options");
+  app.add_flag("-n", arguments.no_mtab, "For mount(8): nothing is written to mtab anyway");
+  app.add_option("-N", arguments.mount_namespace, "Mount in this mount namespace (a file)");
+  app.add_option("-t", arguments.type, "For mount(8): the type, nacre or fuse.nacre");
+  app.footer(
+      "Exit status: 0 mounted and usable, 2 usage, 4 damaged volume, 8 failed, 16 wrong key,\n"
+      "32 volume or mount point in use");
+}
+
+Result<MountPlan> make_mount_plan(const MountArguments& arguments) {
+  if (!arguments.type.empty() && arguments.type != mount_type &&
+      arguments.type != fmt::format("fuse.{}", mount_type)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("-t {}: this mounts file systems of type nacre only", arguments.type));
+  }
+  MountPlan plan{.volume = arguments.volume,
+                 .mountpoint = arguments.mountpoint,
+                 .secret = arguments.secret,
+                 .log_file = arguments.log_file,
+                 .foreground = arguments.foreground,
+                 .verbose = arguments.verbose};
+  plan.fuse.fsname = arguments.volume;
+  std::string engine_name = arguments.engine;
+  NACRE_TRY(take_options(arguments, engine_name, plan));
+  NACRE_ASSIGN(plan.engine.choice, parse_engine(engine_name));
+  if (const int sources = !plan.secret.passphrase_file.empty() + (plan.secret.passphrase_fd >= 0) +
+                          !plan.secret.passphrase_command.empty();
+      sources > 1) {
+    return fail(ErrorCode::invalid_argument, "the passphrase is to come from two places: give one");
+  }
+  return plan;
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command line of mount.nacre asks for: its own options, those after -o, and what mount(8)
+// adds when it calls mount.nacre as a helper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fs/fuse/fuse_session.h"
+#include "fs/volume/volume.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/engine.h"
+#include "tools/cli/secret_source.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nacre::tools {
+
+struct MountArguments {
+  std::string volume;
+  std::string mountpoint;
+  std::vector<std::string> options;  // after -o
+  SecretOptions secret;
+  std::string engine = "auto";
+  std::string log_file;
+  bool foreground = false;
+  bool verbose = false;
+  bool fake = false;            // -f: everything but the mount
+  bool sloppy = false;          // -s: unknown options are ignored
+  bool no_mtab = false;         // -n: there is no mtab
+  std::string mount_namespace;  // -N
+  std::string type;             // -t
+};
+void add_mount_arguments(CLI::App& app, MountArguments& arguments);
+
+struct MountPlan {
+  std::string volume;
+  std::string mountpoint;
+  SecretOptions secret;
+  fs::FuseOptions fuse;
+  fs::VolumeOptions volume_options;
+  engine::EngineOptions engine;
+  std::string log_file;
+  bool foreground = false;
+  bool verbose = false;
+};
+
+// invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
+// /etc/fstab: passphrase-file=, passphrase-command=, identity=, engine=, log-file= (also with '_').
+Result<MountPlan> make_mount_plan(const MountArguments& arguments);
+
+}  // namespace nacre::tools

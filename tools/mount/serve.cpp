@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// See serve.h. Everything that draws random numbers or starts threads happens here, in the daemon,
+// after the fork.
+#include "tools/mount/serve.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "fs/control/control_client.h"
+#include "fs/control/control_server.h"
+#include "metadata/backing/volume_lock.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/mount/logging.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::uint32_t predecessor_wait_ms = 30'000;
+
+// What the control socket asks of the mount.
+class MountControl final : public fs::ControlHandler {
+ public:
+  MountControl(fs::Volume& volume, const fs::FuseSession& session)
+      : volume_(volume), session_(session) {}
+
+  // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
+  // a commit counts when no write arrived around it.
+  Result<> sync() override {
+    constexpr int rounds_max = 20;
+    constexpr auto quiet_time = std::chrono::milliseconds(20);
+    for (int round = 0;; ++round) {
+      const auto before = write_count();
+      std::this_thread::sleep_for(quiet_time);
+      NACRE_TRY(volume_.sync_all());
+      // Somebody who writes on and on is not waited for.
+      if (write_count() == before || round == rounds_max) return {};
+    }
+  }
+  fs::VolumeStats stats() override { return volume_.stats(); }
+
+ private:
+  std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
+  fs::Volume& volume_;
+  const fs::FuseSession& session_;
+};
+
+Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlace& place) {
+  metadata::LockRequest request{.mode = plan.volume_options.read_only
+                                            ? metadata::LockMode::shared
+                                            : metadata::LockMode::exclusive,
+                                .mountpoint = plan.mountpoint};
+  auto lock = metadata::VolumeLock::acquire(place.path, request);
+  if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path)) {
+    print_note(fmt::format("{}: waiting up to {} s for whoever uses the volume to finish",
+                           place.path, predecessor_wait_ms / 1000));
+    request.wait_ms = predecessor_wait_ms;
+    lock = metadata::VolumeLock::acquire(place.path, request);
+  }
+  if (!lock &&
+      (lock.error().code == ErrorCode::read_only || lock.error().code == ErrorCode::permission)) {
+    return fail(lock.error().code,
+                fmt::format("{}. A volume that cannot be written to can be mounted with -o ro",
+                            lock.error().message));
+  }
+  return lock;
+}
+
+// As many open segments and tables as the system lets us have.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
+                              const metadata::Superblock& superblock,
+                              const fs::FuseSession& session) {
+  fs::MountDescription description{.volume_directory = place.path,
+                                   .mountpoint = session.mount_point(),
+                                   .volume_id = hex(superblock.volume_id),
+                                   .label = superblock.label,
+                                   .read_only = plan.volume_options.read_only};
+  // "major:minor", as the mount table has it.
+  std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
+              &description.device_minor);
+  return description;
+}
+
+class Mount {
+ public:
+  Mount(const MountPlan& plan, Readiness& readiness)
+      : plan_(plan),
+        readiness_(readiness),
+        log_options_{
+            .file = plan.log_file, .foreground = plan.foreground, .verbose = plan.verbose} {}
+
+  // What a signal may still end as usual: waiting for somebody, making keys.
+  Result<> lock_and_unlock(const metadata::VolumeSecret& secret) {
+    NACRE_TRY(start_logging(log_options_));
+    NACRE_ASSIGN(place_, open_place(plan_.volume));
+    NACRE_ASSIGN(auto lock, lock_volume(plan_, place_));
+    lock_.emplace(std::move(lock));
+    NACRE_ASSIGN(keys_, unlock(place_, secret));
+    if (!plan_.volume_options.read_only) NACRE_TRY(metadata::check_writable(keys_.superblock));
+    return {};
+  }
+
+  Result<> open_volume() {
+    fs::VolumeOptions options = plan_.volume_options;
+    options.store.chunk_size_bytes = keys_.superblock.chunk_size_bytes;
+    options.store.codec = keys_.superblock.codec;
+    options.store.level = keys_.superblock.level;
+    options.store.padding = keys_.superblock.padding;
+    NACRE_ASSIGN(auto engine, engine::Engine::create(plan_.engine));
+    auto volume = fs::Volume::open(place_.directory, keys_.keys, keys_.keyring.generation,
+                                   std::move(engine), options);
+    if (!volume) return add_context(volume.error(), place_.path);
+    volume_ = std::move(*volume);
+    return {};
+  }
+
+  Result<> serve(SignalWatch& signals) {
+    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, plan_.fuse);
+    if (!session) {
+      // Nothing was written, but the write session is known: leave the volume as clean as it was.
+      static_cast<void>(close());
+      return tl::unexpected(session.error());
+    }
+    session_ = std::move(*session);
+    MountControl control(*volume_, *session_);
+    auto server =
+        fs::ControlServer::start(describe(plan_, place_, keys_.superblock, *session_), control);
+    if (!server) {
+      spdlog::warn("no control socket ({}): nacre sync, umount and stats will not reach this mount",
+                   server.error().message);
+    }
+    signals.start([this](int signal) {
+      spdlog::info("signal {}: unmounting", signal);
+      session_->request_exit();
+    });
+    const auto served = session_->run([this] { announce(); });
+    // Signals have nothing left to end: the rest takes as long as it takes.
+    signals.stop();
+    if (server) (*server)->begin_closing();
+    session_.reset();
+    const auto closed = close();
+    if (!closed) {
+      spdlog::error("{}: closing the volume failed: {}", place_.path, closed.error().message);
+    } else {
+      spdlog::info("{} is unmounted, everything is durable", place_.path);
+    }
+    if (server) (*server)->finish(closed);
+    if (!served) return served;
+    return closed;
+  }
+
+  bool is_usable() const { return usable_; }
+
+ private:
+  void announce() {
+    usable_ = true;
+    spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
+                 plan_.volume_options.read_only ? ", read-only" : "");
+    leave_standard_error(log_options_);
+    if (!readiness_.announce()) {
+      spdlog::warn("whoever mounted {} is gone: unmounting", place_.path);
+      session_->request_exit();
+    }
+  }
+
+  // Also gives up the lock: who waits for it finds the volume closed.
+  Result<> close() {
+    const auto closed = volume_->close();
+    volume_.reset();
+    lock_.reset();
+    return closed;
+  }
+
+  const MountPlan& plan_;
+  VolumePlace place_;
+  Readiness& readiness_;
+  const LogOptions log_options_;
+  std::optional<metadata::VolumeLock> lock_;
+  metadata::VolumeKeys keys_;
+  std::unique_ptr<fs::Volume> volume_;
+  std::unique_ptr<fs::FuseSession> session_;
+  bool usable_ = false;
+};
+
+}  // namespace
+
+int serve_volume(const MountPlan& plan, const metadata::VolumeSecret& secret,
+                 Readiness& readiness) {
+  raise_file_limit();
+  ::umask(077);
+  Mount mount(plan, readiness);
+  std::optional<SignalWatch> signals;
+  auto result = mount.lock_and_unlock(secret);
+  if (result) {
+    // Before the first thread: all of them inherit the mask.
+    signals.emplace();
+    result = mount.open_volume();
+  }
+  if (result) result = mount.serve(*signals);
+  if (result) return exit_fine;
+  if (!mount.is_usable()) return report(result.error());
+  spdlog::error("{}: {}", plan.volume, result.error().message);
+  return exit_code_of(result.error().code);
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// mount.nacre: mounts a volume, also as a helper of mount(8). What can be said at once is said
+// before anybody is asked for a passphrase; the rest is the daemon's work (tools/mount/serve.h).
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fs/fuse/mount_point.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/mount/daemon.h"
+#include "tools/mount/mount_plan.h"
+#include "tools/mount/serve.h"
+
+namespace nacre::tools {
+namespace {
+
+Result<> enter_namespace(const std::string& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return fail(ErrorCode::io, fmt::format("-N {}: {}", file, strerror(errno)));
+  }
+  const int error = ::setns(descriptor, CLONE_NEWNS) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (error == 0) return {};
+  return fail(ErrorCode::io,
+              fmt::format("-N {}: cannot enter this mount namespace: {}", file, strerror(error)));
+}
+
+bool lies_below(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
+}
+
+// A mount over its own volume would hide it from itself; one within it would be part of it.
+Result<> check_places_apart(const std::string& volume, const std::string& mountpoint) {
+  if (!lies_below(volume, mountpoint) && !lies_below(mountpoint, volume)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("the mount point {} and the volume {} lie within one another: choose a "
+                          "mount point elsewhere",
+                          mountpoint, volume));
+}
+
+// Nothing stays open: the daemon closes all descriptors that it inherits.
+Result<MountPlan> prepare(const MountArguments& arguments) {
+  if (!arguments.mount_namespace.empty()) NACRE_TRY(enter_namespace(arguments.mount_namespace));
+  NACRE_ASSIGN(auto plan, make_mount_plan(arguments));
+  NACRE_ASSIGN(const auto place, find_volume(plan.volume));
+  plan.volume = place.path;
+  const auto environment = fs::MountEnvironment::current();
+  NACRE_TRY(fs::check_fuse(plan.fuse.allow_other, environment));
+  NACRE_ASSIGN(plan.mountpoint,
+               fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
+  NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
+  if (!plan.log_file.empty() && plan.log_file.front() != '/') {
+    // The daemon's working directory is another one.
+    const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
+    plan.log_file = fmt::format("{}/{}", here ? here.get() : "", plan.log_file);
+  }
+  return plan;
+}
+
+int run(const MountArguments& arguments) {
+  harden_process();
+  const auto plan = prepare(arguments);
+  if (!plan) return report(plan.error());
+  if (arguments.fake) return exit_fine;
+  warn_of_unencrypted_swap();
+  const auto secret = read_secret(plan->secret, plan->volume);
+  if (!secret) return report(secret.error());
+  if (plan->foreground) {
+    Readiness nobody;
+    return serve_volume(*plan, *secret, nobody);
+  }
+  return run_as_daemon(
+      [&](Readiness& readiness) -> int { return serve_volume(*plan, *secret, readiness); });
+}
+
+std::function<int()> add_arguments(CLI::App& app) {
+  auto arguments = std::make_shared<MountArguments>();
+  add_mount_arguments(app, *arguments);
+  return [arguments] { return run(*arguments); };
+}
+
+}  // namespace
+}  // namespace nacre::tools
+
+int main(int argc, char** argv) {
+  return nacre::tools::run_command_line("mount.nacre", "Mount a Nacre volume", argc, argv,
+                                        nacre::tools::add_arguments);
+}

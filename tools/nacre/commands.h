@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `nacre`. Each adds itself to the parser; the one that the command line names
+// becomes the action, which runs after parsing and returns the exit code.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace nacre::tools {
+
+using Action = std::function<int()>;
+
+void add_dump_command(CLI::App& app, Action& action);
+void add_key_command(CLI::App& app, Action& action);
+void add_stats_command(CLI::App& app, Action& action);
+void add_sync_command(CLI::App& app, Action& action);
+void add_umount_command(CLI::App& app, Action& action);
+void add_version_command(CLI::App& app, Action& action);
+// bench, crypt, scrub: named by the command line's design, not there yet.
+void add_later_commands(CLI::App& app, Action& action);
+
+}  // namespace nacre::tools

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre dump: the format's structures in readable form (docs/FORMAT.md).
+#include "tools/nacre/dump.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "metadata/format/keyring.h"
+#include "metadata/format/superblock.h"
+#include "metadata/sealed_fs/file_header.h"
+#include "metadata/tables/database.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/nacre/commands.h"
+
+namespace nacre::tools {
+
+namespace {
+
+// "whole", or what is wrong with the text.
+std::string judge(std::string_view name, ByteView text) {
+  if (name == metadata::superblock_file) {
+    const auto parsed = metadata::parse_superblock(text);
+    return parsed ? fmt::format("generation {}, whole", parsed->claims.generation)
+                  : parsed.error().message;
+  }
+  const auto parsed = metadata::parse_keyring(text);
+  return parsed ? fmt::format("generation {}, whole", parsed->claims.generation)
+                : parsed.error().message;
+}
+
+void add_part(CLI::App& dump, Action& action, const std::string& name,
+              const std::string& description, const std::shared_ptr<DumpArguments>& arguments,
+              const std::function<void(CLI::App&)>& add_options,
+              const std::function<Result<>(const DumpArguments&)>& run) {
+  CLI::App* command = dump.add_subcommand(name, description);
+  command->add_option("VOLUME", arguments->volume, "The volume's directory")->required();
+  add_options(*command);
+  command->callback([&action, arguments, run] {
+    action = [arguments, run] {
+      harden_process();
+      const auto dumped = run(*arguments);
+      return dumped ? exit_fine : report(dumped.error());
+    };
+  });
+}
+
+}  // namespace
+
+Result<> dump_document(const std::string& volume, std::string_view name) {
+  NACRE_ASSIGN(const auto place, open_place(volume));
+  std::string shown;
+  bool any = false;
+  for (const std::string& file : {std::string(name), fmt::format("{}.copy", name)}) {
+    const auto text = metadata::read_file(*place.directory, file);
+    if (!text) {
+      fmt::print("# {}: {}\n", file, printable(text.error().message));
+      continue;
+    }
+    any = true;
+    fmt::print("# {}: {} bytes, {}\n", file, text->size(), printable(judge(name, *text)));
+    if (shown == as_text(*text)) {
+      fmt::print("# the same text\n");
+    } else {
+      shown = as_text(*text);
+      fmt::print("{}\n", printable(shown));
+    }
+  }
+  if (!any) return fail(ErrorCode::not_found, fmt::format("{} has no {}", volume, name));
+  return {};
+}
+
+Result<> dump_database_files(const std::string& volume) {
+  NACRE_ASSIGN(const auto place, open_place(volume));
+  NACRE_ASSIGN(const auto names, place.directory->list(metadata::database_folder));
+  for (const auto& name : names) {
+    const std::string path = fmt::format("{}/{}", metadata::database_folder, name);
+    NACRE_ASSIGN(const auto file, place.directory->open(path, metadata::OpenMode::read));
+    NACRE_ASSIGN(const auto size, file->size());
+    Bytes head(metadata::file_header_size_bytes);
+    NACRE_ASSIGN(const auto got, file->read(0, head));
+    head.resize(got);
+    const auto header = metadata::decode_file_header(head);
+    fmt::print("{:<28} {:>12} bytes  ", printable(name), size);
+    if (header) {
+      fmt::print("{:<8} epoch {} salt {}", to_string(header->file_class), header->epoch,
+                 hex(header->salt));
+    } else {
+      fmt::print("no header: {}", printable(header.error().message));
+    }
+    const auto checked = metadata::scrub_database_file(*place.directory, path);
+    fmt::print("  {}\n", checked ? "whole" : printable(checked.error().message));
+  }
+  return {};
+}
+
+void add_dump_command(CLI::App& app, Action& action) {
+  CLI::App* dump = app.add_subcommand("dump", "Print structures of the format, for a close look");
+  dump->require_subcommand(1);
+  const auto arguments = std::make_shared<DumpArguments>();
+  const auto nothing = [](CLI::App&) {};
+  const auto add_segment = [arguments](CLI::App& command) {
+    command.add_option("SEGMENT", arguments->segment, "The segment's number")->required();
+  };
+  add_part(
+      *dump, action, "superblock", "Both copies of the superblock", arguments, nothing,
+      [](const DumpArguments& a) { return dump_document(a.volume, metadata::superblock_file); });
+  add_part(*dump, action, "keyring", "Both copies of the keyring", arguments, nothing,
+           [](const DumpArguments& a) { return dump_document(a.volume, metadata::keyring_file); });
+  add_part(*dump, action, "db", "The files under db/ and whether they are whole", arguments,
+           nothing, [](const DumpArguments& a) { return dump_database_files(a.volume); });
+  add_part(*dump, action, "segment", "A segment's header and records", arguments, add_segment,
+           dump_segment);
+  add_part(
+      *dump, action, "record", "One record; with a key also what is sealed in it", arguments,
+      [&](CLI::App& command) {
+        add_segment(command);
+        command.add_option("OFFSET", arguments->offset, "Where it begins")->required();
+        command.add_flag("--content", arguments->content,
+                         "Write the plain bytes to standard output");
+        add_secret_options(command, arguments->secret);
+      },
+      dump_record);
+  add_part(
+      *dump, action, "tables", "The rows of the database (needs a key)", arguments,
+      [&](CLI::App& command) {
+        command.add_option("--table", arguments->table,
+                           "Only this one: inodes, dentries, chunks, inlined, xattrs, segments, "
+                           "orphans or system");
+        add_secret_options(command, arguments->secret);
+      },
+      dump_tables);
+}
+
+}  // namespace nacre::tools

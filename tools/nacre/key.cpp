@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre key list VOLUME: who can open a volume. Changing that comes in a later version.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "metadata/format/keyring.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/nacre/commands.h"
+#include "tools/nacre/later.h"
+
+namespace nacre::tools {
+
+namespace {
+
+struct Arguments {
+  std::string volume;
+  SecretOptions secret;
+  bool json = false;
+};
+
+nlohmann::json to_json(const metadata::Recipient& recipient) {
+  nlohmann::json json = {{"kind", recipient.passphrase ? "passphrase" : "rsa"},
+                         {"label", recipient.label},
+                         {"created", recipient.created},
+                         {"fingerprint", hex(recipient.fingerprint)}};
+  if (const auto& lock = recipient.passphrase) {
+    json["kdf"] = {{"name", "argon2id"},
+                   {"memory_kib", lock->kdf.memory_kib},
+                   {"passes", lock->kdf.passes},
+                   {"lanes", lock->kdf.lanes}};
+  }
+  return json;
+}
+
+void print_keyring(const metadata::Keyring& keyring, bool is_verified) {
+  for (const auto& recipient : keyring.recipients) {
+    fmt::print("{:<10}  {}  {}  {}\n", recipient.passphrase ? "passphrase" : "rsa",
+               hex(ByteView(recipient.fingerprint).first(8)), recipient.created,
+               printable(recipient.label));
+  }
+  fmt::print("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
+             keyring.epochs.size() == 1 ? "epoch" : "epochs");
+  if (!is_verified) {
+    fmt::print(
+        "Not verified: only a key of the volume can show that nobody changed this list "
+        "(give --passphrase-file or --identity)\n");
+  }
+}
+
+Result<> list(const Arguments& arguments) {
+  NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
+  const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
+  metadata::Keyring keyring;
+  if (with_key) {
+    harden_process();
+    NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
+    NACRE_ASSIGN(auto volume, unlock(place, secret));
+    keyring = std::move(volume.keyring);
+  } else {
+    NACRE_ASSIGN(auto found, metadata::find_keyring(*place.directory));
+    for (const auto& warning : found.warnings)
+      print_warning(warning.message);
+    keyring = std::move(found.keyring.claims);
+  }
+  if (!arguments.json) {
+    print_keyring(keyring, with_key);
+    return {};
+  }
+  nlohmann::json json = {{"generation", keyring.generation},
+                         {"verified", with_key},
+                         {"epoch_count", keyring.epochs.size()},
+                         {"recipients", nlohmann::json::array()}};
+  for (const auto& recipient : keyring.recipients) {
+    json["recipients"].push_back(to_json(recipient));
+  }
+  fmt::print("{}\n", json.dump(2));
+  return {};
+}
+
+}  // namespace
+
+void add_key_command(CLI::App& app, Action& action) {
+  CLI::App* key = app.add_subcommand("key", "Who can open a volume");
+  key->require_subcommand(1);
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = key->add_subcommand("list", "List passphrases and public keys");
+  command->add_option("VOLUME", arguments->volume, "The volume's directory")->required();
+  command->add_flag("--json", arguments->json, "As JSON");
+  add_secret_options(*command, arguments->secret);
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      const auto listed = list(*arguments);
+      return listed ? exit_fine : report(listed.error());
+    };
+  });
+  add_later_command(*key, action, "add", "Let another key or passphrase open the volume");
+  add_later_command(*key, action, "remove", "Take a key or passphrase away");
+  add_later_command(*key, action, "passphrase", "Change a passphrase");
+  add_later_command(*key, action, "rotate", "Encrypt everything under a new key");
+  add_later_command(*key, action, "status", "How far a rotation is");
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// See mounted_volume.h.
+#include "tools/nacre/mounted_volume.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+
+Result<> write_back(const std::string& mountpoint) {
+  const int descriptor = ::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return fail(errno == EACCES ? ErrorCode::permission : ErrorCode::io,
+                fmt::format("{}: {}", mountpoint, strerror(errno)));
+  }
+  const int error = ::syncfs(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (error != 0) {
+    return fail(error == ENOSPC ? ErrorCode::no_space : ErrorCode::io,
+                fmt::format("{}: writing back what the kernel holds failed: {}", mountpoint,
+                            strerror(error)));
+  }
+  return {};
+}
+
+}  // namespace nacre::tools

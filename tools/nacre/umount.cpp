@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre umount MOUNTPOINT: commits, unmounts, and returns when the daemon has closed the volume and
+// ended. umount(8) and fusermount3 unmount just as well, but return before the daemon has.
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "fs/control/mount_table.h"
+#include "fs/fuse/mount_point.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/commands.h"
+#include "tools/nacre/mounted_volume.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::chrono::milliseconds close_timeout{120'000};
+constexpr std::chrono::milliseconds exit_timeout{30'000};
+
+// A process that can be waited for without being its parent. None when it is gone already.
+class Process {
+ public:
+  explicit Process(pid_t pid) : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  bool wait_for_end(std::chrono::milliseconds timeout) const {
+    if (descriptor_ < 0) return true;
+    pollfd entry{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, static_cast<int>(timeout.count())) != 0;
+  }
+
+ private:
+  int descriptor_;
+};
+
+// What could not be made durable is not thrown away without a word.
+int refuse(const fs::MountEntry& mount, Error error) {
+  error.message +=
+      fmt::format("\n{} stays mounted. To unmount it all the same: {} {}", mount.mountpoint,
+                  ::geteuid() == 0 ? "umount" : "fusermount3 -u", mount.mountpoint);
+  return report(error);
+}
+
+bool same_device(const fs::MountEntry& a, const fs::MountEntry& b) {
+  return a.device_major == b.device_major && a.device_minor == b.device_minor;
+}
+
+// The daemon was killed: what is left is a mount that answers nobody.
+int unmount_dead(const fs::MountEntry& mount, const Error& why) {
+  print_warning(why.message);
+  const auto unmounted =
+      fs::unmount(mount.mountpoint, fs::UnmountMode::detach, fs::MountEnvironment::current());
+  if (!unmounted) return report(unmounted.error());
+  print_warning(
+      fmt::format("{} is unmounted, but its daemon had ended without closing the volume: "
+                  "what was not synced before may be lost. The next mount recovers the "
+                  "rest",
+                  mount.mountpoint));
+  return exit_operational;
+}
+
+int unmount_volume(const std::string& path) {
+  const auto mount = fs::find_nacre_mount(path);
+  if (!mount) return report(mount.error());
+  {
+    const auto probe = fs::ControlClient::connect(*mount);
+    if (!probe && probe.error().code == ErrorCode::stale) {
+      return unmount_dead(*mount, probe.error());
+    }
+    if (!probe) return report(probe.error());
+  }
+  if (!mount->read_only) {
+    const auto written = write_back(mount->mountpoint);
+    // Root may not look into the mount of a user; unmounting makes the kernel write back as well.
+    if (!written && written.error().code != ErrorCode::permission) {
+      return refuse(*mount, written.error());
+    }
+  }
+  auto client = fs::ControlClient::connect(*mount);
+  if (!client) return report(client.error());
+  const Process daemon(client->daemon_pid());
+  if (const auto prepared = client->request("prepare_unmount"); !prepared) {
+    return refuse(*mount, prepared.error());
+  }
+
+  const auto unmounted =
+      fs::unmount(mount->mountpoint, fs::UnmountMode::when_free, fs::MountEnvironment::current());
+  if (!unmounted) {
+    if (unmounted.error().code == ErrorCode::busy) {
+      return report({ErrorCode::busy,
+                     fmt::format("{} is in use: files in it are open, or it is somebody's current "
+                                 "directory ('fuser -vm {}' names them). Everything written so far "
+                                 "is durable",
+                                 mount->mountpoint, mount->mountpoint)});
+    }
+    return report(unmounted.error());
+  }
+  // Bound to a second place, it lives on there, and so does the daemon.
+  if (const auto table = fs::read_mount_table()) {
+    const auto other = std::find_if(table->begin(), table->end(),
+                                    [&](const auto& entry) { return same_device(entry, *mount); });
+    if (other != table->end()) {
+      print_note(fmt::format("{} is unmounted; the volume stays mounted at {}", mount->mountpoint,
+                             other->mountpoint));
+      return exit_fine;
+    }
+  }
+
+  const auto closed = client->wait_until_closed(close_timeout);
+  if (!closed && closed.error().code == ErrorCode::cancelled) {
+    return report({ErrorCode::busy,
+                   fmt::format("{} is unmounted here and everything written to it is durable, but "
+                               "its daemon (process {}) still runs: another mount namespace may "
+                               "hold the mount",
+                               mount->mountpoint, client->daemon_pid())});
+  }
+  if (!closed) return report(closed.error());
+  if (!daemon.wait_for_end(exit_timeout)) {
+    return report({ErrorCode::busy, fmt::format("the volume is closed, but its daemon (process {}) "
+                                                "does not end",
+                                                client->daemon_pid())});
+  }
+  return exit_fine;
+}
+
+}  // namespace
+
+void add_umount_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("umount", "Unmount a volume and wait until it is closed and durable");
+  auto mountpoint = std::make_shared<std::string>();
+  command->add_option("MOUNTPOINT", *mountpoint, "Where the volume is mounted")->required();
+  command->callback(
+      [&action, mountpoint] { action = [mountpoint] { return unmount_volume(*mountpoint); }; });
+}
+
+}  // namespace nacre::tools

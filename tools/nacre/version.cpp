@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre version
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tools/cli/exit_code.h"
+#include "tools/nacre/commands.h"
+
+namespace nacre::tools {
+
+void add_version_command(CLI::App& app, Action& action) {
+  app.add_subcommand("version", "Print the version")->callback([&action] {
+    action = [] {
+      fmt::print("nacre {}\n", NACRE_VERSION);
+      return exit_fine;
+    };
+  });
+}
+
+}  // namespace nacre::tools
