@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/segment_walk.h"
 #include "fs/store/segment_table.h"
+#include "fs/store/segment_walk.h"
 
 namespace nacre::fs {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/segment_walk.h"
+#include "fs/store/segment_walk.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "fs/maintenance/record_index.h"
-#include "fs/maintenance/segment_walk.h"
 #include "fs/maintenance/structure_parts.h"
 #include "fs/store/segment_table.h"
+#include "fs/store/segment_walk.h"
 
 namespace nacre::fs {
 

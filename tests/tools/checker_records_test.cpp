@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over segments: what scrub (without and with keys) and the deep check find in their
 // bytes.
-#include "fs/maintenance/segment_walk.h"
+#include "fs/store/segment_walk.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "tests/tools/checker_fixture.h"
 

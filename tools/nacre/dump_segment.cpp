@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/segment_walk.h"
 #include "fs/store/segment_table.h"
+#include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"

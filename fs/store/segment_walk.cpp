@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See segment_walk.h.
-#include "fs/maintenance/segment_walk.h"
+#include "fs/store/segment_walk.h"
 
 #include <algorithm>
 #include <array>
