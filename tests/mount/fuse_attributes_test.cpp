@@ -163,8 +163,9 @@ TEST_F(FuseAttributes, statfs_tells_the_space) {
   struct statfs space = {};
   ASSERT_EQ(statfs(mount_point_.c_str(), &space), 0);
   const auto kept = volume().space();
-  EXPECT_EQ(static_cast<std::uint64_t>(space.f_bsize) * space.f_blocks, kept->total_bytes);
-  EXPECT_EQ(static_cast<std::uint64_t>(space.f_bsize) * space.f_bavail, kept->available_bytes);
+  const auto block_size = static_cast<std::uint64_t>(space.f_bsize);
+  EXPECT_EQ(space.f_blocks, kept->total_bytes / block_size);
+  EXPECT_EQ(space.f_bavail, kept->available_bytes / block_size);
   EXPECT_EQ(space.f_ffree, kept->free_inodes);
   EXPECT_EQ(space.f_namelen, 255);
 }

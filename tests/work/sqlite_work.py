@@ -20,7 +20,9 @@ def connect(path, mode="delete"):
     # isolation_level None: transactions are begun and ended by hand.
     db = sqlite3.connect(path, timeout=60, isolation_level=None)
     db.execute(f"PRAGMA journal_mode={mode}")
-    db.execute("PRAGMA synchronous=FULL")
+    # FULL does not wait for the journal's removal to be durable: a crash right after a COMMIT could
+    # roll it back, on any filesystem.
+    db.execute("PRAGMA synchronous=EXTRA")
     return db
 
 
