@@ -49,6 +49,14 @@ TEST(HostileStream, never_makes_lzw_leave_its_memory) {
   attack(Codec::lzw);
 }
 
+TEST(HostileStream, never_makes_huffman_leave_its_memory) {
+  attack(Codec::huffman);
+}
+
+TEST(HostileStream, never_makes_gdeflate_leave_its_memory) {
+  attack(Codec::gdeflate);
+}
+
 TEST(HostileStream, of_random_bytes_is_refused_or_decodes_to_the_asked_size) {
   TestRandom random;
   GuardedMemory input(4096);
@@ -59,7 +67,8 @@ TEST(HostileStream, of_random_bytes_is_refused_or_decodes_to_the_asked_size) {
     // A plausible first word lets the bytes reach the decoders of sub-blocks.
     if (hostile.size() > 4 && random.below(2) == 0)
       store_le(hostile.data(), static_cast<std::uint32_t>(hostile.size() - 4));
-    constexpr std::array codecs = {Codec::lz77, Codec::zstd, Codec::rle, Codec::lzw};
+    constexpr std::array codecs = {Codec::lz77,    Codec::zstd,     Codec::rle,
+                                   Codec::huffman, Codec::gdeflate, Codec::lzw};
     const Codec codec = codecs[random.below(codecs.size())];
     static_cast<void>(decompress(codec, hostile, output.last(random.below(70000))));
   }

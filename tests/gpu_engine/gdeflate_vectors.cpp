@@ -36,6 +36,22 @@ std::vector<GdeflateVector> read_from(const std::string& folder) {
 
 }  // namespace
 
+std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part) {
+  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
+  EXPECT_TRUE(manifest.good());
+  std::string line;
+  std::getline(manifest, line);
+  std::vector<GdeflateSize> sizes;
+  while (std::getline(manifest, line)) {
+    std::istringstream fields(line);
+    GdeflateSize size;
+    std::string plain_size, crc;
+    fields >> size.input >> size.level >> plain_size >> crc >> size.page_size;
+    if (size.input.find(input_part) != std::string::npos) sizes.push_back(std::move(size));
+  }
+  return sizes;
+}
+
 std::vector<GdeflateVector> read_gdeflate_vectors() {
   return read_from(NACRE_VECTORS "/gdeflate");
 }

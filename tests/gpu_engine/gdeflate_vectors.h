@@ -18,6 +18,15 @@ struct GdeflateVector {
   Bytes page;
 };
 
+// What the reference codec made of an input, whether or not its page is here.
+struct GdeflateSize {
+  std::string input;
+  int level = 0;
+  std::size_t page_size = 0;
+};
+// Those whose inputs' names contain this.
+std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part);
+
 // In the repository.
 std::vector<GdeflateVector> read_gdeflate_vectors();
 // Those that are not, from a folder of them that may lie beside the checkout; empty where there is

@@ -32,7 +32,7 @@ bad_mkfs 2 'power of two from 4K to 1M' --chunk-size 2K
 bad_mkfs 2 'power of two from 4K to 1M' --chunk-size 2M
 bad_mkfs 2 'power of two from 4K to 1M' --chunk-size 96K
 bad_mkfs 2 'codec' --codec nonsense
-bad_mkfs 2 'not in this version' --codec huffman
+bad_mkfs 2 'rle, huffman, gdeflate' --codec lz4
 bad_mkfs 2 'nonsense' --cipher nonsense
 bad_mkfs 2 'none or padme' --padding nonsense
 bad_mkfs 2 'level' --level 10

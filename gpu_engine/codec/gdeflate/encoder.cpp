@@ -58,18 +58,16 @@ struct Block {
   }
 };
 
-// Dynamic codes are never worse than twice this; only a page of 65536 stored bytes is not possible.
-constexpr std::size_t page_size_bytes_max =
-    PageWriter::page_size_bound(10 * page_plain_size_max) + 1024;
+// How far the bound of a page may exceed its size: each lane's open word may be all but full.
+constexpr std::size_t bound_excess_max = page_size_bytes_min;
 
 std::size_t write_page(std::span<const Block> blocks, std::size_t plain_size, MutableByteView out) {
-  auto& scratch = thread_workspace<std::array<Byte, page_size_bytes_max>>();
+  auto& scratch = thread_workspace<std::array<Byte, page_plain_size_max + bound_excess_max>>();
   std::size_t bits = 0;
   for (const Block& block : blocks)
     bits += block.bits;
   const std::size_t bound = PageWriter::page_size_bound(bits);
-  // A lane's last word may be all but empty.
-  if (bound >= plain_size + page_size_bytes_min || bound > page_size_bytes_max) return 0;
+  if (bound >= plain_size + bound_excess_max) return 0;
   const bool has_room = bound <= out.size();
   PageWriter page(has_room ? out.data() : scratch.data());
   for (const Block& block : blocks)
