@@ -213,7 +213,8 @@ std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitSco
   return files;
 }
 
-Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max) {
+Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max,
+                          FileFailures& failures) {
   const auto files = dirty_files_of(scope);
   std::uint64_t bytes = 0;
   for (const auto& file : files)
@@ -236,7 +237,15 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
       chunk = 0;
       ++next;
     }
-    if (auto ran = flush.run(); !ran && outcome) outcome = ran;
+    const Result<> ran = flush.run();
+    if (ran) continue;
+    if (outcome) outcome = ran;
+    flush.add_failures(failures);
+    // The rest of a file that failed would fail with it.
+    if (chunk != 0 && failures.contains(files[next]->inode())) {
+      chunk = 0;
+      ++next;
+    }
   }
   return outcome;
 }

@@ -20,11 +20,16 @@
 
 namespace nacre::fs {
 
+// Files whose data could not be flushed, and why.
+using FileFailures = std::map<InodeNumber, Error>;
+
 struct FileCacheOptions {
   std::uint64_t dirty_budget_bytes = 256u << 20;
   std::uint64_t cache_budget_bytes = 256u << 20;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   unsigned read_ahead_thread_count = 2;
+  // A flush takes no more chunks past this, so that a payload stays within the engine's reach.
+  std::uint64_t flush_size_bytes_max = 8u << 20;
 };
 
 // Told when what a file's inode row may say has changed. Called under the operation lock: it may
@@ -50,8 +55,9 @@ class FileCache {
 
   // Step (a) of a commit: flushes what was dirty in the scope when this was called. When it is at
   // most inline_bytes_max and the scope names files, it goes into the WriteBatch. The first error
-  // is returned, after all files have been tried; a file that failed stays dirty.
-  Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max);
+  // is returned, after all files have been tried; a file that failed stays dirty and is added to
+  // failures.
+  Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max, FileFailures& failures);
   bool is_dirty(InodeNumber inode) const;
 
   struct Stats {

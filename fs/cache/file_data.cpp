@@ -37,11 +37,6 @@ bool FileData::is_dirty() const {
   return listed_;
 }
 
-Result<> FileData::flush_error() const {
-  std::shared_lock lock(mutex_);
-  return flush_error_;
-}
-
 Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
   if (bytes.empty()) return {};
   if (offset > file_size_max || bytes.size() > file_size_max - offset) {

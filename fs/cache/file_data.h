@@ -58,8 +58,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   void discard();
   // Loads chunks of [offset, offset + size) that are not cached yet.
   void prefetch(std::uint64_t offset, std::uint64_t size);
-  // Why the last flush failed, while no later one has succeeded.
-  Result<> flush_error() const;
 
  private:
   friend class FileCache;
@@ -92,7 +90,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::map<std::uint64_t, DirtyChunk> flushing_;  // taken by a flush that is under way
   std::uint64_t complete_chunks_ = 0;             // written in full since the last flush
   bool listed_ = false;                           // among the cache's dirty files
-  Result<> flush_error_ = {};
 
   ReadAhead read_ahead_;
 };

@@ -40,7 +40,7 @@ std::uint64_t Flush::add(std::shared_ptr<FileData> data, std::uint64_t first_chu
     target.complete_chunks_ = 0;
     file.durable_size = target.durable_size_;
     const std::uint64_t mapped = cache_.map().chunk_count(file.durable_size);
-    auto place = target.dirty_.lower_bound(first_chunk);
+    auto place = target.dirty_.lower_bound(std::min(first_chunk, file.durable_size / chunk_size));
     while (place != target.dirty_.end() && place->first <= last_chunk) {
       if (is_full()) {
         next = place->first;
@@ -111,6 +111,12 @@ Result<> Flush::run() {
     }
   }
   return outcome;
+}
+
+void Flush::add_failures(FileFailures& failures) const {
+  for (const File& file : files_) {
+    if (!file.outcome) failures.insert_or_assign(file.data->inode(), file.outcome.error());
+  }
 }
 
 Result<> Flush::build(File& file, Chunk& chunk) {
@@ -226,7 +232,6 @@ Result<> Flush::install(File& file) {
   data.dirty_bytes_ -= flushed;
   data.data_bytes_ += static_cast<std::uint64_t>(change);
   data.durable_size_ = file.new_durable_size;
-  data.flush_error_ = {};
   data.note_clean();
   cache_.observer().durable_state_changed(data.inode_);
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
@@ -246,7 +251,6 @@ void Flush::put_back(File& file) {
   }
   data.flushing_.clear();
   data.dirty_bytes_ += static_cast<std::uint64_t>(change);
-  data.flush_error_ = file.outcome;
   cache_.change_dirty_bytes(change);
   file.is_open = false;
 }

@@ -32,17 +32,17 @@ class Flush {
   Flush(FileCache& cache, FlushMode mode) : cache_(cache), mode_(mode) {}
   ~Flush();
 
-  // More bytes than this are not taken, so that a payload stays within the engine's reach.
-  static constexpr std::uint64_t size_bytes_max = 8u << 20;
-
-  bool is_full() const { return taken_bytes_ >= size_bytes_max; }
+  bool is_full() const { return taken_bytes_ >= cache_.options().flush_size_bytes_max; }
   // Takes dirty chunks from first_chunk to last_chunk (included) until the flush is full; returns
-  // the chunk to go on with, past last_chunk when there is none.
+  // the chunk to go on with, past last_chunk when there is none. Those before first_chunk that lie
+  // past the map's end are taken as well: the map grows without a gap.
   std::uint64_t add(std::shared_ptr<FileData> file, std::uint64_t first_chunk,
                     std::uint64_t last_chunk);
-  // Seals and installs what was taken. Files that fail keep their bytes dirty and remember why; the
-  // first such error is returned.
+  // Seals and installs what was taken. Files that fail keep their bytes dirty; the first such error
+  // is returned.
   Result<> run();
+  // After run(): adds the files that failed.
+  void add_failures(FileFailures& failures) const;
 
  private:
   struct Seal {

@@ -129,6 +129,9 @@ Result<> Committer::commit_group(const CommitScope& scope) {
   NACRE_TRY(health());
   // A group that no_space kept from the disk goes first: its records are on the medium already.
   if (frozen_left_) NACRE_TRY(finish_group());
+  // What changes from here on may miss this commit, and a smaller scope leaves other files' data
+  // for the interval's.
+  if (scope.everything) changed_.store(false, std::memory_order_relaxed);
 
   const Result<> flushed = source_->flush(scope);
   if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
@@ -147,7 +150,6 @@ Result<bool> Committer::freeze_group() {
     freeze_wanted_.notify_all();
     const auto unflushed = source_->unflushed_moves();
     if (unflushed.empty() || unflushable) {
-      changed_.store(false, std::memory_order_relaxed);
       if (auto staged = source_->stage(); !staged) return fail_for_good(staged.error());
       store_.stage();
       return database_.freeze();

@@ -46,8 +46,8 @@ class CommitSource {
  public:
   virtual ~CommitSource() = default;
   // Step (a): seals the dirty data of the scope into the open group. Takes operation locks itself.
-  // A file that fails remembers why (FileData::flush_error), and whoever asked for that file must
-  // look there; the commit of everything else goes on unless the error returned is of the medium.
+  // A file that fails keeps its data, and whoever asked for that file must be told; the commit of
+  // everything else goes on unless the error returned is of the medium.
   virtual Result<> flush(const CommitScope& scope) = 0;
   // Step (b): puts rows whose current state lives in memory (inodes, counters) into the open group.
   // Called under the exclusive operation lock; must not block on anything but memory.

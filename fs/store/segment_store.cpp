@@ -251,8 +251,9 @@ Result<> SegmentStoreImpl::write_out(const Work& work, std::span<SealedRecord> s
         RecordLocation{current_->number, offset, static_cast<std::uint32_t>(pieces[i].size())};
     offset += pieces[i].size();
   }
-  current_->size = offset;
+  // In this order: whoever stages the new size must find the segment unsynced.
   current_->unsynced = true;
+  current_->size = offset;
   current_->changed = true;
   pins.push_back(current_);
   appended_records_ += sealed.size();

@@ -123,7 +123,8 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
              {.dirty_budget_bytes = options.dirty_budget_bytes,
               .cache_budget_bytes = options.cache_budget_bytes,
-              .read_ahead_bytes_max = options.read_ahead_bytes_max}),
+              .read_ahead_bytes_max = options.read_ahead_bytes_max,
+              .flush_size_bytes_max = options.flush_size_bytes_max}),
       inodes_(*database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); }),
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);

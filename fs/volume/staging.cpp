@@ -57,7 +57,12 @@ Result<> VolumeImpl::flush(const CommitScope& scope) {
     if (kernel_cache_ != nullptr && !scope.moves_held) kernel_cache_->write_out(inode);
     wider.inodes.insert(inode);
   }
-  const auto flushed = cache_.flush(wider, options_.inline_commit_bytes_max);
+  FileFailures failures;
+  const auto flushed = cache_.flush(wider, options_.inline_commit_bytes_max, failures);
+  if (wider.everything) flush_failures_.clear();
+  for (const InodeNumber inode : wider.inodes)
+    flush_failures_.erase(inode);
+  flush_failures_.merge(failures);
   std::lock_guard lock(moves_mutex_);
   if (scope.everything) file_error_ = flushed;
   if (!flushed && !is_of_one_file(flushed.error().code)) return flushed;
@@ -165,9 +170,11 @@ void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> do
   if (!inode) return done(tl::unexpected(inode.error()));
   if (options_.read_only || (committer_.health() && is_durable(**inode))) return done({});
   auto tell = [this, inode = *inode, done = std::move(done)](Result<> outcome) mutable {
-    if (outcome) note_durable();
-    const auto data = inode->lock()->data;
-    if (outcome && data) outcome = data->flush_error();
+    if (outcome) {
+      note_durable();
+      const auto failure = flush_failures_.find(inode->number());
+      if (failure != flush_failures_.end()) outcome = tl::unexpected(failure->second);
+    }
     if (!outcome) outcome = sync_error(std::move(outcome).error(), inode->number());
     inode = {};  // whoever is told may delete it
     done(std::move(outcome));

@@ -89,6 +89,7 @@ struct VolumeOptions {
   AccessTimes access_times = AccessTimes::relative;
   std::uint32_t commit_interval_ms = 5000;
   std::uint64_t dirty_budget_bytes = 256u << 20;
+  std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
   std::uint64_t cache_budget_bytes = 256u << 20;
   // A commit of at most this much file data carries it in its WriteBatch.
   std::uint32_t inline_commit_bytes_max = 128u << 10;

@@ -249,6 +249,8 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   std::uint64_t move_count_ = 0;
   Result<> file_error_ = {};  // of the last flush of everything
 
+  FileFailures flush_failures_;  // as of each file's last flush; commit thread only
+
   std::mutex kernel_cache_mutex_;
   KernelCache* kernel_cache_ = nullptr;
   std::atomic<bool> has_kernel_cache_{false};

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/cache/file_data.h"
+#include "fs/cache/flush.h"
 #include "tests/fs/store_fixture.h"
 
 namespace nacre::tests {
@@ -206,6 +207,78 @@ TEST(FileData, keeps_what_was_synced_when_power_fails_at_any_operation) {
       ASSERT_NO_FATAL_FAILURE(expect_content((*store)->file(2), synced, random));
     }
   }
+}
+
+// Bytes that tell where they lie, none of them zero.
+Bytes numbered_bytes(std::size_t size) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<Byte>(1 + (i / 1024 + i) % 255);
+  return bytes;
+}
+
+TEST(FileData, a_flush_that_fails_leaves_no_gap_for_the_next) {
+  auto backing = MemoryBacking::create();
+  NACRE_ASSERT_OK(TestStore::format(backing));
+  StoreOptions options;
+  options.inline_commit_bytes_max = 0;
+  options.cache.flush_size_bytes_max = 64u << 10;
+  auto store = TestStore::open(backing, options);
+  NACRE_ASSERT_OK(store);
+  const Bytes content = numbered_bytes(200'000);
+  NACRE_ASSERT_OK((*store)->file(2).write(0, content));
+  // The first 64 KiB find no room, what follows would.
+  backing->inject({.operations = change_write,
+                   .path_part = "segments",
+                   .skip = 1,  // the header of the segment
+                   .count = 1,
+                   .code = ErrorCode::no_space});
+  const auto synced = (*store)->sync(2);
+  ASSERT_FALSE(synced) << "what was not written was called durable";
+  EXPECT_EQ(synced.error().code, ErrorCode::no_space);
+  (*store)->check_map();
+  NACRE_ASSERT_OK((*store)->sync(2));
+  (*store)->check_map();
+  std::mt19937 random(1);
+  ASSERT_NO_FATAL_FAILURE(expect_content((*store)->file(2), content, random));
+  (*store)->committer().abandon();
+  auto after = TestStore::open(backing->power_loss(0));
+  NACRE_ASSERT_OK(after);
+  (*after)->check_map();
+  ASSERT_NO_FATAL_FAILURE(expect_content((*after)->file(2), content, random));
+}
+
+TEST(FileData, truncation_between_two_flushes_of_a_commit_leaves_no_gap) {
+  auto backing = MemoryBacking::create();
+  NACRE_ASSERT_OK(TestStore::format(backing));
+  StoreOptions options;
+  options.cache.flush_size_bytes_max = 64u << 10;
+  auto store = TestStore::open(backing, options);
+  NACRE_ASSERT_OK(store);
+  const std::shared_ptr<fs::FileData> file = (*store)->shared_file(2);
+  const Bytes content = numbered_bytes(200'000);
+  NACRE_ASSERT_OK(file->write(0, content));
+  constexpr std::uint64_t last = 1000;
+  std::uint64_t next = 0;
+  {
+    fs::Flush flush((*store)->cache(), fs::FlushMode::everything);
+    next = flush.add(file, 0, last);
+    NACRE_ASSERT_OK(flush.run());
+  }
+  ASSERT_GT(next, 1u);
+  NACRE_ASSERT_OK(file->resize(0));
+  NACRE_ASSERT_OK(file->write(0, content));
+  while (next <= last) {
+    fs::Flush flush((*store)->cache(), fs::FlushMode::everything);
+    next = flush.add(file, next, last);
+    NACRE_ASSERT_OK(flush.run());
+  }
+  (*store)->check_map();
+  std::mt19937 random(1);
+  ASSERT_NO_FATAL_FAILURE(expect_content(*file, content, random));
+  NACRE_ASSERT_OK((*store)->sync(2));
+  (*store)->check_map();
+  ASSERT_NO_FATAL_FAILURE(expect_content(*file, content, random));
 }
 
 TEST(FileData, stays_right_with_writers_readers_and_flushes_at_once) {

@@ -121,10 +121,15 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
     }
     return *file;
   }
+  std::shared_ptr<fs::FileData> shared_file(std::uint64_t number) {
+    return file(number).shared_from_this();
+  }
   Result<> sync(std::uint64_t number) {
     file(number);
     NACRE_TRY(committer_->commit(fs::CommitScope{.inodes = {fs::InodeNumber{number}}}));
-    return file(number).flush_error();
+    std::lock_guard lock(mutex_);
+    const auto failure = failures_.find(fs::InodeNumber{number});
+    return failure == failures_.end() ? Result<>() : tl::unexpected(failure->second);
   }
   Result<> sync_all() { return committer_->commit(fs::CommitScope{.everything = true}); }
 
@@ -167,7 +172,11 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
 
   // CommitSource and DurableObserver.
   Result<> flush(const fs::CommitScope& scope) override {
-    return cache_->flush(scope, options_.inline_commit_bytes_max);
+    fs::FileFailures failures;
+    const auto flushed = cache_->flush(scope, options_.inline_commit_bytes_max, failures);
+    std::lock_guard lock(mutex_);
+    failures_ = std::move(failures);
+    return flushed;
   }
   Result<> stage() override {
     std::lock_guard lock(mutex_);
@@ -207,6 +216,7 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
   std::mutex mutex_;  // guards what follows
   std::map<fs::InodeNumber, std::shared_ptr<fs::FileData>> files_;
   std::set<fs::InodeNumber> changed_;
+  fs::FileFailures failures_;  // of the last flush
   std::set<fs::InodeNumber> moved_;
 };
 

@@ -241,6 +241,22 @@ TEST_F(VolumeDurability, changes_are_committed_by_and_by) {
   EXPECT_EQ(read(find(root, "f")), "x");
 }
 
+TEST_F(VolumeDurability, the_intervals_commit_comes_though_another_file_was_synced) {
+  unmount();
+  options_.commit_interval_ms = 500;
+  mount();
+  const InodeNumber file = make_file(root, "f");
+  const InodeNumber other = make_file(root, "other");
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(file, 0, std::string(100'000, 'x'));
+  write(other, 0, "y");
+  NACRE_EXPECT_OK(sync(other));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (volume().stats().dirty_bytes > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(volume().stats().dirty_bytes, 0u);
+}
+
 TEST_F(VolumeDurability, an_older_keyring_is_refused_and_a_newer_one_remembered) {
   unmount();
   auto volume = open(3);
