@@ -111,7 +111,7 @@ struct MessageResult {
   // Both only where ok is false.
   ErrorCode error = ErrorCode::invalid_argument;
   const char* detail = "";    // static text for messages: what was wrong
-  Codec codec = Codec::none;  // seal: what was used in the end; unseal: what was found
+  Codec codec = Codec::none;  // seal, compress: what was used in the end; unseal: what was found
   std::uint64_t output_size = 0;
   std::uint32_t crc32 = 0;       // checksum
   RecordIdentity identity = {};  // unseal, reseal: the one found (only when the tag verified)

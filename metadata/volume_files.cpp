@@ -44,7 +44,7 @@ Result<void> check(const VolumeParameters& parameters) {
     return fail(ErrorCode::invalid_argument, fmt::format("the level {} is not between 0 and {}",
                                                          parameters.level, codec_level_max));
   }
-  if (!engine::codec_is_available(parameters.codec)) {
+  if (!engine::codec_is_choosable(parameters.codec)) {
     return fail(ErrorCode::unsupported, fmt::format("this Nacre does not have the codec {}",
                                                     engine::to_string(parameters.codec)));
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -17,7 +18,7 @@ namespace {
 struct Entry {
   Codec codec;
   std::string_view name;
-  const CodecParts* parts;  // nullptr: reserved
+  const CodecParts* parts;
 };
 
 // In the order of their numbers.
@@ -31,6 +32,8 @@ constexpr std::array<Entry, 7> entries = {{
     {Codec::lzw, "lzw", &lzw_codec},
 }};
 
+constexpr std::string_view automatic_name = "auto";
+
 const Entry* find_entry(Codec codec) {
   const auto number = static_cast<std::size_t>(codec);
   return number < entries.size() ? &entries[number] : nullptr;
@@ -41,14 +44,11 @@ const CodecParts* find_parts(Codec codec) {
   return entry == nullptr ? nullptr : entry->parts;
 }
 
-std::string available_names() {
+std::string all_names() {
   std::string names;
-  for (const Entry& entry : entries) {
-    if (entry.parts == nullptr) continue;
-    if (!names.empty()) names += ", ";
-    names += entry.name;
-  }
-  return names;
+  for (const Entry& entry : entries)
+    names += fmt::format("{}, ", entry.name);
+  return names.append(automatic_name);
 }
 
 tl::unexpected<Error> fail_unavailable(Codec codec) {
@@ -59,40 +59,46 @@ tl::unexpected<Error> fail_unavailable(Codec codec) {
 }  // namespace
 
 std::string_view to_string(Codec codec) {
+  if (codec == Codec::automatic) return automatic_name;
   const Entry* entry = find_entry(codec);
   return entry == nullptr ? "unknown" : entry->name;
 }
 
 Result<Codec> codec_from_name(std::string_view name) {
-  for (const Entry& entry : entries) {
-    if (entry.name != name) continue;
-    if (entry.parts == nullptr)
-      return fail(
-          ErrorCode::unsupported,
-          fmt::format("codec {} is not in this build; use one of {}", name, available_names()));
-    return entry.codec;
-  }
+  if (name == automatic_name) return Codec::automatic;
+  for (const Entry& entry : entries)
+    if (entry.name == name) return entry.codec;
   return fail(ErrorCode::invalid_argument,
-              fmt::format("unknown codec \"{}\"; use one of {}", name, available_names()));
+              fmt::format("unknown codec \"{}\"; use one of {}", name, all_names()));
 }
 
 bool codec_is_available(Codec codec) {
   return find_parts(codec) != nullptr;
 }
 
+bool codec_is_choosable(Codec codec) {
+  return codec == Codec::automatic || codec_is_available(codec);
+}
+
 std::size_t stream_size_bound(Codec codec, std::size_t plain_size) {
+  if (codec == Codec::automatic) {
+    std::size_t bound = 0;
+    for (const Entry& entry : entries)
+      bound = std::max(bound, stream_size_bound(entry.codec, plain_size));
+    return bound;
+  }
   const CodecParts* parts = find_parts(codec);
   return parts == nullptr || plain_size == 0 ? 0 : parts->stream_size_bound(plain_size);
 }
 
 std::optional<std::size_t> compress_to_fit(Codec codec, int level, ByteView plain,
-                                           MutableByteView out) {
+                                           MutableByteView out, std::size_t size_max) {
   const CodecParts* parts = find_parts(codec);
   if (parts == nullptr || level < 0 || level > codec_level_max ||
       plain.size() > message_size_bytes_max)
     return std::nullopt;
   if (plain.empty()) return 0;
-  return parts->compress(level, plain, out);
+  return parts->compress(level, plain, out, size_max);
 }
 
 Result<std::size_t> compress(Codec codec, int level, ByteView plain, MutableByteView out) {

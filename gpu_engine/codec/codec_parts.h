@@ -12,8 +12,9 @@ namespace nacre::engine {
 
 struct CodecParts {
   std::size_t (*stream_size_bound)(std::size_t plain_size);
-  // The size of the stream; nothing when it does not fit into out.
-  std::optional<std::size_t> (*compress)(int level, ByteView plain, MutableByteView out);
+  // The size of the stream; nothing when it does not fit into out or is longer than size_max.
+  std::optional<std::size_t> (*compress)(int level, ByteView plain, MutableByteView out,
+                                         std::size_t size_max);
   // False when the stream is not exactly one stream of plain.size() bytes.
   bool (*decompress)(ByteView stream, MutableByteView plain);
 };

@@ -23,12 +23,14 @@ std::size_t encode_literals(int /*level*/, ByteView plain, MutableByteView out) 
   return gdeflate::encode_page_of_literals(plain, out);
 }
 
-std::optional<std::size_t> compress_gdeflate(int level, ByteView plain, MutableByteView out) {
-  return encode_sub_blocks(encode, level, plain, out);
+std::optional<std::size_t> compress_gdeflate(int level, ByteView plain, MutableByteView out,
+                                             std::size_t size_max) {
+  return encode_sub_blocks(encode, level, plain, out, size_max);
 }
 
-std::optional<std::size_t> compress_huffman(int level, ByteView plain, MutableByteView out) {
-  return encode_sub_blocks(encode_literals, level, plain, out);
+std::optional<std::size_t> compress_huffman(int level, ByteView plain, MutableByteView out,
+                                            std::size_t size_max) {
+  return encode_sub_blocks(encode_literals, level, plain, out, size_max);
 }
 
 bool decompress(ByteView stream, MutableByteView plain) {

@@ -62,8 +62,9 @@ bool decode_block(ByteView coded, MutableByteView plain) {
                              static_cast<int>(coded.size()), plain_size) == plain_size;
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
-  return encode_sub_blocks(encode_block, level, plain, out);
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
+                                    std::size_t size_max) {
+  return encode_sub_blocks(encode_block, level, plain, out, size_max);
 }
 
 bool decompress(ByteView stream, MutableByteView plain) {

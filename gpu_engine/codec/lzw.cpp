@@ -375,8 +375,9 @@ bool decode(ByteView coded, MutableByteView plain) {
   return rest.empty();
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
-  return encode_sub_blocks(encode, level, plain, out);
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
+                                    std::size_t size_max) {
+  return encode_sub_blocks(encode, level, plain, out, size_max);
 }
 
 bool decompress(ByteView stream, MutableByteView plain) {

@@ -11,8 +11,9 @@ std::size_t stream_size_bound(std::size_t plain_size) {
   return plain_size;
 }
 
-std::optional<std::size_t> compress(int /*level*/, ByteView plain, MutableByteView out) {
-  if (out.size() < plain.size()) return std::nullopt;
+std::optional<std::size_t> compress(int /*level*/, ByteView plain, MutableByteView out,
+                                    std::size_t size_max) {
+  if (std::min(out.size(), size_max) < plain.size()) return std::nullopt;
   std::copy(plain.begin(), plain.end(), out.begin());
   return plain.size();
 }

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/codec/sample.h"
 
 namespace nacre::engine {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::uint32_t stored_as_is = 1u << 31;
 
 std::size_t encode_or_give_up(EncodeSubBlock encode, int level, ByteView plain,
                               MutableByteView out) {
+  if (!looks_compressible(plain)) return 0;
   try {
     return encode(level, plain, out);
   } catch (const std::bad_alloc&) {
@@ -30,7 +32,7 @@ std::size_t sub_blocks_size_bound(std::size_t plain_size) {
 }
 
 std::optional<std::size_t> encode_sub_blocks(EncodeSubBlock encode, int level, ByteView plain,
-                                             MutableByteView out) {
+                                             MutableByteView out, std::size_t size_max) {
   std::size_t written = 0;
   while (!plain.empty()) {
     const ByteView block = plain.first(std::min<std::size_t>(plain.size(), sub_block_size_bytes));
@@ -41,7 +43,7 @@ std::optional<std::size_t> encode_sub_blocks(EncodeSubBlock encode, int level, B
     std::size_t stored = encode_or_give_up(encode, level, block, out.subspan(written));
     std::uint32_t flag = 0;
     if (stored == 0 || stored >= block.size()) {
-      if (out.size() - written < block.size()) return std::nullopt;
+      if (std::min(out.size(), size_max) < written + block.size()) return std::nullopt;
       std::copy(block.begin(), block.end(), out.begin() + static_cast<std::ptrdiff_t>(written));
       stored = block.size();
       flag = stored_as_is;
@@ -50,6 +52,7 @@ std::optional<std::size_t> encode_sub_blocks(EncodeSubBlock encode, int level, B
     written += stored;
     plain = plain.subspan(block.size());
   }
+  if (written > size_max) return std::nullopt;
   return written;
 }
 

@@ -31,7 +31,7 @@ using DecodeSubBlock = bool (*)(ByteView coded, MutableByteView plain);
 
 std::size_t sub_blocks_size_bound(std::size_t plain_size);
 std::optional<std::size_t> encode_sub_blocks(EncodeSubBlock encode, int level, ByteView plain,
-                                             MutableByteView out);
+                                             MutableByteView out, std::size_t size_max);
 bool decode_sub_blocks(DecodeSubBlock decode, ByteView stream, MutableByteView plain);
 
 }  // namespace nacre::engine

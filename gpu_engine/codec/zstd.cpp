@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "gpu_engine/codec/codec_parts.h"
+#include "gpu_engine/codec/sample.h"
 
 namespace nacre::engine {
 namespace {
@@ -42,7 +43,9 @@ std::size_t stream_size_bound(std::size_t plain_size) {
   return ZSTD_compressBound(plain_size);
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out) {
+std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
+                                    std::size_t size_max) {
+  if (size_max < plain.size() && !looks_compressible(plain)) return std::nullopt;
   ZSTD_CCtx* const context = compression_context();
   if (context == nullptr) return std::nullopt;
   ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
@@ -51,7 +54,7 @@ std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView o
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_size_log_max);
   const std::size_t size =
       ZSTD_compress2(context, out.data(), out.size(), plain.data(), plain.size());
-  if (ZSTD_isError(size)) return std::nullopt;
+  if (ZSTD_isError(size) || size > size_max) return std::nullopt;
   return size;
 }
 

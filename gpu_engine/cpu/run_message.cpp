@@ -97,13 +97,14 @@ MessageResult run_record(const Payload& payload, const ExpandedKeys& keys, const
 }
 
 MessageResult run_compress(const Message& message, ByteView input, MutableByteView output) {
-  if (!codec_is_available(message.codec))
+  if (!codec_is_choosable(message.codec))
     return failed(ErrorCode::unsupported, "codec is not in this build");
   if (message.level < 0 || message.level > codec_level_max)
     return failed(ErrorCode::invalid_argument, "compression level is not 0 to 9");
-  const auto size = compress_to_fit(message.codec, message.level, input, output);
+  const CodecChoice choice = choose_codec(message.codec, message.level, input);
+  const auto size = compress_to_fit(choice.codec, choice.level, input, output);
   if (!size) return failed(ErrorCode::range, "output has no room for the compressed stream");
-  return {.ok = true, .codec = message.codec, .output_size = *size};
+  return {.ok = true, .codec = choice.codec, .output_size = *size};
 }
 
 MessageResult run_decompress(const Message& message, ByteView input, MutableByteView output) {

@@ -47,9 +47,10 @@ struct Stream {
 
 // room: at least plain.size() bytes.
 Stream write_stream(const Message& message, ByteView plain, MutableByteView room) {
-  if (message.codec != Codec::none && !plain.empty()) {
-    const auto size = compress_to_fit(message.codec, message.level, plain, room);
-    if (size && *size < plain.size()) return {message.codec, *size};
+  const CodecChoice choice = choose_codec(message.codec, message.level, plain);
+  if (choice.codec != Codec::none && !plain.empty()) {
+    const auto size = compress_to_fit(choice.codec, choice.level, plain, room, plain.size() - 1);
+    if (size) return {choice.codec, *size};
   }
   std::copy(plain.begin(), plain.end(), room.begin());
   return {Codec::none, plain.size()};
@@ -151,7 +152,7 @@ OpenedBody open_body(const AeadKey& key, CipherSuite suite, const VolumeId& volu
 
 MessageResult seal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                           const Message& message, ByteView plain, MutableByteView out) {
-  if (!codec_is_available(message.codec))
+  if (!codec_is_choosable(message.codec))
     return failed(ErrorCode::unsupported, "codec is not in this build");
   if (message.level < 0 || message.level > codec_level_max)
     return failed(ErrorCode::invalid_argument, "compression level is not 0 to 9");

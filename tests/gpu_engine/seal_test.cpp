@@ -99,7 +99,8 @@ class Seal : public testing::Test {
 };
 
 TEST_F(Seal, gives_back_what_it_was_given) {
-  for (const Codec codec : {Codec::none, Codec::lz77, Codec::zstd}) {
+  for (const Codec codec : {Codec::none, Codec::lz77, Codec::zstd, Codec::rle, Codec::huffman,
+                            Codec::gdeflate, Codec::lzw, Codec::automatic}) {
     for (const Padding padding : {Padding::none, Padding::padme}) {
       for (const DataKind kind : data_kinds) {
         for (const std::size_t size : edge_sizes) {
@@ -115,6 +116,7 @@ TEST_F(Seal, gives_back_what_it_was_given) {
             ASSERT_EQ(result.output_size, size);
             ASSERT_TRUE(std::equal(plain.begin(), plain.end(), plain_.begin()));
             EXPECT_EQ(result.codec, sealed_codec_);
+            EXPECT_TRUE(codec_is_available(result.codec));
             EXPECT_EQ(result.identity, message_.identity);
           }
         }
@@ -124,15 +126,27 @@ TEST_F(Seal, gives_back_what_it_was_given) {
 }
 
 TEST_F(Seal, falls_back_to_no_codec_when_the_stream_would_not_be_smaller) {
-  for (const Codec codec : {Codec::lz77, Codec::zstd}) {
+  for (const Codec codec : {Codec::lz77, Codec::zstd, Codec::gdeflate}) {
     message_.codec = codec;
-    for (const std::size_t size : {1u, 7u, 4096u, 65536u}) {
+    for (const std::size_t size : {1u, 7u, 4096u, 65536u, 131072u}) {
       const Bytes record = seal(random_.bytes(size));
       EXPECT_EQ(sealed_codec_, Codec::none);
       EXPECT_EQ(record.size(), 40 + 44 + size + tag_size);
     }
     EXPECT_LT(seal(Bytes(65536)).size(), 1000u);
     EXPECT_EQ(sealed_codec_, codec);
+  }
+}
+
+TEST_F(Seal, under_auto_names_the_codec_that_was_chosen) {
+  message_.codec = Codec::automatic;
+  seal(random_.bytes(65536));
+  EXPECT_EQ(sealed_codec_, Codec::none);
+  const Bytes text = make_data(DataKind::text, 65536, random_);
+  for (const int level : {0, 1, 6, 9}) {
+    message_.level = static_cast<std::int8_t>(level);
+    EXPECT_LT(seal(text).size(), text.size() / 3);
+    EXPECT_EQ(sealed_codec_, choose_codec(Codec::automatic, level, text).codec);
   }
 }
 
