@@ -164,8 +164,11 @@ void FileCache::run_flusher() {
     } else {
       outcome = flush_some();
     }
-    if (!outcome) spdlog::warn("writing back: {}", outcome.error().message);
     lock.lock();
+    // Said once: it is tried again and again.
+    if (!outcome && (pressure_error_ || pressure_error_.error().code != outcome.error().code)) {
+      spdlog::warn("writing back: {}", outcome.error().message);
+    }
     pressure_error_ = outcome;
     if (!outcome) {
       room_.notify_all();
@@ -213,8 +216,14 @@ std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitSco
   return files;
 }
 
+Result<> FileCache::admit_flush(std::uint64_t bytes) {
+  if (options_.ballast == nullptr || moves_only_) return {};
+  return options_.ballast->admit_flush(bytes);
+}
+
 Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max,
                           FileFailures& failures) {
+  moves_only_ = scope.moves_only;
   const auto files = dirty_files_of(scope);
   std::uint64_t bytes = 0;
   for (const auto& file : files)
@@ -251,8 +260,7 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
 }
 
 FileCache::Stats FileCache::stats() const {
-  Stats stats{.dirty_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_bytes_, 0)),
-              .chunks = chunks_.stats()};
+  Stats stats{.dirty_bytes = dirty_bytes(), .chunks = chunks_.stats()};
   std::lock_guard lock(dirty_mutex_);
   stats.dirty_files = dirty_files_.size();
   return stats;

@@ -3,6 +3,7 @@
 // and read ahead. One per mounted volume; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -30,6 +31,7 @@ struct FileCacheOptions {
   unsigned read_ahead_thread_count = 2;
   // A flush takes no more chunks past this, so that a payload stays within the engine's reach.
   std::uint64_t flush_size_bytes_max = 8u << 20;
+  Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
 };
 
 // Told when what a file's inode row may say has changed. Called under the operation lock: it may
@@ -80,6 +82,11 @@ class FileCache {
   void add_dirty_file(std::shared_ptr<FileData> file);
   void remove_dirty_file(InodeNumber inode);
   void change_dirty_bytes(std::int64_t change);
+  std::uint64_t dirty_bytes() const {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_bytes_, 0));
+  }
+  // May a flush write bytes now? no_space when a full disk needs its room for deletes.
+  Result<> admit_flush(std::uint64_t bytes);
   // Waits until the dirty budget has room; no_space when flushing fails for want of it.
   Result<> wait_for_budget();
   // The file has a run of complete chunks that can be streamed out.
@@ -106,6 +113,7 @@ class FileCache {
   std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_;
   InodeNumber cursor_;
   std::atomic<std::int64_t> dirty_bytes_{0};
+  std::atomic<bool> moves_only_{false};  // a flush that may use that room
 
   mutable std::mutex flusher_mutex_;
   std::condition_variable flusher_wake_;

@@ -82,7 +82,8 @@ Result<> Flush::run() {
   // Requests of files that failed are sealed too: nothing names them, compaction takes them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    auto appended = cache_.store().append(requests_);
+    const auto admitted = cache_.admit_flush(taken_bytes_);
+    auto appended = admitted ? cache_.store().append(requests_) : tl::unexpected(admitted.error());
     if (appended) {
       sealed = std::move(*appended);
     } else {

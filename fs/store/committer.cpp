@@ -105,7 +105,12 @@ void Committer::run() {
     const bool due = std::chrono::steady_clock::now() >= next;
     if (due) next = std::chrono::steady_clock::now() + interval;
     if (stopping_ && requests_.empty()) return;
-    if (requests_.empty() && !(due && changed_.load(std::memory_order_relaxed))) continue;
+    if (requests_.empty() && !(due && (has_changes() || something_left_))) {
+      lock.unlock();
+      if (due) restore_ballast();
+      lock.lock();
+      continue;
+    }
     std::vector<Request> requests = std::exchange(requests_, {});
     lock.unlock();
 
@@ -115,6 +120,8 @@ void Committer::run() {
       scope.inodes.insert(request.scope.inodes.begin(), request.scope.inodes.end());
     }
     const Result<> outcome = commit_group(scope);
+    something_left_ = !outcome || data_left_;
+    if (outcome) restore_ballast();
     for (Request& request : requests)
       request.done(outcome);
     requests.clear();
@@ -133,8 +140,9 @@ Result<> Committer::commit_group(const CommitScope& scope) {
   // for the interval's.
   if (scope.everything) changed_.store(false, std::memory_order_relaxed);
 
-  const Result<> flushed = source_->flush(scope);
+  const Result<> flushed = with_ballast([&] { return source_->flush(scope); });
   if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
+  data_left_ = !flushed && flushed.error().code == ErrorCode::no_space;
 
   NACRE_ASSIGN(const bool frozen, freeze_group());
   return frozen ? finish_group() : Result<>();
@@ -156,8 +164,9 @@ Result<bool> Committer::freeze_group() {
     }
     operations.unlock();
     if (round == flush_rounds_before_holding_moves) moves.lock();
-    const Result<> flushed =
-        source_->flush(CommitScope{.inodes = unflushed, .moves_held = moves.owns_lock()});
+    const CommitScope scope{
+        .inodes = unflushed, .moves_held = moves.owns_lock(), .moves_only = true};
+    const Result<> flushed = with_ballast([&] { return source_->flush(scope); });
     if (!flushed) {
       if (is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
       // Names must not become durable without their data: nothing is committed until there is
@@ -171,7 +180,7 @@ Result<bool> Committer::freeze_group() {
 Result<> Committer::finish_group() {
   // A failed sync may have lost what it was to write: it is never tried again.
   if (auto synced = store_.sync(); !synced) return fail_for_good(synced.error());
-  const auto written = database_.commit_frozen(true);
+  const auto written = with_ballast([&] { return database_.commit_frozen(true); });
   if (!written) {
     if (written.error().code != ErrorCode::no_space) return fail_for_good(written.error());
     frozen_left_ = true;
@@ -180,6 +189,25 @@ Result<> Committer::finish_group() {
   frozen_left_ = false;
   store_.committed();
   return {};
+}
+
+template <typename Step>
+Result<> Committer::with_ballast(Step step) {
+  const Result<> outcome = step();
+  if (outcome || outcome.error().code != ErrorCode::no_space || options_.ballast == nullptr ||
+      !options_.ballast->release()) {
+    return outcome;
+  }
+  spdlog::warn(
+      "{}: the reserve is given up, so that deleting goes on; new data is refused until there is "
+      "room again",
+      outcome.error().message);
+  return step();
+}
+
+void Committer::restore_ballast() {
+  if (options_.ballast == nullptr || options_.ballast->is_held() || data_left_) return;
+  if (options_.ballast->restore()) spdlog::info("there is room again: new data is taken");
 }
 
 tl::unexpected<Error> Committer::fail_for_good(const Error& error) {

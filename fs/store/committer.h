@@ -10,9 +10,12 @@
 // A row names a record only when (c) precedes (d). An operation that changes several rows holds an
 // OperationLock while it does, so a group never cuts it in two.
 //
-// Errors: no_space is reported to whoever waited, the group stays frozen, and the next commit tries
-// it again. Any other error stops the committer for good: health() says why, every later request
-// gets the same error, and the volume refuses changes (read_only).
+// Errors: on no_space the ballast is given up and the step tried again. If that does not help, it
+// is reported to whoever waited, what is frozen stays frozen, and the next commit tries it again.
+// So names that a rename or link moved wait for room for their data, and all later changes with
+// them: a file replaced by a rename is never found empty. Any other error stops the committer for
+// good: health() says why, every later request gets the same error and nothing is tried again, and
+// the volume refuses changes (read_only).
 #pragma once
 
 #include <atomic>
@@ -27,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "fs/store/ballast.h"
 #include "fs/store/segment_store.h"
 #include "metadata/tables/database.h"
 
@@ -39,6 +43,8 @@ struct CommitScope {
   // Renames and links are held back meanwhile, and with them whoever serves the kernel: the flush
   // must not wait for anything that the kernel has to send.
   bool moves_held = false;
+  // Names wait for this data: the room that is kept for deletes may be used for it.
+  bool moves_only = false;
 };
 
 // What feeds a commit; implemented by the volume.
@@ -67,6 +73,7 @@ class Committer {
  public:
   struct Options {
     std::uint32_t interval_ms = 5000;  // a commit of everything at least this often when changed
+    Ballast* ballast = nullptr;        // borrowed; none: no_space is reported at once
   };
   Committer(metadata::Database& database, SegmentStore& store, Options options);
   ~Committer();  // stop() without a last commit
@@ -104,6 +111,7 @@ class Committer {
   Result<> commit(CommitScope scope);
   // Something changed: the interval's commit has work to do.
   void note_change() { changed_.store(true, std::memory_order_relaxed); }
+  bool has_changes() const { return changed_.load(std::memory_order_relaxed); }
 
   // The error that stopped the committer, if one did.
   Result<> health() const;
@@ -118,6 +126,9 @@ class Committer {
   Result<> commit_group(const CommitScope& scope);
   Result<bool> freeze_group();  // false: nothing changed
   Result<> finish_group();      // (c) to (e)
+  template <typename Step>
+  Result<> with_ballast(Step step);
+  void restore_ballast();
   tl::unexpected<Error> fail_for_good(const Error& error);
 
   metadata::Database& database_;
@@ -136,7 +147,10 @@ class Committer {
   bool stopping_ = false;
   Result<> health_ = {};
   CommitterStats stats_;
-  bool frozen_left_ = false;  // a group that no_space kept from the disk; commit thread only
+  // Of the commit thread only. What no_space kept from the disk: a frozen group, files' data.
+  bool frozen_left_ = false;
+  bool data_left_ = false;
+  bool something_left_ = false;  // of the last commit: the interval's commit tries it again
   std::thread thread_;
 };
 

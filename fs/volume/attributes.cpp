@@ -33,6 +33,11 @@ Result<> VolumeImpl::check_writable() const {
   return {};
 }
 
+Result<> VolumeImpl::check_may_grow() {
+  NACRE_TRY(check_writable());
+  return ballast_.admit_row();
+}
+
 void VolumeImpl::mark_dirty(Inode& inode, Inode::Locked& locked) {
   inodes_.mark_dirty(inode, locked);
   committer_.note_change();

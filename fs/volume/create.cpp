@@ -91,7 +91,7 @@ Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view 
 Result<Attributes> VolumeImpl::make_node(InodeNumber parent, std::string_view name,
                                          const Caller& caller, std::uint32_t mode,
                                          std::uint64_t rdev) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   if ((mode & S_IFMT) == 0) mode |= S_IFREG;
   if (S_ISDIR(mode)) return fail(ErrorCode::not_permitted);
@@ -106,7 +106,7 @@ Result<Attributes> VolumeImpl::make_node(InodeNumber parent, std::string_view na
 
 Result<Attributes> VolumeImpl::make_directory(InodeNumber parent, std::string_view name,
                                               const Caller& caller, std::uint32_t mode) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
   NACRE_ASSIGN(NewInode made, prepare(*directory, caller, S_IFDIR | (mode & 07777)));
@@ -115,7 +115,7 @@ Result<Attributes> VolumeImpl::make_directory(InodeNumber parent, std::string_vi
 
 Result<Attributes> VolumeImpl::make_symlink(InodeNumber parent, std::string_view name,
                                             const Caller& caller, std::string_view target) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   if (target.empty()) return fail(ErrorCode::not_found);
   if (target.size() > metadata::symlink_size_bytes_max) return fail(ErrorCode::name_too_long);
@@ -128,7 +128,7 @@ Result<Attributes> VolumeImpl::make_symlink(InodeNumber parent, std::string_view
 
 Result<Attributes> VolumeImpl::make_unnamed(InodeNumber parent, const Caller& caller,
                                             std::uint32_t mode) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
   NACRE_ASSIGN(NewInode made, prepare(*directory, caller, S_IFREG | (mode & 07777)));
   made.row.link_count = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing files: the rules around FileData, which does the work.
 #include <algorithm>
+#include <future>
 #include <limits>
 
 #include "fs/volume/volume_impl.h"
@@ -13,6 +14,10 @@ constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max()
 constexpr std::size_t copy_piece_bytes_max = 1u << 20;
 // One request copies at most this much data: the caller asks again for the rest.
 constexpr std::uint64_t copy_data_bytes_max = 64u << 20;
+// How long a write to a full disk waits for a commit, and how soon another one may though nothing
+// has changed.
+constexpr std::chrono::milliseconds reclaim_wait{1000};
+constexpr std::chrono::milliseconds reclaim_pause{1000};
 
 bool is_verdict(ErrorCode code) {
   return code == ErrorCode::corrupt || code == ErrorCode::tampered ||
@@ -52,6 +57,23 @@ Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
   return count;
 }
 
+// A commit may give back what deleted files took; a file is often deleted for the sake of the next
+// one. The wait has a bound: the commit may need what this very thread is to serve.
+Result<> VolumeImpl::admit_data(std::uint64_t bytes) {
+  if (ballast_.admit_data(bytes, cache_.dirty_bytes())) return {};
+  std::unique_lock turn(reclaim_mutex_, reclaim_wait);
+  auto admitted = ballast_.admit_data(bytes, cache_.dirty_bytes());
+  const bool too_soon = std::chrono::steady_clock::now() < next_reclaim_;
+  if (admitted || !turn || (too_soon && !committer_.has_changes())) return admitted;
+  const auto committed = std::make_shared<std::promise<void>>();
+  auto done = committed->get_future();
+  committer_.request(CommitScope{.everything = true},
+                     [committed](const Result<>&) { committed->set_value(); });
+  static_cast<void>(done.wait_for(reclaim_wait));
+  next_reclaim_ = std::chrono::steady_clock::now() + reclaim_pause;
+  return ballast_.admit_data(bytes, cache_.dirty_bytes());
+}
+
 // What every change of a file's content does to the inode, before the content changes: so nobody
 // sees new content with old privileges.
 Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
@@ -88,6 +110,7 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
+    NACRE_TRY(admit_data(bytes.size()));
     NACRE_TRY(begin_change(*inode, flags));
     return data->write(offset, bytes);
   };
@@ -113,7 +136,7 @@ Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64
   if (!zeroes && end > data->size()) {
     // Nothing is set aside, but what can never fit is refused.
     NACRE_ASSIGN(const auto space, directory_->space());
-    if (std::min(length, end - data->size()) > space.available_bytes) {
+    if (std::min(length, end - data->size()) > ballast_.room(space, cache_.dirty_bytes())) {
       return fail(ErrorCode::no_space);
     }
   }
@@ -163,6 +186,11 @@ Result<std::uint64_t> VolumeImpl::copy_range(InodeNumber from, std::uint64_t fro
   std::uint64_t done = 0;
   std::uint64_t data_bytes = 0;
   while (done < length && data_bytes < copy_data_bytes_max) {
+    if (const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
+        !admitted) {
+      if (done > 0) return done;
+      return tl::unexpected(admitted.error());
+    }
     const auto copied = copy_piece(*source_data, from_offset + done, *target_data, to_offset + done,
                                    length - done, buffer);
     if (!copied) {

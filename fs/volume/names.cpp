@@ -126,7 +126,7 @@ void VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
 }
 
 Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std::string_view name) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
@@ -139,6 +139,7 @@ Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std:
     NACRE_TRY(check_may_add(*directory));
     NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new one
     NACRE_TRY(check_may_get_name(*inode));
+    NACRE_TRY(check_data_fits(*inode));
     const auto time = now();
     {
       auto locked = inode->lock();

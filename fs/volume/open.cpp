@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making a volume's first rows, opening a volume, and what it says about itself.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "fs/volume/volume_impl.h"
 #include "gpu_engine/kdf/kdf.h"
@@ -85,6 +86,7 @@ Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDi
                                              std::unique_ptr<engine::Engine> engine,
                                              const VolumeOptions& options) {
   VolumeImpl::Parts parts{.directory = directory, .engine = std::move(engine)};
+  if (!options.read_only) Ballast::make_way(*directory);
   NACRE_ASSIGN(parts.database,
                metadata::Database::open(directory, keys, {.read_only = options.read_only}));
   NACRE_ASSIGN(const auto rows, read_system_rows(*parts.database));
@@ -119,12 +121,15 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       store_(std::move(parts.store)),
       names_(*database_, rows.name_hash_key),
       xattrs_(*database_),
-      committer_(*database_, *store_, {.interval_ms = options.commit_interval_ms}),
+      ballast_(directory_),
+      committer_(*database_, *store_,
+                 {.interval_ms = options.commit_interval_ms, .ballast = &ballast_}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
              {.dirty_budget_bytes = options.dirty_budget_bytes,
               .cache_budget_bytes = options.cache_budget_bytes,
               .read_ahead_bytes_max = options.read_ahead_bytes_max,
-              .flush_size_bytes_max = options.flush_size_bytes_max}),
+              .flush_size_bytes_max = options.flush_size_bytes_max,
+              .ballast = &ballast_}),
       inodes_(*database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); }),
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);
@@ -148,6 +153,10 @@ Result<> VolumeImpl::start() {
   root_ = std::move(*root);
   cache_.start();
   if (options_.read_only) return {};
+  if (!ballast_.restore()) {
+    spdlog::warn("{}: the disk is full: new data is refused until there is room",
+                 directory_->description());
+  }
   committer_.start(*this);
   reaper_.start();
   return find_orphans();
@@ -156,10 +165,12 @@ Result<> VolumeImpl::start() {
 Result<VolumeSpace> VolumeImpl::space() {
   NACRE_ASSIGN(const auto backing, directory_->space());
   const auto count = static_cast<std::uint64_t>(inode_count_.load());
-  const std::uint64_t free_inodes = backing.available_bytes / inode_cost_bytes;
+  const std::uint64_t available = ballast_.room(backing, cache_.dirty_bytes());
+  const std::uint64_t free_inodes = available / inode_cost_bytes;
+  const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
   return VolumeSpace{.total_bytes = backing.total_bytes,
-                     .free_bytes = backing.free_bytes,
-                     .available_bytes = backing.available_bytes,
+                     .free_bytes = available + for_root,
+                     .available_bytes = available,
                      .inode_count = count + free_inodes,
                      .free_inodes = free_inodes};
 }

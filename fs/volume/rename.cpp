@@ -74,6 +74,8 @@ Result<> VolumeImpl::check_move(const Moving& moving, RenameMode mode) {
   }
   NACRE_TRY(check_may_remove(*moving.from));
   NACRE_TRY(check_may_lose_name(inode));
+  NACRE_TRY(check_data_fits(inode));
+  if (exchange) NACRE_TRY(check_data_fits(*moving.replaced));
   NACRE_TRY(check_may_add(*moving.to));
   if (moving.replaced) {
     NACRE_TRY(check_may_remove(*moving.to));
@@ -145,6 +147,11 @@ void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view n
   locked->name_parent = parent;
   locked->name = name;
   mark_dirty(inode, locked);
+}
+
+Result<> VolumeImpl::check_data_fits(const Inode& inode) const {
+  if (ballast_.is_held() || !inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
+  return fail(ErrorCode::no_space, "the disk is full, and the file's data is not on it yet");
 }
 
 void VolumeImpl::note_move(const Inode& inode) {

@@ -204,7 +204,11 @@ Result<> VolumeImpl::close() {
   cache_.stop();
   if (options_.read_only) return {};
   NACRE_TRY(last);
-  NACRE_TRY(database_->close());
+  auto closed = database_->close();
+  if (!closed && closed.error().code == ErrorCode::no_space && ballast_.release()) {
+    closed = database_->close();
+  }
+  NACRE_TRY(closed);
   std::lock_guard lock(moves_mutex_);
   return file_error_;
 }

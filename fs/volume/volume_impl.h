@@ -22,6 +22,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,6 +35,7 @@
 #include <vector>
 
 #include "fs/cache/file_cache.h"
+#include "fs/store/ballast.h"
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
 #include "fs/volume/inode_table.h"
@@ -135,8 +137,10 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   void note_durable();
   tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
 
-  // Every change begins with this: read_only for a volume that takes none.
+  // Every change begins with one of these: read_only for a volume that takes none; the second, of
+  // changes that add rows, also no_space.
   Result<> check_writable() const;
+  Result<> check_may_grow();
   static Result<> check_name(std::string_view name);
   Result<InodeRef> acquire_directory(InodeNumber number);
   Result<InodeRef> acquire_regular(InodeNumber number);
@@ -173,6 +177,9 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   Result<> check_not_below(InodeNumber directory, InodeNumber ancestor);
   void move(Moving& moving, std::string_view name, std::string_view new_name, RenameMode mode);
   void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
+  // Names wait for the data of files that they move, and all changes with them: so on a full disk a
+  // file whose data is not on disk yet keeps its name. no_space.
+  Result<> check_data_fits(const Inode& inode) const;
   void note_move(const Inode& inode);
 
   // attributes.cpp, xattrs.cpp. locked is inode's lock.
@@ -195,6 +202,9 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
 
   // data.cpp.
   std::shared_ptr<FileData> data_of(Inode& inode);
+  // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
+  // back. no_space. Under no lock.
+  Result<> admit_data(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
   // A hole, or as much data as the buffer takes; size 0 at the end of from.
@@ -220,6 +230,7 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   const std::unique_ptr<SegmentStore> store_;
   NameTable names_;
   XattrTable xattrs_;
+  Ballast ballast_;
   Committer committer_;
   FileCache cache_;
   InodeTable inodes_;
@@ -250,6 +261,9 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   Result<> file_error_ = {};  // of the last flush of everything
 
   FileFailures flush_failures_;  // as of each file's last flush; commit thread only
+
+  std::timed_mutex reclaim_mutex_;  // one commit at a time for the sake of space
+  std::chrono::steady_clock::time_point next_reclaim_{};
 
   std::mutex kernel_cache_mutex_;
   KernelCache* kernel_cache_ = nullptr;

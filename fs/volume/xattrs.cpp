@@ -79,7 +79,7 @@ Result<std::vector<std::string>> VolumeImpl::list_xattrs(InodeNumber number) {
 
 Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::string_view value,
                                XattrMode mode, bool clear_sgid) {
-  NACRE_TRY(check_writable());
+  NACRE_TRY(check_may_grow());
   NACRE_TRY(check_xattr_name(name));
   if (value.size() > metadata::xattr_value_size_bytes_max) return fail(ErrorCode::too_big);
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));

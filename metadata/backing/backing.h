@@ -39,6 +39,9 @@ class BackingFile {
   virtual void advise(std::uint64_t offset, std::uint64_t size, bool will_need) = 0;
   virtual Result<std::uint64_t> size() = 0;
   virtual Result<void> truncate(std::uint64_t size) = 0;
+  // Makes the file at least that large, and its bytes take up room: to write there needs no more of
+  // it, where the file system can promise that. no_space leaves the file in between.
+  virtual Result<void> allocate(std::uint64_t size) = 0;
 };
 
 enum class OpenMode : std::uint8_t {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <random>
 
 #include "metadata/backing/posix_error.h"
 
@@ -20,6 +21,7 @@ namespace nacre::metadata {
 namespace {
 
 constexpr std::uint64_t file_size_max = std::numeric_limits<off_t>::max();
+constexpr std::size_t noise_piece_bytes = 256u << 10;
 
 // Calls until no signal interrupts; -1 sets errno.
 template <typename Call>
@@ -112,7 +114,34 @@ class PosixFile final : public BackingFile {
     return {};
   }
 
+  Result<void> allocate(std::uint64_t size) override {
+    NACRE_TRY(check_range(size, 0));
+    if (size == 0) return {};
+    if (uninterrupted(
+            [&] { return fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(size)); }) == 0) {
+      return {};
+    }
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return fail_errno(errno, where_);
+    return write_noise(size);
+  }
+
  private:
+  // Where the file system cannot set room aside it must be filled: with bytes that do not shrink
+  // when the file system compresses.
+  Result<void> write_noise(std::uint64_t size) {
+    NACRE_ASSIGN(std::uint64_t offset, this->size());
+    Bytes noise(noise_piece_bytes);
+    std::minstd_rand random(static_cast<unsigned>(offset + 1));
+    while (offset < size) {
+      for (Byte& byte : noise)
+        byte = static_cast<Byte>(random() >> 8);
+      const std::size_t count = std::min<std::uint64_t>(noise.size(), size - offset);
+      NACRE_TRY(BackingFile::write(offset, ByteView(noise).first(count)));
+      offset += count;
+    }
+    return sync();
+  }
+
   Result<void> check_range(std::uint64_t offset, std::uint64_t size) const {
     if (offset <= file_size_max && size <= file_size_max - offset) return {};
     return fail_errno(EFBIG, where_);

@@ -137,7 +137,7 @@ def files_of(volume):
         for name in sorted(files):
             path = os.path.join(folder, name)
             size = os.path.getsize(path)
-            if size and name != "lock":
+            if size and name not in ("lock", "ballast"):  # neither says anything
                 found.append((os.path.relpath(path, volume), size))
     return sorted(found)
 
@@ -187,7 +187,7 @@ def flip(path, offset, xor):
 
 def one_flip(volume, source, expected, name, offset, xor):
     shutil.rmtree(volume.path, ignore_errors=True)
-    shutil.copytree(source, volume.path)
+    shutil.copytree(source, volume.path, ignore=shutil.ignore_patterns("ballast"))
     target = os.path.join(volume.path, name)
     idle = without_meaning(target, offset)
     flip(target, offset, xor)
@@ -234,7 +234,7 @@ def prepare(volume, seed, folder):
     volume.kill()
     volume.detach()
     killed = os.path.join(folder, "killed")
-    shutil.copytree(volume.path, killed)
+    shutil.copytree(volume.path, killed, ignore=shutil.ignore_patterns("ballast"))
     volume.mount()
     os.unlink(os.path.join(volume.mnt, LAST))
     if picture(volume.mnt) != expected:
@@ -242,7 +242,7 @@ def prepare(volume, seed, folder):
     volume.unmount()
     volume.wait_for_daemons(60)
     clean = os.path.join(folder, "clean")
-    shutil.copytree(volume.path, clean)
+    shutil.copytree(volume.path, clean, ignore=shutil.ignore_patterns("ballast"))
     volume.fsck("--deep")
     return clean, killed, expected
 

@@ -91,7 +91,7 @@ TEST_F(VolumeData, allocation_changes_sizes_as_asked) {
 }
 
 TEST_F(VolumeData, allocation_refuses_what_can_never_fit) {
-  backing_->set_capacity(64u << 20);
+  backing_->set_capacity(256u << 20);
   const InodeNumber file = make_file(root, "f");
   EXPECT_CODE(no_space, volume().allocate(file, AllocateMode::allocate, 0, 1ull << 40));
   EXPECT_CODE(no_space, volume().allocate(file, AllocateMode::keep_size, 0, 1ull << 40));

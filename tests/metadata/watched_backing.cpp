@@ -36,6 +36,10 @@ class WatchedFile final : public BackingFile {
     before_change_();
     return below_->truncate(size);
   }
+  Result<void> allocate(std::uint64_t size) override {
+    before_change_();
+    return below_->allocate(size);
+  }
 
  private:
   std::unique_ptr<BackingFile> below_;

@@ -180,6 +180,17 @@ class OpenMemoryFile final : public BackingFile {
     return outcome(admission);
   }
 
+  Result<void> allocate(std::uint64_t size) override {
+    const std::lock_guard lock(state_->mutex);
+    NACRE_TRY(check_writable());
+    const auto admission = state_->admit(change_write, path_);
+    if (admission.takes_effect && size > file_->size()) {
+      NACRE_TRY(state_->check_space(*file_, size));
+      file_->truncate(size);
+    }
+    return outcome(admission);
+  }
+
  private:
   Result<void> check_writable() const {
     if (writable_) return {};

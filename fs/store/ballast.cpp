@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// See ballast.h.
+#include "fs/store/ballast.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace nacre::fs {
+
+using metadata::BackingSpace;
+using metadata::OpenMode;
+
+namespace {
+
+constexpr std::uint64_t size_bytes_max = 64u << 20;
+constexpr std::uint64_t share_of_disk = 16;
+// Of the ballast's size: left free beside it, so that it is not made and released in turn.
+constexpr std::uint64_t share_for_margin = 8;
+// The same: kept for rows when what was taken is written after a release.
+constexpr std::uint64_t share_for_rows = 2;
+// A grant is this at the most: so much may be taken while somebody else fills the disk.
+constexpr std::uint64_t grant_bytes_max = 8u << 20;
+
+// What data may become on disk: headers, tags and rows, and chunks written whole for the sake of a
+// part.
+std::uint64_t cost_of(std::uint64_t bytes) {
+  return bytes + bytes / 8;
+}
+
+tl::unexpected<Error> full(const metadata::BackingDirectory& directory) {
+  return fail(ErrorCode::no_space,
+              fmt::format("{}: the disk is full, or a quota is used up", directory.description()));
+}
+
+}  // namespace
+
+std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
+  return std::min(total_bytes / share_of_disk, size_bytes_max);
+}
+
+std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t dirty_bytes) const {
+  const std::uint64_t size = size_for(space.total_bytes);
+  const std::uint64_t needed =
+      (is_held() ? 0 : size) + size / share_for_margin + cost_of(dirty_bytes);
+  return space.available_bytes > needed ? space.available_bytes - needed : 0;
+}
+
+void Ballast::make_way(metadata::BackingDirectory& directory) {
+  const auto space = directory.space();
+  if (!space || space->available_bytes >= size_for(space->total_bytes) / share_for_rows) return;
+  const auto exists = directory.exists(ballast_file);
+  if (exists && *exists) static_cast<void>(directory.remove(ballast_file));
+}
+
+bool Ballast::restore() {
+  const std::lock_guard lock(mutex_);
+  if (is_held()) return true;
+  const auto space = directory_->space();
+  if (!space) return false;
+  const std::uint64_t size = size_for(space->total_bytes);
+  const auto found = directory_->file_size(ballast_file);
+  const std::uint64_t missing = found && *found < size ? size - *found : (found ? 0 : size);
+  if (space->available_bytes < missing + size / share_for_margin) return false;
+  const auto make = [&]() -> Result<> {
+    NACRE_ASSIGN(auto file, directory_->open(ballast_file,
+                                             found ? OpenMode::read_write : OpenMode::create_new));
+    if (found && *found > size) NACRE_TRY(file->truncate(size));
+    return file->allocate(size);  // also of one that was copied as a hole
+  };
+  if (const auto made = make(); !made) {
+    // What there is of it is of no use, and must not be in the way.
+    static_cast<void>(directory_->remove(ballast_file));
+    if (made.error().code == ErrorCode::no_space) return false;
+    // Without one, data is taken until the disk says no.
+    spdlog::warn("no space is kept in reserve: {}", made.error().message);
+  }
+  held_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool Ballast::release() {
+  const std::lock_guard lock(mutex_);
+  granted_bytes_ = 0;
+  if (!is_held()) return false;
+  held_.store(false, std::memory_order_release);
+  if (const auto removed = directory_->remove(ballast_file); !removed) {
+    spdlog::warn("the space kept in reserve cannot be released: {}", removed.error().message);
+    return false;
+  }
+  // Some file systems give room back only then.
+  static_cast<void>(directory_->sync_directory(""));
+  return true;
+}
+
+Result<> Ballast::admit_data(std::uint64_t bytes, std::uint64_t dirty_bytes) {
+  const auto wanted = static_cast<std::int64_t>(bytes);
+  if (granted_bytes_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
+  return admit_data_slowly(bytes, dirty_bytes);
+}
+
+Result<> Ballast::admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes) {
+  const std::lock_guard lock(mutex_);
+  granted_bytes_ = 0;
+  if (!is_held()) return full(*directory_);
+  const auto space = directory_->space();
+  if (!space) return {};  // the disk itself will tell
+  const std::uint64_t free = room(*space, dirty_bytes);
+  if (free < cost_of(bytes)) return full(*directory_);
+  granted_bytes_ =
+      static_cast<std::int64_t>(std::min((free - cost_of(bytes)) / 2, grant_bytes_max));
+  return {};
+}
+
+Result<> Ballast::admit_row() {
+  if (is_held()) return {};
+  const auto space = directory_->space();
+  if (!space) return {};
+  const std::uint64_t size = size_for(space->total_bytes);
+  return space->available_bytes < size / share_for_rows ? full(*directory_) : Result<>();
+}
+
+Result<> Ballast::admit_flush(std::uint64_t bytes) {
+  if (is_held()) return {};
+  const auto space = directory_->space();
+  if (!space) return {};
+  const std::uint64_t size = size_for(space->total_bytes);
+  if (space->available_bytes >= size / share_for_rows + cost_of(bytes)) return {};
+  return full(*directory_);
+}
+
+}  // namespace nacre::fs

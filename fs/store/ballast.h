@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ballast: a file without meaning that takes up room in the volume directory, so that a full
+// disk can still be worked on. And the judge of whether new data may be taken on.
+//
+//   held      new data is taken while the disk has room for it and for all that waits to be written
+//   released  a commit met a full disk (or a quota): the file is gone, and its room is for what was
+//             taken already and for the rows of deletes, truncates and renames. New data is refused
+//             with no_space, and so are new names once half of that room is used up. The file is
+//             made anew once the disk has room for it: that it can be made is the proof, since a
+//             quota shows in no count of free bytes.
+//
+// So what was taken can be written, unless somebody else fills the disk faster than commits come.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "metadata/backing/backing.h"
+
+namespace nacre::fs {
+
+inline constexpr std::string_view ballast_file = "ballast";
+
+// Thread-safe.
+class Ballast {
+ public:
+  explicit Ballast(std::shared_ptr<metadata::BackingDirectory> directory)
+      : directory_(std::move(directory)) {}
+
+  // A sixteenth of the disk, 64 MiB at the most: a write-ahead log, the flush of the memory tables
+  // and one compaction of them.
+  static std::uint64_t size_for(std::uint64_t total_bytes);
+
+  // For a mount, before anything else is written: removes it when the disk is so full that the
+  // database could not even be opened.
+  static void make_way(metadata::BackingDirectory& directory);
+  // Makes it, or gives it its size, if the disk has room. True when it is held then.
+  bool restore();
+  // A commit met no_space. True when there was something to give up: it can be tried again.
+  bool release();
+  bool is_held() const { return held_.load(std::memory_order_acquire); }
+
+  // May bytes of new file data be taken, while dirty_bytes wait to be written? no_space.
+  Result<> admit_data(std::uint64_t bytes, std::uint64_t dirty_bytes);
+  // May a name, an inode or an attribute be added? no_space.
+  Result<> admit_row();
+  // May bytes that were taken be written now? no_space when they would use up what deletes need.
+  Result<> admit_flush(std::uint64_t bytes);
+
+  // What new data may still use of that space: for statfs.
+  std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t dirty_bytes) const;
+
+ private:
+  Result<> admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes);
+
+  const std::shared_ptr<metadata::BackingDirectory> directory_;
+  std::mutex mutex_;  // one at a time changes the file or looks at the disk
+  std::atomic<bool> held_{false};
+  // What may be taken before the disk is looked at again.
+  std::atomic<std::int64_t> granted_bytes_{0};
+};
+
+}  // namespace nacre::fs
