@@ -93,18 +93,10 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// A codec or cipher that the format reserves is a feature that is not there yet.
-template <typename T>
-Result<T> available(Result<T> named) {
-  if (named || named.error().code != ErrorCode::unsupported) return named;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{}: not in this version ({})", named.error().message, NACRE_VERSION));
-}
-
 Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) {
   metadata::VolumeParameters parameters{.label = arguments.label, .level = arguments.level};
-  NACRE_ASSIGN(parameters.codec, available(engine::codec_from_name(arguments.codec)));
-  NACRE_ASSIGN(parameters.cipher, available(engine::suite_from_name(arguments.cipher)));
+  NACRE_ASSIGN(parameters.codec, engine::codec_from_name(arguments.codec));
+  NACRE_ASSIGN(parameters.cipher, engine::suite_from_name(arguments.cipher));
   NACRE_ASSIGN(parameters.padding, metadata::padding_from_name(arguments.padding));
   NACRE_ASSIGN(const auto chunk_size, parse_size(arguments.chunk_size));
   if (chunk_size < chunk_size_bytes_min || chunk_size > chunk_size_bytes_max ||
@@ -274,7 +266,9 @@ std::function<int()> add_arguments(CLI::App& app) {
                  "An RSA public key (PEM) whose private key opens the volume; may be given again. "
                  "Without a passphrase option, only these keys open it")
       ->allow_extra_args(false);
-  app.add_option("--codec", arguments->codec, "Compression: none, lz77 or zstd")
+  app.add_option("--codec", arguments->codec,
+                 "Compression: none, rle, lz77, huffman, gdeflate, lzw, zstd, or auto: what suits "
+                 "each chunk")
       ->capture_default_str();
   app.add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
       ->check(CLI::Range(0, metadata::codec_level_max))
