@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the harnesses for libFuzzer, with address and undefined-behaviour sanitizers, and runs each
+# for some seconds; what is found stays in BUILD/finds and belongs into tests/fuzz/finds/NAME.
+#
+#   fuzz.sh [SECONDS [NAME…]]      default: 600 seconds each, all of them; BUILD=build/fuzz
+#
+# Needs clang 14 or later with its sanitizers (Debian: clang-14 libclang-rt-14-dev).
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${BUILD:-$root/build/fuzz}
+seconds=${1:-600}
+shift || true
+compiler=$(command -v clang++ || command -v clang++-14) || {
+  echo "fuzz.sh: no clang++ (Debian: clang-14 libclang-rt-14-dev)" >&2
+  exit 8
+}
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_CXX_COMPILER="$compiler" -DNACRE_SANITIZE=address+undefined -DNACRE_FUZZERS=ON \
+  -DNACRE_WERROR=OFF >/dev/null
+names=("$@")
+if [ ${#names[@]} = 0 ]; then
+  names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip)
+fi
+cmake --build "$build" --target "${names[@]/#/libfuzzer_}" >"$build/build.log" || {
+  tail -n 40 "$build/build.log" >&2
+  exit 8
+}
+
+status=0
+for name in "${names[@]}"; do
+  mkdir -p "$build/inputs/$name" "$build/finds/$name"
+  found=("$root/tests/fuzz/finds/$name")
+  [ -d "${found[0]}" ] || found=()
+  if "$build/bin/libfuzzer_$name" -max_total_time="$seconds" -max_len=70000 -timeout=20 \
+    -artifact_prefix="$build/finds/$name/" -print_final_stats=1 "$build/inputs/$name" "${found[@]}" \
+    >"$build/$name.log" 2>&1; then
+    echo "$name: nothing found, $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name.log") inputs"
+  else
+    echo "$name: FOUND something: $build/finds/$name, $build/$name.log"
+    status=1
+  fi
+done
+exit $status
