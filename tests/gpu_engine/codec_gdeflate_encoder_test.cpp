@@ -218,6 +218,17 @@ TEST(GdeflateEncoder, writes_literals_alone_where_it_is_asked_to) {
   EXPECT_LT(encode(1, plain).size(), 400u);
 }
 
+TEST(GdeflateEncoder, takes_literals_where_matches_do_not_pay) {
+  // Of eight bytes at random: three bits each, and matches of five or six everywhere.
+  TestRandom random;
+  Bytes plain = random.bytes(page_plain_size_max);
+  for (Byte& byte : plain)
+    byte &= 7;
+  const std::size_t of_literals = encode(0, plain).size();
+  for (int level = 2; level <= level_max; ++level)
+    EXPECT_LE(encode(level, plain).size(), of_literals + of_literals / 100) << level;
+}
+
 TEST(GdeflateEncoder, gets_smaller_by_level_on_the_corpus) {
   std::array<std::size_t, level_max + 1> sums{};
   for (const Bytes& plain : read_corpus_samples())

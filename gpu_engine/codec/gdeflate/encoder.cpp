@@ -94,6 +94,16 @@ SymbolCounts count_bytes(ByteView plain) {
   return counts;
 }
 
+// Blocks whose matches are shorter than this on average may be cheaper without any.
+constexpr std::size_t short_item_bytes = 6;
+
+Block make_block(ByteView plain, std::span<const Item> items, const SymbolCounts& counts) {
+  const Block block(plain, items, counts);
+  if (items.size() * short_item_bytes < plain.size()) return block;
+  const Block literals(plain, {}, count_bytes(plain));
+  return literals.bits < block.bits ? literals : block;
+}
+
 }  // namespace
 
 std::size_t encode_page(int level, ByteView plain, MutableByteView out) {
@@ -101,8 +111,10 @@ std::size_t encode_page(int level, ByteView plain, MutableByteView out) {
   auto& items = thread_workspace<ItemList>();
   parse(level, plain, items);
   std::vector<Block> blocks;
-  if (level < 3) {
+  if (level == 1) {
     blocks.emplace_back(plain, items.view(), items.counts);
+  } else if (level == 2) {
+    blocks.push_back(make_block(plain, items.view(), items.counts));
   } else {
     auto& split = thread_workspace<BlockSplit>();
     split_blocks(items.view(), split);
@@ -113,7 +125,7 @@ std::size_t encode_page(int level, ByteView plain, MutableByteView out) {
       std::size_t size = 0;
       for (const Item item : of_block)
         size += item_size(item);
-      blocks.emplace_back(plain.subspan(at, size), of_block, split.counts[i]);
+      blocks.push_back(make_block(plain.subspan(at, size), of_block, split.counts[i]));
       start = split.ends[i];
       at += size;
     }
