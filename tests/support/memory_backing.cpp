@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <random>
 
@@ -37,6 +38,7 @@ struct MemoryBacking::State {
   mutable std::mutex mutex;
   std::shared_ptr<MemoryFolder> root = std::make_shared<MemoryFolder>();
   std::uint64_t change_count = 0;
+  std::map<std::uint32_t, std::uint64_t> operation_counts;
   std::uint64_t fail_at = unlimited;
   bool stopped = false;
   bool read_only = false;
@@ -57,6 +59,7 @@ Admission MemoryBacking::State::admit(std::uint32_t operation, std::string_view 
   };
   const std::uint64_t number = change_count;
   if (is_change) ++change_count;
+  ++operation_counts[operation];
   if (stopped || number > fail_at) {
     return {.error = error(ErrorCode::io, "the medium is gone"), .takes_effect = false};
   }
@@ -236,6 +239,15 @@ std::shared_ptr<MemoryBacking> MemoryBacking::process_kill() const {
 std::uint64_t MemoryBacking::change_count() const {
   const std::lock_guard lock(state_->mutex);
   return state_->change_count;
+}
+
+std::uint64_t MemoryBacking::operation_count(std::uint32_t operations) const {
+  const std::lock_guard lock(state_->mutex);
+  std::uint64_t sum = 0;
+  for (const auto& [operation, count] : state_->operation_counts) {
+    if ((operation & operations) != 0) sum += count;
+  }
+  return sum;
 }
 
 void MemoryBacking::fail_at(std::uint64_t number) {

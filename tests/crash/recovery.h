@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is found on a medium after a crash, and whether it may be.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "fs/volume/volume.h"
+#include "tests/crash/history.h"
+#include "tests/support/memory_backing.h"
+
+namespace nacre::tests {
+
+// One name with what it names, as a line of RecoveredTree::names.
+struct EntryText {
+  std::string path;
+  fs::InodeNumber inode;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t link_count = 0;
+  std::uint64_t entry_count = 0;  // of a directory
+  std::string target;             // of a symlink
+  std::map<std::string, std::string> xattrs;
+};
+std::string entry_text(const EntryText& entry);
+
+// All that the volume shows; what cannot be read is a failure.
+RecoveredTree read_tree(fs::Volume& volume);
+
+// What fsck.nacre checks of an unmounted volume: no error. deep: every byte.
+void expect_clean(const std::shared_ptr<MemoryBacking>& backing, std::uint32_t chunk_size_bytes,
+                  bool deep);
+
+// The structure of what is on the medium is sound; it mounts, shows what the promises allow, takes
+// changes, and passes every check after it was closed.
+void expect_recovery(const std::shared_ptr<MemoryBacking>& backing,
+                     const fs::VolumeOptions& options, const History& history,
+                     const Promises& promises);
+
+}  // namespace nacre::tests

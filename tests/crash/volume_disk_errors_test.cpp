@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// One change of a script's volume directory fails, or a few in a row, and the disk goes on. After
+// an I/O error the volume may take no more changes; after a full disk all must go on once there is
+// space. What a sync confirmed, before or after, is true.
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/crash/recovery.h"
+#include "tests/crash/sample.h"
+#include "tests/crash/scripts.h"
+#include "tests/crash/worked_volume.h"
+
+namespace nacre::tests {
+namespace {
+
+using Script = std::function<void(WorkedVolume&)>;
+
+constexpr std::uint64_t disk_size_bytes = 128u << 20;
+
+class VolumeDiskErrors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);  // each state has its warnings
+    formatted_ = MemoryBacking::create();
+    formatted_->set_capacity(disk_size_bytes);
+    WorkedVolume::format(formatted_);
+  }
+
+  // Each failure of the sweep meets a fresh volume.
+  void sweep(const Script& script, InjectedFailure failure, std::set<ErrorCode> tolerated,
+             std::uint64_t tried) {
+    const std::uint64_t count = count_changes(script, failure.operations);
+    ASSERT_GT(count, 50u);
+    const std::uint64_t stride = sample_.stride(count, tried);
+    std::uint64_t states = 0;
+    for (std::uint64_t change = sample_.next() % stride; change < count; change += stride) {
+      SCOPED_TRACE(testing::Message() << "seed " << sample_.seed() << ", failing change " << change
+                                      << " of " << count);
+      ++states;
+      failure.skip = change;
+      const auto backing = formatted_->process_kill();
+      WorkedVolume volume(backing, options_, tolerated);
+      backing->inject(failure);
+      volume.open();
+      if (volume.is_open()) script(volume);
+      backing->clear_failures();
+      expect_end(backing, volume, failure.code);
+      if (HasFailure()) return;
+    }
+    sample_.print(states, count, "changes");
+  }
+
+  fs::VolumeOptions options_ = worked_volume_options();
+  Sample sample_;
+
+ private:
+  // Of these operations.
+  std::uint64_t count_changes(const Script& script, std::uint32_t operations) {
+    const auto backing = formatted_->process_kill();
+    WorkedVolume volume(backing, options_, {});
+    volume.open();
+    script(volume);
+    volume.close();
+    return backing->operation_count(operations);
+  }
+
+  void expect_end(const std::shared_ptr<MemoryBacking>& backing, WorkedVolume& volume,
+                  ErrorCode code) {
+    if (!volume.is_open()) {
+      expect_recovery(backing->power_loss(sample_.next()), options_, volume.history(),
+                      volume.promises());
+      return;
+    }
+    volume.expect_up_to_date();
+    if (code == ErrorCode::no_space || !volume.met_errors()) {
+      expect_goes_on(backing, volume);
+      return;
+    }
+    // What the process still writes must not hurt either.
+    const auto lost = backing->power_loss(sample_.next());
+    volume.close();
+    expect_recovery(lost, options_, volume.history(), volume.promises());
+    expect_recovery(backing, options_, volume.history(), volume.promises());
+  }
+
+  void expect_goes_on(const std::shared_ptr<MemoryBacking>& backing, WorkedVolume& volume) {
+    volume.tolerate_no_more();
+    volume.sync_all();
+    volume.make_file("after");
+    volume.write("after", 0, 100'000);
+    volume.sync("after");
+    volume.expect_up_to_date();
+    expect_recovery(backing->power_loss(0), options_, volume.history(), volume.promises());
+    volume.close();
+    expect_recovery(backing->power_loss(0), options_, volume.history(), volume.promises());
+  }
+
+  std::shared_ptr<MemoryBacking> formatted_;
+};
+
+constexpr std::uint32_t change_that_takes_space = change_create | change_write;
+
+const std::set<ErrorCode> io_and_after = {ErrorCode::io, ErrorCode::read_only};
+
+TEST_F(VolumeDiskErrors, one_io_error_among_names_takes_nothing_that_was_confirmed) {
+  sweep(change_names, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 30);
+}
+
+TEST_F(VolumeDiskErrors, one_io_error_among_contents_takes_nothing_that_was_confirmed) {
+  sweep(change_contents, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 30);
+}
+
+TEST_F(VolumeDiskErrors, one_io_error_between_mounts_takes_nothing_that_was_confirmed) {
+  sweep(reopen_often, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 12);
+}
+
+TEST_F(VolumeDiskErrors, a_disk_that_is_full_once_stops_nothing) {
+  sweep(change_names,
+        {.operations = change_that_takes_space,
+         .count = 1,
+         .code = ErrorCode::no_space,
+         .partial = true},
+        {ErrorCode::no_space}, 20);
+  sweep(change_contents,
+        {.operations = change_that_takes_space,
+         .count = 1,
+         .code = ErrorCode::no_space,
+         .partial = true},
+        {ErrorCode::no_space}, 20);
+}
+
+TEST_F(VolumeDiskErrors, a_disk_that_is_full_for_a_while_stops_nothing_for_good) {
+  for (const std::uint64_t count : {4u, 30u}) {
+    sweep(change_contents,
+          {.operations = change_that_takes_space,
+           .count = count,
+           .code = ErrorCode::no_space,
+           .partial = count == 4},
+          {ErrorCode::no_space}, 20);
+  }
+}
+
+TEST_F(VolumeDiskErrors, a_disk_that_is_full_under_random_work_stops_nothing_for_good) {
+  const std::uint64_t seed = sample_.next();
+  sweep([&](WorkedVolume& volume) { work_at_random(volume, seed); },
+        {.operations = change_that_takes_space,
+         .count = 1 + seed % 20,
+         .code = ErrorCode::no_space,
+         .partial = true},
+        {ErrorCode::no_space}, 30);
+}
+
+TEST_F(VolumeDiskErrors, a_disk_that_is_full_between_mounts_takes_nothing_that_was_confirmed) {
+  sweep(reopen_often,
+        {.operations = change_that_takes_space,
+         .count = 10,
+         .code = ErrorCode::no_space,
+         .partial = true},
+        {ErrorCode::no_space}, 12);
+}
+
+}  // namespace
+}  // namespace nacre::tests

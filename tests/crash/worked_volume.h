@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume that a script works on by path, and the history of what the script did: each call is one
+// step. Answers must be right while the disk is; errors are met only where they are tolerated, and
+// then the step has done nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/volume/volume.h"
+#include "metadata/backing/backing.h"
+#include "tests/crash/history.h"
+#include "tests/model/tree_model.h"
+
+namespace nacre::tests {
+
+// Small chunks, segments and flushes: a short script meets all kinds of changes.
+fs::VolumeOptions worked_volume_options();
+
+class WorkedVolume {
+ public:
+  // tolerated: codes that steps may fail with.
+  WorkedVolume(std::shared_ptr<metadata::BackingDirectory> backing, fs::VolumeOptions options,
+               std::set<ErrorCode> tolerated);
+  ~WorkedVolume();  // without closing: as after a crash
+
+  // A new empty volume.
+  static void format(const std::shared_ptr<metadata::BackingDirectory>& backing);
+
+  // Steps. One that cannot be, since an earlier one failed, is left out.
+  void open();
+  void make_file(std::string_view path);
+  void make_directory(std::string_view path);
+  void make_symlink(std::string_view path, std::string_view target);
+  void link(std::string_view path, std::string_view new_path);
+  void unlink(std::string_view path);       // and whoever had it open lets go
+  void unlink_held(std::string_view path);  // it stays open until the volume is closed
+  void remove_directory(std::string_view path);
+  void rename(std::string_view path, std::string_view new_path,
+              fs::RenameMode mode = fs::RenameMode::replace);
+  void set_xattr(std::string_view path, const std::string& name, const std::string& value);
+  void remove_xattr(std::string_view path, const std::string& name);
+  void change_mode(std::string_view path, std::uint32_t mode);
+  void write(std::string_view path, std::uint64_t offset, std::size_t size);
+  // All of each chunk but its first byte, as one step: so nothing is written back before a commit.
+  void write_with_gaps(std::string_view path, std::uint64_t first_chunk, std::uint64_t chunk_count);
+  void write_held(std::uint64_t offset, std::size_t size);  // to the file last unlinked so
+  void truncate(std::string_view path, std::uint64_t size);
+  void punch(std::string_view path, std::uint64_t offset, std::uint64_t length);
+  void sync(std::string_view path);
+  void sync_all();
+  void close();
+
+  // The path is there, and of that kind, as far as the script got.
+  bool has(std::string_view path) const { return find(path) != nullptr; }
+  bool has_file(std::string_view path) const;
+  bool has_directory(std::string_view path) const;
+  bool is_open() const { return volume_ != nullptr; }
+  // A step failed, or was left out since an earlier one had.
+  bool met_errors() const { return met_errors_; }
+  // From now on no step may fail.
+  void tolerate_no_more() { tolerated_.clear(); }
+  // The volume shows what the script did, and nothing else.
+  void expect_up_to_date();
+
+  fs::Volume& volume() { return *volume_; }
+  const History& history() const { return history_; }
+  // From any thread. What is promised now; begun says only that a step may be under way, so ask
+  // after looking at the medium, and for the promises before.
+  Promises promises() const;
+
+ private:
+  struct Place {
+    ModelNodePtr parent;
+    std::string name;
+    ModelNodePtr node;  // none: nothing of that name
+  };
+  std::optional<Place> place_of(std::string_view path) const;
+  ModelNodePtr find(std::string_view path) const;
+  StepNumber begin();
+  void end(std::string what);
+  // The step cannot be done.
+  void leave_out();
+  template <typename T>
+  bool succeeded(const Result<T>& result);
+  void add(const Place& place, std::uint32_t mode, std::string_view target,
+           const Result<fs::Attributes>& made, StepNumber step);
+  void hold(const Place& place);
+  void remove(std::string_view path, bool is_held);
+  struct Extent {
+    std::uint64_t offset = 0;
+    std::size_t size = 0;
+  };
+  void write(fs::InodeNumber inode, const std::vector<Extent>& extents, std::string what);
+  void forget(const ModelNodePtr& node);
+  void promise_all(StepNumber step);
+  std::string names() const;
+
+  const std::shared_ptr<metadata::BackingDirectory> backing_;
+  const fs::VolumeOptions options_;
+  std::set<ErrorCode> tolerated_;
+  std::unique_ptr<fs::Volume> volume_;
+  TreeModel tree_;
+  History history_;
+  std::map<fs::InodeNumber, std::uint64_t> lookups_;
+  std::map<fs::InodeNumber, std::uint64_t> written_bytes_;
+  fs::InodeNumber held_;
+  bool met_errors_ = false;
+  bool lost_ = false;      // closing failed: what the medium holds is not known exactly
+  bool was_sick_ = false;  // before the step under way
+
+  mutable std::mutex mutex_;  // guards promises_
+  Promises promises_;
+};
+
+}  // namespace nacre::tests
