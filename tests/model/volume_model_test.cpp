@@ -28,7 +28,12 @@ class VolumeModel : public VolumeTest {
  protected:
   void SetUp() override {
     options_.store.chunk_size_bytes = 4u << 10;
-    options_.store.segment_size_bytes = 256u << 10;
+    // Small segments and a tight bound, so that compaction is always at work.
+    options_.store.segment_size_bytes = 32u << 10;
+    options_.compaction.space_ratio = 1.05;
+    options_.compaction.idle_after = std::chrono::milliseconds(1);
+    options_.compaction.inlined_bytes_max = 2u << 10;
+    options_.compaction.open_dead_bytes_min = 8u << 10;
     options_.dirty_budget_bytes = 512u << 10;
     options_.inline_commit_bytes_max = 4u << 10;
     VolumeTest::SetUp();
@@ -103,7 +108,7 @@ class VolumeModel : public VolumeTest {
         {8, &VolumeModel::look_up},      {10, &VolumeModel::forget},
         {8, &VolumeModel::sync_file},    {2, &VolumeModel::sync_everything},
         {2, &VolumeModel::list_some},    {1, &VolumeModel::do_remount},
-        {1, &VolumeModel::crash},
+        {1, &VolumeModel::crash},        {3, &VolumeModel::compact},
     };
     std::size_t sum = 0;
     for (const Choice& choice : choices)
@@ -369,6 +374,14 @@ class VolumeModel : public VolumeTest {
   void list_some() { compare_entries(any_directory()); }
   void sync_everything() {
     same(volume().sync_all(), Result<>());
+    durable_ = model_.snapshot_after_sync_all();
+  }
+
+  void compact() {
+    const auto goal = chance(2) ? fs::CompactionGoal::everything : fs::CompactionGoal::space_ratio;
+    const auto report = volume().compact(goal, {});
+    if (!same(report, Result<>())) return;
+    EXPECT_EQ(report->immovable_count, 0u);
     durable_ = model_.snapshot_after_sync_all();
   }
 
