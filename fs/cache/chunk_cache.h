@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clean chunks in memory: decoded content by (file, chunk, tag of its row), least recently used
-// first out, within a byte budget. A row's tag changes with the row, so stale content is never
-// found and nothing needs to be invalidated. Who misses first loads; others wait for that load.
+// first out, within a byte budget. A row's tag changes with the content that it names (and not when
+// a record merely moves), so stale content is never found and nothing needs to be invalidated. Who
+// misses first loads; others wait for that load.
 //
 // Thread-safe. Deadlock-free as long as each thread finishes what it claimed before it waits.
 #pragma once

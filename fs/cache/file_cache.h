@@ -11,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fs/cache/chunk_cache.h"
@@ -92,6 +94,11 @@ class FileCache {
   // The file has a run of complete chunks that can be streamed out.
   void want_streaming(std::shared_ptr<FileData> file);
   void want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range);
+  // For compaction: what went into the table inlined, and chunks that got many patches.
+  void note_inlined(std::uint64_t bytes) { inlined_bytes_ += bytes; }
+  std::uint64_t inlined_bytes() const { return inlined_bytes_; }
+  void note_patched(InodeNumber inode, ChunkIndex index);
+  std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched();
 
  private:
   void run_flusher();
@@ -100,6 +107,7 @@ class FileCache {
   std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
 
   static constexpr std::size_t queued_read_ahead_max = 64;
+  static constexpr std::size_t patched_chunk_count_max = 16384;
 
   metadata::Database& database_;
   SegmentStore& store_;
@@ -122,6 +130,10 @@ class FileCache {
   Result<> pressure_error_ = {};
   bool stopping_ = false;
   std::thread flusher_;
+
+  std::atomic<std::uint64_t> inlined_bytes_{0};
+  std::mutex patched_mutex_;  // guards patched_
+  std::set<std::pair<InodeNumber, ChunkIndex>> patched_;
 
   std::mutex read_ahead_mutex_;
   std::condition_variable read_ahead_wake_;

@@ -202,6 +202,31 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
   return {};
 }
 
+Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
+  std::unique_lock flush_lock(flush_mutex_);
+  const auto operation = cache_.committer().begin_operation();
+  std::unique_lock lock(mutex_);
+  if (discarded_) return fail(ErrorCode::stale);
+  const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
+  std::size_t changed = 0;
+  for (const RowChange& change : changes) {
+    if (change.index.value >= mapped_count) continue;
+    NACRE_ASSIGN(const auto mapped, cache_.map().find(inode_, change.index));
+    if (mapped.hole) continue;
+    const auto row = change.apply(mapped.row);
+    if (!row) continue;
+    NACRE_ASSIGN(const std::int64_t difference,
+                 cache_.map().set_chunk(inode_, change.index, *row, false));
+    if (difference != 0) {
+      data_bytes_ += static_cast<std::uint64_t>(difference);
+      cache_.observer().durable_state_changed(inode_);
+    }
+    ++changed;
+  }
+  if (changed > 0) cache_.committer().note_change();
+  return changed;
+}
+
 void FileData::discard() {
   std::unique_lock flush_lock(flush_mutex_);
   std::unique_lock lock(mutex_);

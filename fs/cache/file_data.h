@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <vector>
 
 #include "fs/cache/dirty_chunk.h"
@@ -56,6 +57,10 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // The file is going away: forgets dirty bytes, and later calls change nothing. Its rows are the
   // caller's to erase.
   void discard();
+  // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
+  // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
+  // file is going away.
+  Result<std::size_t> change_rows(std::span<const RowChange> changes);
   // Loads chunks of [offset, offset + size) that are not cached yet.
   void prefetch(std::uint64_t offset, std::uint64_t size);
 
@@ -65,7 +70,12 @@ class FileData : public std::enable_shared_from_this<FileData> {
   struct Piece;  // what one chunk contributes to a read
 
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
-  Result<> load(std::vector<Piece>& pieces);
+  // How often one chunk's records could not be read while its row stayed the same.
+  struct Failure {
+    std::uint64_t place = 0;  // of the row
+    int count = 0;
+  };
+  Result<> load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures);
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);

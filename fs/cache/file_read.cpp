@@ -11,8 +11,9 @@ namespace nacre::fs {
 
 namespace {
 
-// A row that was read may be replaced and its segment removed before its record is fetched; then
-// the new row is read. More than this many replacements in a row are damage.
+// A row that was read may be replaced, or its record moved, and the segment removed before the
+// record is fetched; then the new row is read. Only that the same rows fail so often in a row is
+// damage.
 constexpr int read_attempts_max = 3;
 // Chunks that read-ahead loads in one go.
 constexpr std::size_t prefetch_batch_chunks = 16;
@@ -46,12 +47,18 @@ Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
   if (ahead.size > 0) cache_.want_read_ahead(shared_from_this(), ahead);
 
   std::vector<Piece> pieces;
+  std::map<std::uint64_t, Failure> failures;  // by chunk
+  const auto is_last = [](const auto& entry) { return entry.second.count == read_attempts_max; };
   for (int attempt = 1;; ++attempt) {
     pieces.clear();
-    Result<> outcome = plan(offset, out, pieces);
-    if (outcome) outcome = load(pieces);
-    if (outcome) break;
-    if (attempt == read_attempts_max) return tl::unexpected(outcome.error());
+    const Result<> planned = plan(offset, out, pieces);
+    if (!planned && attempt >= read_attempts_max) return tl::unexpected(planned.error());
+    if (!planned) continue;
+    const Result<> loaded = load(pieces, failures);
+    if (loaded) break;
+    if (std::any_of(failures.begin(), failures.end(), is_last)) {
+      return tl::unexpected(loaded.error());
+    }
   }
   for (const Piece& piece : pieces) {
     const auto end = piece.from + static_cast<std::uint32_t>(piece.out.size());
@@ -113,7 +120,9 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
   return {};
 }
 
-Result<> FileData::load(std::vector<Piece>& pieces) {
+// Only what this thread could not read itself is a failure: others that it waits for may have begun
+// with an older row.
+Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures) {
   std::vector<ChunkToLoad> to_load;
   std::vector<std::pair<Piece*, std::shared_ptr<ChunkCache::Load>>> claimed, awaited;
   for (Piece& piece : pieces) {
@@ -143,6 +152,9 @@ Result<> FileData::load(std::vector<Piece>& pieces) {
         copy_content(**loaded[i], piece->from, piece->out);
       } else {
         outcome = tl::unexpected(loaded[i].error());
+        Failure& failure = failures[piece->index];
+        failure.count = failure.place == piece->mapped.place ? failure.count + 1 : 1;
+        failure.place = piece->mapped.place;
       }
       cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load,
                              std::move(loaded[i]));

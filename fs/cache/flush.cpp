@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fs/cache/chunk_loader.h"
+#include "fs/cache/tidy_chunk.h"
 
 namespace nacre::fs {
 
@@ -218,11 +219,15 @@ Result<> Flush::install(File& file) {
   for (Chunk& chunk : file.chunks) {
     NACRE_TRY(fill_to(chunk.index));
     for (Inlined& inlined : chunk.inlined) {
+      cache_.note_inlined(inlined.bytes.size());
       cache_.database().put_new(metadata::Table::inlined, inlined.key, std::move(inlined.bytes));
     }
     NACRE_ASSIGN(const std::int64_t delta,
                  map.set_chunk(data.inode_, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
     change += delta;
+    if (chunk.row.patches.size() >= patch_count_to_merge) {
+      cache_.note_patched(data.inode_, ChunkIndex{chunk.index});
+    }
     mapped = std::max(mapped, chunk.index + 1);
   }
   NACRE_TRY(fill_to(map.chunk_count(file.new_durable_size)));

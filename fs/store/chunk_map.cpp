@@ -18,12 +18,29 @@ using metadata::Table;
 
 namespace {
 
-std::uint64_t tag_of(std::string_view value) {
-  return std::hash<std::string_view>{}(value);
+// Mixes a number into a hash (the finalizer of MurmurHash3).
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
+  hash = (hash ^ (hash >> 33)) * 0xFF51AFD7ED558CCDull;
+  hash = (hash ^ (hash >> 33)) * 0xC4CEB9FE1A85EC53ull;
+  return hash ^ (hash >> 33);
 }
 
-MappedChunk mapped_of(ChunkMapRow row, std::string_view value) {
-  return MappedChunk{.row = std::move(*row.chunk), .tag = tag_of(value)};
+// Versions are never used twice, so they and the sizes tell the content; a record that moves to
+// another segment keeps its version.
+std::uint64_t tag_of(const ChunkRow& row) {
+  std::uint64_t tag = row.patches.size();
+  if (row.base) tag = mix(mix(tag, row.base->version.value), row.base->valid_size);
+  for (const ChunkPatch& patch : row.patches) {
+    tag = mix(mix(tag, patch.version.value), std::uint64_t{patch.offset} << 32 | patch.valid_size);
+  }
+  return tag;
+}
+
+MappedChunk mapped_of(ChunkRow row, std::string_view value) {
+  const std::uint64_t tag = tag_of(row);
+  return MappedChunk{
+      .row = std::move(row), .tag = tag, .place = std::hash<std::string_view>{}(value)};
 }
 
 tl::unexpected<Error> no_row(InodeNumber inode, std::uint64_t index) {
@@ -60,7 +77,7 @@ Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
   NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
   if (value) {
     NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(*value));
-    if (row.chunk) return mapped_of(std::move(row), *value);
+    if (row.chunk) return mapped_of(std::move(*row.chunk), *value);
     return MappedChunk{.hole = true, .run = row.hole->chunk_count};
   }
   NACRE_ASSIGN(auto hole, hole_before(inode, index));
@@ -79,24 +96,28 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
   }
   struct Row {
     std::uint64_t index;
-    std::uint64_t tag;
-    ChunkMapRow row;
+    std::uint64_t hole_count;  // 0: a chunk
+    MappedChunk chunk;
   };
   std::vector<Row> rows;
   Result<> bad;
-  NACRE_TRY(
-      database_.scan(Table::chunks, metadata::chunk_key(inode, first),
-                     metadata::chunk_key(inode, ChunkIndex{first.value + count}),
-                     [&](std::string_view key, std::string_view value) {
-                       const auto parts = metadata::decode_chunk_key(key);
-                       auto row = metadata::decode_chunk_map_row(value);
-                       if (!parts || !row) {
-                         bad = tl::unexpected(parts ? row.error() : parts.error());
-                         return false;
-                       }
-                       rows.push_back(Row{parts->index.value, tag_of(value), std::move(*row)});
-                       return true;
-                     }));
+  NACRE_TRY(database_.scan(
+      Table::chunks, metadata::chunk_key(inode, first),
+      metadata::chunk_key(inode, ChunkIndex{first.value + count}),
+      [&](std::string_view key, std::string_view value) {
+        const auto parts = metadata::decode_chunk_key(key);
+        auto row = metadata::decode_chunk_map_row(value);
+        if (!parts || !row) {
+          bad = tl::unexpected(parts ? row.error() : parts.error());
+          return false;
+        }
+        if (row->chunk) {
+          rows.push_back(Row{parts->index.value, 0, mapped_of(std::move(*row->chunk), value)});
+        } else {
+          rows.push_back(Row{parts->index.value, row->hole->chunk_count, {}});
+        }
+        return true;
+      }));
   NACRE_TRY(bad);
   const auto append_hole = [&](std::uint64_t hole_end) {
     const std::uint64_t end = std::min(hole_end, first.value + count);
@@ -111,10 +132,10 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
   }
   for (Row& row : rows) {
     if (first.value + chunks.size() != row.index) break;  // a gap, or two rows over one chunk
-    if (row.row.chunk) {
-      chunks.push_back(MappedChunk{.row = std::move(*row.row.chunk), .tag = row.tag});
+    if (row.hole_count == 0) {
+      chunks.push_back(std::move(row.chunk));
     } else {
-      append_hole(row.index + row.row.hole->chunk_count);
+      append_hole(row.index + row.hole_count);
     }
   }
   if (chunks.size() < count) return no_row(inode, first.value + chunks.size());

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "fs/store/segment_store.h"
 #include "metadata/format/rows.h"
@@ -19,9 +21,18 @@ namespace nacre::fs {
 // What the map says of one chunk.
 struct MappedChunk {
   bool hole = false;
-  metadata::ChunkRow row;  // when not a hole
-  std::uint64_t run = 1;   // of a hole: chunks from this one on that it covers
-  std::uint64_t tag = 0;   // a hash of the row: names the content in caches
+  metadata::ChunkRow row;   // when not a hole
+  std::uint64_t run = 1;    // of a hole: chunks from this one on that it covers
+  std::uint64_t tag = 0;    // of a chunk: names its content in caches, wherever its records lie
+  std::uint64_t place = 0;  // of a chunk: a hash of the row as it is stored, locations and all
+};
+
+// What compaction and its like do to a chunk's row: its records move or are merged, its content
+// stays. apply gets the row as it is under the file's locks and returns the one to take its place;
+// none when the row is no longer what the change was made for.
+struct RowChange {
+  ChunkIndex index;
+  std::function<std::optional<metadata::ChunkRow>(const metadata::ChunkRow&)> apply;
 };
 
 class ChunkMap {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/store/record_names.h"
 #include "fs/store/segment_table.h"
 #include "gpu_engine/kdf/kdf.h"
 
@@ -48,6 +49,15 @@ class SegmentStoreImpl final : public SegmentStore {
   RecordVersion next_version() override { return RecordVersion{next_version_++}; }
   void read(std::span<ReadRequest> requests) override;
 
+  Result<std::optional<Victim>> find_victim(double live_share_max) override;
+  void note_compacted(const Victim& victim, bool immovable) override;
+  void close_segments() override;
+  std::vector<Result<RecordName>> names_of(std::span<const ByteView> records) override {
+    return names_of_records(engine_, *keys_, options_.chunk_size_bytes, records);
+  }
+  Result<SealedBatch> append_sealed(std::span<const ByteView> records) override;
+  std::uint64_t activity() const override { return activity_.load(std::memory_order_relaxed); }
+
   void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
   void remove_live(const RecordLocation& location) override { table_.add_live(location, -1); }
   void stage() override { table_.stage(); }
@@ -55,13 +65,19 @@ class SegmentStoreImpl final : public SegmentStore {
   void committed() override { table_.committed(); }
 
   SegmentStats stats() const override {
-    const auto totals = table_.totals();
+    const auto totals = table_.totals(1 - reclaimable_share_min);
     return SegmentStats{.segment_count = totals.count,
                         .stored_bytes = totals.stored_bytes,
                         .live_bytes = totals.live_bytes,
+                        .empty_bytes = totals.empty_bytes,
+                        .movable_dead_bytes = totals.movable_dead_bytes,
+                        .reclaimable_bytes = totals.reclaimable_bytes,
+                        .immovable_count = totals.immovable_count,
                         .appended_records = appended_records_,
                         .appended_bytes = appended_bytes_,
-                        .plain_bytes = plain_bytes_};
+                        .plain_bytes = plain_bytes_,
+                        .moved_records = moved_records_,
+                        .moved_bytes = moved_bytes_};
   }
 
  private:
@@ -71,13 +87,22 @@ class SegmentStoreImpl final : public SegmentStore {
   static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 
   using Pins = std::vector<SharedSegment>;
+  // A segment that is being filled.
+  struct Appender {
+    std::mutex mutex;  // guards what follows and the writes to the segment
+    SharedSegment segment;
+    std::uint64_t written_back = 0;
+
+    void close();
+  };
 
   Result<> begin_session();
   Result<std::unique_ptr<Work>> take_work();
   void give_back(std::unique_ptr<Work> work);
   Result<> append_batch(std::span<const SealRequest> requests, std::vector<SealedRecord>& sealed,
                         Pins& pins);
-  Result<> write_out(const Work& work, std::span<SealedRecord> sealed, Pins& pins);
+  Result<> write_out(Appender& appender, std::span<const ByteView> pieces,
+                     std::span<SealedRecord> sealed, Pins& pins);
   void read_batch(Work& work, std::span<ReadRequest*> requests);
   Result<> fetch(ReadRequest** first, ReadRequest** last, MutableByteView into);
 
@@ -95,14 +120,15 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<std::uint64_t> next_counter_{0};
   std::atomic<std::uint64_t> next_version_{0};
 
-  std::mutex append_mutex_;  // guards current_ and the writes to it
-  SharedSegment current_;
-  std::uint64_t written_back_ = 0;
+  Appender fresh_;  // records that append() makes
+  Appender moved_;  // those that compaction brings
 
   std::mutex work_mutex_;
   std::vector<std::unique_ptr<Work>> spare_work_;
 
   std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
+  std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};
+  std::atomic<std::uint64_t> activity_{0};
 };
 
 Result<> SegmentStoreImpl::begin_session() {
@@ -160,6 +186,7 @@ void SegmentStoreImpl::give_back(std::unique_ptr<Work> work) {
 
 Result<SealedBatch> SegmentStoreImpl::append(std::span<const SealRequest> requests) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  activity_.fetch_add(1, std::memory_order_relaxed);
   SealedBatch batch;
   batch.records.reserve(requests.size());
   auto pins = std::make_shared<Pins>();
@@ -222,50 +249,103 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
   for (const engine::MessageResult& result : payload.results) {
     if (!result.ok) outcome = fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
   }
-  if (outcome) outcome = write_out(*work, std::span(sealed).subspan(first), pins);
+  if (outcome) {
+    std::vector<ByteView> pieces;
+    pieces.reserve(requests.size());
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const std::uint64_t size = payload.results[i].output_size;
+      pieces.emplace_back(work->output.data() + payload.messages[i].output_offset, size);
+      total += size;
+    }
+    outcome = write_out(fresh_, pieces, std::span(sealed).subspan(first), pins);
+    if (outcome) {
+      appended_records_ += requests.size();
+      appended_bytes_ += total;
+    }
+  }
   give_back(std::move(work));
   return outcome;
 }
 
-Result<> SegmentStoreImpl::write_out(const Work& work, std::span<SealedRecord> sealed, Pins& pins) {
-  std::vector<ByteView> pieces;
-  pieces.reserve(sealed.size());
+void SegmentStoreImpl::Appender::close() {
+  if (segment) segment->open_for_append = false;
+  segment.reset();
+  written_back = 0;
+}
+
+Result<> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteView> pieces,
+                                     std::span<SealedRecord> sealed, Pins& pins) {
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < sealed.size(); ++i) {
-    const std::uint64_t size = work.payload.results[i].output_size;
-    pieces.emplace_back(work.output.data() + work.payload.messages[i].output_offset, size);
-    total += size;
+  for (const ByteView& piece : pieces)
+    total += piece.size();
+  std::lock_guard lock(appender.mutex);
+  if (appender.segment && appender.segment->size + total > options_.segment_size_bytes) {
+    appender.close();
   }
-  std::lock_guard lock(append_mutex_);
-  if (!current_ || current_->size + total > options_.segment_size_bytes) {
-    if (current_) current_->open_for_append = false;
-    current_.reset();
-    NACRE_ASSIGN(current_, table_.create(keys_->volume_id(), epoch_, salt_));
-    written_back_ = 0;
+  if (!appender.segment) {
+    NACRE_ASSIGN(appender.segment, table_.create(keys_->volume_id(), epoch_, salt_));
   }
-  NACRE_ASSIGN(auto file, table_.file(*current_));
-  std::uint64_t offset = current_->size;
+  Segment& segment = *appender.segment;
+  NACRE_ASSIGN(auto file, table_.file(segment));
+  std::uint64_t offset = segment.size;
   NACRE_TRY(file->write(offset, pieces));
   for (std::size_t i = 0; i < sealed.size(); ++i) {
     sealed[i].location =
-        RecordLocation{current_->number, offset, static_cast<std::uint32_t>(pieces[i].size())};
+        RecordLocation{segment.number, offset, static_cast<std::uint32_t>(pieces[i].size())};
     offset += pieces[i].size();
   }
-  // In this order: whoever stages the new size must find the segment unsynced.
-  current_->unsynced = true;
-  current_->size = offset;
-  current_->changed = true;
-  pins.push_back(current_);
-  appended_records_ += sealed.size();
-  appended_bytes_ += total;
-  if (offset - written_back_ >= writeback_step_bytes) {
-    file->start_writeback(written_back_, offset - written_back_);
-    written_back_ = offset;
+  // In this order: a commit that takes the size syncs what it covers.
+  segment.unsynced = true;
+  segment.size = offset;
+  segment.changed = true;
+  pins.push_back(appender.segment);
+  if (offset - appender.written_back >= writeback_step_bytes) {
+    file->start_writeback(appender.written_back, offset - appender.written_back);
+    appender.written_back = offset;
   }
   return {};
 }
 
+Result<std::optional<Victim>> SegmentStoreImpl::find_victim(double live_share_max) {
+  if (options_.read_only) return std::nullopt;
+  auto segment = table_.find_victim(live_share_max);
+  if (!segment) return std::nullopt;
+  NACRE_ASSIGN(auto file, table_.file(*segment));
+  return Victim{.segment = segment,
+                .number = segment->number,
+                .size = segment->size,
+                .file = std::move(file)};
+}
+
+void SegmentStoreImpl::note_compacted(const Victim& victim, bool immovable) {
+  victim.segment->live_bytes_left = victim.segment->live_bytes.load();
+  if (immovable) victim.segment->immovable = true;
+}
+
+void SegmentStoreImpl::close_segments() {
+  for (Appender* appender : {&fresh_, &moved_}) {
+    std::lock_guard lock(appender->mutex);
+    appender->close();
+  }
+}
+
+Result<SealedBatch> SegmentStoreImpl::append_sealed(std::span<const ByteView> records) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  SealedBatch batch;
+  if (records.empty()) return batch;
+  batch.records.resize(records.size());
+  auto pins = std::make_shared<Pins>();
+  NACRE_TRY(write_out(moved_, records, batch.records, *pins));
+  moved_records_ += records.size();
+  for (const ByteView& record : records)
+    moved_bytes_ += record.size();
+  batch.pin = std::move(pins);
+  return batch;
+}
+
 void SegmentStoreImpl::read(std::span<ReadRequest> requests) {
+  activity_.fetch_add(1, std::memory_order_relaxed);
   std::vector<ReadRequest*> order(requests.size());
   std::iota(order.begin(), order.end(), requests.data());
   if (order.size() > 1) {

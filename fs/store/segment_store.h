@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct SealedRecord {
   RecordVersion version;
 };
 struct SealedBatch {
-  std::vector<SealedRecord> records;  // in the order of the requests
+  std::vector<SealedRecord> records;  // in the order of the requests; moved ones without version
   // Keeps the segments from being removed until the rows that name the records are in place.
   std::shared_ptr<const void> pin;
 };
@@ -63,13 +64,31 @@ struct ReadRequest {
   Result<> result = {};  // corrupt, tampered, missing, io
 };
 
+// A segment that compaction is to empty. Pinned: it is not removed while this exists.
+struct Segment;
+struct Victim {
+  std::shared_ptr<Segment> segment;
+  SegmentNumber number;
+  std::uint64_t size = 0;
+  std::shared_ptr<metadata::BackingFile> file;
+};
+
+// A segment is worth rewriting when at least this share of it is dead.
+inline constexpr double reclaimable_share_min = 1.0 / 16;
+
 struct SegmentStats {
   std::uint64_t segment_count = 0;
   std::uint64_t stored_bytes = 0;  // of all segment files
   std::uint64_t live_bytes = 0;
+  std::uint64_t empty_bytes = 0;         // of stored: goes with the next commit
+  std::uint64_t movable_dead_bytes = 0;  // dead bytes beside records that compaction can move
+  std::uint64_t reclaimable_bytes = 0;   // what rewriting all that is worth it would free
+  std::uint64_t immovable_count = 0;     // segments that hold a record which cannot be opened
   std::uint64_t appended_records = 0;
   std::uint64_t appended_bytes = 0;
   std::uint64_t plain_bytes = 0;  // that went into the appended records
+  std::uint64_t moved_records = 0;
+  std::uint64_t moved_bytes = 0;  // appended once more by compaction
 };
 
 class SegmentStore {
@@ -89,6 +108,21 @@ class SegmentStore {
   // Reads, checks and opens the records; neighbours on disk are read together, all are opened in
   // one payload. Each request carries its own result.
   virtual void read(std::span<ReadRequest> requests) = 0;
+
+  // For compaction. The closed segment with the lowest live share, unless that is above
+  // live_share_max; none when there is no such segment.
+  virtual Result<std::optional<Victim>> find_victim(double live_share_max) = 0;
+  // Compaction has read all of it. immovable: a record in it cannot be opened, so it stays.
+  virtual void note_compacted(const Victim& victim, bool immovable) = 0;
+  // Closes the segments being filled, so that compaction may have them; those without records stay.
+  virtual void close_segments() = 0;
+  // What each record is, by opening it: CRC, tag and body. At most chunk_size_bytes plain each.
+  virtual std::vector<Result<RecordName>> names_of(std::span<const ByteView> records) = 0;
+  // Appends sealed records as they are, apart from those that append() makes: what has lived long
+  // stays together.
+  virtual Result<SealedBatch> append_sealed(std::span<const ByteView> records) = 0;
+  // Grows with every append() and read(): who waits for a quiet moment compares two values.
+  virtual std::uint64_t activity() const = 0;
 
   // A row now names this record, or no longer does. Under the operation lock.
   virtual void add_live(const RecordLocation& location) = 0;

@@ -19,6 +19,18 @@ namespace {
 
 constexpr std::string_view folder = "segments";
 
+std::uint64_t live_bytes_of(const Segment& segment) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(segment.live_bytes, 0));
+}
+
+// Of its records; an empty file has none that are dead.
+double live_share_of(const Segment& segment) {
+  const std::uint64_t size = segment.size;
+  if (size <= metadata::segment_header_size_bytes) return 1;
+  return static_cast<double>(live_bytes_of(segment)) /
+         static_cast<double>(size - metadata::segment_header_size_bytes);
+}
+
 Result<std::uint64_t> system_number(const metadata::Database& database, std::string_view key) {
   NACRE_ASSIGN(auto value, database.get(Table::system, key));
   if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
@@ -227,13 +239,11 @@ void SegmentTable::stage() {
       continue;
     }
     segment->changed = false;
-    database_.put(
-        Table::segments, metadata::segment_key(segment->number),
-        metadata::encode(metadata::SegmentRow{.committed_size = segment->size,
-                                              .live_bytes = static_cast<std::uint64_t>(
-                                                  std::max<std::int64_t>(segment->live_bytes, 0)),
-                                              .epoch = segment->epoch,
-                                              .salt = segment->salt}));
+    database_.put(Table::segments, metadata::segment_key(segment->number),
+                  metadata::encode(metadata::SegmentRow{.committed_size = segment->size,
+                                                        .live_bytes = live_bytes_of(*segment),
+                                                        .epoch = segment->epoch,
+                                                        .salt = segment->salt}));
     ++place;
   }
   if (staged) {
@@ -279,13 +289,47 @@ void SegmentTable::committed() {
   }
 }
 
-SegmentTable::Totals SegmentTable::totals() const {
+SharedSegment SegmentTable::find_victim(double live_share_max) const {
+  std::shared_lock lock(mutex_);
+  SharedSegment victim;
+  double best = -1;
+  for (const auto& [number, segment] : segments_) {
+    // In somebody's hands: records of it may be about to get their rows.
+    if (segment->open_for_append || segment->immovable || segment.use_count() > 1) continue;
+    const std::int64_t live = segment->live_bytes;
+    if (live <= 0 || live == segment->live_bytes_left) continue;
+    const double share = live_share_of(*segment);
+    if (share > live_share_max) continue;
+    // Benefit to cost (Rosenblum and Ousterhout, 1992): what is freed, times how long it is likely
+    // to stay so, for what is read and written.
+    const auto age = static_cast<double>(next_number_ - number.value);
+    const double worth = (1 - share) * age / (1 + share);
+    if (worth <= best) continue;
+    best = worth;
+    victim = segment;
+  }
+  return victim;
+}
+
+SegmentTable::Totals SegmentTable::totals(double live_share_max) const {
   std::shared_lock lock(mutex_);
   Totals totals;
   for (const auto& [number, segment] : segments_) {
+    const std::uint64_t live = live_bytes_of(*segment);
+    const std::uint64_t size = segment->size;
     ++totals.count;
-    totals.stored_bytes += segment->size;
-    totals.live_bytes += static_cast<std::uint64_t>(std::max<std::int64_t>(segment->live_bytes, 0));
+    totals.stored_bytes += size;
+    totals.live_bytes += live;
+    if (segment->immovable) {
+      ++totals.immovable_count;
+    } else if (live == 0 && !segment->open_for_append) {
+      totals.empty_bytes += size;
+      totals.reclaimable_bytes += size;
+    } else {
+      const std::uint64_t dead = size - std::min(size, live + metadata::segment_header_size_bytes);
+      totals.movable_dead_bytes += dead;
+      if (live_share_of(*segment) <= live_share_max) totals.reclaimable_bytes += dead;
+    }
   }
   return totals;
 }

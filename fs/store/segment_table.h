@@ -28,6 +28,10 @@ struct Segment {
   std::atomic<bool> changed{false};  // its row must be staged
   std::atomic<bool> unsynced{false};
   std::atomic<bool> open_for_append{false};
+  // Compaction read it through and could not empty it: a record in it cannot be opened.
+  std::atomic<bool> immovable{false};
+  // What was live after compaction last tried; it tries again when that has changed.
+  std::atomic<std::int64_t> live_bytes_left{-1};
 
  private:
   friend class SegmentTable;
@@ -57,6 +61,11 @@ class SegmentTable {
 
   void add_live(const metadata::RecordLocation& location, std::int64_t sign);
 
+  // Of the segments that compaction may rewrite (closed, in nobody's hands, neither empty nor tried
+  // in vain, with live_share_max or less) the one that gives most for what it costs, counted higher
+  // the older it is; null when there is none.
+  SharedSegment find_victim(double live_share_max) const;
+
   // See SegmentStore.
   void stage();
   Result<> sync();
@@ -64,8 +73,12 @@ class SegmentTable {
 
   struct Totals {
     std::uint64_t count = 0, stored_bytes = 0, live_bytes = 0;
+    // See SegmentStats.
+    std::uint64_t empty_bytes = 0, movable_dead_bytes = 0;
+    std::uint64_t reclaimable_bytes = 0;  // what is worth it: segments with live_share_max or less
+    std::uint64_t immovable_count = 0;
   };
-  Totals totals() const;
+  Totals totals(double live_share_max) const;
 
  private:
   Result<> recover_known(const std::string& path, Segment& segment, std::uint64_t committed_size,

@@ -134,6 +134,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);
       }),
+      compactor_(*database_, *store_, cache_.map(), committer_, *this, options.compaction),
       next_inode_(rows.next_inode),
       inode_limit_(rows.next_inode + inode_reserve_count),
       inode_count_(static_cast<std::int64_t>(rows.inode_count)),
@@ -159,7 +160,9 @@ Result<> VolumeImpl::start() {
   }
   committer_.start(*this);
   reaper_.start();
-  return find_orphans();
+  NACRE_TRY(find_orphans());
+  if (options_.background_compaction) compactor_.start();
+  return {};
 }
 
 Result<VolumeSpace> VolumeImpl::space() {
@@ -186,6 +189,7 @@ VolumeStats VolumeImpl::stats() {
                      .cache_misses = cache.chunks.misses,
                      .known_inodes = inodes_.size(),
                      .segments = store_->stats(),
+                     .compaction = compactor_.stats(),
                      .commits = committer_.stats(),
                      .database = database_->stats(),
                      .engine = engine_->stats(),

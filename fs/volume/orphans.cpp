@@ -37,16 +37,15 @@ Result<> VolumeImpl::find_orphans() {
 }
 
 bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
-  std::shared_ptr<FileData> data;
   {
     const auto locked = inode->lock();
     // A file made without a name may have got one.
     if (locked->row.link_count > 0 || inode->is_gone()) return true;
     locked->reaped = true;
-    data = locked->data;
   }
   if (!check_writable()) return true;
-  if (data) data->discard();
+  // Also where nobody asked for the content yet: compaction may be about to.
+  if (inode->is_regular()) data_of(*inode)->discard();
   const auto done = erase_rows(*inode, row_count_max);
   if (!done) {
     spdlog::error("cannot erase the deleted file {}: {}; the next mount tries again",

@@ -87,6 +87,7 @@ Result<> VolumeImpl::stage() {
   for (const InodeRef& inode : inodes_.take_dirty())
     stage_inode(*inode, group);
   stage_counters();
+  compactor_.wake();
   std::lock_guard lock(moves_mutex_);
   moves_.clear();
   return {};
@@ -192,6 +193,7 @@ Result<> VolumeImpl::sync_all() {
 Result<> VolumeImpl::close() {
   if (std::exchange(closed_, true)) return {};
   Result<> last;
+  compactor_.stop();
   if (!options_.read_only) {
     // Deleted files that the kernel never forgot go with the last commit.
     inodes_.forget_all();
@@ -214,6 +216,7 @@ Result<> VolumeImpl::close() {
 }
 
 VolumeImpl::~VolumeImpl() {
+  compactor_.stop();
   inodes_.keep_everything();
   reaper_.stop();
   committer_.abandon();

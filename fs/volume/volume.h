@@ -19,6 +19,7 @@
 
 #include "fs/cache/file_data.h"
 #include "fs/store/committer.h"
+#include "fs/store/compactor.h"
 #include "fs/store/segment_store.h"
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"
@@ -94,6 +95,8 @@ struct VolumeOptions {
   // A commit of at most this much file data carries it in its WriteBatch.
   std::uint32_t inline_commit_bytes_max = 128u << 10;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
+  CompactorOptions compaction;
+  bool background_compaction = true;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
 };
 
@@ -110,6 +113,7 @@ struct VolumeStats {
   std::uint64_t cache_hits = 0, cache_misses = 0;
   std::uint64_t known_inodes = 0;  // in memory
   SegmentStats segments;
+  CompactorStats compaction;
   CommitterStats commits;
   metadata::DatabaseStats database;
   engine::EngineStats engine;
@@ -207,6 +211,13 @@ class Volume {
   virtual void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) = 0;
   // Waits until everything is durable.
   virtual Result<> sync_all() = 0;
+
+  // Rewrites segments until the goal is reached and commits; on the calling thread, beside
+  // everything else that goes on. cancelled by stop_compaction() and close(); read_only.
+  virtual Result<CompactionReport> compact(CompactionGoal goal,
+                                           const CompactionProgress& progress) = 0;
+  // For who is about to close: ends compact() and the background's work at once.
+  virtual void stop_compaction() = 0;
 
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;

@@ -57,7 +57,10 @@ inline std::uint8_t entry_type(std::uint32_t mode) {
 // Inode numbers that the database has set aside beyond those in use: more than a group can use up.
 inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
 
-class VolumeImpl final : public Volume, private CommitSource, private DurableObserver {
+class VolumeImpl final : public Volume,
+                         private CommitSource,
+                         private DurableObserver,
+                         private RowKeeper {
  public:
   // What the database says before anything else can be opened.
   struct SystemRows {
@@ -121,6 +124,10 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
   Result<> sync_all() override;
 
+  Result<CompactionReport> compact(CompactionGoal goal,
+                                   const CompactionProgress& progress) override;
+  void stop_compaction() override;
+
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
   std::string path_of(InodeNumber inode) override;
@@ -131,6 +138,11 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   Result<> stage() override;
   std::set<InodeNumber> unflushed_moves() override;
   void durable_state_changed(InodeNumber inode) override;
+  // RowKeeper: upkeep.cpp.
+  Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
+  Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
+  std::uint64_t inlined_bytes() const override;
+  std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched_chunks() override;
   void stage_inode(Inode& inode, std::uint64_t group);
   void stage_counters();
   bool is_durable(Inode& inode);
@@ -235,6 +247,7 @@ class VolumeImpl final : public Volume, private CommitSource, private DurableObs
   FileCache cache_;
   InodeTable inodes_;
   OrphanReaper reaper_;
+  Compactor compactor_;
   InodeRef root_;
   NamespaceLock namespace_lock_;
 

@@ -94,6 +94,10 @@ class MemoryVolume final : public fs::Volume {
 
   void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
   Result<> sync_all() override { return {}; }
+  Result<fs::CompactionReport> compact(fs::CompactionGoal, const fs::CompactionProgress&) override {
+    return fs::CompactionReport{};
+  }
+  void stop_compaction() override {}
 
   Result<fs::VolumeSpace> space() override;
   fs::VolumeStats stats() override;

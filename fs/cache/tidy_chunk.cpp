@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// See tidy_chunk.h.
+#include "fs/cache/tidy_chunk.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "fs/cache/chunk_loader.h"
+
+namespace nacre::fs {
+
+using metadata::ChunkBase;
+using metadata::ChunkPatch;
+using metadata::ChunkRow;
+using metadata::RecordKind;
+
+namespace {
+
+// Patches of more than this share of the chunk's content are merged however few they are.
+constexpr std::uint64_t merge_share = 4;
+
+bool is_worth_merging(const ChunkRow& row) {
+  std::uint64_t patched = 0;
+  for (const ChunkPatch& patch : row.patches)
+    patched += patch.valid_size;
+  return row.patches.size() >= patch_count_to_merge || patched * merge_share >= content_end(row);
+}
+
+// A row and what keeps the records that it names.
+struct Tidied {
+  ChunkRow row;
+  SealedBatch sealed;
+};
+
+Result<Tidied> merge(FileCache& cache, InodeNumber inode, ChunkIndex index, const ChunkRow& row) {
+  const ChunkToLoad to_load{inode, index, &row};
+  auto loaded = load_chunks(cache.database(), cache.store(), cache.chunk_size_bytes(),
+                            std::span(&to_load, 1));
+  NACRE_ASSIGN(const SharedContent content, std::move(loaded.front()));
+  const SealRequest request{RecordName{inode, index, {}, 0, RecordKind::chunk},
+                            {content->bytes.get(), content->size}};
+  Tidied tidied;
+  NACRE_ASSIGN(tidied.sealed, cache.store().append(std::span(&request, 1)));
+  const SealedRecord& record = tidied.sealed.records.front();
+  tidied.row.base = ChunkBase{.location = record.location,
+                              .version = record.version,
+                              .plain_size = content->size,
+                              .valid_size = content->size};
+  return tidied;
+}
+
+Result<Tidied> move_inlined(FileCache& cache, InodeNumber inode, ChunkIndex index,
+                            const ChunkRow& row) {
+  std::vector<std::string> bytes;
+  bytes.reserve(row.patches.size());  // the requests point into them
+  std::vector<SealRequest> requests;
+  for (const ChunkPatch& patch : row.patches) {
+    if (patch.location) continue;
+    NACRE_ASSIGN(auto value, cache.database().get(
+                                 metadata::Table::inlined,
+                                 metadata::inlined_key(inode, index, patch.version, patch.offset)));
+    if (!value || value->size() != patch.plain_size) {
+      return fail(value ? ErrorCode::corrupt : ErrorCode::missing,
+                  fmt::format("inlined bytes of chunk {} of inode {}", index.value, inode.value));
+    }
+    bytes.push_back(std::move(*value));
+    requests.push_back(SealRequest{RecordName{inode, index, {}, patch.offset, RecordKind::patch},
+                                   as_bytes(bytes.back())});
+  }
+  Tidied tidied{.row = row, .sealed = {}};
+  NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
+  auto record = tidied.sealed.records.begin();
+  for (ChunkPatch& patch : tidied.row.patches) {
+    if (patch.location) continue;
+    patch.location = record->location;
+    patch.version = record->version;
+    ++record;
+  }
+  return tidied;
+}
+
+}  // namespace
+
+Result<> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
+  auto mapped = cache.map().find(file.inode(), index);
+  if (!mapped) return tl::unexpected(mapped.error());
+  if (mapped->hole || mapped->row.patches.empty()) return {};
+  const ChunkRow& row = mapped->row;
+  const bool has_inlined = std::any_of(row.patches.begin(), row.patches.end(),
+                                       [](const ChunkPatch& patch) { return !patch.location; });
+  const bool merges = is_worth_merging(row);
+  if (!merges && !has_inlined) return {};
+  NACRE_ASSIGN(const Tidied tidied, merges ? merge(cache, file.inode(), index, row)
+                                           : move_inlined(cache, file.inode(), index, row));
+  const std::string expected = metadata::encode(row);
+  const RowChange change{.index = index,
+                         .apply = [&](const ChunkRow& current) -> std::optional<ChunkRow> {
+                           if (metadata::encode(current) != expected) return std::nullopt;
+                           return tidied.row;
+                         }};
+  NACRE_TRY(file.change_rows(std::span(&change, 1)));
+  return {};
+}
+
+}  // namespace nacre::fs

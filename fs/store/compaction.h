@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emptying one segment: reads it in order, opens each record to learn what it is, and appends those
+// that rows still name, unchanged, to a segment of this session; then the rows name the new place.
+// The next commit makes that durable and removes the empty segment, in the order of every commit:
+// records before rows, rows before the removal. So a crash leaves the old place or the new one.
+//
+// A record that cannot be opened stays where it is, and with it its segment.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fs/store/chunk_map.h"
+#include "fs/store/segment_store.h"
+
+namespace nacre::fs {
+
+// Who owns the chunk rows of files: implemented by the volume. Thread-safe.
+class RowKeeper {
+ public:
+  virtual ~RowKeeper() = default;
+  // FileData::change_rows() of that file. stale when it is gone or going.
+  virtual Result<std::size_t> change_rows(InodeNumber inode,
+                                          std::span<const RowChange> changes) = 0;
+  // Moves what small synchronous writes left in the table inlined to a segment, and merges patches
+  // into their base when there are many. Content stays. stale as above.
+  virtual Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) = 0;
+  // Bytes of small synchronous writes that went into the table inlined since the mount.
+  virtual std::uint64_t inlined_bytes() const = 0;
+  // Chunks whose rows got many patches since the last call; not all of them when there are too
+  // many.
+  virtual std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched_chunks() = 0;
+};
+
+struct CompactionOutcome {
+  std::uint64_t moved_records = 0;
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t damaged_records = 0;  // cannot be opened, or are not what their row says
+  Error first_damage = {ErrorCode::corrupt, {}};
+};
+
+// Called after each piece of work with the bytes it read and wrote; an error ends the compaction.
+// Holds no lock.
+using Pace = std::function<Result<>(std::uint64_t bytes)>;
+
+// Errors: those of pace, of the medium, no_space, out_of_memory. What was moved until then stays
+// moved.
+Result<CompactionOutcome> compact_segment(SegmentStore& store, const ChunkMap& map,
+                                          RowKeeper& keeper, const Victim& victim,
+                                          const Pace& pace);
+
+}  // namespace nacre::fs

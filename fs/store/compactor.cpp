@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// See compactor.h.
+#include "fs/store/compactor.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "fs/store/segment_table.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+using std::chrono::milliseconds;
+
+namespace {
+
+// How often the background looks at the counts at most.
+constexpr milliseconds look_pause{200};
+// After no_space or out_of_memory; doubled each time.
+constexpr milliseconds retry_pause_min{1000};
+constexpr milliseconds retry_pause_max{60'000};
+// Moved bytes that wait for a commit: what they free is free only then, and their rows take memory.
+constexpr std::uint64_t uncommitted_bytes_max = 64u << 20;
+// Speed: rate · (1 + slope · pressure), and no limit past the last pressure. Pressure: by what
+// share of what is allowed the dead bytes are past it.
+constexpr double rate_slope = 8;
+constexpr double pressure_without_limit = 1;
+// Chunks that one look into the table inlined finds.
+constexpr std::size_t tidy_batch_count = 256;
+
+bool may_pass(ErrorCode code) {
+  return code == ErrorCode::no_space || code == ErrorCode::out_of_memory;
+}
+
+}  // namespace
+
+Compactor::Compactor(metadata::Database& database, SegmentStore& store, const ChunkMap& map,
+                     Committer& committer, RowKeeper& keeper, const CompactorOptions& options)
+    : database_(database),
+      store_(store),
+      map_(map),
+      committer_(committer),
+      keeper_(keeper),
+      options_(options) {
+  stats_.state = "off";
+}
+
+Compactor::~Compactor() {
+  stop();
+}
+
+void Compactor::start() {
+  set_state("idle");
+  thread_ = std::thread([this] { run_background(); });
+}
+
+void Compactor::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  std::lock_guard last(run_mutex_);  // whoever runs has seen it
+}
+
+void Compactor::wake() {
+  {
+    std::lock_guard lock(mutex_);
+    if (woken_) return;
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+CompactorStats Compactor::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Compactor::set_state(std::string state) {
+  std::lock_guard lock(mutex_);
+  stats_.state = std::move(state);
+}
+
+double Compactor::allowed_bytes() const {
+  return (options_.space_ratio - 1) * static_cast<double>(store_.stats().live_bytes);
+}
+
+double Compactor::excess_bytes() const {
+  return static_cast<double>(store_.stats().movable_dead_bytes) - allowed_bytes();
+}
+
+// Sleeps until something was committed; then works, and once more when the volume has been idle for
+// a while since.
+void Compactor::run_background() {
+  milliseconds retry_pause = retry_pause_min;
+  bool may_tidy = false;  // something was committed since the last idle moment
+  bool is_blocked = false;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const auto is_due = [&] { return stopping_ || (woken_ && !is_blocked); };
+    const std::uint64_t activity = store_.activity();
+    if (is_blocked) {
+      wake_.wait_for(lock, retry_pause, is_due);
+    } else if (may_tidy) {
+      wake_.wait_for(lock, options_.idle_after, is_due);
+    } else {
+      wake_.wait(lock, is_due);
+    }
+    if (stopping_) return;
+    const bool is_idle = !woken_ && store_.activity() == activity;
+    may_tidy = woken_ || !is_idle;
+    woken_ = false;
+    stats_.state = "working";
+    lock.unlock();
+
+    const auto done = do_what_is_due(is_idle);
+
+    lock.lock();
+    stats_.state = "idle";
+    if (done) {
+      if (is_blocked) spdlog::info("compaction goes on");
+      is_blocked = false;
+      retry_pause = retry_pause_min;
+    } else if (may_pass(done.error().code)) {
+      if (!is_blocked) spdlog::info("compaction waits: {}", done.error().message);
+      stats_.state = "waiting for space";
+      if (is_blocked) retry_pause = std::min(2 * retry_pause, retry_pause_max);
+      is_blocked = true;
+    } else if (done.error().code != ErrorCode::cancelled) {
+      spdlog::error("compaction stops until the next mount: {} ({})", done.error().message,
+                    to_string(done.error().code));
+      stats_.state = fmt::format("stopped: {}", done.error().message);
+      return;
+    }
+    wake_.wait_for(lock, look_pause, [&] { return stopping_; });
+  }
+}
+
+Result<> Compactor::do_what_is_due(bool is_idle) {
+  std::lock_guard one(run_mutex_);
+  CompactionReport report;
+  NACRE_TRY(reach_bound(Speed::paced, report));
+  const std::uint64_t inlined = keeper_.inlined_bytes();
+  const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
+  // What an earlier mount left inlined is looked for once.
+  if (is_much || (is_idle && (inlined != tidied_inlined_bytes_ || !tidied_once_))) {
+    NACRE_TRY(tidy_inlined(Speed::paced));
+  }
+  return is_idle ? tidy_patched(Speed::paced) : Result<>();
+}
+
+Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
+  // A segment that is fuller than the bound allows on average would cost more than it gives.
+  const double live_share_max = 1 / options_.space_ratio;
+  while (excess_bytes() > 0) {
+    NACRE_ASSIGN(bool done, compact_one(live_share_max, speed, report));
+    if (!done && excess_bytes() >= static_cast<double>(options_.open_dead_bytes_min)) {
+      // The dead bytes must lie in the segments that are being filled.
+      store_.close_segments();
+      NACRE_ASSIGN(done, compact_one(live_share_max, speed, report));
+    }
+    if (!done) break;
+  }
+  return {};
+}
+
+Result<bool> Compactor::compact_one(double live_share_max, Speed speed, CompactionReport& report) {
+  NACRE_TRY(pace(0, speed));
+  NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
+  if (!victim) return false;
+  std::uint64_t moved_before = store_.stats().moved_bytes;
+  const auto compacted =
+      compact_segment(store_, map_, keeper_, *victim, [&](std::uint64_t bytes) -> Result<> {
+        const std::uint64_t moved = store_.stats().moved_bytes;
+        report.moved_bytes += moved - moved_before;
+        NACRE_TRY(commit_now_and_then(moved - moved_before));
+        moved_before = moved;
+        return pace(bytes, speed);
+      });
+  if (!compacted) return tl::unexpected(compacted.error());
+  const bool immovable = compacted->damaged_records > 0 && victim->segment->live_bytes > 0;
+  store_.note_compacted(*victim, immovable);
+  if (immovable) {
+    ++report.immovable_count;
+    spdlog::error(
+        "{}; {} such places in {}, which stays as it is: run fsck.nacre --deep to see which files "
+        "are hit",
+        compacted->first_damage.message, compacted->damaged_records, segment_path(victim->number));
+  }
+  ++report.segment_count;
+  std::lock_guard lock(mutex_);
+  ++stats_.segment_count;
+  return true;
+}
+
+Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes) {
+  uncommitted_bytes_ += moved_bytes;
+  if (uncommitted_bytes_ < uncommitted_bytes_max) return {};
+  uncommitted_bytes_ = 0;
+  return committer_.commit(CommitScope{});
+}
+
+// A short sleep after each piece of work, unless nobody else is there.
+Result<> Compactor::pace(std::uint64_t bytes, Speed speed) {
+  NACRE_TRY(committer_.health());
+  const std::uint64_t activity = store_.activity();
+  const bool is_alone = std::exchange(seen_activity_, activity) == activity;
+  milliseconds pause{0};
+  if (speed == Speed::paced && !is_alone && bytes > 0) {
+    const double pressure = std::max(excess_bytes() / std::max(allowed_bytes(), 1.0), 0.0);
+    const double rate =
+        static_cast<double>(options_.rate_bytes_per_second) * (1 + rate_slope * pressure);
+    if (pressure < pressure_without_limit) {
+      pause = milliseconds(static_cast<std::int64_t>(1000 * static_cast<double>(bytes) / rate));
+    }
+  }
+  std::unique_lock lock(mutex_);
+  if (pause.count() > 0) wake_.wait_for(lock, pause, [&] { return stopping_; });
+  if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
+  return {};
+}
+
+// The table names exactly the chunks that have inlined patches.
+Result<> Compactor::tidy_inlined(Speed speed) {
+  const std::uint64_t inlined = keeper_.inlined_bytes();
+  std::string from;
+  while (true) {
+    std::vector<std::pair<InodeNumber, ChunkIndex>> chunks;
+    Result<> bad;
+    NACRE_TRY(database_.scan(Table::inlined, from, "", [&](std::string_view key, std::string_view) {
+      const auto parts = metadata::decode_inlined_key(key);
+      if (!parts) {
+        bad = tl::unexpected(parts.error());
+        return false;
+      }
+      const std::pair chunk(parts->inode, parts->index);
+      if (!chunks.empty() && chunks.back() == chunk) return true;
+      if (chunks.size() == tidy_batch_count) return false;
+      chunks.push_back(chunk);
+      return true;
+    }));
+    NACRE_TRY(bad);
+    if (chunks.empty()) break;
+    for (const auto& [inode, index] : chunks)
+      NACRE_TRY(tidy(inode, index, speed));
+    const auto& [inode, index] = chunks.back();
+    from = metadata::inlined_key(inode, ChunkIndex{index.value + 1}, {}, 0);
+  }
+  tidied_inlined_bytes_ = inlined;
+  tidied_once_ = true;
+  return {};
+}
+
+Result<> Compactor::tidy_patched(Speed speed) {
+  for (const auto& [inode, index] : keeper_.take_patched_chunks())
+    NACRE_TRY(tidy(inode, index, speed));
+  return {};
+}
+
+Result<> Compactor::tidy(InodeNumber inode, ChunkIndex index, Speed speed) {
+  const auto tidied = keeper_.tidy_chunk(inode, index);
+  // A chunk that is gone or cannot be read any more is nothing to stop for: who reads it hears of
+  // it.
+  if (!tidied && (may_pass(tidied.error().code) || tidied.error().code == ErrorCode::io)) {
+    return tidied;
+  }
+  return pace(map_.chunk_size_bytes(), speed);
+}
+
+Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionProgress& progress) {
+  std::lock_guard one(run_mutex_);
+  CompactionReport report;
+  const SegmentStats before = store_.stats();
+  if (goal == CompactionGoal::space_ratio) {
+    NACRE_TRY(reach_bound(Speed::full, report));
+  } else {
+    // What is dirty first: it may kill records that would be moved for nothing.
+    NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
+    NACRE_TRY(tidy_inlined(Speed::full));
+    store_.close_segments();
+    const SegmentStats closed = store_.stats();
+    // Writers may go on meanwhile: what they leave is no part of this.
+    for (std::uint64_t left = closed.segment_count; left > 0; --left) {
+      if (progress) {
+        const std::uint64_t now = store_.stats().reclaimable_bytes;
+        progress(closed.reclaimable_bytes - std::min(closed.reclaimable_bytes, now),
+                 closed.reclaimable_bytes);
+      }
+      NACRE_ASSIGN(const bool done, compact_one(1 - reclaimable_share_min, Speed::full, report));
+      if (!done) break;
+    }
+  }
+  // The commit removes what is empty; a second one is for readers who still had a hand on it.
+  NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
+  const SegmentStats after = store_.stats();
+  const std::uint64_t grown = before.stored_bytes + (after.appended_bytes - before.appended_bytes);
+  report.freed_bytes = grown - std::min(grown, after.stored_bytes);
+  return report;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compaction: keeps the space of dead records within a bound, in the background, and gives back all
+// of it when asked to.
+//
+// Greedy: the closed segment with the lowest live share is emptied first (compaction.h). In the
+// background that goes on while dead bytes take more than the bound allows; the further past it,
+// the faster, so that writers are slowed down by the disk alone and never by a lock. On an idle
+// volume the thread sleeps; there it also moves inlined small writes to segments and merges chunks
+// of many patches.
+//
+// no_space stops it until there is space again, and nothing else hears of it. Any other error stops
+// it until the next mount.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "fs/store/chunk_map.h"
+#include "fs/store/committer.h"
+#include "fs/store/compaction.h"
+#include "fs/store/segment_store.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+struct CompactorOptions {
+  // Stored bytes of segments for each live byte that the background aims at; more than 1.
+  double space_ratio = 1.25;
+  // Read and written together, at the bound; past it up to as fast as the disk goes.
+  std::uint64_t rate_bytes_per_second = 32u << 20;
+  std::chrono::milliseconds idle_after{10'000};
+  // Inlined small writes are moved without waiting for an idle moment past this.
+  std::uint64_t inlined_bytes_max = 8u << 20;
+  // The segments being filled are closed for compaction when that much of them must be dead.
+  std::uint64_t open_dead_bytes_min = 8u << 20;
+};
+
+enum class CompactionGoal : std::uint8_t {
+  space_ratio,  // what the background does
+  everything,   // all that is worth it
+};
+
+struct CompactionReport {
+  std::uint64_t segment_count = 0;  // that were rewritten
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t freed_bytes = 0;  // by which the segment files shrank, writers' bytes not counted
+  std::uint64_t immovable_count = 0;  // segments found to hold a record that cannot be opened
+};
+// done and total: dead bytes.
+using CompactionProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+struct CompactorStats {
+  std::uint64_t segment_count = 0;  // rewritten since the mount
+  std::string state;                // "idle", "working", "waiting for space", "off", or an error
+};
+
+// Thread-safe.
+class Compactor {
+ public:
+  // Everything passed by reference outlives it.
+  Compactor(metadata::Database& database, SegmentStore& store, const ChunkMap& map,
+            Committer& committer, RowKeeper& keeper, const CompactorOptions& options);
+  ~Compactor();  // stop()
+
+  void start();  // the background thread
+  // Ends the background and every run() after the piece of work in hand: at once. Before whatever
+  // it works on goes.
+  void stop();
+  // A commit is taking place: there may be something to do. Cheap; under any lock.
+  void wake();
+
+  // Compacts on this thread until the goal is reached, then commits. cancelled after stop(); else
+  // what compact_segment() or the commit gives.
+  Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
+
+  CompactorStats stats() const;
+
+ private:
+  enum class Speed : std::uint8_t { paced, full };
+
+  void run_background();
+  Result<> do_what_is_due(bool is_idle);
+  Result<> reach_bound(Speed speed, CompactionReport& report);
+  // True when there was a victim and it was read through.
+  Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
+  Result<> tidy_inlined(Speed speed);
+  Result<> tidy_patched(Speed speed);
+  Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);
+  Result<> pace(std::uint64_t bytes, Speed speed);
+  Result<> commit_now_and_then(std::uint64_t moved_bytes);
+  // Dead bytes that the bound allows, and those past it; not above 0: within the bound.
+  double allowed_bytes() const;
+  double excess_bytes() const;
+  void set_state(std::string state);
+
+  metadata::Database& database_;
+  SegmentStore& store_;
+  const ChunkMap& map_;
+  Committer& committer_;
+  RowKeeper& keeper_;
+  const CompactorOptions options_;
+
+  std::mutex run_mutex_;  // one at a time compacts; guards the next four
+  std::uint64_t uncommitted_bytes_ = 0;
+  std::uint64_t seen_activity_ = 0;
+  std::uint64_t tidied_inlined_bytes_ = 0;
+  bool tidied_once_ = false;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool woken_ = true;  // what an earlier mount left
+  CompactorStats stats_;
+  std::thread thread_;
+};
+
+}  // namespace nacre::fs
