@@ -236,6 +236,13 @@ nlohmann::json ControlServer::handle(std::string_view request, bool& keep_open) 
     reply["stats"] = to_json(handler_.stats());
     return reply;
   }
+  if (name == "trim") {
+    const auto trimmed = handler_.trim();
+    if (!trimmed) return error_reply(trimmed.error());
+    auto reply = info();
+    reply["trim"] = to_json(*trimmed);
+    return reply;
+  }
   if (name == "sync" || name == "prepare_unmount") {
     if (const auto synced = handler_.sync(); !synced) return error_reply(synced.error());
     keep_open = name == "prepare_unmount";

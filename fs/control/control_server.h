@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mounted volume's control socket: who mounted it (and root) asks for sync, stats, info, or
-// prepares to unmount. One request and its reply a connection; message.h says how they look.
+// The mounted volume's control socket: who mounted it (and root) asks for sync, stats, info, trim,
+// or prepares to unmount. One request and its reply a connection; message.h says how they look.
 //
 //   sync             everything is durable when the reply comes
 //   stats            the volume's counters
 //   info             what is mounted where, by which process
+//   trim             rewrites segments until their dead space is free; the reply says what came of
+//                    it, and stats tell meanwhile how far it is
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed in the end
 //
@@ -49,6 +51,7 @@ class ControlHandler {
   virtual ~ControlHandler() = default;
   virtual Result<> sync() = 0;
   virtual VolumeStats stats() = 0;
+  virtual Result<CompactionReport> trim() = 0;
 };
 
 class ControlServer {

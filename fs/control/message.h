@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes over the control socket: one line of JSON each way, then the end.
 //
-//   request   {"command": "sync" | "stats" | "info" | "wait_closed"}
+//   request   {"command": "sync" | "stats" | "info" | "trim" | "prepare_unmount"}
 //   reply     {"ok": true, …}  or  {"ok": false, "error": {"code": "busy", "message": "…"}}
 //
 // Both ends check sizes and times and take nothing for granted about the other.

@@ -2,6 +2,8 @@
 // See stats_json.h.
 #include "fs/control/stats_json.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace nacre::fs {
@@ -19,9 +21,17 @@ nlohmann::json to_json(const VolumeStats& stats) {
            {{"segment_count", stats.segments.segment_count},
             {"stored_bytes", stats.segments.stored_bytes},
             {"live_bytes", stats.segments.live_bytes},
+            {"dead_bytes", stats.segments.stored_bytes -
+                               std::min(stats.segments.stored_bytes, stats.segments.live_bytes)},
+            {"reclaimable_bytes", stats.segments.reclaimable_bytes},
+            {"immovable_segment_count", stats.segments.immovable_count},
             {"appended_record_count", stats.segments.appended_records},
             {"appended_bytes", stats.segments.appended_bytes},
-            {"appended_plain_bytes", stats.segments.plain_bytes}}},
+            {"appended_plain_bytes", stats.segments.plain_bytes},
+            {"moved_record_count", stats.segments.moved_records},
+            {"moved_bytes", stats.segments.moved_bytes}}},
+          {"compaction",
+           {{"state", stats.compaction.state}, {"segment_count", stats.compaction.segment_count}}},
           {"commits",
            {{"commit_count", stats.commits.commit_count},
             {"request_count", stats.commits.request_count},
@@ -39,6 +49,13 @@ nlohmann::json to_json(const VolumeStats& stats) {
             {"failed_message_count", stats.engine.failed_message_count},
             {"input_bytes", stats.engine.input_bytes},
             {"output_bytes", stats.engine.output_bytes}}}};
+}
+
+nlohmann::json to_json(const CompactionReport& report) {
+  return {{"segment_count", report.segment_count},
+          {"moved_bytes", report.moved_bytes},
+          {"freed_bytes", report.freed_bytes},
+          {"immovable_segment_count", report.immovable_count}};
 }
 
 }  // namespace nacre::fs

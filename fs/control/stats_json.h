@@ -10,5 +10,6 @@ namespace nacre::fs {
 
 // Bytes and counts as numbers; names end in _bytes or _count.
 nlohmann::json to_json(const VolumeStats& stats);
+nlohmann::json to_json(const CompactionReport& report);
 
 }  // namespace nacre::fs

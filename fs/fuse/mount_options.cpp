@@ -19,6 +19,9 @@ struct Target {
 
 constexpr unsigned thread_count_max = 256;
 constexpr std::uint64_t commit_seconds_max = 3600;
+// Below, each byte written would move more than ten others.
+constexpr double space_ratio_min = 1.05;
+constexpr double space_ratio_max = 100;
 constexpr std::uint64_t budget_bytes_min = 1u << 20;
 constexpr std::uint64_t kernel_read_ahead_bytes_max = 1u << 20;  // one request
 
@@ -35,6 +38,19 @@ Result<std::uint64_t> parse_number(std::string_view name, std::string_view value
   if (error != std::errc{} || end != value.data() + value.size() || number < minimum ||
       number > maximum) {
     return bad_value(name, value, fmt::format("a number from {} to {}", minimum, maximum));
+  }
+  return number;
+}
+
+Result<double> parse_ratio(std::string_view name, std::string_view value, double minimum,
+                           double maximum) {
+  double number = 0;
+  const auto [end, error] =
+      std::from_chars(value.data(), value.data() + value.size(), number, std::chars_format::fixed);
+  if (error != std::errc{} || end != value.data() + value.size() ||
+      !(number >= minimum && number <= maximum)) {
+    return bad_value(name, value,
+                     fmt::format("a number such as 1.25, from {} to {}", minimum, maximum));
   }
   return number;
 }
@@ -117,6 +133,13 @@ constexpr Setting settings[] = {
     {"dirty", "SIZE",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(target.volume.dirty_budget_bytes, parse_size(name, value, budget_bytes_min));
+       return {};
+     }},
+    // Stored bytes for each live one that compaction lets stand.
+    {"space_ratio", "NUMBER",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(target.volume.compaction.space_ratio,
+                    parse_ratio(name, value, space_ratio_min, space_ratio_max));
        return {};
      }},
     {"threads", "COUNT",

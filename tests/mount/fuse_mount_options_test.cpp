@@ -52,6 +52,16 @@ TEST(MountOptions, switches_and_settings) {
   EXPECT_EQ(parsed.volume.read_ahead_bytes_max, 256u << 10);
 }
 
+TEST(MountOptions, space_ratio_is_a_number_above_one) {
+  EXPECT_EQ(parse("").volume.compaction.space_ratio, 1.25);
+  EXPECT_EQ(parse("space_ratio=1.5").volume.compaction.space_ratio, 1.5);
+  EXPECT_EQ(parse("space_ratio=2").volume.compaction.space_ratio, 2);
+  for (const auto* bad : {"space_ratio=1", "space_ratio=", "space_ratio=nan", "space_ratio=1.5x",
+                          "space_ratio=1e9", "space_ratio=-2"}) {
+    EXPECT_NE(parse(bad).error.find("space_ratio"), std::string::npos) << bad;
+  }
+}
+
 TEST(MountOptions, the_kernels_read_ahead_is_one_request_at_most) {
   const Parsed parsed = parse("readahead=64M");
   EXPECT_EQ(parsed.fuse.read_ahead_kib, 1024u);

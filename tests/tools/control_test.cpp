@@ -32,6 +32,11 @@ class FakeVolume final : public ControlHandler {
     gate.wait(lock, [&] { return open; });
     return sync_result;
   }
+  Result<CompactionReport> trim() override {
+    if (!trim_result) return tl::unexpected(trim_result.error());
+    return CompactionReport{.segment_count = 3, .moved_bytes = 4, .freed_bytes = 5};
+  }
+  Result<> trim_result = {};
   VolumeStats stats() override {
     VolumeStats stats;
     stats.inode_count = 42;

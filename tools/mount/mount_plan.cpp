@@ -80,7 +80,8 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
   app.add_option("MOUNTPOINT", arguments.mountpoint, "An empty directory")->required();
   app.add_option("-o", arguments.options,
                  "Mount options, separated by commas: ro, allow_other, commit=SECONDS, cache=SIZE, "
-                 "dirty=SIZE and others (an unknown one lists them all); passphrase-file=, "
+                 "dirty=SIZE, space_ratio=NUMBER and others (an unknown one lists them all); "
+                 "passphrase-file=, "
                  "identity=, engine=, log-file= for /etc/fstab")
       ->allow_extra_args(false);
   add_secret_options(app, arguments.secret);

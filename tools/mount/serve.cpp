@@ -48,6 +48,9 @@ class MountControl final : public fs::ControlHandler {
     }
   }
   fs::VolumeStats stats() override { return volume_.stats(); }
+  Result<fs::CompactionReport> trim() override {
+    return volume_.compact(fs::CompactionGoal::everything, {});
+  }
 
  private:
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
@@ -153,6 +156,7 @@ class Mount {
     const auto served = session_->run([this] { announce(); });
     // Signals have nothing left to end: the rest takes as long as it takes.
     signals.stop();
+    volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
     if (server) (*server)->begin_closing();
     session_.reset();
     const auto closed = close();

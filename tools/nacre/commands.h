@@ -17,6 +17,7 @@ void add_dump_command(CLI::App& app, Action& action);
 void add_key_command(CLI::App& app, Action& action);
 void add_stats_command(CLI::App& app, Action& action);
 void add_sync_command(CLI::App& app, Action& action);
+void add_trim_command(CLI::App& app, Action& action);
 void add_umount_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
 // bench, crypt, scrub: named by the command line's design, not there yet.

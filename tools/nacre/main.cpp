@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
                             add_key_command(app, *action);
                             add_stats_command(app, *action);
                             add_sync_command(app, *action);
+                            add_trim_command(app, *action);
                             add_umount_command(app, *action);
                             add_dump_command(app, *action);
                             add_version_command(app, *action);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nacre stats VOLUME|MOUNTPOINT: of a mounted volume the daemon's counters; of any other what its
 // files say, with a key also what its tables say.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
+#include "fs/store/segment_store.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
@@ -57,6 +59,12 @@ std::string share(std::uint64_t part_bytes, std::uint64_t whole_bytes) {
                      100.0 * static_cast<double>(part_bytes) / static_cast<double>(whole_bytes));
 }
 
+std::string immovable_note(std::uint64_t count) {
+  if (count == 0) return "";
+  return fmt::format("; {} segments hold damaged records and stay as they are: run fsck.nacre",
+                     count);
+}
+
 void print_mounted(const json& reply) {
   const json stats = part(reply, "stats");
   const json segments = part(stats, "segments");
@@ -79,6 +87,15 @@ void print_mounted(const json& reply) {
   line("segments", fmt::format("{} with {}, {} of it live{}", number(segments, "segment_count"),
                                format_bytes(stored), format_bytes(number(segments, "live_bytes")),
                                share(number(segments, "live_bytes"), stored)));
+  line("space", fmt::format("{} live, {} dead, {} reclaimable{}",
+                            format_bytes(number(segments, "live_bytes")),
+                            format_bytes(number(segments, "dead_bytes")),
+                            format_bytes(number(segments, "reclaimable_bytes")),
+                            immovable_note(number(segments, "immovable_segment_count"))));
+  line("compaction",
+       fmt::format("{}, {} segments rewritten, {} moved", text(part(stats, "compaction"), "state"),
+                   number(part(stats, "compaction"), "segment_count"),
+                   format_bytes(number(segments, "moved_bytes"))));
   const auto plain = number(segments, "appended_plain_bytes");
   line("written",
        fmt::format("{} records, {} of files in {}{}", number(segments, "appended_record_count"),
@@ -133,14 +150,25 @@ Result<json> of_tables(const VolumePlace& place, const metadata::VolumeKeys& vol
     tables[std::string(key)] = count;
   }
   std::uint64_t live_bytes = 0;
-  NACRE_TRY(database->scan(metadata::Table::segments, "", "",
-                           [&](std::string_view, std::string_view value) {
-                             if (const auto row = metadata::decode_segment_row(value)) {
-                               live_bytes += row->live_bytes;
-                             }
-                             return true;
-                           }));
+  std::uint64_t dead_bytes = 0;
+  std::uint64_t reclaimable_bytes = 0;
+  NACRE_TRY(database->scan(
+      metadata::Table::segments, "", "", [&](std::string_view, std::string_view value) {
+        const auto row = metadata::decode_segment_row(value);
+        if (!row) return true;
+        const std::uint64_t dead =
+            row->committed_size - std::min(row->committed_size, row->live_bytes);
+        live_bytes += row->live_bytes;
+        dead_bytes += dead;
+        if (static_cast<double>(dead) >=
+            fs::reclaimable_share_min * static_cast<double>(row->committed_size)) {
+          reclaimable_bytes += dead;
+        }
+        return true;
+      }));
   tables["live_bytes"] = live_bytes;
+  tables["dead_bytes"] = dead_bytes;
+  tables["reclaimable_bytes"] = reclaimable_bytes;
   return tables;
 }
 
@@ -221,6 +249,12 @@ void print_volume(const json& stats) {
                                   : fmt::format(", {} of it live{}",
                                                 format_bytes(number(tables, "live_bytes")),
                                                 share(number(tables, "live_bytes"), bytes))));
+  if (!tables.empty()) {
+    line("space",
+         fmt::format("{} live, {} dead, {} reclaimable", format_bytes(number(tables, "live_bytes")),
+                     format_bytes(number(tables, "dead_bytes")),
+                     format_bytes(number(tables, "reclaimable_bytes"))));
+  }
   line("database", fmt::format("{} files with {}", number(stats, "database_file_count"),
                                format_bytes(number(stats, "database_bytes"))));
   if (tables.empty()) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre trim VOLUME|MOUNTPOINT: gives back the space of everything that was overwritten or deleted,
+// by rewriting segments that hold a good share of it. A mounted volume does it itself, beside what
+// goes on there; one that is not mounted is opened for it.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "fs/control/mount_table.h"
+#include "fs/control/stats_json.h"
+#include "fs/volume/volume.h"
+#include "metadata/backing/volume_lock.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/nacre/commands.h"
+#include "tools/nacre/mounted_volume.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::milliseconds progress_interval{500};
+constexpr std::chrono::milliseconds stats_patience{2000};
+
+struct Arguments {
+  std::string path;
+  SecretOptions secret;
+  bool json = false;
+};
+
+// A number of a reply that anything may have sent.
+std::uint64_t number(const json& object, const char* name) {
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+// What a trim would still free; none when the daemon does not say.
+std::optional<std::uint64_t> reclaimable_bytes(const fs::MountEntry& mount) {
+  auto client = fs::ControlClient::connect(mount);
+  if (!client) return std::nullopt;
+  const auto reply = client->request("stats", stats_patience);
+  if (!reply) return std::nullopt;
+  const auto found = json::json_pointer("/stats/segments/reclaimable_bytes");
+  if (!reply->contains(found) || !reply->at(found).is_number_unsigned()) return std::nullopt;
+  return reply->at(found).get<std::uint64_t>();
+}
+
+Result<json> trim_mount(const fs::MountEntry& mount, ProgressPrinter& printer) {
+  if (mount.read_only) {
+    return fail(ErrorCode::read_only, fmt::format("{} is mounted read-only", mount.mountpoint));
+  }
+  // What the kernel still holds dirty would only be overwritten afterwards. Root may not look into
+  // the mount of a user.
+  if (const auto written = write_back(mount.mountpoint);
+      !written && written.error().code != ErrorCode::permission) {
+    return tl::unexpected(written.error());
+  }
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  const std::uint64_t total = reclaimable_bytes(mount).value_or(0);
+  auto reply = std::async(std::launch::async, [&] { return client.request("trim"); });
+  while (reply.wait_for(progress_interval) != std::future_status::ready) {
+    const auto left = reclaimable_bytes(mount);
+    if (!left) continue;
+    printer.update({.stage = "trim", .done = total - std::min(total, *left), .total = total});
+  }
+  NACRE_ASSIGN(const auto answer, reply.get());
+  const auto found = answer.find("trim");
+  return found != answer.end() ? *found : json::object();
+}
+
+Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_options,
+                         ProgressPrinter& printer) {
+  harden_process();
+  // Who holds it is known before anybody types a passphrase.
+  NACRE_ASSIGN(const auto lock,
+               metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
+  NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
+  NACRE_ASSIGN(const auto keys, unlock(place, secret));
+  NACRE_TRY(metadata::check_writable(keys.superblock));
+  NACRE_ASSIGN(auto engine, engine::Engine::create({}));
+  fs::VolumeOptions options;
+  options.background_compaction = false;
+  options.store.chunk_size_bytes = keys.superblock.chunk_size_bytes;
+  options.store.codec = keys.superblock.codec;
+  options.store.level = keys.superblock.level;
+  options.store.padding = keys.superblock.padding;
+  NACRE_ASSIGN(const auto volume,
+               fs::Volume::open(place.directory, keys.keys, keys.keyring.generation,
+                                std::move(engine), options));
+  const auto report =
+      volume->compact(fs::CompactionGoal::everything, [&](std::uint64_t done, std::uint64_t total) {
+        printer.update({.stage = "trim", .done = done, .total = total});
+      });
+  const auto closed = volume->close();
+  if (!report) return tl::unexpected(report.error());
+  NACRE_TRY(closed);
+  return fs::to_json(*report);
+}
+
+Result<json> trim(const Arguments& arguments, ProgressPrinter& printer) {
+  if (const auto mount = fs::find_nacre_mount(arguments.path)) return trim_mount(*mount, printer);
+  const auto place = find_volume(arguments.path);
+  if (!place && place.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is neither a volume nor where one is mounted: {}", arguments.path,
+                            place.error().message));
+  }
+  if (!place) return tl::unexpected(place.error());
+  if (const auto mount = fs::find_mount_of_volume(place->path)) return trim_mount(*mount, printer);
+  return trim_volume(*place, arguments.secret, printer);
+}
+
+int run(const Arguments& arguments) {
+  ProgressPrinter printer(true);
+  const auto report_json = trim(arguments, printer);
+  printer.clear();
+  if (!report_json) return report(report_json.error());
+  const auto immovable = number(*report_json, "immovable_segment_count");
+  if (arguments.json) {
+    fmt::print("{}\n", report_json->dump(2));
+  } else {
+    fmt::print("{} freed: {} segments rewritten, {} of them moved\n",
+               format_bytes(number(*report_json, "freed_bytes")),
+               number(*report_json, "segment_count"),
+               format_bytes(number(*report_json, "moved_bytes")));
+  }
+  if (immovable == 0) return exit_fine;
+  print_error(
+      fmt::format("{} segments hold records that cannot be opened and stay as they are: run "
+                  "fsck.nacre --deep to see which files are hit",
+                  immovable));
+  return exit_damage;
+}
+
+}  // namespace
+
+void add_trim_command(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("trim", "Give back the space of what was overwritten and deleted");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
+      ->required();
+  command->add_flag("--json", arguments->json, "As JSON");
+  add_secret_options(*command, arguments->secret);
+  command->footer(
+      "Exit status: 0 done, 2 usage, 4 damaged records are in the way, 8 failed, 16 wrong key, "
+      "32 in use");
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace nacre::tools
