@@ -34,7 +34,7 @@ class VolumeDiskErrors : public ::testing::Test {
   void sweep(const Script& script, InjectedFailure failure, std::set<ErrorCode> tolerated,
              std::uint64_t tried) {
     const std::uint64_t count = count_changes(script, failure.operations);
-    ASSERT_GT(count, 50u);
+    ASSERT_GT(count, 20u);
     const std::uint64_t stride = sample_.stride(count, tried);
     std::uint64_t states = 0;
     for (std::uint64_t change = sample_.next() % stride; change < count; change += stride) {
@@ -82,8 +82,9 @@ class VolumeDiskErrors : public ::testing::Test {
     }
     // What the process still writes must not hurt either.
     const auto lost = backing->power_loss(sample_.next());
+    const Promises before = volume.promises();
     volume.close();
-    expect_recovery(lost, options_, volume.history(), volume.promises());
+    expect_recovery(lost, options_, volume.history(), before);
     expect_recovery(backing, options_, volume.history(), volume.promises());
   }
 
@@ -102,9 +103,18 @@ class VolumeDiskErrors : public ::testing::Test {
   std::shared_ptr<MemoryBacking> formatted_;
 };
 
-constexpr std::uint32_t change_that_takes_space = change_create | change_write;
-
 const std::set<ErrorCode> io_and_after = {ErrorCode::io, ErrorCode::read_only};
+
+TEST_F(VolumeDiskErrors, one_read_that_fails_takes_nothing_that_was_confirmed) {
+  const InjectedFailure failure{.operations = operation_read, .count = 1, .code = ErrorCode::io};
+  // RocksDB calls a CURRENT that it cannot read an invalid argument.
+  const std::set<ErrorCode> tolerated = {ErrorCode::io, ErrorCode::read_only,
+                                         ErrorCode::invalid_argument};
+  sweep(change_contents, failure, tolerated, 15);
+  sweep(reopen_often, failure, tolerated, 15);
+}
+
+constexpr std::uint32_t change_that_takes_space = change_create | change_write;
 
 TEST_F(VolumeDiskErrors, one_io_error_among_names_takes_nothing_that_was_confirmed) {
   sweep(change_names, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 30);

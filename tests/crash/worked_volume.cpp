@@ -183,15 +183,22 @@ void WorkedVolume::forget(const ModelNodePtr& node) {
   volume_->forget(node->inode, std::exchange(lookups_[node->inode], 0));
 }
 
-void WorkedVolume::hold(const Place& place) {
-  if (volume_->lookup(place.parent->inode, place.name)) ++lookups_[place.node->inode];
+bool WorkedVolume::hold(const Place& place) {
+  const auto found = volume_->lookup(place.parent->inode, place.name);
+  if (found) {
+    ++lookups_[found->inode];
+    return true;
+  }
+  met_errors_ = true;
+  EXPECT_TRUE(tolerated_.contains(found.error().code)) << found.error().message;
+  return false;
 }
 
 void WorkedVolume::remove(std::string_view path, bool is_held) {
   const auto place = place_of(path);
   if (!volume_ || !place || !place->node) return leave_out();
+  if (is_held && !hold(*place)) return;
   begin();
-  if (is_held) hold(*place);
   if (succeeded(volume_->unlink(place->parent->inode, place->name))) {
     NACRE_EXPECT_OK(tree_.unlink(place->parent, place->name));
     if (is_held) {

@@ -91,7 +91,7 @@ class WorkedVolume {
   bool succeeded(const Result<T>& result);
   void add(const Place& place, std::uint32_t mode, std::string_view target,
            const Result<fs::Attributes>& made, StepNumber step);
-  void hold(const Place& place);
+  bool hold(const Place& place);
   void remove(std::string_view path, bool is_held);
   struct Extent {
     std::uint64_t offset = 0;
