@@ -138,6 +138,18 @@ TEST_F(Control, stats_come_from_the_volume) {
   EXPECT_EQ((*reply)["stats"]["inode_count"], 42);
 }
 
+TEST_F(Control, trim_tells_what_came_of_it_or_why_not) {
+  const auto reply = ask("trim");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ((*reply)["trim"]["segment_count"], 3);
+  EXPECT_EQ((*reply)["trim"]["moved_bytes"], 4);
+  EXPECT_EQ((*reply)["trim"]["freed_bytes"], 5);
+  volume_.trim_result = fail(ErrorCode::no_space, "full");
+  const auto refused = ask("trim");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::no_space);
+}
+
 TEST_F(Control, sync_returns_after_the_volume_has_and_with_its_error) {
   EXPECT_TRUE(ask("sync"));
   EXPECT_EQ(volume_.sync_count, 1);
