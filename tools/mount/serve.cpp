@@ -5,9 +5,11 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -16,10 +18,13 @@
 
 #include "fs/control/control_client.h"
 #include "fs/control/control_server.h"
+#include "fs/control/mount_table.h"
+#include "fs/fuse/mount_point.h"
 #include "metadata/backing/volume_lock.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/mount/end_watch.h"
 #include "tools/mount/logging.h"
 
 namespace nacre::tools {
@@ -77,6 +82,19 @@ Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlac
                             lock.error().message));
   }
   return lock;
+}
+
+// Frees the mount point at once, unless something else lies there by now.
+void detach(const std::string& mount_point, const std::string& device) {
+  const auto table = fs::read_mount_table();
+  if (!table) return;
+  for (const fs::MountEntry& entry : *table) {
+    if (entry.mountpoint == mount_point &&
+        fmt::format("{}:{}", entry.device_major, entry.device_minor) == device) {
+      static_cast<void>(
+          fs::unmount(mount_point, fs::UnmountMode::detach, fs::MountEnvironment::current()));
+    }
+  }
 }
 
 // As many open segments and tables as the system lets us have.
@@ -149,13 +167,25 @@ class Mount {
       spdlog::warn("no control socket ({}): nacre sync, umount and stats will not reach this mount",
                    server.error().message);
     }
-    signals.start([this](int signal) {
+    EndWatch end(place_.path, [where = session_->mount_point(), device = session_->device()] {
+      detach(where, device);
+      ::_exit(exit_operational);
+    });
+    std::mutex session_use;  // a signal must not meet a session that goes
+    signals.start([&](int signal) {
+      std::unique_lock use(session_use);
+      if (!end.begin()) {
+        use.unlock();
+        return end.signal();
+      }
       spdlog::info("signal {}: unmounting", signal);
       session_->request_exit();
     });
     const auto served = session_->run([this] { announce(); });
-    // Signals have nothing left to end: the rest takes as long as it takes.
-    signals.stop();
+    {
+      std::lock_guard use(session_use);
+      end.begin();
+    }
     volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
     if (server) (*server)->begin_closing();
     session_.reset();
@@ -166,6 +196,7 @@ class Mount {
       spdlog::info("{} is unmounted, everything is durable", place_.path);
     }
     if (server) (*server)->finish(closed);
+    signals.stop();
     if (!served) return served;
     return closed;
   }

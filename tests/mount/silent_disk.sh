@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A disk that does not answer (frozen): the daemon says what it waits for; it ends well when the disk
+# answers again, and a second SIGTERM gives the mount point back although it never does.
+. "$(dirname "$0")/../support/mount_harness.sh"
+. "$(dirname "$0")/../support/loop_disk.sh"
+command -v fsfreeze >/dev/null || skip "there is no fsfreeze"
+
+make_disk 128M
+# Whatever happens it is thawed, or nothing could be cleaned up; the status stays.
+trap 'code=$?; trap - ERR; set +e; fsfreeze -u "$disk" 2>/dev/null; (exit $code); cleanup' EXIT
+make_volume
+says() {
+  local tries
+  for tries in $(seq 300); do
+    grep -q "$1" "$work/log" && return 0
+    sleep 0.1
+  done
+  return 1
+}
+gone() {
+  local tries
+  for tries in $(seq 300); do
+    mountpoint -q "$mnt" || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# It answers late: nothing is lost.
+mount_volume -o commit=300 --log-file "$work/log"
+echo synced >"$mnt/synced"
+"$NACRE_BIN/nacre" sync "$mnt"
+echo late >"$mnt/late"
+fsfreeze -f "$disk"
+kill -TERM $(daemons_of "$volume")
+says 'waiting for .*volume' || fail "the log does not say what is waited for: $(cat "$work/log")"
+fsfreeze -u "$disk"
+wait_for_daemon "$volume" || fail "the daemon does not end though the disk answers"
+grep -q 'everything is durable' "$work/log" || fail "the end was not clean: $(cat "$work/log")"
+mount_volume -o commit=300 --log-file "$work/log2"
+[ "$(cat "$mnt/late")" = late ] || fail "what was written before SIGTERM is lost"
+
+# It never answers: a second SIGTERM frees the mount point.
+mv "$work/log2" "$work/log"
+remount -o commit=300 --log-file "$work/log"
+echo lost >"$mnt/lost"
+fsfreeze -f "$disk"
+daemon=$(daemons_of "$volume")
+kill -TERM "$daemon"
+says 'another SIGTERM gives up' || fail "the log does not offer to give up: $(cat "$work/log")"
+kill -TERM "$daemon"
+gone || fail "a second SIGTERM does not free the mount point"
+says 'giving up' || fail "the log does not say that it gave up"
+fsfreeze -u "$disk"
+wait_for_daemon "$volume"
+mount_volume
+[ "$(cat "$mnt/synced")" = synced ] || fail "what was synced is lost"
+[ "$(cat "$mnt/late")" = late ] || fail "what was committed is lost"
+finish

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a mount takes as long as the backing directory does: data is waited for, not dropped.
+// But a network disk that never answers must not keep a daemon for ever: the log says what is
+// waited for, and from then on a further signal ends the process as a crash would.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace nacre::tools {
+
+// Thread-safe. Starts a thread.
+class EndWatch {
+ public:
+  // give_up does not return; it runs on the thread that calls signal().
+  EndWatch(std::string volume, std::function<void()> give_up);
+  ~EndWatch();  // the end is over
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+
+  // The end begins now, if it has not yet. True the first time.
+  bool begin();
+  // A signal came while the end was under way already.
+  void signal();
+
+ private:
+  void run();
+
+  const std::string volume_;
+  const std::function<void()> give_up_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  bool begun_ = false;
+  bool noticed_ = false;  // the log has said what a further signal does
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nacre::tools
