@@ -332,6 +332,46 @@ TEST_F(VolumeDurability, a_volume_whose_commit_failed_refuses_changes_and_still_
   EXPECT_EQ(read(find(root, "f")), "durable");
 }
 
+// What a failed sync was to write may be gone though a later one succeeds: so there is none.
+TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_again) {
+  const InodeNumber first = make_file(root, "first");
+  const InodeNumber second = make_file(root, "second");
+  const InodeNumber clean = make_file(root, "clean");
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(first, 0, std::string(100'000, 'a'));
+  write(second, 0, std::string(100'000, 'b'));
+  backing_->inject({.operations = change_sync, .count = 1, .code = ErrorCode::io});
+  EXPECT_CODE(io, sync(first));
+  const auto changes = backing_->change_count();
+  for (int i = 0; i < 2; ++i) {  // the disk is well again, but nobody asks it
+    for (const InodeNumber inode : {first, second, clean, root})
+      EXPECT_CODE(io, sync(inode));
+    EXPECT_CODE(io, volume().sync_all());
+  }
+  EXPECT_CODE(read_only, volume().unlink(root, "clean"));
+  EXPECT_EQ(backing_->change_count(), changes);
+  EXPECT_EQ(read(second), std::string(100'000, 'b'));
+  EXPECT_FALSE(volume().close());
+  lose_power();
+  NACRE_EXPECT_OK(sync(find(root, "clean")));
+}
+
+// A network directory whose server lost the file.
+TEST_F(VolumeDurability, a_stale_directory_turns_it_read_only_and_does_not_hold_up_closing) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, std::string(100'000, 'a'));
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(file, 0, std::string(100'000, 'b'));
+  backing_->inject({.operations = change_any | operation_read, .code = ErrorCode::stale});
+  EXPECT_FALSE(sync(file));
+  EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
+  EXPECT_NE(volume().stats().health, "ok");
+  EXPECT_FALSE(volume().close());
+  backing_->clear_failures();
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), std::string(100'000, 'a'));
+}
+
 TEST_F(VolumeDurability, a_full_medium_is_reported_and_passes) {
   const InodeNumber file = make_file(root, "f");
   const std::string content(200'000, 'x');
