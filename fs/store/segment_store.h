@@ -94,7 +94,8 @@ struct SegmentStats {
 class SegmentStore {
  public:
   // Recovers, then (unless read_only) draws a session salt and makes the session's row durable.
-  // missing or corrupt when a committed segment is gone or shorter than committed; rolled_back.
+  // missing when a committed segment is gone or shorter than committed (read_only: then reading
+  // what was in it is, not the rest); corrupt, rolled_back.
   static Result<std::unique_ptr<SegmentStore>> open(
       std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database,
       std::shared_ptr<const metadata::KeyTree> keys, engine::Engine& engine,

@@ -37,6 +37,19 @@ Result<std::uint64_t> system_number(const metadata::Database& database, std::str
   return metadata::decode_u64(*value);
 }
 
+// Whether to go on with a segment that is not whole. Read-only, the volume serves what is; reading
+// the rest finds it missing. A writer would only add to what must be put right first.
+Result<> serve_the_rest(Result<> recovered, bool read_only) {
+  if (recovered || recovered.error().code != ErrorCode::missing) return recovered;
+  constexpr std::string_view advice = "fsck.nacre --deep names the files that are hit";
+  if (!read_only) {
+    return fail(ErrorCode::missing, fmt::format("{}; {}, mounting with -o ro serves all others",
+                                                recovered.error().message, advice));
+  }
+  spdlog::warn("{}; what was in it cannot be read, {}", recovered.error().message, advice);
+  return {};
+}
+
 }  // namespace
 
 std::string segment_path(SegmentNumber number) {
@@ -71,13 +84,13 @@ Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only
   for (const std::string& name : names)
     on_disk.insert(fmt::format("{}/{}", folder, name));
   for (auto& [path, entry] : known) {
-    if (on_disk.erase(path) == 0) {
-      return fail(ErrorCode::missing,
-                  fmt::format("{} is missing from {}: {} bytes of live data were in it; run "
-                              "fsck.nacre to see which files are hit",
-                              path, directory_->description(), entry.first->live_bytes.load()));
-    }
-    NACRE_TRY(recover_known(path, *entry.first, entry.second, read_only));
+    NACRE_TRY(serve_the_rest(
+        on_disk.erase(path) != 0
+            ? recover_known(path, *entry.first, entry.second, read_only)
+            : fail(ErrorCode::missing,
+                   fmt::format("{} is missing from {}: {} bytes of live data were in it", path,
+                               directory_->description(), entry.first->live_bytes.load())),
+        read_only));
     segments_.emplace(entry.first->number, entry.first);
   }
   for (const std::string& path : on_disk) {
@@ -91,11 +104,9 @@ Result<> SegmentTable::recover_known(const std::string& path, Segment& segment,
                                      std::uint64_t committed_size, bool read_only) {
   NACRE_ASSIGN(auto size, directory_->file_size(path));
   if (size < committed_size) {
-    return fail(
-        ErrorCode::missing,
-        fmt::format("{} in {} is {} bytes short: it has {} of {}; run fsck.nacre to see "
-                    "which files are hit",
-                    path, directory_->description(), committed_size - size, size, committed_size));
+    return fail(ErrorCode::missing, fmt::format("{} in {} is {} bytes short: it has {} of {}", path,
+                                                directory_->description(), committed_size - size,
+                                                size, committed_size));
   }
   if (size == committed_size || read_only) return {};
   NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::read_write));

@@ -414,5 +414,57 @@ TEST_F(VolumeDurability, a_volume_without_its_first_rows_is_refused) {
   mount();
 }
 
+// One segment a mount: gone, the files whose chunks lie in it are hit, and no others.
+class VolumeWithoutASegment : public VolumeTest {
+ protected:
+  void SetUp() override {
+    VolumeTest::SetUp();
+    write(make_file(root, "hit"), 0, content_);
+    unmount();
+    const auto names = backing_->list("segments");
+    NACRE_ASSERT_OK(names);
+    ASSERT_EQ(names->size(), 1u);
+    segment_ = "segments/" + names->front();
+    mount();
+    write(make_file(root, "healthy"), 0, content_);
+    unmount();
+  }
+  void expect_refused_but_healthy_files_read() {
+    const auto refused = open();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(to_string(refused.error().code), to_string(ErrorCode::missing));
+    for (const std::string& word :
+         {segment_, std::string("fsck.nacre --deep"), std::string("-o ro")})
+      EXPECT_NE(refused.error().message.find(word), std::string::npos) << refused.error().message;
+
+    options_.read_only = true;
+    mount();
+    EXPECT_EQ(read(find(root, "healthy")), content_);
+    Bytes bytes(content_.size());
+    const auto count = volume().read(find(root, "hit"), 0, bytes);
+    ASSERT_FALSE(count) << "read " << *count << " bytes that are gone";
+    EXPECT_EQ(to_string(count.error().code), to_string(ErrorCode::missing));
+    EXPECT_NE(count.error().message.find(segment_), std::string::npos) << count.error().message;
+    EXPECT_EQ(stat(find(root, "hit")).size, content_.size());
+  }
+
+  const std::string content_ = std::string(100'000, 'x');
+  std::string segment_;
+};
+
+TEST_F(VolumeWithoutASegment, serves_the_healthy_files_read_only) {
+  NACRE_ASSERT_OK(backing_->remove(segment_));
+  expect_refused_but_healthy_files_read();
+}
+
+TEST_F(VolumeWithoutASegment, or_with_a_short_one_serves_the_healthy_files_read_only) {
+  {
+    auto file = backing_->open(segment_, metadata::OpenMode::read_write);
+    NACRE_ASSERT_OK(file);
+    NACRE_ASSERT_OK((*file)->truncate(metadata::segment_header_size_bytes + 10));
+  }
+  expect_refused_but_healthy_files_read();
+}
+
 }  // namespace
 }  // namespace nacre::tests
