@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "fs/control/mount_table.h"
 
 extern char** environ;
 
@@ -59,6 +62,22 @@ Result<std::string> first_entry(const std::string& path) {
     if (name != "." && name != "..") return std::string(name);
   }
   return std::string();
+}
+
+// Dead or alive. A second volume over a living one would hide it, whether its root is empty or not.
+Result<> check_no_volume_lies_on(const std::string& path, bool may_be_covered) {
+  const auto mount = find_nacre_mount(path);
+  if (!mount) return {};
+  // stat() may have its answer from the kernel's cache, long after the daemon ended.
+  struct statvfs status = {};
+  if (statvfs(path.c_str(), &status) != 0 && errno == ENOTCONN) {
+    return mount_point_error(path, ENOTCONN);
+  }
+  if (may_be_covered) return {};
+  return fail(ErrorCode::busy,
+              fmt::format("the mount point {0} is in use: the volume {1} is mounted there. Choose "
+                          "another, or unmount that one with nacre umount {0}",
+                          path, mount->source));
 }
 
 // Whether fuse.conf has the line that lets ordinary users pass allow_other.
@@ -105,6 +124,8 @@ MountEnvironment MountEnvironment::current() {
 Result<std::string> check_mount_point(const std::string& path, bool may_hold_files,
                                       const MountEnvironment& environment) {
   struct stat attributes = {};
+  // First: another user's mount lets nobody look into it.
+  NACRE_TRY(check_no_volume_lies_on(path, may_hold_files));
   if (stat(path.c_str(), &attributes) != 0) return mount_point_error(path, errno);
   if (!S_ISDIR(attributes.st_mode)) return mount_point_error(path, ENOTDIR);
   if (!may_hold_files) {

@@ -23,7 +23,8 @@ struct MountEnvironment {
 };
 
 // The mount point's absolute path without symbolic links. not_found, not_directory, not_empty
-// (unless allowed), permission, busy (a dead mount lies there).
+// (unless allowed), permission, busy (a dead mount lies there, or, unless covering it is allowed, a
+// Nacre volume).
 Result<std::string> check_mount_point(const std::string& path, bool may_hold_files,
                                       const MountEnvironment& environment);
 

@@ -200,6 +200,20 @@ TEST_F(MountPoint, of_a_dead_daemon_says_how_to_clear_it) {
   EXPECT_TRUE(check_mount_point(point, false, here_));
 }
 
+TEST_F(FuseSessionLife, its_mount_point_is_busy_for_another_volume_empty_or_not) {
+  const auto refused = [&] {
+    const auto checked = check_mount_point(mount_point_, false, MountEnvironment::current());
+    EXPECT_FALSE(checked) << "a second volume would lie over the first";
+    if (checked) return;
+    EXPECT_EQ(checked.error().code, ErrorCode::busy) << checked.error().message;
+    EXPECT_NE(checked.error().message.find("nacre umount"), std::string::npos);
+  };
+  refused();
+  put(path("f"), "not empty");
+  refused();
+  EXPECT_TRUE(check_mount_point(mount_point_, true, MountEnvironment::current()));
+}
+
 TEST_F(MountPoint, must_be_writable_for_ordinary_users) {
   if (!is_root()) NACRE_SKIP("changing users needs root");
   EXPECT_EQ(run_as(other_user, other_user,
