@@ -68,6 +68,7 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
   NACRE_ASSIGN(const auto held, lock(place));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
   NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret));
+  warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   NACRE_ASSIGN(const auto engine, engine::Engine::create({}));
   return fs::check_volume(place.directory, volume, *engine,
                           {.scrub = arguments.scrub, .deep = arguments.deep}, progress);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -42,6 +43,7 @@ struct Arguments {
   std::string kdf_memory;
   int level = 0;
   std::uint32_t kdf_time = 0;
+  bool allow_legacy_cipher = false;
 };
 
 // What this run made, to be taken away again unless it is kept.
@@ -93,10 +95,41 @@ class SignalsHeld {
   sigset_t before_;
 };
 
+// "aes-256-gcm, …", those with 64-bit blocks or those without.
+std::string suite_names(bool legacy) {
+  std::string names;
+  for (std::uint8_t number = 1; number <= engine::cipher_suite_number_max; ++number) {
+    const auto suite = engine::suite_from_number(number);
+    if (!suite || engine::is_legacy(*suite) != legacy) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine::to_string(*suite));
+  }
+  return names;
+}
+
+// "none, lz77, …, auto"
+std::string codec_names() {
+  std::string names;
+  for (int number = 0; number <= UINT8_MAX; ++number) {
+    const auto codec = static_cast<engine::Codec>(number);
+    if (!engine::codec_is_choosable(codec)) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine::to_string(codec));
+  }
+  return names;
+}
+
+Result<> check_legacy_consent(engine::CipherSuite suite, bool is_allowed) {
+  if (is_allowed || !engine::is_legacy(suite)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--cipher {}: DES and 3DES are legacy ciphers that protect too little; "
+                          "use one of {}, or add --allow-legacy-cipher if it must be this one",
+                          engine::to_string(suite), suite_names(false)));
+}
+
 Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) {
   metadata::VolumeParameters parameters{.label = arguments.label, .level = arguments.level};
   NACRE_ASSIGN(parameters.codec, engine::codec_from_name(arguments.codec));
   NACRE_ASSIGN(parameters.cipher, engine::suite_from_name(arguments.cipher));
+  NACRE_TRY(check_legacy_consent(parameters.cipher, arguments.allow_legacy_cipher));
   NACRE_ASSIGN(parameters.padding, metadata::padding_from_name(arguments.padding));
   NACRE_ASSIGN(const auto chunk_size, parse_size(arguments.chunk_size));
   if (chunk_size < chunk_size_bytes_min || chunk_size > chunk_size_bytes_max ||
@@ -253,6 +286,7 @@ Result<> make_volume(const Arguments& arguments) {
   NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
   made.keep();
   remember_new_volume(place, *volume.keys);
+  warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   print_summary(place, volume);
   return {};
 }
@@ -267,13 +301,17 @@ std::function<int()> add_arguments(CLI::App& app) {
                  "Without a passphrase option, only these keys open it")
       ->allow_extra_args(false);
   app.add_option("--codec", arguments->codec,
-                 "Compression: none, rle, lz77, huffman, gdeflate, lzw, zstd, or auto: what suits "
-                 "each chunk")
+                 fmt::format("Compression: {}; auto takes what suits each chunk", codec_names()))
       ->capture_default_str();
   app.add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
       ->check(CLI::Range(0, metadata::codec_level_max))
       ->capture_default_str();
-  app.add_option("--cipher", arguments->cipher, "aes-256-gcm")->capture_default_str();
+  app.add_option("--cipher", arguments->cipher,
+                 fmt::format("Cipher suite: {}; with --allow-legacy-cipher also {}",
+                             suite_names(false), suite_names(true)))
+      ->capture_default_str();
+  app.add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
+               "Allow --cipher to name DES or 3DES, which protect too little");
   app.add_option("--chunk-size", arguments->chunk_size, "A power of two from 4K to 1M")
       ->capture_default_str();
   app.add_option("--padding", arguments->padding,

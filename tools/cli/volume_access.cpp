@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -130,7 +131,32 @@ Result<metadata::VolumeKeys> unlock(const VolumePlace& place,
   NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
   for (const auto& warning : volume.warnings)
     print_warning(warning.message);
+  warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   return volume;
+}
+
+std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Superblock& superblock,
+                                  const metadata::Keyring& keyring) {
+  // New records get the superblock's; those that are there have their epochs'.
+  std::set<engine::CipherSuite> suites = {superblock.cipher};
+  for (const auto& epoch : keyring.epochs)
+    suites.insert(epoch.suite);
+  std::string names;
+  for (const auto suite : suites) {
+    if (!engine::is_legacy(suite)) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : " and ", engine::to_string(suite));
+  }
+  if (names.empty()) return {};
+  return fmt::format(
+      "{} is sealed with {}, a legacy cipher that protects too little: copy what it holds to a "
+      "volume with a cipher of today",
+      place.path, names);
+}
+
+void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock& superblock,
+                           const metadata::Keyring& keyring) {
+  const auto warning = legacy_cipher_warning(place, superblock, keyring);
+  if (!warning.empty()) print_warning(warning);
 }
 
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys) {

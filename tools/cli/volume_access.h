@@ -32,11 +32,19 @@ Result<VolumePlace> find_volume(const std::string& path);
 // same sources).
 Result<metadata::VolumeSecret> read_secret(const SecretOptions& options, const std::string& volume);
 
-// Prints warnings about damaged copies, and a note when the volume is used for the first time.
+// Prints warnings about damaged copies and legacy ciphers, and a note when the volume is used for
+// the first time.
 Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::VolumeSecret& secret);
-// The same without a word about damaged copies, for who reports them himself.
+// The same without the warnings, for who reports them himself.
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret);
+
+// What everybody who uses a volume is told when some of it is sealed with DES or 3DES; empty when
+// nothing is. Whatever unlocks a volume says it: unlock() by itself, others where their words go.
+std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Superblock& superblock,
+                                  const metadata::Keyring& keyring);
+void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock& superblock,
+                           const metadata::Keyring& keyring);
 
 // For mkfs: what is made there is known from now on, whatever was known before.
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys);

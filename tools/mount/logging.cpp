@@ -51,7 +51,7 @@ Result<> start_logging(const LogOptions& options) {
     auto& made = sinks();
     made.all = std::make_shared<spdlog::sinks::dist_sink_mt>();
     made.standard_error = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    made.standard_error->set_pattern(fmt::format("{}: %v", program_name()));
+    made.standard_error->set_pattern(fmt::format("{}: %l: %v", program_name()));
     made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace
                                                                          : spdlog::level::warn);
     if (!options.file.empty()) {

@@ -133,7 +133,14 @@ class Mount {
     NACRE_ASSIGN(place_, open_place(plan_.volume));
     NACRE_ASSIGN(auto lock, lock_volume(plan_, place_));
     lock_.emplace(std::move(lock));
-    NACRE_ASSIGN(keys_, unlock(place_, secret));
+    NACRE_ASSIGN(keys_, unlock_quietly(place_, secret));
+    // To the log as well: nobody may have seen them on a terminal.
+    for (const auto& warning : keys_.warnings)
+      spdlog::warn("{}", warning.message);
+    if (const auto text = legacy_cipher_warning(place_, keys_.superblock, keys_.keyring);
+        !text.empty()) {
+      spdlog::warn("{}", text);
+    }
     if (!plan_.volume_options.read_only) NACRE_TRY(metadata::check_writable(keys_.superblock));
     return {};
   }
