@@ -16,7 +16,12 @@ expect 0 '^nacre [0-9]' nacre version
 for words in bench 'bench codecs --engine cpu' 'crypt file' 'scrub V' 'key add V' 'key rotate V'; do
   expect 2 "nacre: $(cut -d' ' -f1 <<<"$words").*: not in this version" nacre $words
 done
-expect 2 'subcommand' nacre nonsense
+expect 2 'nacre: frob is no command; there are key, stats.*umount.*--help' nacre frob
+expect 2 'nacre: frob is no command' nacre --json frob "$work/a"
+expect 2 'nacre: key frob is no command; there are list, ' nacre key frob "$work/a"
+expect 2 'nacre: dump frob is no command; there are superblock, ' nacre dump frob "$work/a"
+expect 2 'a command is missing; there are key, ' nacre
+expect 2 'a command is missing; there are list, ' nacre key
 expect 2 '--repair: not in this version' fsck.nacre --repair "$work/a"
 expect 2 '--dry-run: not in this version' fsck.nacre --dry-run "$work/a"
 
@@ -34,6 +39,9 @@ bad_mkfs 2 'power of two from 4K to 1M' --chunk-size 96K
 bad_mkfs 2 'codec' --codec nonsense
 bad_mkfs 2 'rle, huffman, gdeflate' --codec lz4
 bad_mkfs 2 'nonsense' --cipher nonsense
+for cipher in des-cbc des-ede3-cbc; do
+  bad_mkfs 2 "$cipher: DES and 3DES.*aes-128-cbc, or add --allow-legacy-cipher" --cipher $cipher
+done
 bad_mkfs 2 'none or padme' --padding nonsense
 bad_mkfs 2 'level' --level 10
 bad_mkfs 2 'level' --level -1

@@ -13,6 +13,30 @@
 
 namespace nacre::tools {
 
+namespace {
+
+// What the command line should have named but did not: "frob is no command; there are …". Empty
+// when it is something else that was wrong.
+std::string missing_command(const CLI::App& app) {
+  const CLI::App* at = &app;
+  std::string name;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    name += at->get_name() + " ";
+  }
+  std::string commands;
+  for (const CLI::App* command : at->get_subcommands({}))
+    commands += (commands.empty() ? "" : ", ") + command->get_name();
+  if (commands.empty()) return {};
+  for (const std::string& word : at->remaining()) {
+    if (word.starts_with('-')) continue;
+    return fmt::format("{}{} is no command; there are {}", name, word, commands);
+  }
+  return fmt::format("a command is missing; there are {}", commands);
+}
+
+}  // namespace
+
 int run_command_line(const std::string& program, const std::string& description, int argc,
                      char** argv, const std::function<std::function<int()>(CLI::App&)>& setup) {
   set_program_name(program);
@@ -26,7 +50,10 @@ int run_command_line(const std::string& program, const std::string& description,
     } catch (const CLI::Success& success) {
       return app.exit(success);
     } catch (const CLI::ParseError& error) {
-      print_error(fmt::format("{} ('{} --help' lists what there is)", error.what(), program));
+      std::string what;
+      if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) what = missing_command(app);
+      if (what.empty()) what = error.what();
+      print_error(fmt::format("{} ('{} --help' lists what there is)", what, program));
       return exit_usage;
     }
     return run();
