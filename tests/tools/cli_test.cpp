@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small parts that all commands share: sizes, passphrases, exit codes, swap.
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -172,6 +175,34 @@ TEST(Hardening, tells_encrypted_swap_from_plain) {
   std::ofstream(device / "slaves/plain/dm/uuid") << "LVM-0123\n";
   EXPECT_EQ(unencrypted_swap(swaps, sys), swap.string());
   std::filesystem::remove_all(sys);
+}
+
+// Plaintext lies all over the heap (caches, RocksDB): no page of it is in a core dump.
+TEST(Hardening, leaves_all_memory_out_of_core_dumps_also_of_forked_processes) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    harden_process();
+    const pid_t grandchild = ::fork();
+    int status = 0;
+    if (grandchild != 0) {
+      ::_exit(::waitpid(grandchild, &status, 0) == grandchild && WIFEXITED(status)
+                  ? WEXITSTATUS(status)
+                  : 100);
+    }
+    std::string filter;
+    std::ifstream("/proc/self/coredump_filter") >> filter;
+    rlimit core{};
+    int failures = filter == "00000000" ? 0 : 1;
+    if (::getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max != 0) failures |= 2;
+#ifndef NACRE_SANITIZER
+    if (::prctl(PR_GET_DUMPABLE) != 0) failures |= 4;
+#endif
+    ::_exit(failures);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1 the filter, 2 the limit, 4 dumpable";
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ bool is_encrypted(const std::filesystem::path& device, int depth = 0) {
 }  // namespace
 
 void harden_process() {
+  // A core dump of whoever is made dumpable again (by a debugger, by root) has no memory in it.
+  // First: a process that is not dumpable may not open its own file unless it is root.
+  std::ofstream("/proc/self/coredump_filter") << "0";
 #ifndef NACRE_SANITIZER
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif

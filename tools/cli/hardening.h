@@ -8,7 +8,8 @@
 namespace nacre::tools {
 
 // Before the first secret is read. Not dumpable (but in sanitizer builds, which need it), no cores,
-// as much locked memory as the limit allows.
+// nothing of the memory in a core that is made all the same, as much locked memory as the limit
+// allows. Processes forked later have all of this too.
 void harden_process();
 
 // The swap areas that are on and, as far as can be told, neither encrypted nor in memory. The
