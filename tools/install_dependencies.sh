@@ -41,8 +41,9 @@ done
 echo "Packages to install: ${missing[*]}"
 as_root=()
 if [ "$(id -u)" != 0 ]; then
-  # A terminal may be asked for a password; without one sudo must not need any.
-  if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+  # A terminal may be asked for a password, here and not in the middle of the work; without one sudo
+  # must not need any.
+  if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; then
     as_root=(sudo)
   else
     echo "$0: packages are missing and this user may not install them. As root, run" >&2

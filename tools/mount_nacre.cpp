@@ -56,6 +56,8 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   NACRE_ASSIGN(auto plan, make_mount_plan(arguments));
   NACRE_ASSIGN(const auto place, find_volume(plan.volume));
   plan.volume = place.path;
+  // The mount table is read by others, in other folders; but a name that was asked for stays.
+  if (plan.fuse.fsname == arguments.volume) plan.fuse.fsname = place.path;
   const auto environment = fs::MountEnvironment::current();
   NACRE_TRY(fs::check_fuse(plan.fuse.allow_other, environment));
   NACRE_ASSIGN(plan.mountpoint,

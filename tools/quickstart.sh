@@ -4,30 +4,114 @@
 # when it is not there yet and leaves it mounted at MOUNTPOINT. Run again it just mounts. Works as
 # root and as an ordinary user.
 #
-#   quickstart.sh VOLUME MOUNTPOINT [--passphrase-file F]
+#   quickstart.sh VOLUME MOUNTPOINT [--passphrase-file F] [--bin DIR]
 #   quickstart.sh --build-only
 #
-# Exit status: 0 mounted (or built), 2 usage, 8 something failed, else that of mkfs.nacre or
-# mount.nacre.
+#   --passphrase-file F  do not ask; one newline at the end of F is ignored
+#   --bin DIR            take the programs in DIR; install and build nothing
+#
+# Exit status: 0 mounted (or built), 2 usage, 8 something failed, 32 MOUNTPOINT is in use, else that
+# of mkfs.nacre or mount.nacre.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-bin=$root/build/release/bin
+build=$root/build/release
+bin=$build/bin
+me=$(id -un 2>/dev/null || id -u)
 
-die() { echo "quickstart: $2" >&2; exit "$1"; }
-is_volume() { [ -e "$volume/superblock" ] || [ -e "$volume/superblock.copy" ]; }
+# die STATUS WORD…
+die() {
+  local status=$1
+  shift
+  echo "quickstart: $*" >&2
+  exit "$status"
+}
 usage() {
-  echo "usage: $0 VOLUME MOUNTPOINT [--passphrase-file F]" >&2
+  echo "usage: $0 VOLUME MOUNTPOINT [--passphrase-file F] [--bin DIR]" >&2
   echo "       $0 --build-only" >&2
   exit 2
 }
+is_volume() { [ -e "$volume/superblock" ] || [ -e "$volume/superblock.copy" ]; }
+say_how_to_unmount() { printf 'Unmount: %q umount %q\n' "$bin/nacre" "$mountpoint"; }
+# Type and source of what is mounted at MOUNTPOINT, topmost last; nothing when nothing is.
+mounted_there() { findmnt -rn -o "$1" --mountpoint "$mountpoint" 2>/dev/null | tail -n 1; }
+# A plain stat may be answered by the kernel's cache, long after the daemon ended.
+is_dead() {
+  [[ $(LC_ALL=C timeout 10 stat -f -- "$mountpoint" 2>&1) == *'endpoint is not connected'* ]]
+}
+detach() {
+  if [ "$(id -u)" = 0 ]; then umount -l -- "$mountpoint"; else fusermount3 -u -z -- "$mountpoint"; fi
+}
 
-passphrase=() build_only=no places=()
+# Ends the script when MOUNTPOINT is not free; takes away what a killed daemon left there.
+check_mountpoint() {
+  local type source
+  while type=$(mounted_there FSTYPE) && [ -n "$type" ]; do
+    source=$(printf '%b' "$(mounted_there SOURCE)")
+    [ "$type" = fuse.nacre ] ||
+      die 32 "$mountpoint is in use: a file system of type $type ($source) is mounted there;" \
+        "choose another mount point"
+    if is_dead; then
+      echo "The daemon of the mount of $source at $mountpoint has ended without unmounting; what" \
+        "was not synced before may be lost. Taking the dead mount away."
+      detach || die 32 "a dead mount lies on $mountpoint, and $me may not take it away:" \
+        "its owner runs fusermount3 -u $mountpoint, or root umount $mountpoint"
+      continue
+    fi
+    [ "$source" = "$volume" ] ||
+      die 32 "$mountpoint is in use: another volume ($source) is mounted there;" \
+        "choose another mount point, or unmount that one first"
+    echo "Already mounted: $volume at $mountpoint"
+    say_how_to_unmount
+    exit 0
+  done
+  [ ! -e "$mountpoint" ] || [ -d "$mountpoint" ] || die 8 "$mountpoint is not a directory"
+  [ -z "$(ls -A -- "$mountpoint" 2>/dev/null)" ] ||
+    die 8 "the mount point $mountpoint is not empty; name a new or an empty directory"
+}
+
+check_volume() {
+  [ ! -e "$volume" ] || [ -d "$volume" ] || die 8 "$volume is not a directory"
+  if ! is_volume && [ -d "$volume" ] && [ -n "$(ls -A -- "$volume")" ] &&
+    [ ! -e "$volume/mkfs-unfinished" ]; then
+    die 2 "$volume holds files but is no Nacre volume; name a new or an empty directory"
+  fi
+}
+
+# Neither packages nor sources are looked at again until one of the sources has changed.
+is_built() {
+  local stamp=$build/quickstart-built
+  [ -x "$bin/mount.nacre" ] && [ -e "$stamp" ] &&
+    [ -z "$(find "$root"/{CMakeLists.txt,CMakePresets.json,fs,gpu_engine,metadata,tools} \
+      -newer "$stamp" -print -quit)" ]
+}
+build_programs() {
+  # An ordinary user may use programs that somebody else built here.
+  if [ ! -w "$root" ] || { [ -e "$build" ] && [ ! -w "$build" ]; }; then
+    [ ! -x "$bin/mount.nacre" ] || return 0
+    die 8 "nothing is built in $root, and $me may not write there;" \
+      "its owner runs $0 --build-only"
+  fi
+  mkdir -p "$build"
+  touch "$build/quickstart-began"
+  "$root/tools/install_dependencies.sh"
+  # Another compiler may warn of more: that is for developers, not for users.
+  "$root/tools/build.sh" release -DNACRE_TESTS=OFF -DNACRE_WERROR=OFF
+  mv "$build/quickstart-began" "$build/quickstart-built"
+}
+
+passphrase=() build_only=no given_bin='' places=()
 while [ $# -gt 0 ]; do
   case $1 in
     --passphrase-file)
       [ $# -ge 2 ] || usage
       [ -r "$2" ] || die 2 "cannot read the passphrase file $2"
+      [ -f "$2" ] || die 2 "the passphrase file $2 is not a plain file: it may be read twice"
       passphrase=(--passphrase-file "$(realpath -- "$2")")
+      shift ;;
+    --bin)
+      [ $# -ge 2 ] || usage
+      [ -x "$2/mount.nacre" ] || die 2 "there is no mount.nacre in $2"
+      given_bin=$(realpath -- "$2")
       shift ;;
     --build-only) build_only=yes ;;
     -*) usage ;;
@@ -36,38 +120,26 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-if [ $build_only = no ]; then
+# What would fail after the build fails before it.
+if [ $build_only = yes ]; then
+  [ ${#places[@]} = 0 ] && [ -z "$given_bin" ] || usage
+else
   [ ${#places[@]} = 2 ] || usage
   volume=$(realpath -m -- "${places[0]}")
   mountpoint=$(realpath -m -- "${places[1]}")
-
-  # What would fail after the build fails before it.
-  source=$(findmnt -n -o SOURCE,FSTYPE --mountpoint "$mountpoint" 2>/dev/null || true)
-  case $source in
-    '') ;;
-    *nacre*)
-      echo "Already mounted: $mountpoint ($source)"
-      exit 0 ;;
-    *) die 32 "$mountpoint is in use by another mount ($source); choose another mount point" ;;
-  esac
-  if ! is_volume && [ -d "$volume" ] && [ -n "$(ls -A -- "$volume")" ] &&
-    [ ! -e "$volume/mkfs-unfinished" ]; then
-    die 2 "$volume holds files but is no Nacre volume; name a new or an empty directory"
-  fi
+  bin=${given_bin:-$bin}
+  check_mountpoint
+  check_volume
   [ ${#passphrase[@]} -gt 0 ] || [ -t 0 ] ||
     die 2 "there is no terminal to ask for a passphrase on; give --passphrase-file F"
-elif [ ${#places[@]} -gt 2 ]; then
-  usage
+  [ -e /dev/fuse ] || modprobe fuse 2>/dev/null ||
+    die 8 "there is no /dev/fuse: as root, load it with modprobe fuse;" \
+      "in a container, pass the device in (--device /dev/fuse)"
+  mkdir -p -- "$(dirname -- "$volume")" "$mountpoint" ||
+    die 8 "$me cannot make these directories, see above"
 fi
 
-# An ordinary user may use programs that somebody else built here.
-if [ -w "$root" ]; then
-  "$root/tools/install_dependencies.sh"
-  # Another compiler may warn of more: that is for developers, not for users.
-  "$root/tools/build.sh" release -DNACRE_TESTS=OFF -DNACRE_WERROR=OFF
-elif [ ! -x "$bin/mount.nacre" ]; then
-  die 8 "nothing is built in $root, and $(id -un) may not write there; its owner runs $0 --build-only"
-fi
+[ -n "$given_bin" ] || is_built || build_programs
 if [ $build_only = yes ]; then
   echo "Built: $bin"
   exit 0
@@ -76,8 +148,7 @@ fi
 if ! is_volume; then
   "$bin/mkfs.nacre" "${passphrase[@]}" "$volume"
 fi
-mkdir -p -- "$mountpoint"
 "$bin/mount.nacre" "$volume" "$mountpoint" "${passphrase[@]}"
 
 echo "Mounted: $volume at $mountpoint"
-echo "Unmount: $bin/nacre umount $mountpoint"
+say_how_to_unmount
