@@ -75,9 +75,18 @@ for pid in $(daemons); do
   if is_root && [ "$(readlink "/proc/$pid/fd/2")" != /dev/null ]; then
     failed "the daemon keeps its standard error"
   fi
+  [ "$(cat "/proc/$pid/coredump_filter")" = 00000000 ] || failed "a core would hold plaintext"
 done
 expect 32 "$v: already mounted at $m by process [0-9]+" mount.nacre "${secret[@]}" "$v" "$work/full" \
   -o nonempty
+# A second volume on the same mount point, whether the first one's root is empty or not.
+make_volume "$work/second"
+busy="mount point $m is in use: the volume $v is mounted there.*nacre umount $m"
+expect 32 "$busy" mount.nacre "${secret[@]}" "$work/second" "$m"
+mv "$m/file" "$work/file"
+expect 32 "$busy" mount.nacre "${secret[@]}" "$work/second" "$m"
+mv "$work/file" "$m/file"
+[ "$(grep -c " $m " /proc/self/mountinfo)" = 1 ] || failed "one mount was stacked on another"
 expect 32 "already mounted at $m.*Unmount it first" fsck.nacre "${secret[@]}" "$v"
 expect 32 'already mounted' fsck.nacre --scrub "$v"
 expect 32 'already mounted' nacre dump tables "${secret[@]}" "$v"
@@ -85,14 +94,21 @@ expect 0 "$v mounted at $m by process [0-9]+" nacre stats "$m"
 expect 0 "$v mounted at $m" nacre stats "$v"
 check "stats --json is no JSON" bash -c "nacre stats --json $m | python3 -m json.tool >/dev/null"
 expect 0 '"health": "ok"' nacre stats --json "$m/"
-(cd "$m" && expect 0 'mounted at' nacre stats .) || true
+# Not in a subshell: its failures would be counted there only.
+cd "$m" || failed "cannot enter the mount"
+expect 0 'mounted at' nacre stats .
+cd "$work" || exit 1
 expect 0 '^$' nacre sync "$m"
 
-# --- sync: a killed daemon costs nothing of what was written before.
+# --- sync: a killed daemon costs nothing of what was written before, also to a file that is still
+# open and was never fsynced: the kernel holds its pages until it is told to write them back.
 head -c 3000000 /dev/urandom >"$work/random"
 cp "$work/random" "$m/random"
+exec 9>"$m/open"
+cat "$work/random" >&9
 expect 0 '^$' nacre sync "$m"
 kill -9 $(daemons)
+exec 9>&-
 check "the killed daemon stays" wait_until_gone
 expect 8 'no daemon answers.*umount' nacre sync "$m"
 expect 8 'no daemon answers' nacre stats "$m"
@@ -101,6 +117,7 @@ expect 8 'unmounted, but its daemon had ended' nacre umount "$m"
 ! is_mounted || failed "a dead mount is still there"
 mount_it || failed "mount after a kill: $(cat "$work/mount.log")"
 check "what was synced is gone" cmp "$work/random" "$m/random"
+check "what was synced of an open file is gone" cmp "$work/random" "$m/open"
 [ "$(cat "$m/file")" = first ] || failed "a file is gone"
 
 # --- umount: busy, then durable when it returns, and the daemon gone.
@@ -188,14 +205,39 @@ unmount_it || failed "umount: $(cat "$work/umount.log")"
 expect 0 '' mount.nacre "$v" "$m" -s -v -t nacre -o "unheard-of,passphrase-file=$work/passphrase"
 unmount_it || failed "umount: $(cat "$work/umount.log")"
 
-# --- A missing segment: refused with its name, and fsck says which files are hit.
-cp -a "$v" "$work/holed"
-segment=$(ls -S "$work/holed/segments" | head -n 1)
+# --- A missing segment: refused with its name, and fsck says which files are hit. Read-only, all
+# others can be read; what was in it is EIO, with the file's path in the log.
+make_volume "$work/whole"
+for name in hit healthy; do
+  expect 0 '' mount.nacre "${secret[@]}" "$work/whole" "$m"
+  cp "$work/random" "$m/$name" # each mount fills a segment of its own
+  expect 0 '^$' nacre umount "$m"
+done
+damaged() {
+  rm -rf "$work/holed"
+  cp -a "$work/whole" "$work/holed"
+  segment=$(ls "$work/holed/segments" | head -n 1)
+}
+read_the_rest() {
+  refuse 4 "$segment.*$1.*fsck.nacre --deep.*-o ro" mount.nacre "${secret[@]}" "$work/holed" "$m"
+  rm -f "$work/holed.log"
+  expect 0 "warning: .*$segment.*$1.*cannot be read" \
+    mount.nacre "${secret[@]}" -o ro --log-file "$work/holed.log" "$work/holed" "$m"
+  check "a file beside the damage cannot be read" cmp "$work/random" "$m/healthy"
+  expect 1 'hit: Input/output error' cat "$m/hit"
+  [ "$(stat -c %s "$m/hit")" = 3000000 ] || failed "the size of a file that is hit"
+  check "no path in the log" grep -q "read /hit .*missing: .*$segment" "$work/holed.log"
+  expect 0 '^$' nacre umount "$m"
+}
+damaged
 rm "$work/holed/segments/$segment"
-refuse 4 "$segment is missing.*fsck.nacre" mount.nacre "${secret[@]}" "$work/holed" "$m"
+read_the_rest 'is missing'
 expect 4 "missing: segments/$segment: the segment is gone" fsck.nacre "${secret[@]}" "$work/holed"
-expect 4 "missing: segments/$segment offset [0-9]+: chunk.*    /" \
+expect 4 "missing: segments/$segment offset [0-9]+: chunk.*    /hit" \
   fsck.nacre --deep "${secret[@]}" "$work/holed"
+damaged
+truncate -s 1000 "$work/holed/segments/$segment"
+read_the_rest 'bytes short'
 
 if is_root; then
   # --- A medium that cannot be written to.
