@@ -21,7 +21,10 @@ fi
 v=$work/volume m=$work/mnt
 mkdir "$m"
 make_volume "$v"
-mount_it() { timeout 100 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1; }
+mount_it() {
+  timeout 100 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1 &&
+    mountpoint -d "$m" >>"$work/devices"
+}
 unmount_it() { timeout 100 nacre umount "$m" >"$work/umount.log" 2>&1; }
 is_mounted() { grep -q " $m " /proc/self/mountinfo; }
 plain_umount() { if is_root; then umount "$1"; else fusermount3 -u "$1"; fi; }
@@ -160,15 +163,19 @@ for signal in TERM INT HUP; do
   check "SIG$signal lost a file" cmp "$work/random" "$m/signal$signal"
 done
 unmount_it || failed "umount: $(cat "$work/umount.log")"
-# Sockets are named by device number; others on this machine may have theirs.
+# Sockets on which nobody listens, of devices that were this test's: other tests have theirs, and
+# mounts in namespaces that cannot be seen from here.
 sockets_without_mount() {
-  local socket device
-  for socket in /run/nacre/*.sock "${XDG_RUNTIME_DIR-/nowhere}"/nacre/*.sock; do
-    [ -S "$socket" ] || continue
-    device=$(basename "$socket" .sock)
-    grep -q " ${device/-/:} " /proc/self/mountinfo || [ ! -S "$socket" ] || echo "$socket"
+  local device socket
+  for device in $(sort -u "$work/devices"); do
+    for socket in {/run,"${XDG_RUNTIME_DIR-/nowhere}"}/nacre/"${device/:/-}".sock; do
+      [ -S "$socket" ] || continue
+      python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' \
+        "$socket" 2>/dev/null || [ ! -S "$socket" ] || echo "$socket"
+    done
   done
 }
+[ -s "$work/devices" ] || failed "no device was noted"
 for _ in $(seq 50); do
   [ -n "$(sockets_without_mount)" ] || break
   sleep 0.1
