@@ -159,8 +159,13 @@ IOStatus SealedFileSystem::NewRandomAccessFile(const std::string& raw_path, cons
       *result = make_random_access_file(std::shared_ptr<PageReader>(std::move(*reader)));
       return IOStatus::OK();
     }
+    std::lock_guard lock(probe_mutex_);
+    if (probe_error_) return open_status(*probe_error_, path);
     auto content = read_frames(*directory_, path, *keys_);
-    if (!content) return open_status(content.error(), path);
+    if (!content) {
+      probe_error_ = content.error();
+      return open_status(content.error(), path);
+    }
     *result = make_random_access_file(std::move(content->plain));
     return IOStatus::OK();
   });

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "metadata/backing/backing.h"
@@ -121,6 +122,10 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::shared_ptr<LogWriter> live_log_;
   LogWitness witness_;  // what the next log says of those before it
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
+  // RocksDB probes CURRENT (of frames files no other) for random access; when that fails it tries
+  // once more, and if it then succeeds, blames direct I/O. So an error stays.
+  std::mutex probe_mutex_;
+  std::optional<Error> probe_error_;
 };
 
 }  // namespace nacre::metadata

@@ -2,9 +2,11 @@
 // The tables against a plain model, and what survives closing, killing and reopening.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <random>
+#include <set>
 
 #include "metadata/sealed_fs/frame_file.h"
 #include "tests/metadata/database_fixture.h"
@@ -253,6 +255,40 @@ TEST(Database, a_read_only_open_sees_the_log_and_writes_nothing) {
   EXPECT_TRUE(database->close());
   database = nullptr;
   EXPECT_EQ(after->change_count(), 0u);
+}
+
+// RocksDB asks a second time for a CURRENT that it could not read, and blames direct I/O when it is
+// there then.
+TEST(Database, a_read_that_fails_while_opening_is_io_and_names_the_file) {
+  auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  database->put(Table::inodes, "row", "1");
+  ASSERT_TRUE(commit(*database));
+  ASSERT_TRUE(database->close());
+  database = nullptr;
+  for (const std::string_view file : {"db/CURRENT", "db/MANIFEST", ".sst", ".log"}) {
+    for (const bool read_only : {false, true}) {
+      auto options = small_options();
+      options.read_only = read_only;
+      std::uint64_t failed = 0;
+      for (std::uint64_t skip = 0;; skip++) {
+        SCOPED_TRACE(std::string(file) + " read " + std::to_string(skip));
+        auto copy = backing->process_kill();
+        copy->inject({.operations = operation_read,
+                      .path_part = std::string(file),
+                      .skip = skip,
+                      .count = 1});
+        auto opened = Database::open(copy, make_keys(), options);
+        if (opened) break;
+        failed++;
+        EXPECT_EQ(to_string(opened.error().code), to_string(ErrorCode::io))
+            << opened.error().message;
+        EXPECT_NE(opened.error().message.find(file), std::string::npos) << opened.error().message;
+      }
+      EXPECT_GT(failed, 0u) << file;
+    }
+  }
 }
 
 TEST(Database, says_missing_when_there_is_none_and_exists_when_there_is_one) {
