@@ -113,6 +113,20 @@ Result<void> check_presence(BackingDirectory& directory, const DatabaseOptions& 
   return {};
 }
 
+// What RocksDB meant to rename and did not come to: it gives such files new names each time, and
+// never looks at the old ones. Before it opens, nobody else makes any; the sync keeps their removal
+// apart from the renames that follow.
+Result<void> remove_unfinished(BackingDirectory& directory) {
+  NACRE_ASSIGN(const auto names, directory.list(database_folder));
+  bool removed = false;
+  for (const auto& name : names) {
+    if (!name.ends_with(".dbtmp")) continue;
+    NACRE_TRY(directory.remove(fmt::format("{}/{}", database_folder, name)));
+    removed = true;
+  }
+  return removed ? directory.sync_directory(database_folder) : Result<void>();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
@@ -129,6 +143,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   std::unique_ptr<RocksdbStore> store(new RocksdbStore);
   store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
   if (!options.create) NACRE_TRY(store->file_system_->recover(database_folder));
+  if (!options.create && !options.read_only) NACRE_TRY(remove_unfinished(*directory));
   store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());

@@ -257,6 +257,25 @@ TEST(Database, a_read_only_open_sees_the_log_and_writes_nothing) {
   EXPECT_EQ(after->change_count(), 0u);
 }
 
+TEST(Database, an_open_removes_what_was_never_renamed) {
+  auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  ASSERT_TRUE(database->close());
+  database = nullptr;
+  backing->store("db/OPTIONS-000099.dbtmp", Bytes(100, Byte{7}));
+  backing->store("db/000099.dbtmp", {});
+  auto options = small_options();
+  options.read_only = true;
+  database = open_database(backing, options);
+  database = nullptr;
+  EXPECT_EQ(files_ending(*backing, ".dbtmp").size(), 2u);
+  database = open_database(backing, small_options());
+  ASSERT_NE(database, nullptr);
+  EXPECT_TRUE(files_ending(*backing->power_loss(0), ".dbtmp").empty());
+  EXPECT_TRUE(database->close());
+}
+
 // RocksDB asks a second time for a CURRENT that it could not read, and blames direct I/O when it is
 // there then.
 TEST(Database, a_read_that_fails_while_opening_is_io_and_names_the_file) {
