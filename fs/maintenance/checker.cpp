@@ -53,7 +53,8 @@ class Check {
         NACRE_TRY(check_records_without_rows());
       }
       if (!report_.scrub) report_.scrub.emplace();
-      NACRE_TRY(scrub_database(*directory_, *report_.scrub, report_.findings, progress_));
+      NACRE_TRY(scrub_database(*directory_, database ? needed_files(**database) : std::nullopt,
+                               *report_.scrub, report_.findings, progress_));
     }
     if (database) add_paths(**database);
     return std::move(report_);
@@ -113,6 +114,13 @@ class Check {
     return {};
   }
 
+  std::optional<std::set<std::string>> needed_files(const metadata::Database& database) {
+    auto files = database.needed_files();
+    if (files) return std::move(*files);
+    report_.findings.add_error(files.error(), "db");
+    return std::nullopt;
+  }
+
   void add_paths(const metadata::Database& database) {
     std::set<metadata::InodeNumber> inodes;
     for (const auto& finding : report_.findings.findings()) {
@@ -162,7 +170,7 @@ Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
   }
   report.scrub.emplace();
   NACRE_TRY(scrub_segments(directory, volume_id, *report.scrub, report.findings, progress));
-  NACRE_TRY(scrub_database(directory, *report.scrub, report.findings, progress));
+  NACRE_TRY(scrub_database(directory, {}, *report.scrub, report.findings, progress));
   return report;
 }
 

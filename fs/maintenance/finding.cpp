@@ -56,13 +56,14 @@ void FindingList::add(Finding finding) {
 }
 
 void FindingList::add_error(const Error& error, std::string file,
-                            std::optional<std::uint64_t> offset) {
+                            std::optional<std::uint64_t> offset, Severity severity) {
   std::string what = error.message.empty() ? std::string(to_string(error.code)) : error.message;
   // Errors that name the file themselves need not do so twice.
   if (const std::string prefix = file + ": "; !file.empty() && what.starts_with(prefix)) {
     what.erase(0, prefix.size());
   }
-  add({.verdict = verdict_of(error.code),
+  add({.severity = severity,
+       .verdict = verdict_of(error.code),
        .what = std::move(what),
        .file = std::move(file),
        .offset = offset});

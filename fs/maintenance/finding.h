@@ -50,7 +50,7 @@ class FindingList {
   void add(Finding finding);
   // The same with the words and the verdict of an error that a read gave.
   void add_error(const Error& error, std::string file = {},
-                 std::optional<std::uint64_t> offset = {});
+                 std::optional<std::uint64_t> offset = {}, Severity severity = Severity::error);
 
   const std::vector<Finding>& findings() const { return findings_; }
   std::vector<Finding>& findings() { return findings_; }

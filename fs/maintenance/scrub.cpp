@@ -46,6 +46,42 @@ class Scrubber final : public SegmentVisitor {
   const ProgressFunction& progress_;
 };
 
+enum class Need {
+  needed,    // or only damage explains what is wrong
+  unknown,   // the manifest may name it or not
+  unneeded,  // nothing depends on it
+};
+
+Need need_of(std::string_view name, const std::optional<std::set<std::string>>& needed) {
+  if (needed) return needed->contains(std::string(name)) ? Need::needed : Need::unneeded;
+  if (name.ends_with(".dbtmp") || name.starts_with("LOG") || name.starts_with("OPTIONS-")) {
+    return Need::unneeded;
+  }
+  const bool is_named = name.ends_with(".sst") || name.starts_with("MANIFEST-");
+  return is_named ? Need::unknown : Need::needed;
+}
+
+void add_damage(Error error, const std::string& path, Need need, FindingList& findings) {
+  auto severity = Severity::error;
+  if (verdict_of(error.code) == Verdict::unreadable) need = Need::needed;  // no stop leaves that
+  switch (need) {
+    case Need::needed:
+      break;
+    case Need::unknown:
+      error.message +=
+          "; an unclean stop can leave such a file: then a mount removes it, and a check with the "
+          "key says that nothing depends on it";
+      break;
+    case Need::unneeded:
+      severity = Severity::note;
+      error.message +=
+          "; nothing depends on it: an unclean stop may have left it, and a mount removes or "
+          "replaces it";
+      break;
+  }
+  findings.add_error(error, path, {}, severity);
+}
+
 }  // namespace
 
 Result<> scrub_segments(metadata::BackingDirectory& directory,
@@ -95,7 +131,8 @@ Result<> scrub_segments(metadata::BackingDirectory& directory,
   return {};
 }
 
-Result<> scrub_database(metadata::BackingDirectory& directory, ScrubCounts& counts,
+Result<> scrub_database(metadata::BackingDirectory& directory,
+                        const std::optional<std::set<std::string>>& needed, ScrubCounts& counts,
                         FindingList& findings, const ProgressFunction& progress) {
   const auto names = directory.list("db");
   if (!names) {
@@ -113,7 +150,7 @@ Result<> scrub_database(metadata::BackingDirectory& directory, ScrubCounts& coun
       ++counts.database_file_count;
       counts.database_bytes += *checked;
     } else {
-      findings.add_error(checked.error(), path);
+      add_damage(checked.error(), path, need_of(name, needed), findings);
     }
     if (const auto size = directory.file_size(path)) state.done += *size;
     if (progress) progress(state);

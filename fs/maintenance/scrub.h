@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "fs/maintenance/finding.h"
 #include "gpu_engine/record/record.h"
@@ -31,8 +33,12 @@ Result<> scrub_segments(metadata::BackingDirectory& directory,
                         const std::optional<engine::VolumeId>& volume_id, ScrubCounts& counts,
                         FindingList& findings, const ProgressFunction& progress);
 
-// Every file of db/.
-Result<> scrub_database(metadata::BackingDirectory& directory, ScrubCounts& counts,
+// Every file of db/. needed: Database::needed_files(); none when nobody can tell (no key, or a
+// database that does not open). Damage in a file that nothing depends on is a note: an unclean stop
+// leaves such files. One that cannot be read is an error always. Where only the name speaks, it
+// speaks for LOG, OPTIONS and *.dbtmp.
+Result<> scrub_database(metadata::BackingDirectory& directory,
+                        const std::optional<std::set<std::string>>& needed, ScrubCounts& counts,
                         FindingList& findings, const ProgressFunction& progress);
 
 }  // namespace nacre::fs

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <vector>
 
@@ -49,6 +50,7 @@ class DatabaseImpl final : public Database {
   Result<void> commit_frozen(bool sync) override;
   Result<void> close() override;
   DatabaseStats stats() const override;
+  Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
 
  private:
   friend class Scan;

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -91,6 +92,12 @@ class Database {
   // Flushes memtables and leaves the WAL empty. Open and frozen groups must have been committed.
   virtual Result<void> close() = 0;
   virtual DatabaseStats stats() const = 0;
+
+  // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
+  // manifest and tables in use, the newest OPTIONS, and every log (of which the witnesses know).
+  // Whatever else lies there an unclean stop has left, or says something for people only.
+  // Also when read-only. Errors: io.
+  virtual Result<std::set<std::string>> needed_files() const = 0;
 };
 
 // The keyless check of one file under db/: structure and CRC of every page or frame. Returns bytes

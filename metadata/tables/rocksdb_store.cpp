@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/info_log.h"
 #include "metadata/sealed_fs/status.h"
 
@@ -141,6 +142,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   }
   NACRE_TRY(check_presence(*directory, options));
   std::unique_ptr<RocksdbStore> store(new RocksdbStore);
+  store->directory_ = directory;
   store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
   if (!options.create) NACRE_TRY(store->file_system_->recover(database_folder));
   if (!options.create && !options.read_only) NACRE_TRY(remove_unfinished(*directory));
@@ -264,6 +266,22 @@ Result<void> RocksdbStore::close() {
   const auto status = db_->Close();
   if (!status.ok()) return tl::unexpected<Error>(to_error(status, "closing the database"));
   return {};
+}
+
+Result<std::set<std::string>> RocksdbStore::needed_files() const {
+  std::vector<std::string> live;
+  std::uint64_t manifest_size = 0;
+  const auto status = db_->GetLiveFiles(live, &manifest_size, false);
+  if (!status.ok()) return tl::unexpected<Error>(to_error(status, "listing the database's files"));
+  std::set<std::string> needed = {"IDENTITY"};
+  for (const auto& path : live) {
+    needed.insert(path.substr(path.find_first_not_of('/')));
+  }
+  NACRE_ASSIGN(const auto names, directory_->list(database_folder));
+  for (const auto& name : names) {
+    if (parse_file_name(name).file_class == FileClass::log) needed.insert(name);
+  }
+  return needed;
 }
 
 std::uint64_t RocksdbStore::table_file_bytes() const {

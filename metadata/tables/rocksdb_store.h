@@ -8,6 +8,8 @@
 
 #include <array>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "metadata/sealed_fs/sealed_file_system.h"
@@ -40,6 +42,7 @@ class RocksdbStore {
   Result<void> close();
   std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
   std::uint64_t table_file_bytes() const;
+  Result<std::set<std::string>> needed_files() const;  // see Database
 
  private:
   RocksdbStore() = default;
@@ -47,6 +50,7 @@ class RocksdbStore {
   Result<void> note(Result<void> result);
   void release_families();
 
+  std::shared_ptr<BackingDirectory> directory_;
   std::shared_ptr<SealedFileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -257,6 +257,53 @@ TEST(Database, a_read_only_open_sees_the_log_and_writes_nothing) {
   EXPECT_EQ(after->change_count(), 0u);
 }
 
+TEST(Database, tells_which_files_it_depends_on) {
+  auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  database->put(Table::inodes, "flushed", "1");
+  ASSERT_TRUE(commit(*database));
+  ASSERT_TRUE(database->close());
+  database = nullptr;
+  for (const bool read_only : {false, true}) {
+    SCOPED_TRACE(read_only);
+    for (const std::string_view stray : {"db/999998.sst", "db/MANIFEST-999998", "db/LOG"})
+      backing->store(stray, Bytes(100, Byte{7}));
+    auto options = small_options();
+    options.read_only = read_only;
+    database = open_database(backing, options);
+    ASSERT_NE(database, nullptr);
+    const auto needed = database->needed_files();
+    ASSERT_TRUE(needed) << needed.error().message;
+    std::set<std::string> unneeded;
+    for (const auto& path : backing->files()) {
+      if (!needed->contains(path.substr(3))) unneeded.insert(path);
+    }
+    for (const auto& name : *needed)
+      EXPECT_TRUE(backing->load("db/" + name)) << name;
+    EXPECT_FALSE(needed->contains("999998.sst"));
+    EXPECT_FALSE(needed->contains("MANIFEST-999998"));
+    EXPECT_FALSE(needed->contains("LOG"));
+    // Without all the others it opens and holds the same.
+    auto bare = backing->process_kill();
+    for (const auto& path : unneeded)
+      bare->erase(path);
+    auto opened = open_database(bare, small_options());
+    ASSERT_NE(opened, nullptr);
+    EXPECT_EQ(get_or(*opened, Table::inodes, "flushed"), "1");
+    opened = nullptr;
+    for (const std::string name : {"CURRENT", "IDENTITY"})
+      EXPECT_TRUE(needed->contains(name)) << name;
+    for (const std::string_view suffix : {".sst", ".log"}) {
+      EXPECT_TRUE(std::any_of(needed->begin(), needed->end(), [&](const auto& name) {
+        return name.ends_with(suffix);
+      })) << suffix;
+    }
+    ASSERT_TRUE(database->close());
+    database = nullptr;
+  }
+}
+
 TEST(Database, an_open_removes_what_was_never_renamed) {
   auto backing = MemoryBacking::create();
   auto database = create_database(backing);
