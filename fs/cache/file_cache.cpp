@@ -229,13 +229,12 @@ std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitSco
 }
 
 Result<> FileCache::admit_flush(std::uint64_t bytes) {
-  if (options_.ballast == nullptr || moves_only_) return {};
+  if (options_.ballast == nullptr) return {};
   return options_.ballast->admit_flush(bytes);
 }
 
 Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max,
                           FileFailures& failures) {
-  moves_only_ = scope.moves_only;
   const auto files = dirty_files_of(scope);
   std::uint64_t bytes = 0;
   for (const auto& file : files)
@@ -248,7 +247,7 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
   std::uint64_t chunk = 0;  // of files[next]
   std::uint64_t last = 0;
   while (next < files.size()) {
-    Flush flush(*this, mode);
+    Flush flush(*this, mode, scope.moves_only);
     for (std::size_t count = 0;
          next < files.size() && count < flush_file_count_max && !flush.is_full(); ++count) {
       // Chunks past today's end belong to a later commit: so this one ends.
@@ -260,7 +259,7 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
     }
     const Result<> ran = flush.run();
     if (ran) continue;
-    if (outcome) outcome = ran;
+    keep_gravest(outcome, ran);
     flush.add_failures(failures);
     // The rest of a file that failed would fail with it.
     if (chunk != 0 && failures.contains(files[next]->inode())) {

@@ -26,6 +26,17 @@ namespace nacre::fs {
 // Files whose data could not be flushed, and why.
 using FileFailures = std::map<InodeNumber, Error>;
 
+// Trouble with one file, and not with the medium or with memory.
+constexpr bool is_of_one_file(ErrorCode code) {
+  return code == ErrorCode::corrupt || code == ErrorCode::tampered || code == ErrorCode::missing ||
+         code == ErrorCode::rolled_back || code == ErrorCode::wrong_key;
+}
+// Of several files' errors the one to act on: the first that is not of one file alone.
+inline void keep_gravest(Result<>& outcome, const Result<>& next) {
+  if (next) return;
+  if (outcome || is_of_one_file(outcome.error().code)) outcome = next;
+}
+
 struct FileCacheOptions {
   std::uint64_t dirty_budget_bytes = 256u << 20;
   std::uint64_t cache_budget_bytes = 256u << 20;
@@ -121,7 +132,6 @@ class FileCache {
   std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_;
   InodeNumber cursor_;
   std::atomic<std::int64_t> dirty_bytes_{0};
-  std::atomic<bool> moves_only_{false};  // a flush that may use that room
 
   mutable std::mutex flusher_mutex_;
   std::condition_variable flusher_wake_;

@@ -83,7 +83,7 @@ Result<> Flush::run() {
   // Requests of files that failed are sealed too: nothing names them, compaction takes them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    const auto admitted = cache_.admit_flush(taken_bytes_);
+    const auto admitted = may_use_reserve_ ? Result<>() : cache_.admit_flush(taken_bytes_);
     auto appended = admitted ? cache_.store().append(requests_) : tl::unexpected(admitted.error());
     if (appended) {
       sealed = std::move(*appended);
@@ -109,7 +109,7 @@ Result<> Flush::run() {
     if (file.outcome) file.outcome = install(file);
     if (!file.outcome) {
       put_back(file);
-      if (outcome) outcome = file.outcome;
+      keep_gravest(outcome, file.outcome);
     }
   }
   return outcome;
@@ -201,17 +201,13 @@ Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const M
   return {};
 }
 
-Result<> Flush::install(File& file) {
-  FileData& data = *file.data;
+// The map's end moves forward without a gap: holes between its old end and each new chunk.
+Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change) {
+  const InodeNumber inode = file.data->inode_;
   ChunkMap& map = cache_.map();
-  const auto operation = cache_.committer().begin_operation();
-  std::unique_lock lock(data.mutex_);
-  std::int64_t change = 0;
-  // The map's end moves forward without a gap: holes between its old end and each new chunk.
-  std::uint64_t mapped = map.chunk_count(file.durable_size);
   const auto fill_to = [&](std::uint64_t index) -> Result<> {
     if (index > mapped) {
-      NACRE_TRY(map.set_hole(data.inode_, ChunkIndex{mapped}, index - mapped));
+      NACRE_TRY(map.set_hole(inode, ChunkIndex{mapped}, index - mapped));
       mapped = index;
     }
     return {};
@@ -223,20 +219,36 @@ Result<> Flush::install(File& file) {
       cache_.database().put_new(metadata::Table::inlined, inlined.key, std::move(inlined.bytes));
     }
     NACRE_ASSIGN(const std::int64_t delta,
-                 map.set_chunk(data.inode_, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
+                 map.set_chunk(inode, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
     change += delta;
     if (chunk.row.patches.size() >= patch_count_to_merge) {
-      cache_.note_patched(data.inode_, ChunkIndex{chunk.index});
+      cache_.note_patched(inode, ChunkIndex{chunk.index});
     }
     mapped = std::max(mapped, chunk.index + 1);
   }
-  NACRE_TRY(fill_to(map.chunk_count(file.new_durable_size)));
+  return fill_to(map.chunk_count(file.new_durable_size));
+}
+
+Result<> Flush::install(File& file) {
+  FileData& data = *file.data;
+  const auto operation = cache_.committer().begin_operation();
+  std::unique_lock lock(data.mutex_);
+  std::int64_t change = 0;
+  std::uint64_t mapped = cache_.map().chunk_count(file.durable_size);
+  const Result<> put = put_rows(file, mapped, change);
+  data.data_bytes_ += static_cast<std::uint64_t>(change);
+  if (!put) {
+    // The rows so far stand: the next flush must go on from where they end.
+    const std::uint64_t end = mapped * cache_.chunk_size_bytes();
+    data.durable_size_ = std::max(file.durable_size, std::min(file.new_durable_size, end));
+    cache_.observer().durable_state_changed(data.inode_);
+    return put;
+  }
   std::uint64_t flushed = 0;
   for (const auto& [index, dirty] : data.flushing_)
     flushed += dirty.size();
   data.flushing_.clear();
   data.dirty_bytes_ -= flushed;
-  data.data_bytes_ += static_cast<std::uint64_t>(change);
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
   cache_.observer().durable_state_changed(data.inode_);

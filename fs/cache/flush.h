@@ -29,7 +29,9 @@ enum class FlushMode : std::uint8_t {
 // the order of their inode numbers, so that two flushes never wait for each other in a circle.
 class Flush {
  public:
-  Flush(FileCache& cache, FlushMode mode) : cache_(cache), mode_(mode) {}
+  // may_use_reserve: of a full disk, for files whose names have moved.
+  Flush(FileCache& cache, FlushMode mode, bool may_use_reserve = false)
+      : cache_(cache), mode_(mode), may_use_reserve_(may_use_reserve) {}
   ~Flush();
 
   bool is_full() const { return taken_bytes_ >= cache_.options().flush_size_bytes_max; }
@@ -76,11 +78,15 @@ class Flush {
                      const metadata::ChunkRow& old, bool inlined);
   void build_base(File& file, Chunk& chunk, ByteView plain);
   Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
+  // Under the file's locks. mapped: chunks from there on have no row; moved along, and with it
+  // change, also when it fails.
+  Result<> put_rows(File& file, std::uint64_t& mapped, std::int64_t& change);
   Result<> install(File& file);
   void put_back(File& file);
 
   FileCache& cache_;
   const FlushMode mode_;
+  const bool may_use_reserve_;
   std::vector<File> files_;
   std::vector<SealRequest> requests_;
   std::uint64_t taken_bytes_ = 0;

@@ -87,6 +87,11 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
 
 void DeepCheck::run_payload() {
   if (!waiting_.empty()) engine_.run(payload_);
+  if (payload_.results.size() < payload_.messages.size()) {
+    for (const auto& named : waiting_)
+      report(named, verdict_of(ErrorCode::out_of_memory), "no memory to check it");
+    waiting_.clear();
+  }
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     const auto& result = payload_.results[i];
     const auto& named = waiting_[i];

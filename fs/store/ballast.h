@@ -48,6 +48,10 @@ class Ballast {
   Result<> admit_row();
   // May bytes that were taken be written now? no_space when they would use up what deletes need.
   Result<> admit_flush(std::uint64_t bytes);
+  // May compaction write bytes before it frees more? no_space as above.
+  Result<> admit_move(std::uint64_t bytes) {
+    return is_held() ? admit_data(bytes, 0) : admit_flush(bytes);
+  }
 
   // What new data may still use of that space: for statfs.
   std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t dirty_bytes) const;

@@ -120,7 +120,8 @@ void Committer::run() {
       scope.inodes.insert(request.scope.inodes.begin(), request.scope.inodes.end());
     }
     const Result<> outcome = commit_group(scope);
-    something_left_ = !outcome || data_left_;
+    // A commit of a few files says nothing of what an earlier one left.
+    if (scope.everything || !outcome || data_left_) something_left_ = !outcome || data_left_;
     if (outcome) restore_ballast();
     for (Request& request : requests)
       request.done(outcome);
@@ -142,7 +143,7 @@ Result<> Committer::commit_group(const CommitScope& scope) {
 
   const Result<> flushed = with_ballast([&] { return source_->flush(scope); });
   if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
-  data_left_ = !flushed && flushed.error().code == ErrorCode::no_space;
+  data_left_ = !flushed;
 
   NACRE_ASSIGN(const bool frozen, freeze_group());
   return frozen ? finish_group() : Result<>();
@@ -150,14 +151,13 @@ Result<> Committer::commit_group(const CommitScope& scope) {
 
 Result<bool> Committer::freeze_group() {
   std::unique_lock<std::shared_mutex> moves(moves_, std::defer_lock);
-  bool unflushable = false;
   for (int round = 0;; ++round) {
     freeze_wanted_.store(true, std::memory_order_release);
     std::unique_lock operations(operations_);
     freeze_wanted_.store(false, std::memory_order_release);
     freeze_wanted_.notify_all();
     const auto unflushed = source_->unflushed_moves();
-    if (unflushed.empty() || unflushable) {
+    if (unflushed.empty()) {
       if (auto staged = source_->stage(); !staged) return fail_for_good(staged.error());
       store_.stage();
       return database_.freeze();
@@ -170,9 +170,8 @@ Result<bool> Committer::freeze_group() {
     if (!flushed) {
       if (is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
       // Names must not become durable without their data: nothing is committed until there is
-      // space. A file that is damaged is another matter: waiting would not mend it.
-      if (flushed.error().code == ErrorCode::no_space) return tl::unexpected(flushed.error());
-      unflushable = true;
+      // space, or memory.
+      return tl::unexpected(flushed.error());
     }
   }
 }

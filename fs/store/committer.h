@@ -150,7 +150,7 @@ class Committer {
   // Of the commit thread only. What no_space kept from the disk: a frozen group, files' data.
   bool frozen_left_ = false;
   bool data_left_ = false;
-  bool something_left_ = false;  // of the last commit: the interval's commit tries it again
+  bool something_left_ = false;  // the interval's commit tries it again
   std::thread thread_;
 };
 

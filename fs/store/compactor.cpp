@@ -174,6 +174,10 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
+  if (options_.ballast != nullptr) {
+    const std::int64_t live = std::max<std::int64_t>(victim->segment->live_bytes, 0);
+    NACRE_TRY(options_.ballast->admit_move(static_cast<std::uint64_t>(live)));
+  }
   std::uint64_t moved_before = store_.stats().moved_bytes;
   const auto compacted =
       compact_segment(store_, map_, keeper_, *victim, [&](std::uint64_t bytes) -> Result<> {

@@ -20,6 +20,7 @@
 #include <string>
 #include <thread>
 
+#include "fs/store/ballast.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
 #include "fs/store/compaction.h"
@@ -38,6 +39,7 @@ struct CompactorOptions {
   std::uint64_t inlined_bytes_max = 8u << 20;
   // The segments being filled are closed for compaction when that much of them must be dead.
   std::uint64_t open_dead_bytes_min = 8u << 20;
+  Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
 };
 
 enum class CompactionGoal : std::uint8_t {

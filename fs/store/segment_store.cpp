@@ -19,6 +19,10 @@ using metadata::Table;
 
 namespace {
 
+Result<> no_memory_for_results() {
+  return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+}
+
 // One payload's memory. Batches are cut to fit it.
 struct Work {
   engine::Arena input, output;
@@ -246,6 +250,7 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
   }
   engine_.run(payload);
   Result<> outcome;
+  if (payload.results.size() < payload.messages.size()) outcome = no_memory_for_results();
   for (const engine::MessageResult& result : payload.results) {
     if (!result.ok) outcome = fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
   }
@@ -450,6 +455,11 @@ void SegmentStoreImpl::read_batch(Work& work, std::span<ReadRequest*> requests) 
   }
   if (sent.empty()) return;
   engine_.run(work.payload);
+  if (work.payload.results.size() < work.payload.messages.size()) {
+    for (ReadRequest* request : sent)
+      request->result = no_memory_for_results();
+    return;
+  }
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const engine::MessageResult& result = work.payload.results[i];
     ReadRequest& request = *sent[i];

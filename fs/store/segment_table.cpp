@@ -198,9 +198,12 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   auto segment = std::make_shared<Segment>();
   segment->epoch = epoch;
   segment->salt = salt;
+  // The number counts as used, and a commit stages it so, only together with the segment: a file
+  // past it is one that no commit names.
+  std::lock_guard creating(create_mutex_);
   {
-    std::unique_lock lock(mutex_);
-    segment->number = SegmentNumber{next_number_++};
+    std::shared_lock lock(mutex_);
+    segment->number = SegmentNumber{next_number_};
   }
   const std::string path = segment_path(segment->number);
   NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::create_or_empty));
@@ -208,7 +211,6 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   const auto header = metadata::encode(metadata::SegmentHeader{
       .volume_id = volume_id, .segment = segment->number, .salt = salt, .epoch = epoch});
   if (const auto written = file->write(0, header); !written) {
-    // The next commit takes its number as used: left behind, it would pass for a damaged segment.
     file.reset();
     static_cast<void>(directory_->remove(path));
     return tl::unexpected(written.error());
@@ -220,6 +222,7 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   segment->file_ = std::move(file);
   std::unique_lock lock(mutex_);
   segments_.emplace(segment->number, segment);
+  ++next_number_;
   return segment;
 }
 

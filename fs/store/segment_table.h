@@ -93,7 +93,8 @@ class SegmentTable {
 
   std::shared_ptr<metadata::BackingDirectory> directory_;
   metadata::Database& database_;
-  mutable std::shared_mutex mutex_;  // guards segments_
+  std::mutex create_mutex_;          // one segment is created at a time; before mutex_
+  mutable std::shared_mutex mutex_;  // guards segments_ and next_number_
   std::map<metadata::SegmentNumber, SharedSegment> segments_;
   std::uint64_t next_number_ = 1;
   std::atomic<bool> folder_unsynced_{false};

@@ -17,6 +17,11 @@ constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.
 constexpr std::uint64_t inode_cost_bytes = 512;
 
+CompactorOptions with_ballast(CompactorOptions options, Ballast& ballast) {
+  options.ballast = &ballast;
+  return options;
+}
+
 Result<std::string> read_system_row(const metadata::Database& database, std::string_view key) {
   NACRE_ASSIGN(auto value, database.get(Table::system, key));
   if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
@@ -134,7 +139,8 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);
       }),
-      compactor_(*database_, *store_, cache_.map(), committer_, *this, options.compaction),
+      compactor_(*database_, *store_, cache_.map(), committer_, *this,
+                 with_ballast(options.compaction, ballast_)),
       next_inode_(rows.next_inode),
       inode_limit_(rows.next_inode + inode_reserve_count),
       inode_count_(static_cast<std::int64_t>(rows.inode_count)),

@@ -6,6 +6,7 @@
 // content after a crash, never an empty file. The kernel may still hold such data, so it is asked
 // for it first.
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "fs/volume/volume_impl.h"
@@ -18,12 +19,6 @@ using metadata::Table;
 namespace {
 
 constexpr char orphan_row_version = 1;
-
-// Trouble with one file, which the file remembers, and not with the medium.
-bool is_of_one_file(ErrorCode code) {
-  return code != ErrorCode::no_space && code != ErrorCode::io && code != ErrorCode::read_only &&
-         code != ErrorCode::out_of_memory;
-}
 
 }  // namespace
 
@@ -185,9 +180,14 @@ void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> do
 
 Result<> VolumeImpl::sync_all() {
   if (options_.read_only) return {};
-  NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
-  std::lock_guard lock(moves_mutex_);
-  return file_error_;
+  // Judged on the commit thread: a later flush may do better before this thread wakes.
+  const auto outcome = std::make_shared<std::promise<Result<>>>();
+  auto told = outcome->get_future();
+  committer_.request(CommitScope{.everything = true}, [this, outcome](Result<> committed) {
+    std::lock_guard lock(moves_mutex_);
+    outcome->set_value(committed ? file_error_ : std::move(committed));
+  });
+  return told.get();
 }
 
 Result<> VolumeImpl::close() {

@@ -2,6 +2,7 @@
 // A full disk: who is told, what goes on all the same, and how it passes.
 #include <random>
 
+#include "fs/cache/file_cache.h"
 #include "fs/store/ballast.h"
 #include "tests/fs/volume_fixture.h"
 
@@ -196,7 +197,7 @@ TEST_F(VolumeFullDisk, names_stop_before_deletes_do) {
 
 TEST_F(VolumeFullDisk, it_passes_by_itself_when_space_returns) {
   unmount();
-  options_.commit_interval_ms = 10;
+  options_.commit_interval_ms = 3000;  // none comes while the disk is being filled
   mount();
   const InodeNumber file = use_up_ballast();
   backing_->erase("foreign");
@@ -242,6 +243,21 @@ TEST_F(VolumeFullDisk, a_quota_is_met_like_a_full_disk) {
   lose_power();
   expect_noise("f", 300'000, 1);
   EXPECT_EQ(read(find(root, "small")), "y");
+}
+
+TEST(FlushErrors, the_gravest_of_several_files_errors_counts) {
+  const auto error = [](ErrorCode code) -> Result<> { return fail(code, "forced by the test"); };
+  Result<> outcome;
+  fs::keep_gravest(outcome, {});
+  EXPECT_TRUE(outcome);
+  fs::keep_gravest(outcome, error(ErrorCode::corrupt));
+  EXPECT_CODE(corrupt, outcome);
+  fs::keep_gravest(outcome, {});
+  EXPECT_CODE(corrupt, outcome);
+  fs::keep_gravest(outcome, error(ErrorCode::no_space));  // else a rename would be let go for it
+  EXPECT_CODE(no_space, outcome);
+  fs::keep_gravest(outcome, error(ErrorCode::tampered));
+  EXPECT_CODE(no_space, outcome);
 }
 
 TEST_F(VolumeFullDisk, a_full_disk_can_be_mounted_and_emptied) {
