@@ -52,6 +52,18 @@ daemons() {
   done
 }
 is_root() { [ "$(id -u)" = 0 ]; }
+# For a script that mounts: skips it where it cannot, and gives a user a place for sockets.
+needs_mounts() {
+  [ -e /dev/fuse ] || { echo "skipped: $test_name: there is no /dev/fuse"; exit 77; }
+  is_root || command -v fusermount3 >/dev/null || {
+    echo "skipped: $test_name: there is no fusermount3"
+    exit 77
+  }
+  if ! is_root; then
+    export XDG_RUNTIME_DIR=$work/run
+    mkdir -m 700 "$XDG_RUNTIME_DIR"
+  fi
+}
 skip_part() { echo "skipped: $test_name, $1: $2"; }
 failed() {
   echo "FAILED: line ${BASH_LINENO[1]}: $*"

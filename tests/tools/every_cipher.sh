@@ -3,15 +3,7 @@
 # Every cipher suite, in a volume that is mounted, filled, remounted and checked. Legacy ciphers: only
 # for who asks twice, and with a warning at every use.
 . "$(dirname "$0")/command_harness.sh"
-[ -e /dev/fuse ] || { echo "skipped: $test_name: there is no /dev/fuse"; exit 77; }
-is_root || command -v fusermount3 >/dev/null || {
-  echo "skipped: $test_name: there is no fusermount3"
-  exit 77
-}
-if ! is_root; then
-  export XDG_RUNTIME_DIR=$work/run
-  mkdir -m 700 "$XDG_RUNTIME_DIR"
-fi
+needs_mounts
 
 suites='aes-256-gcm aes-192-gcm aes-128-gcm aes-256-ctr aes-192-ctr aes-128-ctr aes-256-cbc
   aes-192-cbc aes-128-cbc'

@@ -3,15 +3,7 @@
 # tools/quickstart.sh with programs that are built already: a first and a second run, a mount point
 # that somebody else uses, a daemon that was killed, and what it refuses before it builds anything.
 . "$(dirname "$0")/command_harness.sh"
-[ -e /dev/fuse ] || { echo "skipped: $test_name: there is no /dev/fuse"; exit 77; }
-is_root || command -v fusermount3 >/dev/null || {
-  echo "skipped: $test_name: there is no fusermount3"
-  exit 77
-}
-if ! is_root; then
-  export XDG_RUNTIME_DIR=$work/run
-  mkdir -m 700 "$XDG_RUNTIME_DIR"
-fi
+needs_mounts
 script=$(cd "$(dirname "$0")/../.." && pwd)/tools/quickstart.sh
 quickstart() { expect "$1" "$2" "$script" --bin "$NACRE_BIN" "${secret[@]}" "${@:3}"; }
 mounts_at() { grep -c " $1 " /proc/self/mountinfo; }

@@ -6,15 +6,7 @@ if [ "$(id -u)" = 0 ]; then
   enter_user_view "$@"
 fi
 . "$(dirname "$0")/command_harness.sh"
-[ -e /dev/fuse ] || { echo "skipped: $test_name: there is no /dev/fuse"; exit 77; }
-is_root || command -v fusermount3 >/dev/null || {
-  echo "skipped: $test_name: there is no fusermount3"
-  exit 77
-}
-if ! is_root; then
-  export XDG_RUNTIME_DIR=$work/run
-  mkdir -m 700 "$XDG_RUNTIME_DIR"
-fi
+needs_mounts
 
 v=$work/volume m=$work/mnt
 mkdir "$m"
