@@ -3,7 +3,6 @@
 #include "fs/store/segment_store.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -11,7 +10,7 @@
 
 #include "fs/store/record_names.h"
 #include "fs/store/segment_table.h"
-#include "gpu_engine/kdf/kdf.h"
+#include "fs/store/write_session.h"
 
 namespace nacre::fs {
 
@@ -42,11 +41,16 @@ class SegmentStoreImpl final : public SegmentStore {
         suite_(keys_->current_epoch().suite),
         work_size_bytes_(std::max<std::size_t>(
             work_size_bytes_min,
-            2 * engine::record_size_bound(suite_, options.padding, options.chunk_size_bytes))) {}
+            2 * engine::record_size_bound(suite_, options.padding, options.chunk_size_bytes))),
+        session_size_bytes_max_(
+            std::min(options.session_size_bytes_max, engine::session_size_bytes_max(suite_))) {}
 
   Result<> recover() {
     NACRE_TRY(table_.recover(keys_->volume_id(), options_.read_only));
-    return options_.read_only ? Result<>() : begin_session();
+    if (options_.read_only) return {};
+    // With what the mount put into the group before.
+    if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+    return begin_session();
   }
 
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
@@ -100,11 +104,13 @@ class SegmentStoreImpl final : public SegmentStore {
     void close();
   };
 
+  // Room for so many records, of so many bytes at most.
+  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
   Result<std::unique_ptr<Work>> take_work();
   void give_back(std::unique_ptr<Work> work);
-  Result<> append_batch(std::span<const SealRequest> requests, std::vector<SealedRecord>& sealed,
-                        Pins& pins);
+  Result<> append_batch(std::span<const SealRequest> requests, std::uint64_t bound,
+                        std::vector<SealedRecord>& sealed, Pins& pins);
   Result<> write_out(Appender& appender, std::span<const ByteView> pieces,
                      std::span<SealedRecord> sealed, Pins& pins);
   void read_batch(Work& work, std::span<ReadRequest*> requests);
@@ -118,10 +124,11 @@ class SegmentStoreImpl final : public SegmentStore {
   const engine::CipherSuite suite_;
   const std::size_t work_size_bytes_;
 
-  engine::SessionSalt salt_ = {};
-  std::uint32_t epoch_ = 0;
-  std::shared_ptr<const metadata::KeyTree::SessionKey> session_key_;
-  std::atomic<std::uint64_t> next_counter_{0};
+  const std::uint64_t session_size_bytes_max_;
+
+  std::mutex session_mutex_;  // before the appenders' mutexes
+  // Changes under session_mutex_ and both appenders' mutexes: any of them suffices for reading.
+  std::shared_ptr<WriteSession> session_;
   std::atomic<std::uint64_t> next_version_{0};
 
   Appender fresh_;  // records that append() makes
@@ -135,30 +142,24 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<std::uint64_t> activity_{0};
 };
 
-Result<> SegmentStoreImpl::begin_session() {
-  NACRE_ASSIGN(auto value, database_.get(Table::system, metadata::system_key_next_session));
-  if (!value) return fail(ErrorCode::corrupt, "the database has no row 'next_session'");
-  NACRE_ASSIGN(const std::uint64_t ordinal, metadata::decode_u64(*value));
-  if (ordinal >= 1ull << (64 - metadata::record_version_session_shift)) {
-    return fail(ErrorCode::unsupported,
-                "this volume has been mounted 16,777,215 times, the most that its format allows; "
-                "copy it to a new volume");
+Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t bytes) {
+  std::lock_guard lock(session_mutex_);
+  if (session_->record_count + count > session_record_count_max ||
+      session_->stored_bytes + bytes > session_size_bytes_max_) {
+    NACRE_TRY(begin_session());
   }
-  engine::random_bytes(salt_);
-  epoch_ = keys_->current_epoch().number;
-  NACRE_ASSIGN(session_key_, keys_->session_key(epoch_, salt_));
-  next_version_ = ordinal << metadata::record_version_session_shift;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  database_.put(
-      Table::system, metadata::session_key_of(salt_),
-      metadata::encode(metadata::SessionRow{
-          .ordinal = ordinal,
-          .epoch = epoch_,
-          .opened_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count()}));
-  database_.put(Table::system, metadata::system_key_next_session,
-                metadata::encode_u64(ordinal + 1));
-  // Durable before the first segment of the session exists.
-  if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+  session_->stored_bytes += bytes;
+  return WriteTurn{session_, session_->record_count.fetch_add(count)};
+}
+
+// A segment holds records of the session that made it and of earlier ones: both end here.
+Result<> SegmentStoreImpl::begin_session() {
+  NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
+  std::scoped_lock lock(fresh_.mutex, moved_.mutex);
+  fresh_.close();
+  moved_.close();
+  next_version_ = session->ordinal << metadata::record_version_session_shift;
+  session_ = std::move(session);
   return {};
 }
 
@@ -198,28 +199,26 @@ Result<SealedBatch> SegmentStoreImpl::append(std::span<const SealRequest> reques
     std::size_t count = 0;
     std::size_t bound = 0;
     for (; count < requests.size(); ++count) {
-      bound += engine::record_size_bound(suite_, options_.padding, requests[count].plain.size());
-      if (bound > work_size_bytes_) break;
+      const std::size_t one =
+          engine::record_size_bound(suite_, options_.padding, requests[count].plain.size());
+      if (bound + one > work_size_bytes_) break;
+      bound += one;
     }
     if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
-    NACRE_TRY(append_batch(requests.first(count), batch.records, *pins));
+    NACRE_TRY(append_batch(requests.first(count), bound, batch.records, *pins));
     requests = requests.subspan(count);
   }
   batch.pin = std::move(pins);
   return batch;
 }
 
-Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
+Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests, std::uint64_t bound,
                                         std::vector<SealedRecord>& sealed, Pins& pins) {
-  const std::uint64_t counter = next_counter_.fetch_add(requests.size());
-  if (counter + requests.size() > session_record_count_max) {
-    return fail(ErrorCode::unsupported,
-                "this mount has written as many records as one write session may; unmount and "
-                "mount again");
-  }
   NACRE_ASSIGN(auto work, take_work());
+  NACRE_ASSIGN(const WriteTurn turn, take_turn(requests.size(), bound));
+  WriteSession& session = *turn.session;
   engine::Payload& payload = work->payload;
-  const std::uint32_t key = payload.add_key(session_key_->suite, session_key_->key.view());
+  const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
   std::size_t input_offset = 0;
   std::size_t output_offset = 0;
   const std::size_t first = sealed.size();
@@ -228,24 +227,25 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
     RecordName name = request.name;
     name.version = next_version();
     std::copy(request.plain.begin(), request.plain.end(), work->input.data() + input_offset);
-    const std::size_t bound =
+    const std::size_t room =
         engine::record_size_bound(suite_, options_.padding, request.plain.size());
-    payload.messages.push_back(engine::Message{.operation = engine::Operation::seal,
-                                               .codec = options_.codec,
-                                               .level = static_cast<std::int8_t>(options_.level),
-                                               .padding = options_.padding,
-                                               .key_index = key,
-                                               .input_offset = input_offset,
-                                               .input_size = request.plain.size(),
-                                               .output_offset = output_offset,
-                                               .output_capacity = bound,
-                                               .epoch = epoch_,
-                                               .counter = static_cast<std::uint32_t>(counter + i),
-                                               .salt = salt_,
-                                               .identity = metadata::encode(name)});
+    payload.messages.push_back(
+        engine::Message{.operation = engine::Operation::seal,
+                        .codec = options_.codec,
+                        .level = static_cast<std::int8_t>(options_.level),
+                        .padding = options_.padding,
+                        .key_index = key,
+                        .input_offset = input_offset,
+                        .input_size = request.plain.size(),
+                        .output_offset = output_offset,
+                        .output_capacity = room,
+                        .epoch = session.epoch,
+                        .counter = static_cast<std::uint32_t>(turn.counter + i),
+                        .salt = session.salt,
+                        .identity = metadata::encode(name)});
     sealed.push_back(SealedRecord{.location = {}, .version = name.version});
     input_offset += request.plain.size();
-    output_offset += bound;
+    output_offset += room;
     plain_bytes_ += request.plain.size();
   }
   engine_.run(payload);
@@ -263,6 +263,7 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests,
       pieces.emplace_back(work->output.data() + payload.messages[i].output_offset, size);
       total += size;
     }
+    session.stored_bytes -= bound - total;
     outcome = write_out(fresh_, pieces, std::span(sealed).subspan(first), pins);
     if (outcome) {
       appended_records_ += requests.size();
@@ -289,7 +290,8 @@ Result<> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteVie
     appender.close();
   }
   if (!appender.segment) {
-    NACRE_ASSIGN(appender.segment, table_.create(keys_->volume_id(), epoch_, salt_));
+    NACRE_ASSIGN(appender.segment,
+                 table_.create(keys_->volume_id(), session_->epoch, session_->salt));
   }
   Segment& segment = *appender.segment;
   NACRE_ASSIGN(auto file, table_.file(segment));

@@ -39,6 +39,9 @@ struct SegmentStoreOptions {
   engine::Codec codec = engine::Codec::lz77;
   int level = 0;
   engine::Padding padding = engine::Padding::none;
+  // What one write session may seal, where that is less than the cipher suite allows. At least 4
+  // MiB and two records.
+  std::uint64_t session_size_bytes_max = UINT64_MAX;
 };
 
 // A record to be made. name.version is ignored: the store draws it.
@@ -93,7 +96,8 @@ struct SegmentStats {
 
 class SegmentStore {
  public:
-  // Recovers, then (unless read_only) draws a session salt and makes the session's row durable.
+  // Recovers, then (unless read_only) begins a write session; another one follows whenever that has
+  // sealed as much as its key may.
   // missing when a committed segment is gone or shorter than committed (read_only: then reading
   // what was in it is, not the rest); corrupt, rolled_back.
   static Result<std::unique_ptr<SegmentStore>> open(

@@ -47,6 +47,7 @@ class DatabaseImpl final : public Database {
   void put_new(Table table, std::string_view key, std::string value) override;
   void erase(Table table, std::string_view key) override;
   bool freeze() override;
+  Result<void> put_now(Table table, const std::vector<Row>& rows) override;
   Result<void> commit_frozen(bool sync) override;
   Result<void> close() override;
   DatabaseStats stats() const override;
@@ -271,6 +272,15 @@ bool DatabaseImpl::freeze() {
   frozen_ = std::move(open_);
   open_ = std::make_unique<Overlay>();
   return true;
+}
+
+Result<void> DatabaseImpl::put_now(Table table, const std::vector<Row>& rows) {
+  if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
+  std::lock_guard commit_lock(commit_mutex_);
+  rocksdb::WriteBatch batch;
+  for (const Row& row : rows)
+    batch.Put(store_->family(table), row.key, row.value);
+  return store_->write(batch, true);
 }
 
 Result<void> DatabaseImpl::commit_frozen(bool sync) {

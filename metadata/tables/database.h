@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/backing.h"
@@ -82,6 +83,9 @@ class Database {
   // then leaves nothing to write.
   virtual void put_new(Table table, std::string_view key, std::string value) = 0;
   virtual void erase(Table table, std::string_view key) = 0;
+  // Writes rows past the groups: all of them durable when it returns, while what is in the groups
+  // is not. For rows that no group holds and that others may name from then on.
+  virtual Result<void> put_now(Table table, const std::vector<Row>& rows) = 0;
 
   // False when there is nothing to commit (then nothing is frozen). Only while none is frozen.
   virtual bool freeze() = 0;

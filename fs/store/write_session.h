@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A write session: the salt under whose key records are sealed, from the moment when its row is
+// durable until it has sealed as much as one key may (docs/FORMAT.md, "Cipher suites").
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/record/record.h"
+#include "metadata/keys.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+struct WriteSession {
+  engine::SessionSalt salt = {};
+  std::uint32_t epoch = 0;
+  std::uint64_t ordinal = 0;
+  std::shared_ptr<const metadata::KeyTree::SessionKey> key;
+  // Sealed or about to be. The count of records is the next one's counter.
+  std::atomic<std::uint64_t> record_count{0};
+  std::atomic<std::uint64_t> stored_bytes{0};
+};
+
+// A batch's place: the session, and its first record's counter.
+struct WriteTurn {
+  std::shared_ptr<WriteSession> session;
+  std::uint64_t counter;
+};
+
+// Draws a salt under the current epoch and makes the session's row durable, whatever else is in the
+// groups of the database. unsupported when the volume's format has no more sessions.
+Result<std::shared_ptr<WriteSession>> begin_write_session(metadata::Database& database,
+                                                          const metadata::KeyTree& keys);
+
+}  // namespace nacre::fs
