@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// LZ4 blocks on the device against liblz4 on the host, in both directions. Every launch takes many
+// pieces, at odd addresses, between bands of bytes that must come back as they were.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <lz4.h>
+#include <lz4hc.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "gpu_engine/cuda/kernels/lz4.h"
+#include "tests/gpu_engine/test_data.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr std::size_t piece_size_max = 65536;
+constexpr Byte untouched = 0xa5;
+
+const char* chars(const Bytes& bytes) {
+  return reinterpret_cast<const char*>(bytes.data());
+}
+char* chars(Bytes& bytes) {
+  return reinterpret_cast<char*>(bytes.data());
+}
+
+// Device memory with the bytes of a host's buffer.
+class OnDevice {
+ public:
+  explicit OnDevice(const void* from, std::size_t size) : size_(size) {
+    EXPECT_EQ(cudaMalloc(&memory_, std::max<std::size_t>(size, 1)), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(memory_, from, size, cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~OnDevice() { cudaFree(memory_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(memory_);
+  }
+  void fetch(void* to) const {
+    EXPECT_EQ(cudaMemcpy(to, memory_, size_, cudaMemcpyDeviceToHost), cudaSuccess);
+  }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t size_;
+};
+
+struct Piece {
+  Bytes in;
+  std::size_t out_size;
+  std::uint32_t result = 0;
+  Bytes out;
+};
+
+// Bytes of many pieces, one behind the other: 32 of a band, none to 15 to be at an odd address.
+struct Places {
+  std::vector<std::size_t> at;
+  std::size_t size = 32;
+
+  void add(std::size_t piece_size) {
+    at.push_back(size + (at.size() * 7) % 16);
+    size = at.back() + piece_size + 32;
+  }
+};
+
+// Runs one launch over the pieces; launch(tasks, count, results).
+template <typename Launch>
+void run(std::vector<Piece>& pieces, Launch launch) {
+  Places ins, outs;
+  for (const Piece& piece : pieces) {
+    ins.add(piece.in.size());
+    outs.add(piece.out_size);
+  }
+  Bytes in(ins.size, 0xff);  // what a decoder that reads too far takes for more of everything
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    std::copy(pieces[i].in.begin(), pieces[i].in.end(), in.begin() + ins.at[i]);
+  Bytes out(outs.size, untouched);
+  const OnDevice d_in(in.data(), in.size());
+  const OnDevice d_out(out.data(), out.size());
+  std::vector<CodecTask> tasks;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    tasks.push_back({d_in.as<Byte>() + ins.at[i], d_out.as<Byte>() + outs.at[i],
+                     static_cast<std::uint32_t>(pieces[i].in.size()),
+                     static_cast<std::uint32_t>(pieces[i].out_size)});
+  std::vector<std::uint32_t> results(pieces.size(), 0xdeadbeef);
+  const OnDevice d_tasks(tasks.data(), tasks.size() * sizeof(CodecTask));
+  const OnDevice d_results(results.data(), results.size() * sizeof(std::uint32_t));
+
+  ASSERT_EQ(launch(d_tasks.as<CodecTask>(), static_cast<std::uint32_t>(tasks.size()),
+                   d_results.as<std::uint32_t>()),
+            cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+
+  d_results.fetch(results.data());
+  d_out.fetch(out.data());
+  std::size_t band = 0;
+  const auto expect_untouched = [&](std::size_t to) {
+    EXPECT_EQ(std::count(out.begin() + band, out.begin() + to, untouched),
+              static_cast<std::ptrdiff_t>(to - band))
+        << "bytes outside the output were written";
+  };
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    expect_untouched(outs.at[i]);
+    band = outs.at[i] + pieces[i].out_size;
+    pieces[i].result = results[i];
+    pieces[i].out.assign(out.begin() + outs.at[i], out.begin() + band);
+  }
+  expect_untouched(out.size());
+}
+
+void encode(std::vector<Piece>& pieces, int level = 0) {
+  const Bytes nothing(lz4_encode_workspace_size(static_cast<std::uint32_t>(pieces.size())));
+  const OnDevice workspace(nothing.data(), nothing.size());
+  run(pieces, [&](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
+    return lz4_encode(tasks, count, results, workspace.as<void>(), nullptr, level);
+  });
+}
+
+void decode(std::vector<Piece>& pieces) {
+  run(pieces, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
+    return lz4_decode(tasks, count, results, nullptr);
+  });
+}
+
+Bytes by_liblz4(const Bytes& plain, int thorough_level = 0) {
+  Bytes coded(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(plain.size()))));
+  const int plain_size = static_cast<int>(plain.size());
+  const int room = static_cast<int>(coded.size());
+  const int size =
+      thorough_level == 0
+          ? LZ4_compress_default(chars(plain), chars(coded), plain_size, room)
+          : LZ4_compress_HC(chars(plain), chars(coded), plain_size, room, thorough_level);
+  coded.resize(static_cast<std::size_t>(size));
+  return coded;
+}
+
+Bytes periodic(std::size_t size, std::size_t period, TestRandom& random) {
+  Bytes bytes = random.bytes(size);
+  for (std::size_t i = period; i < size; ++i)
+    bytes[i] = bytes[i - period];
+  return bytes;
+}
+
+// What docs/FORMAT.md says of an LZ4 block, byte by byte.
+std::optional<Bytes> decode_plainly(const Bytes& coded, std::size_t plain_size) {
+  Bytes plain;
+  std::size_t at = 0;
+  const auto add_extra = [&](std::size_t& count) {
+    for (;;) {
+      if (at == coded.size()) return false;
+      count += coded[at];
+      if (coded[at++] != 255) return true;
+    }
+  };
+  for (;;) {
+    if (at == coded.size()) return std::nullopt;
+    const unsigned token = coded[at++];
+    std::size_t literals = token >> 4;
+    if (literals == 15 && !add_extra(literals)) return std::nullopt;
+    if (literals > coded.size() - at || literals > plain_size - plain.size()) return std::nullopt;
+    plain.insert(plain.end(), coded.begin() + at, coded.begin() + at + literals);
+    at += literals;
+    if (at == coded.size()) break;
+    if (coded.size() - at < 2) return std::nullopt;
+    const std::size_t distance = coded[at] + 256u * coded[at + 1];
+    at += 2;
+    std::size_t match_size = token & 15;
+    if (match_size == 15 && !add_extra(match_size)) return std::nullopt;
+    match_size += 4;
+    if (distance == 0 || distance > plain.size() || match_size > plain_size - plain.size())
+      return std::nullopt;
+    for (; match_size > 0; --match_size)
+      plain.push_back(plain[plain.size() - distance]);
+  }
+  if (plain.size() != plain_size) return std::nullopt;
+  return plain;
+}
+
+std::vector<std::size_t> sizes_at_every_edge() {
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = 0; size <= 600; ++size)
+    sizes.push_back(size);
+  for (std::size_t size : {4095, 4096, 4097, 32768, 65519, 65520, 65523, 65524, 65525, 65530})
+    sizes.push_back(size);
+  for (std::size_t size = piece_size_max - 5; size <= piece_size_max; ++size)
+    sizes.push_back(size);
+  return sizes;
+}
+
+std::vector<Bytes> plain_pieces(TestRandom& random) {
+  std::vector<Bytes> pieces;
+  for (std::size_t size : sizes_at_every_edge()) {
+    for (DataKind kind : data_kinds)
+      pieces.push_back(make_data(kind, size, random));
+    pieces.push_back(periodic(size, 1 + random.below(70), random));
+  }
+  for (std::size_t period = 1; period <= 300; ++period)
+    pieces.push_back(periodic(piece_size_max - random.below(400), period, random));
+  return pieces;
+}
+
+class CudaLz4 : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0) return;
+    const char* const required = std::getenv("NACRE_REQUIRE_GPU");
+    if (required != nullptr && *required == '1')
+      FAIL() << "NACRE_REQUIRE_GPU=1, and no CUDA device: " << cudaGetErrorString(error);
+    std::printf("skipped: CudaLz4: no CUDA device (%s)\n", cudaGetErrorString(error));
+    GTEST_SKIP() << "no CUDA device";
+  }
+
+  TestRandom random_;
+};
+
+TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
+  const std::vector<Bytes> plains = plain_pieces(random_);
+  for (int level : {0, 1, 5, 9}) {
+    std::vector<Piece> pieces;
+    for (const Bytes& plain : plains)
+      pieces.push_back({.in = plain, .out_size = plain.size() + random_.below(300)});
+    encode(pieces, level);
+    std::vector<Piece> back;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Piece& piece = pieces[i];
+      ASSERT_LT(piece.result, std::max<std::size_t>(piece.in.size(), 1));
+      if (piece.result == 0) continue;
+      const Bytes coded(piece.out.begin(), piece.out.begin() + piece.result);
+      Bytes plain(piece.in.size());
+      ASSERT_EQ(LZ4_decompress_safe(chars(coded), chars(plain), static_cast<int>(coded.size()),
+                                    static_cast<int>(plain.size())),
+                static_cast<int>(plain.size()))
+          << "piece " << i << " of " << plain.size() << " bytes, level " << level;
+      ASSERT_EQ(plain, piece.in) << "piece " << i << ", level " << level;
+      back.push_back({.in = coded, .out_size = plain.size(), .out = plain});
+    }
+    ASSERT_GT(back.size(), plains.size() / 2);
+    std::vector<Piece> decoded = back;
+    decode(decoded);
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      ASSERT_EQ(decoded[i].result, 1u) << "coded piece " << i;
+      ASSERT_EQ(decoded[i].out, back[i].out) << "coded piece " << i;
+    }
+  }
+}
+
+TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
+  for (DataKind kind : {DataKind::zero, DataKind::text, DataKind::mixed}) {
+    std::vector<Piece> pieces;
+    std::size_t by_liblz4_size = 0;
+    for (int i = 0; i < 64; ++i) {
+      pieces.push_back(
+          {.in = make_data(kind, piece_size_max, random_), .out_size = piece_size_max});
+      by_liblz4_size += std::min(by_liblz4(pieces.back().in).size(), piece_size_max);
+    }
+    encode(pieces);
+    std::size_t size = 0;
+    for (const Piece& piece : pieces)
+      size += piece.result != 0 ? piece.result : piece_size_max;
+    EXPECT_LT(static_cast<double>(size) * 0.95, static_cast<double>(by_liblz4_size))
+        << "kind " << static_cast<int>(kind);
+  }
+}
+
+TEST_F(CudaLz4, gives_up_what_does_not_fit) {
+  std::vector<Piece> whole;
+  for (std::size_t size : {20, 100, 600, 5000, 65536})
+    for (DataKind kind : data_kinds)
+      whole.push_back({.in = make_data(kind, size, random_), .out_size = size});
+  encode(whole);
+  std::vector<Piece> tight;
+  for (const Piece& piece : whole) {
+    const std::size_t size = piece.result != 0 ? piece.result : piece.in.size();
+    for (std::size_t room : {size, size - 1, size / 2, std::size_t{1}, std::size_t{0}})
+      tight.push_back({.in = piece.in, .out_size = room});
+  }
+  encode(tight);
+  std::size_t fitting = 0;
+  for (const Piece& piece : tight) {
+    ASSERT_LE(piece.result, piece.out_size);
+    if (piece.result == 0) continue;
+    fitting++;
+    EXPECT_EQ(
+        decode_plainly(Bytes(piece.out.begin(), piece.out.begin() + piece.result), piece.in.size()),
+        piece.in);
+  }
+  EXPECT_GT(fitting, whole.size() / 2);
+}
+
+TEST_F(CudaLz4, decodes_what_liblz4_encodes) {
+  const std::vector<Bytes> plains = plain_pieces(random_);
+  for (int thorough_level : {0, 3, LZ4HC_CLEVEL_MAX}) {
+    std::vector<Piece> pieces;
+    for (const Bytes& plain : plains)
+      if (!plain.empty())
+        pieces.push_back({.in = by_liblz4(plain, thorough_level), .out_size = plain.size()});
+    decode(pieces);
+    std::size_t next = 0;
+    for (const Bytes& plain : plains) {
+      if (plain.empty()) continue;
+      ASSERT_EQ(pieces[next].result, 1u) << plain.size() << " bytes, level " << thorough_level;
+      ASSERT_EQ(pieces[next].out, plain) << plain.size() << " bytes, level " << thorough_level;
+      next++;
+    }
+  }
+}
+
+TEST_F(CudaLz4, refuses_a_code_of_another_size) {
+  std::vector<Piece> pieces;
+  for (DataKind kind : data_kinds) {
+    const Bytes coded = by_liblz4(make_data(kind, 40000, random_));
+    for (std::size_t asked : {0, 1, 39999, 40001, 65536})
+      pieces.push_back({.in = coded, .out_size = asked});
+    pieces.push_back({.in = Bytes(coded.begin(), coded.end() - 1), .out_size = 40000});
+    Bytes longer = coded;
+    longer.push_back(0);
+    pieces.push_back({.in = longer, .out_size = 40000});
+  }
+  pieces.push_back({.in = {}, .out_size = 0});
+  pieces.push_back({.in = {}, .out_size = 100});
+  decode(pieces);
+  for (const Piece& piece : pieces)
+    EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes";
+}
+
+TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
+  std::vector<Piece> pieces;
+  for (int round = 0; round < 20000; ++round) {
+    const std::size_t size = 1 + random_.below(round % 50 == 0 ? piece_size_max : 2000);
+    const DataKind kind = data_kinds[random_.below(data_kinds.size())];
+    Bytes coded = round % 100 == 7 ? random_.bytes(size)
+                                   : by_liblz4(make_data(kind, size, random_), round % 2 * 9);
+    mutate(coded, random_);
+    pieces.push_back({.in = coded, .out_size = size});
+  }
+  decode(pieces);
+  int refused = 0;
+  for (const Piece& piece : pieces) {
+    const std::optional<Bytes> plain = decode_plainly(piece.in, piece.out_size);
+    ASSERT_EQ(piece.result, plain.has_value() ? 1u : 0u);
+    if (plain) {
+      ASSERT_EQ(piece.out, *plain);
+    }
+    refused += !plain;
+  }
+  EXPECT_GT(refused, 2000) << "the mutations must reach the decoder's checks";
+}
+
+TEST_F(CudaLz4, takes_no_tasks_at_all) {
+  std::vector<Piece> none;
+  encode(none);
+  decode(none);
+}
+
+}  // namespace
+}  // namespace nacre::engine::cuda
