@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seals and opens: makes the cipher's tasks out of the suites', and runs cipher and tag in the
+// order of the direction.
+#include "gpu_engine/cuda/kernels/aead.h"
+
+#include "gpu_engine/cuda/kernels/crypt.h"
+#include "gpu_engine/cuda/kernels/ghash.h"
+#include "gpu_engine/cuda/kernels/hmac.h"
+#include "gpu_engine/cuda/kernels/small_aes.cuh"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr int threads_per_block = 128;
+
+struct Workspace {
+  CryptTask* crypt_tasks;
+  TilePlanWorkspace hash_plan;
+  uint4* partials;
+  char* crypt;
+  std::size_t size;
+
+  Workspace(void* base, std::uint32_t count, std::uint64_t total_bytes) {
+    WorkspaceCursor cursor(base);
+    crypt_tasks = cursor.take<CryptTask>(count);
+    hash_plan =
+        take_tile_plan(cursor, count, total_bytes, ghash_overhead_bytes, ghash_tile_bytes, 1);
+    partials = cursor.take<uint4>(hash_plan.tiles_max);
+    crypt = cursor.take<char>(crypt_workspace_size(count, total_bytes));
+    size = cursor.used();
+  }
+};
+
+// A message's first counter block or IV.
+__device__ uint4 first_vector(KeyForm form, const AeadTask& task, const SmallTables& tables,
+                              const KeyTable& keys) {
+  uint4 vector = load_bytes_of_block(task.nonce, sizeof(task.nonce));
+  // GCM keeps counter 1 for the tag.
+  if (form == KeyForm::gcm) vector.w = swap_bytes(2u);
+  if (form == KeyForm::cbc_hmac)
+    vector = encrypt_one_block(tables, keys.suites[task.key].iv, keys.ciphers[task.key].round_count,
+                               vector);
+  return vector;
+}
+
+__global__ void prepare(KeyForm form, const AeadTask* tasks, std::uint32_t count, KeyTable keys,
+                        CryptTask* crypt_tasks, std::uint32_t* hash_units) {
+  __shared__ std::uint32_t shared[256];
+  const SmallTables tables(shared);
+  const std::uint32_t index = blockIdx.x * threads_per_block + threadIdx.x;
+  if (index > count) return;
+  if (index == count) {
+    hash_units[count] = 0;
+    return;
+  }
+  const AeadTask& task = tasks[index];
+  CryptTask& crypt_task = crypt_tasks[index];
+  crypt_task.in = task.in;
+  crypt_task.out = task.out;
+  crypt_task.size = task.size;
+  crypt_task.key = task.key;
+  store_block(crypt_task.iv, 0, block_bytes, first_vector(form, task, tables, keys));
+  hash_units[index] = hash_stream(task).tiles;
+}
+
+cudaError_t compute_tags(KeyForm form, TagUse use, const AeadTask* tasks, std::uint32_t count,
+                         const Workspace& workspace, KeyTable keys, std::uint32_t* verdicts,
+                         cudaStream_t stream) {
+  if (form != KeyForm::gcm)
+    return hmac_tags(use, tasks, count, form == KeyForm::cbc_hmac ? block_bytes : 1, keys.suites,
+                     workspace.crypt_tasks, verdicts, stream);
+  const cudaError_t error = make_tile_plan(workspace.hash_plan, stream);
+  if (error != cudaSuccess) return error;
+  return ghash_tags(use, tasks, workspace.hash_plan, keys, workspace.partials,
+                    workspace.crypt_tasks, verdicts, stream);
+}
+
+cudaError_t run(TagUse use, KeyForm form, const AeadTask* tasks, std::uint32_t count,
+                std::uint64_t total_bytes, KeyTable keys, std::uint32_t* verdicts,
+                void* workspace_base, cudaStream_t stream) {
+  if (form == KeyForm::block_cipher) return cudaErrorInvalidValue;
+  if (count == 0) return cudaSuccess;
+  const Workspace workspace(workspace_base, count, total_bytes);
+  const CryptMode mode = form == KeyForm::cbc_hmac ? CryptMode::cbc : CryptMode::ctr;
+  prepare<<<count / threads_per_block + 1, threads_per_block, 0, stream>>>(
+      form, tasks, count, keys, workspace.crypt_tasks, workspace.hash_plan.plan.first_units);
+  cudaError_t error = cudaGetLastError();
+  if (use == TagUse::compare_with_in) {
+    if (error == cudaSuccess)
+      error = compute_tags(form, use, tasks, count, workspace, keys, verdicts, stream);
+    if (error == cudaSuccess)
+      error = crypt(mode, CryptDirection::decrypt, workspace.crypt_tasks, count, total_bytes,
+                    keys.ciphers, workspace.crypt, stream);
+    return error;
+  }
+  if (error == cudaSuccess)
+    error = crypt(mode, CryptDirection::encrypt, workspace.crypt_tasks, count, total_bytes,
+                  keys.ciphers, workspace.crypt, stream);
+  if (error == cudaSuccess)
+    error = compute_tags(form, use, tasks, count, workspace, keys, verdicts, stream);
+  return error;
+}
+
+}  // namespace
+
+std::size_t aead_workspace_size(std::uint32_t count, std::uint64_t total_bytes) {
+  return Workspace(nullptr, count, total_bytes).size;
+}
+
+cudaError_t aead_seal(KeyForm form, const AeadTask* tasks, std::uint32_t count,
+                      std::uint64_t total_bytes, KeyTable keys, void* workspace,
+                      cudaStream_t stream) {
+  return run(TagUse::write_of_out, form, tasks, count, total_bytes, keys, nullptr, workspace,
+             stream);
+}
+
+cudaError_t aead_open(KeyForm form, const AeadTask* tasks, std::uint32_t count,
+                      std::uint64_t total_bytes, KeyTable keys, std::uint32_t* verdicts,
+                      void* workspace, cudaStream_t stream) {
+  return run(TagUse::compare_with_in, form, tasks, count, total_bytes, keys, verdicts, workspace,
+             stream);
+}
+
+}  // namespace nacre::engine::cuda

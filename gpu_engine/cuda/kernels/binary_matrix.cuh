@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of binary matrices on the tensor cores (PTX ISA, mma with .b1 and .and.popc), for sums
+// over GF(2): the count's lowest bit.
+//
+// One product adds A (16 x k bits) times B (k x 8 bits) to counts (16 x 8). With lane = 4 * group +
+// place, a lane holds of A the words of rows group and group + 8 at bits 32 * place and on (of
+// k = 256 also at 128 + 32 * place), of B the words of column group at the same bits, and the
+// counts of rows group and group + 8 in columns 2 * place and 2 * place + 1.
+//
+// Devices before sm_80 have no such instruction; there the same is done by shuffles.
+#pragma once
+
+#include <cstdint>
+
+namespace nacre::engine::cuda {
+
+struct RowCounts {
+  std::int32_t low_row[2] = {};
+  std::int32_t high_row[2] = {};
+};
+
+#if __CUDA_ARCH__ < 800
+__device__ inline void multiply_add_by_shuffles(RowCounts& counts, std::uint32_t low,
+                                                std::uint32_t high, std::uint32_t column) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int place = 0; place < 4; ++place) {
+    const std::uint32_t low_word = __shfl_sync(0xffffffffu, low, lane / 4 * 4 + place);
+    const std::uint32_t high_word = __shfl_sync(0xffffffffu, high, lane / 4 * 4 + place);
+    for (int j = 0; j < 2; ++j) {
+      const std::uint32_t word = __shfl_sync(0xffffffffu, column, (lane % 4 * 2 + j) * 4 + place);
+      counts.low_row[j] += __popc(low_word & word);
+      counts.high_row[j] += __popc(high_word & word);
+    }
+  }
+}
+#endif
+
+// k = 128.
+__device__ inline void multiply_add(RowCounts& counts, std::uint32_t low, std::uint32_t high,
+                                    std::uint32_t column) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(counts.low_row[0]), "+r"(counts.low_row[1]), "+r"(counts.high_row[0]),
+        "+r"(counts.high_row[1])
+      : "r"(low), "r"(high), "r"(column));
+#else
+  multiply_add_by_shuffles(counts, low, high, column);
+#endif
+}
+
+// k = 256: two words a row.
+__device__ inline void multiply_add(RowCounts& counts, std::uint32_t low_0, std::uint32_t high_0,
+                                    std::uint32_t low_1, std::uint32_t high_1, uint2 column) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(counts.low_row[0]), "+r"(counts.low_row[1]), "+r"(counts.high_row[0]),
+        "+r"(counts.high_row[1])
+      : "r"(low_0), "r"(high_0), "r"(low_1), "r"(high_1), "r"(column.x), "r"(column.y));
+#else
+  multiply_add_by_shuffles(counts, low_0, high_0, column.x);
+  multiply_add_by_shuffles(counts, low_1, high_1, column.y);
+#endif
+}
+
+// The lowest bits of a row's two counts.
+__device__ inline std::uint32_t parities(const std::int32_t (&row)[2]) {
+  return (static_cast<std::uint32_t>(row[0]) & 1) | (static_cast<std::uint32_t>(row[1]) & 1) << 1;
+}
+
+}  // namespace nacre::engine::cuda

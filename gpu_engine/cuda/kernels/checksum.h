@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// CRC-32 (IEEE) and CRC-32C over arrays of tasks. Same values as checksum/crc32.h.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+enum class ChecksumPolynomial : std::uint8_t { crc32, crc32c };
+
+std::size_t checksum_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
+
+// results[i]: task i's checksum.
+cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, std::uint32_t count,
+                     std::uint64_t total_bytes, std::uint32_t* results, void* workspace,
+                     cudaStream_t stream);
+
+// results[i] = the checksum of two pieces in a row, from that of each and the second one's size.
+cudaError_t combine_checksums(ChecksumPolynomial polynomial, const std::uint32_t* first,
+                              const std::uint32_t* second, const std::uint64_t* second_sizes,
+                              std::uint32_t count, std::uint32_t* results, cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Key expansion: FIPS 197 round keys a thread a key, then what a suite needs beside them a warp a
+// key: the matrices and powers of GHASH (ghash.cu says what for), or the states of HMAC and the
+// round keys of the IVs.
+#include "gpu_engine/cuda/kernels/gf128.cuh"
+#include "gpu_engine/cuda/kernels/keys.h"
+#include "gpu_engine/cuda/kernels/sha256.cuh"
+#include "gpu_engine/cuda/kernels/small_aes.cuh"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr int cipher_threads = 128;
+constexpr int suite_threads = 128;
+constexpr std::uint32_t hmac_key_size = 32;
+
+__device__ std::uint32_t key_words_of(const RawKey& key) {
+  return key.cipher_key_size == 16 || key.cipher_key_size == 24 ? key.cipher_key_size / 4 : 8;
+}
+
+__device__ std::uint32_t substitute_word(const SmallTables& tables, std::uint32_t word) {
+  return substitute_column(tables, word, word, word, word);
+}
+
+// FIPS 197, 5.2, in little-endian words. Returns the number of rounds.
+__device__ std::uint32_t expand(const SmallTables& tables, const Byte* key, std::uint32_t key_words,
+                                RoundKeys& round_keys) {
+  const std::uint32_t rounds = key_words + 6;
+  auto* const slots = reinterpret_cast<std::uint32_t*>(&round_keys);
+  std::uint32_t recent[8];  // the last key_words words, word i at i % key_words
+  std::uint32_t constant = 1;
+  for (std::uint32_t i = 0; i < 4 * (rounds + 1); ++i) {
+    std::uint32_t word;
+    const std::uint32_t place = i % key_words;
+    if (i < key_words) {
+      word = load_bytes(key + 4 * i, 4);
+    } else {
+      std::uint32_t last = recent[(i - 1) % key_words];
+      if (place == 0) {
+        last = substitute_word(tables, rotate_left(last, 24)) ^ constant;
+        constant = times_x(constant);
+      } else if (key_words == 8 && place == 4) {
+        last = substitute_word(tables, last);
+      }
+      word = recent[place] ^ last;
+    }
+    recent[place] = word;
+    const std::uint32_t round = i / 4 == rounds ? RoundKeys::last_round : i / 4;
+    slots[4 * round + i % 4] = word;
+  }
+  return rounds;
+}
+
+__device__ uint4 unmix(uint4 key) {
+  return make_uint4(unmix_column(key.x), unmix_column(key.y), unmix_column(key.z),
+                    unmix_column(key.w));
+}
+
+__global__ void expand_ciphers(const RawKey* keys, std::uint32_t count,
+                               ExpandedCipherKey* expanded) {
+  __shared__ std::uint32_t shared[256];
+  const SmallTables tables(shared);
+  const std::uint32_t index = blockIdx.x * cipher_threads + threadIdx.x;
+  if (index >= count) return;
+  ExpandedCipherKey& out = expanded[index];
+  const std::uint32_t rounds =
+      expand(tables, keys[index].bytes, key_words_of(keys[index]), out.encrypt);
+  out.round_count = rounds;
+  // Backwards, and MixColumns undone between the first and the last.
+  out.decrypt.at[0] = out.encrypt.at[RoundKeys::last_round];
+  for (std::uint32_t round = 1; round < rounds; ++round)
+    out.decrypt.at[round] = unmix(out.encrypt.at[rounds - round]);
+  out.decrypt.at[RoundKeys::last_round] = out.encrypt.at[0];
+}
+
+struct HashPowers {
+  uint4 small[4];  // H^1 to H^4
+  uint4 fold;      // H^128
+};
+
+// Each lane its own row power and four tile powers; all lanes the small ones.
+__device__ HashPowers write_powers(uint4 hash_key, std::uint32_t lane, ExpandedSuiteKey& out) {
+  HashPowers powers;
+  powers.small[0] = hash_key;
+  uint4 square = hash_key, row = gf128_one(), tile = gf128_one();
+  uint4 tile_32 = tile, tile_64 = tile;
+#pragma unroll 1
+  for (std::uint32_t log2 = 0;; ++log2) {  // square = H^(2^log2)
+    if (log2 == 1) powers.small[1] = square;
+    if (log2 == 2) powers.small[3] = square;
+    if (log2 == 7) powers.fold = square;
+    if (log2 == 14) tile_32 = square;
+    if (log2 == 15) tile_64 = square;
+    if (log2 == 16) break;
+    if (log2 >= 2 && log2 < 7 && (lane >> (log2 - 2) & 1) != 0) row = gf128_multiply(row, square);
+    if (log2 >= 9 && log2 < 14 && (lane >> (log2 - 9) & 1) != 0)
+      tile = gf128_multiply(tile, square);
+    square = gf128_multiply(square, square);
+  }
+  powers.small[2] = gf128_multiply(powers.small[0], powers.small[1]);
+  out.ghash_row_powers[lane] = row;
+  const uint4 tile_after_64 = gf128_multiply(tile, tile_64);
+  out.ghash_tile_powers[lane] = tile;
+  out.ghash_tile_powers[32 + lane] = gf128_multiply(tile, tile_32);
+  out.ghash_tile_powers[64 + lane] = tile_after_64;
+  out.ghash_tile_powers[96 + lane] = gf128_multiply(tile_after_64, tile_32);
+  if (lane == 0) out.ghash_stride_power = square;
+  return powers;
+}
+
+__device__ uint4 times_x_32(uint4 a) {
+  const std::uint32_t out = a.w;
+  return make_uint4(out ^ out >> 1 ^ out >> 2 ^ out >> 7, a.x ^ out << 31 ^ out << 30 ^ out << 25,
+                    a.y, a.z);
+}
+
+// The matrix of "times power", for blocks as they lie in memory: input bit i of word w, in lane i,
+// becomes the row x^e * power; a vote turns rows into columns. matrix: 0 to 3 for
+// ghash_data's places, 4 for ghash_fold.
+__device__ void write_matrix(uint4 power, int matrix, std::uint32_t lane, ExpandedSuiteKey& out) {
+  // In a byte the lowest bit is the highest power.
+  const std::uint32_t exponent = lane / 8 * 8 + 7 - lane % 8;
+  uint4 row = power;
+  for (std::uint32_t i = 0; i < exponent; ++i)
+    row = gf128_times_x(row);
+#pragma unroll 1
+  for (int word = 0; word < 4; ++word) {
+    __syncwarp();
+    const uint4 swapped = swap_bytes(row);
+    const std::uint32_t outputs[4] = {swapped.x, swapped.y, swapped.z, swapped.w};
+#pragma unroll
+    for (int output = 0; output < 4; ++output) {
+      std::uint32_t mine = 0;
+      for (std::uint32_t bit = 0; bit < 32; ++bit) {
+        const std::uint32_t column = __ballot_sync(0xffffffffu, outputs[output] >> bit & 1);
+        if (lane == bit) mine = column;
+      }
+      // Output bit `lane` of word `output`: see binary_matrix.cuh for where a column belongs.
+      const std::uint32_t column = 2 * output + lane % 2;
+      if (matrix == 4)
+        out.ghash_fold[lane / 2][4 * column + word] = mine;
+      else if (word % 2 == 0)
+        out.ghash_data[lane / 2][word / 2][4 * column + matrix].x = mine;
+      else
+        out.ghash_data[lane / 2][word / 2][4 * column + matrix].y = mine;
+    }
+    row = times_x_32(row);
+  }
+}
+
+__device__ void write_hmac_state(const Byte* key, std::uint32_t pad, std::uint32_t* out) {
+  std::uint32_t block[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i)
+    block[i] = (i < 8 ? swap_bytes(load_bytes(key + 4 * i, 4)) : 0) ^ pad;
+  Sha256State state;
+  sha256_compress(state, block);
+  for (int i = 0; i < 8; ++i)
+    out[i] = state.words[i];
+}
+
+__global__ void expand_suites(const RawKey* keys, std::uint32_t count,
+                              const ExpandedCipherKey* ciphers, ExpandedSuiteKey* expanded) {
+  __shared__ std::uint32_t shared[256];
+  const SmallTables tables(shared);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t index = (blockIdx.x * suite_threads + threadIdx.x) / 32;
+  if (index >= count) return;
+  const RawKey& key = keys[index];
+  ExpandedSuiteKey& out = expanded[index];
+  const std::uint32_t key_words = key_words_of(key);
+  const std::uint32_t cipher_key_size = 4 * key_words;
+  if (key.form == KeyForm::gcm) {
+    const uint4 hash_key = swap_bytes(encrypt_one_block(
+        tables, ciphers[index].encrypt, ciphers[index].round_count, make_uint4(0, 0, 0, 0)));
+    const HashPowers powers = write_powers(hash_key, lane, out);
+#pragma unroll 1
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      // The block at place 0 has three after it.
+      const uint4 power = matrix == 0   ? powers.small[3]
+                          : matrix == 1 ? powers.small[2]
+                          : matrix == 2 ? powers.small[1]
+                                        : powers.small[0];
+      write_matrix(power, matrix, lane, out);
+    }
+    write_matrix(powers.fold, 4, lane, out);
+  } else if (key.form == KeyForm::ctr_hmac || key.form == KeyForm::cbc_hmac) {
+    const bool chained = key.form == KeyForm::cbc_hmac;
+    const Byte* const hmac_key = key.bytes + (chained ? 2 : 1) * cipher_key_size;
+    if (lane == 0) write_hmac_state(hmac_key, 0x36363636, out.hmac_inner);
+    if (lane == 1) write_hmac_state(hmac_key, 0x5c5c5c5c, out.hmac_outer);
+    if (lane == 2 && chained) expand(tables, key.bytes + cipher_key_size, key_words, out.iv);
+  }
+}
+
+static_assert(sizeof(RawKey::bytes) == 2 * 32 + hmac_key_size);
+
+}  // namespace
+
+cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyTable table,
+                        cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  expand_ciphers<<<(count + cipher_threads - 1) / cipher_threads, cipher_threads, 0, stream>>>(
+      keys, count, table.ciphers);
+  if (table.suites != nullptr) {
+    constexpr int keys_per_block = suite_threads / 32;
+    expand_suites<<<(count + keys_per_block - 1) / keys_per_block, suite_threads, 0, stream>>>(
+        keys, count, table.ciphers, table.suites);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace nacre::engine::cuda

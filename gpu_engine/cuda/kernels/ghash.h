@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// GHASH (NIST SP 800-38D, 6.4) of many messages: a partial result a tile, then a tag a message.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/keys.h"
+#include "gpu_engine/cuda/kernels/tasks.h"
+#include "gpu_engine/cuda/kernels/tile_plan.h"
+
+namespace nacre::engine::cuda {
+
+// Which of a task's ranges holds the ciphertext, and what becomes of the tag.
+enum class TagUse : std::uint8_t { write_of_out, compare_with_in };
+
+// The stream that is hashed: the additional data and the ciphertext, each filled up to whole
+// blocks, and a block of their sizes in bits.
+struct HashStream {
+  std::uint64_t aad_blocks, blocks;
+  std::uint32_t tiles;
+};
+
+inline __host__ __device__ HashStream hash_stream(const AeadTask& task) {
+  const std::uint64_t aad_blocks = (std::uint64_t{task.aad_size} + 15) / 16;
+  const std::uint64_t blocks = aad_blocks + task.size / 16 + (task.size % 16 != 0 ? 1 : 0) + 1;
+  return {aad_blocks, blocks,
+          static_cast<std::uint32_t>((blocks + ghash_tile_blocks - 1) / ghash_tile_blocks)};
+}
+
+inline constexpr std::uint32_t ghash_tile_bytes = ghash_tile_blocks * 16;
+// Beside its bytes: two fillings and the sizes.
+inline constexpr std::uint32_t ghash_overhead_bytes = 3 * 16;
+
+// plan: of the streams' tiles, one a unit. partials: as many as tiles. compare_with_in: writes
+// verdicts and sets crypt_tasks[i].key to no_key where the tag does not match; both else unused.
+cudaError_t ghash_tags(TagUse use, const AeadTask* tasks, const TilePlanWorkspace& plan,
+                       KeyTable keys, uint4* partials, CryptTask* crypt_tasks,
+                       std::uint32_t* verdicts, cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

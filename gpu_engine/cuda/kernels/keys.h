@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys on the device: raw ones as the host sends them, and what the kernels make of them.
+//
+// expand_keys() writes one ExpandedCipherKey a key, and one ExpandedSuiteKey a key where the caller
+// has suites. Both are as secret as the keys: the caller wipes them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+// How a suite combines encryption and authentication, or that the key is a bare block cipher's.
+enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
+
+// bytes: the key of the block cipher; for cbc_hmac the key of the IVs, as long; for both HMAC forms
+// the HMAC key (32). docs/FORMAT.md, "Cipher suites".
+struct RawKey {
+  Byte bytes[96];
+  std::uint32_t cipher_key_size;  // 16, 24 or 32
+  KeyForm form;
+};
+
+// FIPS 197 round keys, words little-endian. The last round's key is always at last_round, so that
+// code for 10, 12 and 14 rounds differs only in rounds 10 to 13.
+struct RoundKeys {
+  static constexpr int last_round = 14;
+  uint4 at[last_round + 1];
+};
+
+struct alignas(32) ExpandedCipherKey {
+  RoundKeys encrypt;
+  RoundKeys decrypt;  // of the equivalent inverse cipher (FIPS 197, 5.3.5)
+  std::uint32_t round_count;
+};
+
+// GHASH as products of binary matrices: see ghash.cu for what the numbers mean.
+inline constexpr int ghash_rows = 32;
+inline constexpr int ghash_tile_blocks = 512;
+inline constexpr int ghash_finish_threads = 128;
+
+struct alignas(32) ExpandedSuiteKey {
+  uint2 ghash_data[16][2][32];
+  std::uint32_t ghash_fold[16][32];
+  uint4 ghash_row_powers[ghash_rows];             // H^(4 k)
+  uint4 ghash_tile_powers[ghash_finish_threads];  // H^(512 k)
+  uint4 ghash_stride_power;                       // H^(512 * 128)
+  std::uint32_t hmac_inner[8];                    // SHA-256 states after the padded key
+  std::uint32_t hmac_outer[8];
+  RoundKeys iv;  // cbc_hmac
+};
+
+struct KeyTable {
+  ExpandedCipherKey* ciphers;
+  ExpandedSuiteKey* suites;  // nullptr when all keys are bare block ciphers'
+};
+
+// A key with another size than 16, 24 or 32 is a caller's error; it is treated as 32.
+cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyTable table,
+                        cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

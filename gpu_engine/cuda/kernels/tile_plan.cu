@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tile plans: a scan of the messages' units, then each message names itself to the tiles that begin
+// in it.
+#include <algorithm>
+#include <cub/device/device_scan.cuh>
+
+#include "gpu_engine/cuda/kernels/tile_plan.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr int threads_per_block = 256;
+constexpr int warp_size = 32;
+
+// A warp a message.
+__global__ void name_tiles(TilePlan plan) {
+  const std::uint32_t lane = threadIdx.x % warp_size;
+  const std::uint32_t warps = gridDim.x * (threads_per_block / warp_size);
+  for (std::uint32_t message = (blockIdx.x * threads_per_block + threadIdx.x) / warp_size;
+       message < plan.message_count; message += warps) {
+    const std::uint32_t begin = plan.first_units[message];
+    const std::uint32_t end = plan.first_units[message + 1];
+    const std::uint32_t first = (begin + plan.units_per_tile - 1) / plan.units_per_tile;
+    for (std::uint32_t tile = first + lane; tile * std::uint64_t{plan.units_per_tile} < end;
+         tile += warp_size)
+      plan.tile_messages[tile] = message;
+  }
+}
+
+}  // namespace
+
+TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
+                                 std::uint64_t total_bytes, std::uint32_t overhead_bytes,
+                                 std::uint32_t unit_bytes, std::uint32_t units_per_tile) {
+  TilePlanWorkspace workspace = {};
+  const std::uint64_t bytes = total_bytes + std::uint64_t{count} * overhead_bytes;
+  const std::uint64_t units_max = count + bytes / unit_bytes;
+  workspace.tiles_max = units_max / units_per_tile + 1;
+  workspace.plan.first_units = cursor.take<std::uint32_t>(std::size_t{count} + 1);
+  workspace.plan.tile_messages = cursor.take<std::uint32_t>(workspace.tiles_max);
+  workspace.plan.message_count = count;
+  workspace.plan.units_per_tile = units_per_tile;
+  // Fails only where no device is, and then nothing will be launched either.
+  if (cub::DeviceScan::ExclusiveSum(nullptr, workspace.scan_size,
+                                    static_cast<std::uint32_t*>(nullptr),
+                                    static_cast<std::uint32_t*>(nullptr),
+                                    static_cast<std::int64_t>(count) + 1) != cudaSuccess)
+    workspace.scan_size = 0;
+  workspace.scan = cursor.take<char>(workspace.scan_size);
+  return workspace;
+}
+
+cudaError_t make_tile_plan(const TilePlanWorkspace& workspace, cudaStream_t stream) {
+  const TilePlan& plan = workspace.plan;
+  std::size_t scan_size = workspace.scan_size;
+  const cudaError_t scanned =
+      cub::DeviceScan::ExclusiveSum(workspace.scan, scan_size, plan.first_units, plan.first_units,
+                                    static_cast<std::int64_t>(plan.message_count) + 1, stream);
+  if (scanned != cudaSuccess) return scanned;
+  constexpr std::uint32_t warps_per_block = threads_per_block / warp_size;
+  const std::uint32_t blocks =
+      std::min((plan.message_count + warps_per_block - 1) / warps_per_block, 1u << 16);
+  name_tiles<<<blocks, threads_per_block, 0, stream>>>(plan);
+  return cudaGetLastError();
+}
+
+cudaError_t device_shape(DeviceShape& shape) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shape.multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shape.shared_bytes_max, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                   device);
+  return error;
+}
+
+}  // namespace nacre::engine::cuda

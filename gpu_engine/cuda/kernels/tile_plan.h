@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which warp works on what, when messages of all lengths mix: made on the device, because sizes may
+// be known only there.
+//
+// A message is cut into units, at least one; all messages' units stand in one row, and a tile is
+// units_per_tile neighbours in it. first_units[i] is where message i's units begin, first_units
+// [count] how many there are; tile_messages[t] is the message of tile t's first unit. A warp that
+// has a tile finds the messages of its other units by itself, without a search: tile_units.cuh.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nacre::engine::cuda {
+
+struct TilePlan {
+  std::uint32_t* first_units;
+  std::uint32_t* tile_messages;
+  std::uint32_t message_count;
+  std::uint32_t units_per_tile;
+};
+
+// Pieces of a workspace, one after the other, each aligned to 256 bytes. With base nullptr it only
+// counts.
+class WorkspaceCursor {
+ public:
+  explicit WorkspaceCursor(void* base) : base_(static_cast<char*>(base)) {}
+
+  template <typename T>
+  T* take(std::size_t count) {
+    char* const piece = base_ == nullptr ? nullptr : base_ + used_;
+    used_ += (count * sizeof(T) + alignment - 1) / alignment * alignment;
+    return reinterpret_cast<T*>(piece);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  static constexpr std::size_t alignment = 256;
+  char* base_;
+  std::size_t used_ = 0;
+};
+
+struct TilePlanWorkspace {
+  TilePlan plan;
+  void* scan;
+  std::size_t scan_size;
+  std::uint64_t tiles_max;
+};
+
+// Room for a plan of messages of at most total_bytes in all. overhead_bytes: what a message has
+// beside its bytes.
+TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
+                                 std::uint64_t total_bytes, std::uint32_t overhead_bytes,
+                                 std::uint32_t unit_bytes, std::uint32_t units_per_tile);
+
+// plan.first_units[i] holds message i's number of units, and 0 at [count]; makes the plan of them.
+cudaError_t make_tile_plan(const TilePlanWorkspace& workspace, cudaStream_t stream);
+
+// Of the current device.
+struct DeviceShape {
+  int multiprocessors;
+  int shared_bytes_max;  // a block may have
+};
+cudaError_t device_shape(DeviceShape& shape);
+
+}  // namespace nacre::engine::cuda
