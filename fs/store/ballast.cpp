@@ -43,7 +43,7 @@ std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
 std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t dirty_bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
   const std::uint64_t needed =
-      (is_held() ? 0 : size) + size / share_for_margin + cost_of(dirty_bytes);
+      (is_held() ? 0 : size) + size / share_for_margin + move_bytes_ + cost_of(dirty_bytes);
   return space.available_bytes > needed ? space.available_bytes - needed : 0;
 }
 
@@ -82,6 +82,10 @@ bool Ballast::restore() {
 
 bool Ballast::release() {
   const std::lock_guard lock(mutex_);
+  return release_locked();
+}
+
+bool Ballast::release_locked() {
   granted_bytes_ = 0;
   if (!is_held()) return false;
   held_.store(false, std::memory_order_release);
@@ -127,6 +131,23 @@ Result<> Ballast::admit_flush(std::uint64_t bytes) {
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
   if (space->available_bytes >= size / share_for_rows + cost_of(bytes)) return {};
+  return full(*directory_);
+}
+
+Result<> Ballast::admit_move(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto space = directory_->space();
+  if (!space) return {};
+  const std::uint64_t size = size_for(space->total_bytes);
+  const std::uint64_t needed_without = size / share_for_rows + cost_of(bytes);
+  const std::uint64_t needed =
+      is_held() ? size / share_for_margin + cost_of(bytes) : needed_without;
+  if (space->available_bytes >= needed) return {};
+  if (is_held() && space->available_bytes + size >= needed_without && release_locked()) {
+    spdlog::info("{}: the space kept in reserve goes to compaction for a moment",
+                 directory_->description());
+    return {};
+  }
   return full(*directory_);
 }
 

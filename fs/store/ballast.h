@@ -10,6 +10,8 @@
 //             quota shows in no count of free bytes.
 //
 // So what was taken can be written, unless somebody else fills the disk faster than commits come.
+// Beside it some room is kept free for compaction, which must write before it frees: else a disk
+// full of dead records could never be used again.
 #pragma once
 
 #include <atomic>
@@ -26,8 +28,9 @@ inline constexpr std::string_view ballast_file = "ballast";
 // Thread-safe.
 class Ballast {
  public:
-  explicit Ballast(std::shared_ptr<metadata::BackingDirectory> directory)
-      : directory_(std::move(directory)) {}
+  // move_bytes: what data leaves free for compaction.
+  explicit Ballast(std::shared_ptr<metadata::BackingDirectory> directory, std::uint64_t move_bytes)
+      : directory_(std::move(directory)), move_bytes_(move_bytes) {}
 
   // A sixteenth of the disk, 64 MiB at the most: a write-ahead log, the flush of the memory tables
   // and one compaction of them.
@@ -48,18 +51,19 @@ class Ballast {
   Result<> admit_row();
   // May bytes that were taken be written now? no_space when they would use up what deletes need.
   Result<> admit_flush(std::uint64_t bytes);
-  // May compaction write bytes before it frees more? no_space as above.
-  Result<> admit_move(std::uint64_t bytes) {
-    return is_held() ? admit_data(bytes, 0) : admit_flush(bytes);
-  }
+  // May compaction write bytes before it frees more? Where that helps the ballast is given up for
+  // it: what is freed makes room for it again. no_space when it would use up what deletes need.
+  Result<> admit_move(std::uint64_t bytes);
 
   // What new data may still use of that space: for statfs.
   std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t dirty_bytes) const;
 
  private:
   Result<> admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes);
+  bool release_locked();
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
+  const std::uint64_t move_bytes_;
   std::mutex mutex_;  // one at a time changes the file or looks at the disk
   std::atomic<bool> held_{false};
   // What may be taken before the disk is looked at again.

@@ -159,7 +159,7 @@ Result<bool> Committer::freeze_group() {
     const auto unflushed = source_->unflushed_moves();
     if (unflushed.empty()) {
       if (auto staged = source_->stage(); !staged) return fail_for_good(staged.error());
-      store_.stage();
+      if (store_.stage()) note_change();
       return database_.freeze();
     }
     operations.unlock();

@@ -23,8 +23,6 @@ constexpr milliseconds look_pause{200};
 // After no_space or out_of_memory; doubled each time.
 constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
-// Moved bytes that wait for a commit: what they free is free only then, and their rows take memory.
-constexpr std::uint64_t uncommitted_bytes_max = 64u << 20;
 // Speed: rate · (1 + slope · pressure), and no limit past the last pressure. Pressure: by what
 // share of what is allowed the dead bytes are past it.
 constexpr double rate_slope = 8;
@@ -163,6 +161,7 @@ Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
     if (!done && excess_bytes() >= static_cast<double>(options_.open_dead_bytes_min)) {
       // The dead bytes must lie in the segments that are being filled.
       store_.close_segments();
+      committer_.note_change();  // one without live bytes goes with a commit
       NACRE_ASSIGN(done, compact_one(live_share_max, speed, report));
     }
     if (!done) break;
@@ -174,10 +173,7 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
-  if (options_.ballast != nullptr) {
-    const std::int64_t live = std::max<std::int64_t>(victim->segment->live_bytes, 0);
-    NACRE_TRY(options_.ballast->admit_move(static_cast<std::uint64_t>(live)));
-  }
+  NACRE_TRY(admit(*victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
   const auto compacted =
       compact_segment(store_, map_, keeper_, *victim, [&](std::uint64_t bytes) -> Result<> {
@@ -190,6 +186,8 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   if (!compacted) return tl::unexpected(compacted.error());
   const bool immovable = compacted->damaged_records > 0 && victim->segment->live_bytes > 0;
   store_.note_compacted(*victim, immovable);
+  // The interval's commit gives back what this emptied, although nobody else changes anything.
+  committer_.note_change();
   if (immovable) {
     ++report.immovable_count;
     spdlog::error(
@@ -205,9 +203,23 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
 
 Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes) {
   uncommitted_bytes_ += moved_bytes;
-  if (uncommitted_bytes_ < uncommitted_bytes_max) return {};
+  return uncommitted_bytes_ < options_.uncommitted_bytes_max ? Result<>() : commit_moves();
+}
+
+Result<> Compactor::commit_moves() {
   uncommitted_bytes_ = 0;
   return committer_.commit(CommitScope{});
+}
+
+Result<> Compactor::admit(const Victim& victim) {
+  if (options_.ballast == nullptr) return {};
+  const auto live =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(victim.segment->live_bytes, 0));
+  const auto admitted = options_.ballast->admit_move(live);
+  if (admitted || store_.stats().empty_bytes == 0) return admitted;
+  // What is empty already makes room with a commit.
+  NACRE_TRY(commit_moves());
+  return options_.ballast->admit_move(live);
 }
 
 // A short sleep after each piece of work, unless nobody else is there.

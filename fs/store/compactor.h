@@ -2,7 +2,7 @@
 // Compaction: keeps the space of dead records within a bound, in the background, and gives back all
 // of it when asked to.
 //
-// Greedy: the closed segment with the lowest live share is emptied first (compaction.h). In the
+// The closed segment that gives most for what it costs is emptied first (SegmentTable). In the
 // background that goes on while dead bytes take more than the bound allows; the further past it,
 // the faster, so that writers are slowed down by the disk alone and never by a lock. On an idle
 // volume the thread sleeps; there it also moves inlined small writes to segments and merges chunks
@@ -39,6 +39,9 @@ struct CompactorOptions {
   std::uint64_t inlined_bytes_max = 8u << 20;
   // The segments being filled are closed for compaction when that much of them must be dead.
   std::uint64_t open_dead_bytes_min = 8u << 20;
+  // Moved bytes that wait for a commit: what they free is free only then, and their rows take
+  // memory. A multiple of it must fit into the room that the ballast keeps for moving.
+  std::uint64_t uncommitted_bytes_max = 64u << 20;
   Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
 };
 
@@ -95,6 +98,8 @@ class Compactor {
   Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);
   Result<> pace(std::uint64_t bytes, Speed speed);
   Result<> commit_now_and_then(std::uint64_t moved_bytes);
+  Result<> commit_moves();
+  Result<> admit(const Victim& victim);  // no_space
   // Dead bytes that the bound allows, and those past it; not above 0: within the bound.
   double allowed_bytes() const;
   double excess_bytes() const;

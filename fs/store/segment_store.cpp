@@ -68,7 +68,7 @@ class SegmentStoreImpl final : public SegmentStore {
 
   void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
   void remove_live(const RecordLocation& location) override { table_.add_live(location, -1); }
-  void stage() override { table_.stage(); }
+  bool stage() override { return table_.stage(); }
   Result<> sync() override { return table_.sync(); }
   void committed() override { table_.committed(); }
 

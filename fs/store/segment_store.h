@@ -83,10 +83,11 @@ struct SegmentStats {
   std::uint64_t segment_count = 0;
   std::uint64_t stored_bytes = 0;  // of all segment files
   std::uint64_t live_bytes = 0;
-  std::uint64_t empty_bytes = 0;         // of stored: goes with the next commit
-  std::uint64_t movable_dead_bytes = 0;  // dead bytes beside records that compaction can move
-  std::uint64_t reclaimable_bytes = 0;   // what rewriting all that is worth it would free
-  std::uint64_t immovable_count = 0;     // segments that hold a record which cannot be opened
+  std::uint64_t empty_bytes = 0;  // of stored: goes with the next commit
+  // Dead bytes beside records that compaction can move, as far as it knows.
+  std::uint64_t movable_dead_bytes = 0;
+  std::uint64_t reclaimable_bytes = 0;  // what rewriting all that is worth it would free
+  std::uint64_t immovable_count = 0;    // segments that hold a record which cannot be opened
   std::uint64_t appended_records = 0;
   std::uint64_t appended_bytes = 0;
   std::uint64_t plain_bytes = 0;  // that went into the appended records
@@ -114,8 +115,8 @@ class SegmentStore {
   // one payload. Each request carries its own result.
   virtual void read(std::span<ReadRequest> requests) = 0;
 
-  // For compaction. The closed segment with the lowest live share, unless that is above
-  // live_share_max; none when there is no such segment.
+  // For compaction. The closed segment that gives most for what it costs (SegmentTable), of those
+  // with a live share of live_share_max or less; none when there is no such segment.
   virtual Result<std::optional<Victim>> find_victim(double live_share_max) = 0;
   // Compaction has read all of it. immovable: a record in it cannot be opened, so it stays.
   virtual void note_compacted(const Victim& victim, bool immovable) = 0;
@@ -134,9 +135,10 @@ class SegmentStore {
   virtual void remove_live(const RecordLocation& location) = 0;
 
   // For the committer alone. stage(): rows of changed segments go to the open group, under the
-  // exclusive operation lock. sync(): everything appended before stage() is on the medium.
+  // exclusive operation lock; true when an empty segment had to stay, because somebody still had
+  // it in hand: another commit is due. sync(): everything appended before stage() is on the medium.
   // committed(): the group is durable; segments without live bytes are removed.
-  virtual void stage() = 0;
+  virtual bool stage() = 0;
   virtual Result<> sync() = 0;
   virtual void committed() = 0;
 

@@ -31,6 +31,11 @@ double live_share_of(const Segment& segment) {
          static_cast<double>(size - metadata::segment_header_size_bytes);
 }
 
+// Compaction could not empty it, and nothing in it has died since.
+bool was_tried_in_vain(const Segment& segment) {
+  return segment.live_bytes == segment.live_bytes_left;
+}
+
 Result<std::uint64_t> system_number(const metadata::Database& database, std::string_view key) {
   NACRE_ASSIGN(auto value, database.get(Table::system, key));
   if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
@@ -234,13 +239,15 @@ void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64
   found->second->changed = true;
 }
 
-void SegmentTable::stage() {
+bool SegmentTable::stage() {
   std::unique_lock lock(mutex_);
   bool staged = false;
+  bool left = false;
   for (auto place = segments_.begin(); place != segments_.end();) {
     const SharedSegment& segment = place->second;
-    const bool unwanted =
-        segment->live_bytes == 0 && !segment->open_for_append && segment.use_count() == 1;
+    const bool empty = segment->live_bytes == 0 && !segment->open_for_append;
+    const bool unwanted = empty && segment.use_count() == 1;
+    left |= empty && !unwanted;
     if (!unwanted && !segment->changed) {
       ++place;
       continue;
@@ -264,6 +271,7 @@ void SegmentTable::stage() {
     database_.put(Table::system, metadata::system_key_next_segment,
                   metadata::encode_u64(next_number_));
   }
+  return left;
 }
 
 Result<> SegmentTable::sync() {
@@ -310,8 +318,7 @@ SharedSegment SegmentTable::find_victim(double live_share_max) const {
   for (const auto& [number, segment] : segments_) {
     // In somebody's hands: records of it may be about to get their rows.
     if (segment->open_for_append || segment->immovable || segment.use_count() > 1) continue;
-    const std::int64_t live = segment->live_bytes;
-    if (live <= 0 || live == segment->live_bytes_left) continue;
+    if (segment->live_bytes <= 0 || was_tried_in_vain(*segment)) continue;
     const double share = live_share_of(*segment);
     if (share > live_share_max) continue;
     // Benefit to cost (Rosenblum and Ousterhout, 1992): what is freed, times how long it is likely
@@ -339,7 +346,7 @@ SegmentTable::Totals SegmentTable::totals(double live_share_max) const {
     } else if (live == 0 && !segment->open_for_append) {
       totals.empty_bytes += size;
       totals.reclaimable_bytes += size;
-    } else {
+    } else if (!was_tried_in_vain(*segment)) {
       const std::uint64_t dead = size - std::min(size, live + metadata::segment_header_size_bytes);
       totals.movable_dead_bytes += dead;
       if (live_share_of(*segment) <= live_share_max) totals.reclaimable_bytes += dead;

@@ -67,7 +67,7 @@ class SegmentTable {
   SharedSegment find_victim(double live_share_max) const;
 
   // See SegmentStore.
-  void stage();
+  bool stage();
   Result<> sync();
   void committed();
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making a volume's first rows, opening a volume, and what it says about itself.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -16,6 +18,23 @@ constexpr std::string_view database_folder = "db";
 constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.
 constexpr std::uint64_t inode_cost_bytes = 512;
+
+// A disk has room for so many segments at least. To empty one takes as much room as is live in it,
+// which a small disk does not have for a large one.
+constexpr std::uint64_t segment_count_min = 128;
+constexpr std::uint64_t segment_size_bytes_min = 1u << 20;
+// Of segments: free for compaction. One is moved and waits for its commit, another follows.
+constexpr std::uint64_t segments_for_moving = 2;
+
+VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOptions options) {
+  std::uint64_t& size = options.store.segment_size_bytes;
+  if (const auto space = directory.space()) {
+    size = std::min(size, std::max(space->total_bytes / segment_count_min, segment_size_bytes_min));
+  }
+  options.compaction.uncommitted_bytes_max =
+      std::min(options.compaction.uncommitted_bytes_max, size);
+  return options;
+}
 
 CompactorOptions with_ballast(CompactorOptions options, Ballast& ballast) {
   options.ballast = &ballast;
@@ -89,7 +108,8 @@ Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDi
                                              std::shared_ptr<const metadata::KeyTree> keys,
                                              std::uint64_t keyring_generation,
                                              std::unique_ptr<engine::Engine> engine,
-                                             const VolumeOptions& options) {
+                                             const VolumeOptions& asked) {
+  const VolumeOptions options = with_segments_for(*directory, asked);
   VolumeImpl::Parts parts{.directory = directory, .engine = std::move(engine)};
   if (!options.read_only) Ballast::make_way(*directory);
   NACRE_ASSIGN(parts.database,
@@ -126,7 +146,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       store_(std::move(parts.store)),
       names_(*database_, rows.name_hash_key),
       xattrs_(*database_),
-      ballast_(directory_),
+      ballast_(directory_, segments_for_moving * options.store.segment_size_bytes),
       committer_(*database_, *store_,
                  {.interval_ms = options.commit_interval_ms, .ballast = &ballast_}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,

@@ -1,106 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compaction: what it gives back and what that costs, in counts; that content, caches and checks do
-// not notice; and that a crash at any moment of it leaves the old place of a record or the new one.
+// Compaction: what it gives back; that content, caches and checks do not notice; and that a crash
+// at any moment of it leaves the old place of a record or the new one.
 #include <atomic>
 #include <random>
 #include <thread>
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
-#include "fs/maintenance/scrub.h"
 #include "fs/store/segment_table.h"
+#include "tests/fs/compaction_fixture.h"
 #include "tests/fs/table_checker.h"
-#include "tests/fs/volume_fixture.h"
 
 namespace nacre::tests {
 namespace {
 
 using fs::CompactionGoal;
 using fs::InodeNumber;
-
-// Bytes that no codec makes smaller.
-std::string noise(std::size_t size, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text)
-    c = static_cast<char>(random());
-  return text;
-}
-
-class VolumeCompaction : public VolumeTest {
- protected:
-  static constexpr std::uint32_t chunk_size = 4u << 10;
-
-  void SetUp() override {
-    options_.background_compaction = false;  // tests compact when they want to
-    options_.store.chunk_size_bytes = chunk_size;
-    options_.store.segment_size_bytes = 64u << 10;
-    options_.store.codec = engine::Codec::none;
-    VolumeTest::SetUp();
-  }
-
-  fs::CompactionReport compact(CompactionGoal goal = CompactionGoal::everything) {
-    const auto report = volume().compact(goal, {});
-    NACRE_EXPECT_OK(report);
-    return report.value_or(fs::CompactionReport{});
-  }
-  fs::SegmentStats segments() { return volume().stats().segments; }
-
-  // A file of count chunks of which only every step-th is still what was written first.
-  InodeNumber make_holey_file(std::string_view name, std::size_t count, std::size_t step) {
-    const InodeNumber file = make_file(root, name);
-    std::string content = noise(count * chunk_size, 1);
-    // In pieces: one flush goes into one segment.
-    constexpr std::size_t piece = 8 * chunk_size;
-    for (std::size_t at = 0; at < content.size(); at += piece) {
-      write(file, at, std::string_view(content).substr(at, piece));
-      NACRE_EXPECT_OK(volume().sync_all());
-    }
-    for (std::size_t chunk = 0; chunk < count; ++chunk) {
-      if (chunk % step == 0) continue;
-      const std::string fresh = noise(chunk_size, static_cast<std::uint32_t>(chunk + 100));
-      write(file, chunk * chunk_size, fresh);
-      content.replace(chunk * chunk_size, chunk_size, fresh);
-    }
-    NACRE_EXPECT_OK(volume().sync_all());
-    contents_[file] = content;
-    return file;
-  }
-  void expect_contents() {
-    for (const auto& [file, content] : contents_)
-      EXPECT_TRUE(read(file) == content) << "inode " << file.value;
-  }
-  // The check with the key; the volume is not mounted.
-  void expect_clean() {
-    metadata::VolumeKeys keys;
-    keys.keys = test_keys();
-    keys.superblock.chunk_size_bytes = chunk_size;
-    keys.keyring.generation = 1;
-    auto engine = engine::Engine::create({.thread_count = 2});
-    NACRE_ASSERT_OK(engine);
-    const auto report =
-        fs::check_volume(backing_, keys, **engine, {.scrub = true, .deep = true}, {});
-    NACRE_ASSERT_OK(report);
-    for (const auto& finding : report->findings.findings()) {
-      // The fixture has neither superblock nor keyring.
-      if (finding.file.empty() || finding.file.starts_with("segments")) {
-        EXPECT_NE(finding.severity, fs::Severity::error) << finding.file << ": " << finding.what;
-      }
-    }
-  }
-
-  // The check without a key. Right after a crash it cannot tell a segment that was just being made
-  // from a damaged one.
-  void expect_clean_scrub() {
-    fs::FindingList findings;
-    fs::ScrubCounts counts;
-    NACRE_EXPECT_OK(fs::scrub_segments(*backing_, std::nullopt, counts, findings, {}));
-    EXPECT_EQ(findings.error_count(), 0u);
-  }
-
-  std::map<InodeNumber, std::string> contents_;
-};
 
 TEST_F(VolumeCompaction, gives_back_what_is_dead_and_keeps_what_is_live) {
   make_holey_file("a", 64, 4);
@@ -172,60 +87,6 @@ TEST_F(VolumeCompaction, keeps_the_chunk_cache_warm) {
   EXPECT_EQ(file.value, contents_.begin()->first.value);
 }
 
-// Steady state of a full volume. Bytes appended for each byte of payload, and stored for each live
-// one, once the first writes are forgotten.
-struct Costs {
-  double amplification = 0, space_max = 0;
-};
-class SteadyState : public VolumeCompaction {
- protected:
-  static constexpr std::size_t chunk_count = 2048;
-
-  Costs overwrite(const std::function<std::size_t(std::mt19937&)>& pick) {
-    const InodeNumber file = make_file(root, "f");
-    write(file, 0, noise(chunk_count * chunk_size, 1));
-    NACRE_EXPECT_OK(volume().sync_all());
-    std::mt19937 random(7);
-    const std::string fresh = noise(chunk_size, 2);
-    fs::SegmentStats warm;
-    Costs costs;
-    constexpr std::size_t rounds = 5 * chunk_count / 16;
-    for (std::size_t round = 0; round < rounds; ++round) {
-      if (round == rounds / 2) warm = segments();
-      for (int i = 0; i < 16; ++i)
-        write(file, pick(random) * chunk_size, fresh);
-      NACRE_EXPECT_OK(volume().sync_all());
-      compact(CompactionGoal::space_ratio);
-      const auto now = segments();
-      if (warm.stored_bytes > 0) {
-        costs.space_max = std::max(costs.space_max, static_cast<double>(now.stored_bytes) /
-                                                        static_cast<double>(now.live_bytes));
-      }
-    }
-    const auto end = segments();
-    costs.amplification = static_cast<double>(end.appended_bytes - warm.appended_bytes +
-                                              end.moved_bytes - warm.moved_bytes) /
-                          static_cast<double>(end.plain_bytes - warm.plain_bytes);
-    std::cout << fmt::format("write amplification {:.2f}, space at most {:.3f} of live\n",
-                             costs.amplification, costs.space_max);
-    return costs;
-  }
-};
-
-TEST_F(SteadyState, random_overwrites_stay_within_space_and_amplification) {
-  const Costs costs = overwrite([](std::mt19937& random) { return random() % chunk_count; });
-  EXPECT_LE(costs.space_max, 1.25 + 0.05);
-  EXPECT_LE(costs.amplification, 2.5);
-}
-
-TEST_F(SteadyState, overwrites_of_a_hot_tenth_cost_less) {
-  const Costs costs = overwrite([](std::mt19937& random) {
-    return random() % 10 < 9 ? random() % (chunk_count / 10) : random() % chunk_count;
-  });
-  EXPECT_LE(costs.space_max, 1.25 + 0.05);
-  EXPECT_LE(costs.amplification, 2.0);
-}
-
 TEST_F(VolumeCompaction, small_synchronous_writes_move_to_segments) {
   const InodeNumber file = make_holey_file("f", 8, 2);
   std::string& content = contents_[file];
@@ -289,6 +150,52 @@ TEST_F(VolumeCompaction, a_damaged_record_stays_and_is_counted_once) {
   EXPECT_TRUE(as_text(out) == std::string_view(contents_[file]).substr(4 * chunk_size, chunk_size));
 }
 
+// Records that no row names although their segment counts them as live: a damaged volume.
+TEST_F(VolumeCompaction, live_bytes_that_nobody_names_are_not_chased) {
+  const InodeNumber file = make_holey_file("f", 64, 4);
+  unmount();
+  {
+    auto database = metadata::Database::open(backing_, test_keys(), {});
+    NACRE_ASSERT_OK(database);
+    for (std::uint64_t chunk = 0; chunk < 64; chunk += 4)
+      (*database)->erase(metadata::Table::chunks, metadata::chunk_key(file, fs::ChunkIndex{chunk}));
+    ASSERT_TRUE((*database)->freeze());
+    NACRE_ASSERT_OK((*database)->commit_frozen(true));
+    NACRE_ASSERT_OK((*database)->close());
+  }
+  options_.compaction.open_dead_bytes_min = chunk_size;
+  mount();
+  EXPECT_GT(compact().segment_count, 0u);
+  EXPECT_EQ(segments().reclaimable_bytes, 0u);
+  const std::uint64_t segment_count = segments().segment_count;
+  EXPECT_EQ(compact().segment_count, 0u) << "what cannot be emptied is tried again";
+  // Nor is the segment that is being filled closed on and on for the sake of those bytes.
+  for (int i = 0; i < 8; ++i) {
+    write(make_file(root, std::to_string(i)), 0, noise(chunk_size, 1));
+    NACRE_EXPECT_OK(volume().sync_all());
+    EXPECT_EQ(compact(CompactionGoal::space_ratio).segment_count, 0u);
+  }
+  EXPECT_LE(segments().segment_count, segment_count + 1);
+}
+
+// All that is left to do is to remove a file that nobody names: a commit of its own does that.
+TEST_F(VolumeCompaction, gives_back_the_last_segment_though_nobody_changes_anything_more) {
+  unmount();
+  options_.background_compaction = true;
+  options_.commit_interval_ms = 20;
+  options_.compaction.open_dead_bytes_min = chunk_size;
+  mount();
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, noise(8 * chunk_size, 1));
+  NACRE_EXPECT_OK(volume().sync_all());
+  NACRE_EXPECT_OK(volume().unlink(root, "f"));
+  volume().forget(file, 1);
+  for (int waited = 0; waited < 60'000 && segments().segment_count > 0; waited += 10)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(segments().segment_count, 0u);
+  EXPECT_EQ(segments().stored_bytes, 0u);
+}
+
 TEST_F(VolumeCompaction, no_space_stops_it_and_changes_nothing) {
   make_holey_file("f", 64, 4);
   const auto before = segments();
@@ -301,6 +208,34 @@ TEST_F(VolumeCompaction, no_space_stops_it_and_changes_nothing) {
   compact();
   EXPECT_LT(segments().stored_bytes, before.stored_bytes);
   expect_contents();
+}
+
+// A disk as full as it gets, in which a third of each segment is dead: what compaction needs to
+// begin with is kept for it, and with every file that goes there is more.
+TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
+  constexpr std::uint64_t disk_size = 48u << 20;
+  unmount();
+  options_.store.segment_size_bytes = 64u << 20;  // the disk is too small for such
+  backing_->set_capacity(disk_size);
+  mount();
+  std::vector<std::string> names;
+  Result<> written;
+  for (int i = 0; written && i < 10'000; ++i) {
+    names.push_back(std::to_string(i));
+    const InodeNumber file = make_file(root, names.back());
+    written = volume().write(file, 0, as_bytes(noise(8 * chunk_size, 1)), {});
+    volume().forget(file, 1);
+    if (i % 16 == 0) NACRE_EXPECT_OK(volume().sync_all());
+  }
+  EXPECT_CODE(no_space, written);
+  NACRE_EXPECT_OK(volume().sync_all());
+  const auto full = segments();
+  for (std::size_t i = 0; i < names.size(); i += 3)
+    NACRE_EXPECT_OK(volume().unlink(root, names[i]));
+  compact();
+  EXPECT_LE(segments().stored_bytes, 11 * segments().live_bytes / 10);
+  EXPECT_LT(segments().live_bytes, 3 * full.live_bytes / 4);
+  NACRE_EXPECT_OK(volume().write(find(root, names[1]), 0, as_bytes(noise(chunk_size, 2)), {}));
 }
 
 TEST_F(VolumeCompaction, ends_when_the_volume_closes) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What overwriting a full volume for ever costs, in counts: bytes appended for each byte written,
+// and stored bytes for each live one. docs/PERFORMANCE.md has the figures and where they come from.
+#include <functional>
+#include <iostream>
+#include <random>
+
+#include "tests/fs/compaction_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using fs::InodeNumber;
+
+// Steady state of a full volume. Bytes appended for each byte of payload, and stored for each live
+// one, once the first writes are forgotten.
+struct Costs {
+  double amplification = 0, space_max = 0;
+};
+struct Shape {
+  std::size_t chunk_count = 2048;
+  std::uint64_t segment_size_bytes = 64u << 10;  // 16 records or so
+  double space_ratio = 1.25;
+};
+using Pick = std::size_t (*)(std::mt19937& random, std::size_t chunk_count);
+
+class SteadyState : public VolumeCompaction {
+ protected:
+  Costs overwrite(const Shape& shape, Pick pick) {
+    unmount();
+    options_.store.segment_size_bytes = shape.segment_size_bytes;
+    options_.compaction.space_ratio = shape.space_ratio;
+    options_.dirty_budget_bytes = 64u << 20;
+    mount();
+    const std::size_t chunk_count = shape.chunk_count;
+    const InodeNumber file = make_file(root, "f");
+    write(file, 0, noise(chunk_count * chunk_size, 1));
+    NACRE_EXPECT_OK(volume().sync_all());
+    std::mt19937 random(7);
+    const std::string fresh = noise(chunk_size, 2);
+    fs::SegmentStats warm;
+    Costs costs;
+    const std::size_t rounds = 5 * chunk_count / 16;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      if (round == rounds / 2) warm = segments();
+      for (int i = 0; i < 16; ++i)
+        write(file, pick(random, chunk_count) * chunk_size, fresh);
+      NACRE_EXPECT_OK(volume().sync_all());
+      compact(fs::CompactionGoal::space_ratio);
+      const auto now = segments();
+      if (warm.stored_bytes > 0) {
+        costs.space_max = std::max(costs.space_max, static_cast<double>(now.stored_bytes) /
+                                                        static_cast<double>(now.live_bytes));
+      }
+    }
+    const auto end = segments();
+    costs.amplification = static_cast<double>(end.appended_bytes - warm.appended_bytes +
+                                              end.moved_bytes - warm.moved_bytes) /
+                          static_cast<double>(end.plain_bytes - warm.plain_bytes);
+    std::cout << fmt::format("write amplification {:.2f}, space at most {:.3f} of live\n",
+                             costs.amplification, costs.space_max);
+    return costs;
+  }
+};
+
+std::size_t any_chunk(std::mt19937& random, std::size_t chunk_count) {
+  return random() % chunk_count;
+}
+
+TEST_F(SteadyState, random_overwrites_stay_within_space_and_amplification) {
+  const Costs costs = overwrite({}, any_chunk);
+  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.amplification, 2.5);
+}
+
+TEST_F(SteadyState, overwrites_of_a_hot_tenth_cost_less) {
+  const Costs costs = overwrite({}, [](std::mt19937& random, std::size_t chunk_count) {
+    return random() % 10 < 9 ? random() % (chunk_count / 10) : random() % chunk_count;
+  });
+  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.amplification, 2.0);
+}
+
+// Segments of 500 records, near to the 1,000 that 64 MiB of incompressible chunks are. The theory
+// of segments that are emptied as a whole allows no less than 2.69 at 1.25 and 2.39 at 1.3; the two
+// segments being filled count in a volume as small as this one.
+constexpr Shape full_segments{.chunk_count = 16384, .segment_size_bytes = 2105u << 10};
+
+TEST_F(SteadyState, of_full_segments_costs_what_theory_says) {
+  const Costs costs = overwrite(full_segments, any_chunk);
+  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.amplification, 2.9);
+}
+
+TEST_F(SteadyState, of_full_segments_stays_within_amplification_where_more_space_is_allowed) {
+  Shape shape = full_segments;
+  shape.space_ratio = 1.3;
+  const Costs costs = overwrite(shape, any_chunk);
+  EXPECT_LE(costs.space_max, 1.3 + 0.05);
+  EXPECT_LE(costs.amplification, 2.5);
+}
+
+}  // namespace
+}  // namespace nacre::tests
