@@ -17,6 +17,7 @@ nlohmann::json to_json(const VolumeStats& stats) {
           {"cache_hit_count", stats.cache_hits},
           {"cache_miss_count", stats.cache_misses},
           {"known_inode_count", stats.known_inodes},
+          {"loaded_inode_count", stats.loaded_inodes},
           {"segments",
            {{"segment_count", stats.segments.segment_count},
             {"stored_bytes", stats.segments.stored_bytes},

@@ -11,6 +11,13 @@ namespace nacre::fs {
 
 using metadata::Table;
 
+namespace {
+
+// Inodes looked at for each one that comes: those in use are passed over.
+constexpr int shrink_tries = 4;
+
+}  // namespace
+
 InodeRef::InodeRef(const InodeRef& other) : table_(other.table_), inode_(other.inode_) {
   // other's pin keeps the count above zero.
   if (inode_ != nullptr) inode_->pins_.fetch_add(1, std::memory_order_relaxed);
@@ -20,16 +27,62 @@ InodeRef::~InodeRef() {
   if (inode_ != nullptr) table_->release(inode_);
 }
 
-InodeTable::InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire)
-    : database_(database), retire_(std::move(retire)) {}
+InodeTable::InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire,
+                       std::size_t count_max)
+    : database_(database),
+      retire_(std::move(retire)),
+      shard_count_max_(std::max<std::size_t>(count_max / shard_count, 1)) {}
 
 InodeRef InodeTable::pin(InodeNumber number) {
+  std::vector<std::unique_ptr<Inode>> shrunk;  // freed after the lock
   Shard& shard = shard_of(number);
   std::lock_guard lock(shard.mutex);
   auto& slot = shard.inodes[number];
-  if (!slot) slot = std::make_unique<Inode>(number);
-  slot->pins_.fetch_add(1, std::memory_order_relaxed);
-  return InodeRef(this, slot.get());
+  if (!slot) {
+    slot = std::make_unique<Inode>(number);
+    slot->place_ = shard.order.insert(shard.order.end(), slot.get());
+    if (const auto known = shard.shrunk.find(number); known != shard.shrunk.end()) {
+      slot->lookups_ = known->second;
+      shard.shrunk.erase(known);
+    }
+  }
+  Inode* inode = slot.get();
+  inode->used_ = true;
+  inode->pins_.fetch_add(1, std::memory_order_relaxed);
+  shrunk = shrink(shard);
+  return InodeRef(this, inode);
+}
+
+// Second chance: who was used since it was last looked at goes to the end of the line.
+std::vector<std::unique_ptr<Inode>> InodeTable::shrink(Shard& shard) const {
+  std::vector<std::unique_ptr<Inode>> shrunk;
+  for (int tries = shrink_tries; tries > 0 && shard.inodes.size() > shard_count_max_; --tries) {
+    Inode* inode = shard.order.front();
+    if (closing_ || std::exchange(inode->used_, false) || !is_idle(*inode)) {
+      shard.order.splice(shard.order.end(), shard.order, inode->place_);
+      continue;
+    }
+    shard.shrunk.emplace(inode->number(), inode->lookups_);
+    shrunk.push_back(take_out(shard, inode->number()));
+  }
+  return shrunk;
+}
+
+// All that there is of it can be read again. Nobody refers to it and nobody can begin to while the
+// shard is locked.
+bool InodeTable::is_idle(const Inode& inode) {
+  const InodeState& state = inode.state_;
+  return inode.pins_.load(std::memory_order_acquire) == 0 && inode.lookups_ > 0 &&
+         inode.loaded_.load(std::memory_order_acquire) && !inode.is_gone() &&
+         state.row.link_count > 0 && !state.dirty && state.data.use_count() <= 1;
+}
+
+std::unique_ptr<Inode> InodeTable::take_out(Shard& shard, InodeNumber number) {
+  const auto found = shard.inodes.find(number);
+  auto inode = std::move(found->second);
+  shard.order.erase(inode->place_);
+  shard.inodes.erase(found);
+  return inode;
 }
 
 Result<InodeRef> InodeTable::acquire(InodeNumber number) {
@@ -51,6 +104,7 @@ Result<> InodeTable::load(Inode& inode) {
   locked->has_row = true;
   locked->has_orphan_row = locked->row.link_count == 0;
   locked->staged_data_bytes = locked->row.data_bytes;
+  locked->staged_group = staged_group_;
   inode.type_ = locked->row.mode & S_IFMT;
   inode.loaded_.store(true, std::memory_order_release);
   return {};
@@ -88,7 +142,13 @@ void InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
     Shard& shard = shard_of(number);
     std::lock_guard lock(shard.mutex);
     const auto found = shard.inodes.find(number);
-    if (found == shard.inodes.end()) return;
+    if (found == shard.inodes.end()) {
+      const auto known = shard.shrunk.find(number);
+      if (known == shard.shrunk.end()) return;
+      known->second -= std::min(lookups, known->second);
+      if (known->second == 0) shard.shrunk.erase(known);
+      return;
+    }
     Inode* inode = found->second.get();
     inode->lookups_ -= std::min(lookups, inode->lookups_);
     leaving = settle(shard, inode);
@@ -100,6 +160,7 @@ void InodeTable::forget_all() {
   std::vector<InodeNumber> numbers;
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
+    shard.shrunk.clear();
     for (const auto& [number, inode] : shard.inodes) {
       if (inode->lookups_ > 0) numbers.push_back(number);
     }
@@ -145,9 +206,7 @@ InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
       return leaving;
     }
   }
-  const auto found = shard.inodes.find(inode->number());
-  leaving.dropped = std::move(found->second);
-  shard.inodes.erase(found);
+  leaving.dropped = take_out(shard, inode->number());
   return leaving;
 }
 
@@ -162,7 +221,8 @@ void InodeTable::mark_dirty(Inode& inode, Inode::Locked& locked) {
   dirty_.push_back(inode.number());
 }
 
-std::vector<InodeRef> InodeTable::take_dirty() {
+std::vector<InodeRef> InodeTable::take_dirty(std::uint64_t group) {
+  staged_group_ = group;
   std::vector<InodeNumber> numbers;
   {
     std::lock_guard lists(lists_mutex_);
@@ -186,13 +246,14 @@ void InodeTable::drop_lingering() {
     forget(number, 0);
 }
 
-std::size_t InodeTable::size() const {
-  std::size_t size = 0;
+InodeTable::Count InodeTable::count() const {
+  Count count;
   for (const Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
-    size += shard.inodes.size();
+    count.in_memory += shard.inodes.size();
+    count.known += shard.inodes.size() + shard.shrunk.size();
   }
-  return size;
+  return count;
 }
 
 }  // namespace nacre::fs

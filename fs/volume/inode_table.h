@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inodes that somebody knows: looked up by the kernel, in use by an operation, or changed since
 // the last commit. One object per inode number at any time, loaded from the table inodes on demand,
-// dropped when its last reference and lookup are gone. So memory is bounded by what the kernel
-// keeps.
+// dropped when its last reference and lookup are gone. Past a bound those that the kernel keeps but
+// nobody has used for long shrink to their count of lookups. So memory is bounded: by what is in
+// use, and a few bytes for each inode that the kernel keeps.
 //
 // An inode whose last name, lookup and reference are gone is not dropped but handed to the retire
 // function, which erases it. Thread-safe. The table's own locks are leaves: nothing else is taken
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -84,7 +86,10 @@ class Inode {
   std::atomic<bool> loaded_{false};
   std::atomic<bool> gone_{false};
   std::atomic<std::uint64_t> pins_{0};  // reaches 0 only under the shard's lock
-  std::uint64_t lookups_ = 0;           // guarded by the shard's lock
+  // Guarded by the shard's lock.
+  std::uint64_t lookups_ = 0;
+  bool used_ = false;  // since it was last passed over
+  std::list<Inode*>::iterator place_;
   std::mutex mutex_;
   InodeState state_;
 };
@@ -121,7 +126,9 @@ class InodeRef {
 class InodeTable {
  public:
   // retire gets inodes to erase, on whatever thread released them, with whatever locks it holds.
-  InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire);
+  // count_max: of objects, where what is in use allows.
+  InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire,
+             std::size_t count_max);
 
   // Loads it if need be. stale when there is no such inode.
   Result<InodeRef> acquire(InodeNumber number);
@@ -135,7 +142,8 @@ class InodeTable {
 
   // Puts it on the list of inodes to stage. locked is its lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);
-  std::vector<InodeRef> take_dirty();
+  // group: whatever is loaded from now on may be of it, and not durable before it is.
+  std::vector<InodeRef> take_dirty(std::uint64_t group);
   // As if the kernel had forgotten all it knows.
   void forget_all();
   // Drops inodes that had to stay because their data was still being written.
@@ -144,13 +152,19 @@ class InodeTable {
   // From now on nothing is dropped or retired: the volume is closing.
   void keep_everything() { closing_ = true; }
 
-  std::size_t size() const;
+  struct Count {
+    std::size_t known = 0;      // to the kernel or in use
+    std::size_t in_memory = 0;  // of these as objects
+  };
+  Count count() const;
 
  private:
   friend class InodeRef;
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes;
+    std::list<Inode*> order;  // of inodes, the next to be looked at first
+    std::unordered_map<InodeNumber, std::uint64_t> shrunk;  // their lookups
   };
   // What settle() decided, to be carried out without the lock.
   struct Leaving {
@@ -162,11 +176,16 @@ class InodeTable {
   InodeRef pin(InodeNumber number);
   Result<> load(Inode& inode);
   void release(Inode* inode);
+  static bool is_idle(const Inode& inode);
+  std::vector<std::unique_ptr<Inode>> shrink(Shard& shard) const;
+  static std::unique_ptr<Inode> take_out(Shard& shard, InodeNumber number);
   Leaving settle(Shard& shard, Inode* inode);
   void carry_out(Leaving leaving);
 
   const metadata::Database& database_;
   std::function<void(InodeRef)> retire_;
+  const std::size_t shard_count_max_;  // of objects in a shard
+  std::atomic<std::uint64_t> staged_group_{0};
   std::array<Shard, shard_count> shards_;
   std::atomic<bool> closing_{false};
   std::mutex lists_mutex_;          // guards what follows

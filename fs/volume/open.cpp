@@ -155,7 +155,9 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
               .read_ahead_bytes_max = options.read_ahead_bytes_max,
               .flush_size_bytes_max = options.flush_size_bytes_max,
               .ballast = &ballast_}),
-      inodes_(*database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); }),
+      inodes_(
+          *database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); },
+          options.loaded_inodes_max),
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);
       }),
@@ -206,6 +208,7 @@ Result<VolumeSpace> VolumeImpl::space() {
 
 VolumeStats VolumeImpl::stats() {
   const auto cache = cache_.stats();
+  const auto inodes = inodes_.count();
   const auto health = committer_.health();
   return VolumeStats{.inode_count = static_cast<std::uint64_t>(inode_count_.load()),
                      .data_bytes = static_cast<std::uint64_t>(data_bytes_.load()),
@@ -213,7 +216,8 @@ VolumeStats VolumeImpl::stats() {
                      .cached_bytes = cache.chunks.bytes,
                      .cache_hits = cache.chunks.hits,
                      .cache_misses = cache.chunks.misses,
-                     .known_inodes = inodes_.size(),
+                     .known_inodes = inodes.known,
+                     .loaded_inodes = inodes.in_memory,
                      .segments = store_->stats(),
                      .compaction = compactor_.stats(),
                      .commits = committer_.stats(),

@@ -79,7 +79,7 @@ std::set<InodeNumber> VolumeImpl::unflushed_moves() {
 
 Result<> VolumeImpl::stage() {
   const std::uint64_t group = open_group_++;
-  for (const InodeRef& inode : inodes_.take_dirty())
+  for (const InodeRef& inode : inodes_.take_dirty(group))
     stage_inode(*inode, group);
   stage_counters();
   compactor_.wake();

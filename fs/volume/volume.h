@@ -92,6 +92,8 @@ struct VolumeOptions {
   std::uint64_t dirty_budget_bytes = 256u << 20;
   std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
   std::uint64_t cache_budget_bytes = 256u << 20;
+  // Inodes in memory as a whole, where those in use allow; the kernel may know more.
+  std::uint64_t loaded_inodes_max = 64u << 10;
   // A commit of at most this much file data carries it in its WriteBatch.
   std::uint32_t inline_commit_bytes_max = 128u << 10;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
@@ -111,7 +113,8 @@ struct VolumeStats {
   std::uint64_t dirty_bytes = 0;
   std::uint64_t cached_bytes = 0;
   std::uint64_t cache_hits = 0, cache_misses = 0;
-  std::uint64_t known_inodes = 0;  // in memory
+  std::uint64_t known_inodes = 0;   // to the kernel, or in use
+  std::uint64_t loaded_inodes = 0;  // of these in memory as a whole
   SegmentStats segments;
   CompactorStats compaction;
   CommitterStats commits;

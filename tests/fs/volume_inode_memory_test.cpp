@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inodes that the kernel keeps but nobody uses shrink to a count, and nobody notices: not their
+// content, not their names, not what fsync promises.
+#include <fmt/format.h>
+
+#include "tests/fs/volume_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using fs::InodeNumber;
+
+class VolumeInodeMemory : public VolumeTest {
+ protected:
+  static constexpr std::uint64_t loaded_max = 64;
+  static constexpr std::size_t file_count = 1000;
+
+  void SetUp() override {
+    options_.loaded_inodes_max = loaded_max;
+    VolumeTest::SetUp();
+  }
+  static std::string content_of(std::size_t i) { return fmt::format("content of file {}", i); }
+  std::vector<InodeNumber> make_files() {
+    std::vector<InodeNumber> files;
+    for (std::size_t i = 0; i < file_count; ++i) {
+      files.push_back(make_file(root, fmt::format("f{}", i)));
+      write(files.back(), 0, content_of(i));
+    }
+    NACRE_EXPECT_OK(volume().sync_all());
+    return files;
+  }
+  // Each one that comes passes over a few: so it takes a round for those in use before to go.
+  void use_all(const std::vector<InodeNumber>& files) {
+    for (int round = 0; round < 2; ++round) {
+      for (const InodeNumber file : files)
+        stat(file);
+    }
+  }
+};
+
+TEST_F(VolumeInodeMemory, is_bounded_whatever_the_kernel_keeps) {
+  const auto files = make_files();
+  use_all(files);
+  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
+  EXPECT_LE(volume().stats().loaded_inodes, loaded_max + 16);
+  for (std::size_t i = 0; i < file_count; ++i)
+    EXPECT_EQ(read(files[i]), content_of(i));
+  for (const InodeNumber file : files)
+    volume().forget(file, 1);
+  NACRE_EXPECT_OK(volume().sync_all());  // their access times
+  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  remount();
+  for (std::size_t i = 0; i < file_count; ++i)
+    EXPECT_EQ(read(find(root, fmt::format("f{}", i))), content_of(i));
+}
+
+TEST_F(VolumeInodeMemory, lookups_are_counted_on) {
+  const auto files = make_files();
+  use_all(files);
+  EXPECT_EQ(find(root, "f0"), files[0]);  // two now
+  use_all(files);
+  volume().forget(files[0], 1);
+  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
+  // Its last name goes; it lives on until it is forgotten.
+  NACRE_EXPECT_OK(volume().unlink(root, "f0"));
+  use_all({files.begin() + 1, files.end()});
+  EXPECT_EQ(read(files[0]), content_of(0));
+  volume().forget(files[0], 1);
+  NACRE_EXPECT_OK(volume().sync_all());
+  EXPECT_CODE(stale, volume().attributes(files[0]));
+}
+
+TEST_F(VolumeInodeMemory, what_is_changed_while_others_shrink_is_kept) {
+  const auto files = make_files();
+  for (std::size_t i = 0; i < file_count; ++i)
+    write(files[i], 0, "C");
+  use_all(files);
+  NACRE_EXPECT_OK(volume().sync_all());
+  lose_power();
+  for (std::size_t i = 0; i < file_count; ++i)
+    EXPECT_EQ(read(find(root, fmt::format("f{}", i))), "C" + content_of(i).substr(1));
+}
+
+// What the failed commit holds is in no table yet: an inode that is read anew from memory is not
+// taken for durable.
+TEST_F(VolumeInodeMemory, fsync_of_a_forgotten_file_waits_for_what_a_failed_commit_left) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, std::string(100'000, 'a'));
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(file, 0, std::string(100'000, 'b'));
+  backing_->inject({.operations = change_write, .path_part = "db/", .code = ErrorCode::no_space});
+  EXPECT_CODE(no_space, volume().sync_all());
+  volume().forget(file, 1);
+  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  EXPECT_EQ(find(root, "f"), file);
+  EXPECT_CODE(no_space, sync(file));
+  backing_->clear_failures();
+  NACRE_EXPECT_OK(sync(file));
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), std::string(100'000, 'b'));
+}
+
+}  // namespace
+}  // namespace nacre::tests
