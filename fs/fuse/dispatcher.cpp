@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "fs/fuse/operations.h"
 #include "fs/fuse/raw_requests.h"
@@ -87,11 +88,12 @@ std::string_view opcode_name(std::uint32_t opcode) {
 }
 
 Dispatcher::Dispatcher(Context& context, fuse_session* session, Transport& transport,
-                       std::function<void()> initialised)
+                       unsigned thread_count, std::function<void()> initialised)
     : context_(context),
       session_(session),
       transport_(transport),
-      initialised_(std::move(initialised)) {}
+      initialised_(std::move(initialised)),
+      reads_(thread_count) {}
 
 Result<> Dispatcher::connect() {
   const fuse_custom_io hooks = {.writev = send_for_libfuse,
@@ -114,14 +116,34 @@ void Dispatcher::handle(MutableByteView request) noexcept {
     answer_raw_request(context_, transport_, request);
     return;
   }
+  if (header.opcode == FUSE_READ) {
+    serve_reads(request);
+    return;
+  }
   if (header.opcode == FUSE_INIT && request.size() >= sizeof header + sizeof(fuse_init_in)) {
     offered_flags_ = load_le<fuse_init_in>(request.data() + sizeof header).flags;
     init_unique_ = header.unique;
   }
+  process(request);
+}
+
+void Dispatcher::process(MutableByteView request) noexcept {
   fuse_buf buffer = {};
   buffer.mem = request.data();
   buffer.size = request.size();
   fuse_session_process_buf(session_, &buffer);
+}
+
+void Dispatcher::serve_reads(MutableByteView first) noexcept {
+  try {
+    if (!reads_.begin(first)) return;
+  } catch (const std::bad_alloc&) {
+    process(first);
+    return;
+  }
+  process(first);
+  while (auto request = reads_.next())
+    process(*request);
 }
 
 ssize_t Dispatcher::send(iovec* parts, int count) noexcept {

@@ -11,6 +11,7 @@
 
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/protocol.h"
+#include "fs/fuse/read_queue.h"
 #include "fs/fuse/transport.h"
 
 namespace nacre::fs {
@@ -25,7 +26,8 @@ std::string_view opcode_name(std::uint32_t opcode);
 class Dispatcher final : public RequestHandler {
  public:
   // initialised is called once, when the kernel has the answer to INIT: the mount is usable.
-  Dispatcher(Context& context, fuse_session* session, Transport& transport,
+  // thread_count: of those that handle() is called on.
+  Dispatcher(Context& context, fuse_session* session, Transport& transport, unsigned thread_count,
              std::function<void()> initialised);
 
   // Makes libfuse send through this object. After the mount: libfuse keeps its descriptor.
@@ -38,12 +40,15 @@ class Dispatcher final : public RequestHandler {
   OpcodeCounts counts() const;
 
  private:
+  void process(MutableByteView request) noexcept;
+  void serve_reads(MutableByteView first) noexcept;
   void complete_init_reply(iovec* parts, int count) noexcept;
 
   Context& context_;
   fuse_session* const session_;
   Transport& transport_;
   const std::function<void()> initialised_;
+  ReadQueue reads_;
   // INIT comes first and alone, so these need no lock.
   std::atomic<std::uint64_t> init_unique_{0};
   std::uint32_t offered_flags_ = 0;

@@ -139,14 +139,14 @@ Result<> FuseSession::mount(const std::string& mount_point) {
                                            log.text_or("fusermount3 refused, see its message")));
   }
   kernel_ = std::make_unique<KernelNotifier>(session_);
-  transport_ = std::make_unique<DeviceTransport>(
-      fuse_session_fd(session_),
-      options_.thread_count == 0 ? default_thread_count() : options_.thread_count, [this] {
-        fuse_session_exit(session_);
-        ended_ = true;
-        signal_event();
-      });
-  dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *transport_, [this] {
+  const unsigned thread_count =
+      options_.thread_count == 0 ? default_thread_count() : options_.thread_count;
+  transport_ = std::make_unique<DeviceTransport>(fuse_session_fd(session_), thread_count, [this] {
+    fuse_session_exit(session_);
+    ended_ = true;
+    signal_event();
+  });
+  dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *transport_, thread_count, [this] {
     initialised_ = true;
     signal_event();
   });

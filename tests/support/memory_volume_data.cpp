@@ -84,9 +84,15 @@ void MemoryVolume::resize(Node& node, std::uint64_t size) {
 
 Result<std::size_t> MemoryVolume::read(InodeNumber inode, std::uint64_t offset,
                                        MutableByteView out) {
+  std::function<Result<>()> before_read;
+  {
+    std::shared_lock lock(tree_);
+    NACRE_ASSIGN(Node * node, find(inode));
+    before_read = node->before_read;
+  }
+  if (before_read) NACRE_TRY(before_read());  // without the lock: it may take its time
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
-  if (node->before_read) NACRE_TRY(node->before_read());
   std::lock_guard data_lock(node->data_mutex);
   node->attributes.accessed = now();
   if (offset >= node->attributes.size) return 0;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// See read_queue.h.
+#include "fs/fuse/read_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre::fs {
+
+namespace {
+
+constexpr unsigned share_kept_free = 4;
+
+unsigned count_for(unsigned thread_count) {
+  const unsigned kept_free = std::max(1u, thread_count / share_kept_free);
+  return thread_count > kept_free ? thread_count - kept_free : 1;
+}
+
+}  // namespace
+
+ReadQueue::ReadQueue(unsigned thread_count) : count_max_(count_for(thread_count)) {}
+
+bool ReadQueue::begin(ByteView request) {
+  std::lock_guard lock(mutex_);
+  if (count_ < count_max_) {
+    ++count_;
+    return true;
+  }
+  waiting_.emplace_back(request.begin(), request.end());
+  return false;
+}
+
+std::optional<Bytes> ReadQueue::next() {
+  std::lock_guard lock(mutex_);
+  if (waiting_.empty()) {
+    --count_;
+    return std::nullopt;
+  }
+  Bytes request = std::move(waiting_.front());
+  waiting_.pop_front();
+  return request;
+}
+
+}  // namespace nacre::fs

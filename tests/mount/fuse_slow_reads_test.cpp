@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A disk that is slow to read from keeps readers waiting and nobody else.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <future>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "fs/fuse/read_queue.h"
+#include "tests/mount/fuse_mount.h"
+
+namespace nacre::tests {
+
+namespace {
+
+TEST(ReadQueue, leaves_threads_free_and_forgets_nothing) {
+  for (const unsigned thread_count : {1u, 2u, 3u, 4u, 16u, 256u}) {
+    fs::ReadQueue queue(thread_count);
+    const Byte name{7};
+    unsigned served = 0;
+    while (queue.begin(ByteView(&name, 1)))
+      ++served;
+    if (thread_count > 1) {
+      EXPECT_LE(served, thread_count - std::max(1u, thread_count / 4));
+    }
+    EXPECT_GE(served, std::max(1u, thread_count / 2));
+    const Byte other{8};
+    EXPECT_FALSE(queue.begin(ByteView(&other, 1)));
+    EXPECT_EQ(queue.next(), Bytes{name});  // in their order
+    EXPECT_EQ(queue.next(), Bytes{other});
+    EXPECT_EQ(queue.next(), std::nullopt);
+    EXPECT_TRUE(queue.begin(ByteView(&name, 1))) << "a thread that is done counts no more";
+  }
+}
+
+class FuseSlowReads : public FuseMount {
+ protected:
+  fs::FuseOptions options() const override {
+    fs::FuseOptions options = FuseMount::options();
+    options.thread_count = 4;
+    return options;
+  }
+};
+
+TEST_F(FuseSlowReads, do_not_keep_writers_waiting) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  constexpr int reader_count = 20;
+  std::latch reading(3);  // one thread of four is left
+  std::atomic<int> begun{0};
+  std::promise<void> disk;
+  const std::shared_future<void> answers = disk.get_future().share();
+  for (int i = 0; i < reader_count; ++i) {
+    const std::string name = path(fmt::format("slow{}", i));
+    put(name, std::string(8192, static_cast<char>('a' + i)));
+    ASSERT_EQ(fsync(File(name, O_RDWR)), 0);
+    memory().before_reads(inode_of(name), [&, answers]() -> Result<> {
+      if (begun.fetch_add(1) < 3) reading.count_down();
+      answers.wait();
+      return {};
+    });
+  }
+  std::vector<std::thread> readers;
+  for (int i = 0; i < reader_count; ++i) {
+    readers.emplace_back([this, i] {
+      const File file(path(fmt::format("slow{}", i)), O_RDONLY | O_DIRECT);
+      void* memory = std::aligned_alloc(4096, 8192);
+      EXPECT_EQ(pread(file, memory, 8192, 0), 8192);
+      EXPECT_EQ(std::string(static_cast<char*>(memory), 8192),
+                std::string(8192, static_cast<char>('a' + i)));
+      std::free(memory);
+    });
+  }
+  reading.wait();
+  auto writing = std::async(std::launch::async, [this] {
+    for (int i = 0; i < 100; ++i) {
+      put(path("f"), std::string(100'000, 'w'));
+      EXPECT_EQ(fsync(File(path("f"), O_RDWR)), 0);
+      EXPECT_EQ(mkdir(path("d").c_str(), 0755), 0);
+      EXPECT_EQ(rename(path("d").c_str(), path("e").c_str()), 0);
+      EXPECT_EQ(rmdir(path("e").c_str()), 0);
+    }
+  });
+  EXPECT_EQ(writing.wait_for(std::chrono::seconds(60)), std::future_status::ready)
+      << "writers wait for readers";
+  EXPECT_EQ(begun, 3);
+  disk.set_value();
+  for (std::thread& reader : readers)
+    reader.join();
+  writing.wait();
+  EXPECT_EQ(begun, reader_count);
+}
+
+}  // namespace
+
+}  // namespace nacre::tests
