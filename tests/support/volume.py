@@ -20,6 +20,11 @@ def skip(what, why):
     sys.exit(77)
 
 
+def skip_part(what, why):
+    """The rest of the test goes on."""
+    print(f"skipped: {what}: {why}")
+
+
 def bin_folder():
     folder = os.environ.get("NACRE_BIN")
     if not folder or not os.access(os.path.join(folder, "mkfs.nacre"), os.X_OK):
