@@ -149,6 +149,8 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());
+  db_options.listeners.push_back(store->background_);
+  store->write_buffer_bytes_ = options.write_buffer_bytes;
   if (options.read_only) {
     db_options.info_log = std::make_shared<NullLogger>();
   } else {
@@ -213,6 +215,8 @@ Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
     const auto resumed = db_->Resume();
     if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, writing));
     needs_resume_ = false;
+  } else if (background_->met_no_space()) {
+    resume_background();
   }
   if (!is_handed_over_) {
     rocksdb::WriteOptions options;
@@ -224,6 +228,15 @@ Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
   NACRE_TRY(file_system_->settle_log(sync));
   is_handed_over_ = false;
   return {};
+}
+
+// To resume writes tables, so it waits for room. In vain: tried again with the next write; this one
+// shows by itself whether it is hit.
+void RocksdbStore::resume_background() {
+  const auto space = directory_->space();
+  if (space && space->available_bytes < 2 * write_buffer_bytes_) return;
+  background_->clear();
+  if (!db_->Resume().ok()) background_->note_no_space();
 }
 
 Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "metadata/sealed_fs/sealed_file_system.h"
+#include "metadata/tables/background_errors.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::metadata {
@@ -48,6 +49,7 @@ class RocksdbStore {
   RocksdbStore() = default;
   Result<void> try_write(rocksdb::WriteBatch& batch, bool sync);
   Result<void> note(Result<void> result);
+  void resume_background();
   void release_families();
 
   std::shared_ptr<BackingDirectory> directory_;
@@ -56,6 +58,8 @@ class RocksdbStore {
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, table_count> families_ = {};
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
+  std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
+  std::uint64_t write_buffer_bytes_ = 0;
   // Of the writing thread only.
   bool needs_resume_ = false;    // no_space stopped RocksDB
   bool is_handed_over_ = false;  // RocksDB has the batch, its log not yet

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "tests/metadata/database_fixture.h"
 #include "tests/metadata/watched_backing.h"
@@ -250,6 +252,43 @@ TEST(DatabaseCrash, a_full_disk_delays_commits_and_loses_none) {
     ASSERT_EQ(last_group(*database), group_count - 1);
     if (HasFailure()) return;
   }
+}
+
+// A flush of RocksDB's own meets the full disk: no write hears of it before there is room again,
+// and then none is to.
+TEST(DatabaseCrash, a_background_flush_that_met_a_full_disk_goes_on_by_itself) {
+  const auto backing = MemoryBacking::create();
+  const auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  std::mt19937 random(1);
+  int row = 0;
+  const auto write_some = [&] {
+    for (int i = 0; i < 64; i++) {
+      std::string value(1024, '\0');
+      for (char& c : value)
+        c = static_cast<char>(random());
+      database->put(Table::inodes, std::to_string(row++), std::move(value));
+    }
+    return commit(*database);
+  };
+  backing->inject({.operations = change_create, .path_part = ".sst", .code = ErrorCode::no_space});
+  // A log of its own for the next rows, then the table.
+  const std::uint64_t creations = backing->operation_count(change_create);
+  for (int i = 0; i < 100 && backing->operation_count(change_create) < creations + 2; i++) {
+    ASSERT_TRUE(write_some());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ASSERT_GE(backing->operation_count(change_create), creations + 2);
+  ASSERT_TRUE(files_ending(*backing, ".sst").empty());
+  backing->clear_failures();
+  for (int i = 0; i < 20; i++)
+    ASSERT_TRUE(write_some()) << "after " << i << " groups";
+  ASSERT_TRUE(database->close());
+  EXPECT_FALSE(files_ending(*backing, ".sst").empty());
+  const auto again = open_database(backing->power_loss(0), small_options());
+  ASSERT_NE(again, nullptr);
+  for (int i = 0; i < row; i++)
+    ASSERT_TRUE(again->get(Table::inodes, std::to_string(i)).value()) << i;
 }
 
 }  // namespace
