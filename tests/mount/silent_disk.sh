@@ -41,6 +41,23 @@ grep -q 'everything is durable' "$work/log" || fail "the end was not clean: $(ca
 mount_volume -o commit=300 --log-file "$work/log2"
 [ "$(cat "$mnt/late")" = late ] || fail "what was written before SIGTERM is lost"
 
+# nacre umount and nacre sync say what they wait for, and go on when the disk does.
+echo patient >"$mnt/patient"
+fsfreeze -f "$disk"
+"$NACRE_BIN/nacre" sync "$mnt" 2>"$work/log" &
+sync=$!
+says 'waiting for the volume' || fail "nacre sync does not say what it waits for"
+"$NACRE_BIN/nacre" umount "$mnt" 2>"$work/log" &
+umount=$!
+says 'waiting for the volume' || fail "nacre umount does not say what it waits for"
+kill -0 "$sync" "$umount" || fail "it did not wait for the disk"
+fsfreeze -u "$disk"
+wait "$sync" || fail "nacre sync ended with $? although the disk answers"
+wait "$umount" || fail "nacre umount ended with $? although the disk answers"
+! mountpoint -q "$mnt" || fail "nacre umount ended well, but the volume is mounted"
+mount_volume -o commit=300 --log-file "$work/log2"
+[ "$(cat "$mnt/patient")" = patient ] || fail "what nacre umount waited for is lost"
+
 # It never answers: a second SIGTERM frees the mount point.
 mv "$work/log2" "$work/log"
 remount -o commit=300 --log-file "$work/log"

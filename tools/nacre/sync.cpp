@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nacre sync MOUNTPOINT: returns when everything that was written before is durable. sync(1) and
 // syncfs(2) alone never reach the daemon.
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/nacre/commands.h"
 #include "tools/nacre/mounted_volume.h"
+#include "tools/nacre/patience.h"
 
 namespace nacre::tools {
 
@@ -22,6 +24,10 @@ Result<> sync_mount(const std::string& path) {
   NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(path));
   // Whether somebody answers, before anything that would wait for him.
   { NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount)); }
+  const Patience patience(
+      fmt::format("waiting for the volume at {} to make everything durable: its disk is slow, or "
+                  "does not answer. Ctrl-C ends the waiting only",
+                  mount.mountpoint));
   NACRE_TRY(write_back(mount.mountpoint));
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_TRY(client.request("sync"));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/nacre/commands.h"
 #include "tools/nacre/mounted_volume.h"
+#include "tools/nacre/patience.h"
 
 namespace nacre::tools {
 
@@ -84,6 +86,12 @@ int unmount_volume(const std::string& path) {
     }
     if (!probe) return report(probe.error());
   }
+  std::optional<Patience> patience(
+      std::in_place,
+      fmt::format("waiting for the volume at {} to make everything durable: its disk "
+                  "is slow, or does not answer. Ctrl-C ends the waiting only and "
+                  "leaves the volume mounted",
+                  mount->mountpoint));
   if (!mount->read_only) {
     const auto written = write_back(mount->mountpoint);
     // Root may not look into the mount of a user; unmounting makes the kernel write back as well.
@@ -98,6 +106,7 @@ int unmount_volume(const std::string& path) {
     return refuse(*mount, prepared.error());
   }
 
+  patience.reset();
   const auto unmounted =
       fs::unmount(mount->mountpoint, fs::UnmountMode::when_free, fs::MountEnvironment::current());
   if (!unmounted) {
@@ -121,12 +130,16 @@ int unmount_volume(const std::string& path) {
     }
   }
 
+  patience.emplace(
+      fmt::format("{} is unmounted; waiting for its daemon (process {}) to close the "
+                  "volume. Everything written so far is durable",
+                  mount->mountpoint, client->daemon_pid()));
   const auto closed = client->wait_until_closed(close_timeout);
   if (!closed && closed.error().code == ErrorCode::cancelled) {
     return report({ErrorCode::busy,
                    fmt::format("{} is unmounted here and everything written to it is durable, but "
-                               "its daemon (process {}) still runs: another mount namespace may "
-                               "hold the mount",
+                               "its daemon (process {}) still runs: another mount namespace "
+                               "holds the mount, or the disk does not answer",
                                mount->mountpoint, client->daemon_pid())});
   }
   if (!closed) return report(closed.error());
