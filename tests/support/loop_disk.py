@@ -12,12 +12,20 @@ import time
 from volume import Failure, skip
 
 
+def why_no_loop_disk():
+    if os.getuid() != 0:
+        return "needs root to mount a disk of its own"
+    if not shutil.which("mkfs.ext4"):
+        return "there is no mkfs.ext4"
+    return None
+
+
 class LoopDisk:
+    """Where there can be none the whole test is skipped."""
+
     def __init__(self, name, size):
-        if os.getuid() != 0:
-            skip(name, "needs root to mount a disk of its own")
-        if not shutil.which("mkfs.ext4"):
-            skip(name, "there is no mkfs.ext4")
+        if why_no_loop_disk():
+            skip(name, why_no_loop_disk())
         self.name = name
         self.work = tempfile.mkdtemp(prefix=f"nacre-disk-{name}.")
         self.path = os.path.join(self.work, "disk")
