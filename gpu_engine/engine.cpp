@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: a planner's backends, and counts of what went through them.
+// The engine: deals the messages of a payload out to the planner's backends, waits for all of them,
+// and counts what went through.
 #include "gpu_engine/engine.h"
 
 #include <atomic>
+#include <latch>
+#include <memory>
 #include <new>
+#include <optional>
 
 #include "gpu_engine/planner.h"
 
@@ -14,20 +18,36 @@ class PlannedEngine final : public Engine {
  public:
   explicit PlannedEngine(Planner planner) : planner_(std::move(planner)) {}
 
-  Result<Arena> allocate(std::size_t size_bytes) override {
-    return allocate_host_arena(size_bytes);
-  }
+  Result<Arena> allocate(std::size_t size_bytes) override { return planner_.allocate(size_bytes); }
 
   void run(Payload& payload) override {
-    planner_.choose(payload).run(payload);
+    auto plan = prepare(payload);
+    if (!plan) return count(payload);
+    if (plan->cuda.empty()) {
+      planner_.cpu().run(payload, plan->cpu);
+    } else if (plan->cpu.empty()) {
+      planner_.cuda()->run(payload, plan->cuda);
+    } else {
+      std::latch cuda_ended(1);
+      planner_.cuda()->submit(payload, std::move(plan->cuda), [&] { cuda_ended.count_down(); });
+      planner_.cpu().run(payload, plan->cpu);
+      cuda_ended.wait();
+    }
     count(payload);
   }
 
   void submit(Payload& payload, std::function<void()> done) override {
-    Backend& backend = planner_.choose(payload);
-    std::function<void()> counting;
+    auto plan = prepare(payload);
+    if (!plan) {
+      count(payload);
+      done();
+      return;
+    }
+    const bool both = !plan->cuda.empty() && !plan->cpu.empty();
+    std::function<void()> one_ended;
     try {
-      counting = [this, &payload, done] {
+      one_ended = [this, &payload, done, left = std::make_shared<std::atomic<int>>(both ? 2 : 1)] {
+        if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
         count(payload);
         done();
       };
@@ -36,20 +56,36 @@ class PlannedEngine final : public Engine {
       done();
       return;
     }
-    backend.submit(payload, std::move(counting));
+    if (!plan->cuda.empty()) planner_.cuda()->submit(payload, std::move(plan->cuda), one_ended);
+    // The payload may be gone by now unless the cpu has a share of it.
+    if (both || plan->cuda.empty())
+      planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
   }
 
   EngineStats stats() const override {
-    return {.payload_count = payload_count_,
-            .message_count = message_count_,
-            .failed_message_count = failed_message_count_,
-            .input_bytes = input_bytes_,
-            .output_bytes = output_bytes_};
+    EngineStats stats = {.payload_count = payload_count_,
+                         .message_count = message_count_,
+                         .failed_message_count = failed_message_count_,
+                         .input_bytes = input_bytes_,
+                         .output_bytes = output_bytes_};
+    planner_.add_stats(stats);
+    return stats;
   }
 
   std::string backend_name() const override { return planner_.backend_name(); }
 
  private:
+  // Nothing where there is no memory even for the results, which are then empty.
+  std::optional<Plan> prepare(Payload& payload) {
+    try {
+      payload.results.assign(payload.messages.size(), MessageResult{});
+      return planner_.plan(payload);
+    } catch (const std::exception&) {
+      payload.results.clear();
+      return std::nullopt;
+    }
+  }
+
   void count(const Payload& payload) {
     std::uint64_t failed = 0;
     std::uint64_t input = 0;

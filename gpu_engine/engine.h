@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: runs payloads on a backend (today the processor's cores; CUDA devices later).
+// The engine: runs payloads on its backends, the processor's cores and CUDA devices.
 //
 // Usable alone as a library: it knows no file, inode or path. All methods are thread-safe.
 #pragma once
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/payload.h"
@@ -20,6 +21,9 @@ struct EngineOptions {
   EngineChoice choice = EngineChoice::automatic;
   unsigned thread_count = 0;         // cpu workers; 0 = one per core
   unsigned queued_payload_max = 64;  // submit() blocks while this many wait
+  // Called at most once a device, on an engine's thread, when a device fails and its work goes to
+  // the cpu.
+  std::function<void(std::string_view)> warn = {};
 };
 
 struct EngineStats {
@@ -28,16 +32,10 @@ struct EngineStats {
   std::uint64_t failed_message_count = 0;
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
-};
-
-// What a backend promises: run every message of the payload, fill payload.results, never throw.
-// Where there is no memory left even for the results, they are empty.
-class Backend {
- public:
-  virtual ~Backend() = default;
-  virtual std::string name() const = 0;
-  virtual void run(Payload& payload) = 0;                                 // blocks
-  virtual void submit(Payload& payload, std::function<void()> done) = 0;  // done: on a worker
+  // Of the messages: what devices did, and batches that the cpu had to finish for them.
+  std::uint64_t cuda_message_count = 0;
+  std::uint64_t cuda_input_bytes = 0;
+  std::uint64_t cuda_failed_batch_count = 0;
 };
 
 class Engine {

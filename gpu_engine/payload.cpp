@@ -34,6 +34,12 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   return *this;
 }
 
+Arena Arena::adopt(Arena&& arena, void (*release)(Byte*, std::size_t)) {
+  Arena adopted(std::move(arena));
+  adopted.release_ = release;
+  return adopted;
+}
+
 Arena::~Arena() {
   if (data_ == nullptr) return;
   wipe({data_, size_});

@@ -30,6 +30,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
+  // The same memory with another way to release it.
+  static Arena adopt(Arena&& arena, void (*release)(Byte*, std::size_t));
 
   Byte* data() { return data_; }
   const Byte* data() const { return data_; }

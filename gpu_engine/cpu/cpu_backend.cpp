@@ -17,8 +17,11 @@ namespace {
 constexpr unsigned thread_count_max = 256;
 constexpr std::size_t key_count_max = 256;
 
-// The backend whose worker the calling thread is.
-thread_local const CpuBackend* worker_of = nullptr;
+void refuse(Payload& payload, MessageIndexes indexes) {
+  for (const std::uint32_t index : indexes)
+    payload.results[index] = {
+        .ok = false, .error = ErrorCode::out_of_memory, .detail = "no memory to run the message"};
+}
 
 unsigned usable_core_count() {
   cpu_set_t cores;
@@ -46,7 +49,7 @@ class BlockedSignals {
 }  // namespace
 
 struct CpuBackend::Job {
-  explicit Job(Payload& of) : payload(of) {}
+  Job(Payload& of, MessageIndexes messages) : payload(of), indexes(messages) {}
 
   void run_tasks() noexcept {
     for (;;) {
@@ -61,13 +64,13 @@ struct CpuBackend::Job {
       run_split_part(task.first);
       return;
     }
-    const std::span<const std::uint32_t> indexes =
+    const std::span<const std::uint32_t> mine =
         std::span<const std::uint32_t>(schedule.order).subspan(task.first, task.count);
     if (task.kind == Task::Kind::serial_messages) {
-      run_serial_messages(payload, keys, indexes);
+      run_serial_messages(payload, keys, mine);
       return;
     }
-    for (const std::uint32_t index : indexes)
+    for (const std::uint32_t index : mine)
       payload.results[index] = run_message(payload, keys, index);
   }
 
@@ -102,6 +105,8 @@ struct CpuBackend::Job {
   }
 
   Payload& payload;
+  MessageIndexes indexes;
+  std::vector<std::uint32_t> owned_indexes;  // of a submitted job: what indexes shows
   ExpandedKeys keys;
   Schedule schedule;
   // By part, and by split message.
@@ -166,24 +171,24 @@ ExpandedKeys CpuBackend::expand_keys(const Payload& payload) {
   return expanded;
 }
 
-// False when there was no memory even for the results, which are then empty.
+// False when there was no memory for it, which the results then say.
 bool CpuBackend::prepare(Job& job) {
   Payload& payload = job.payload;
   try {
-    payload.results.assign(payload.messages.size(), MessageResult{});
     job.keys = expand_keys(payload);
-    job.schedule = make_schedule(payload, job.keys, static_cast<unsigned>(workers_.size()));
+    job.schedule =
+        make_schedule(payload, job.indexes, job.keys, static_cast<unsigned>(workers_.size()));
     job.prepare_parts();
   } catch (const std::exception&) {
-    payload.results.clear();
+    refuse(payload, job.indexes);
     return false;
   }
   job.participant_max = job.schedule.worker_count;
   return true;
 }
 
-void CpuBackend::run(Payload& payload) {
-  Job job(payload);
+void CpuBackend::run(Payload& payload, MessageIndexes indexes) {
+  Job job(payload, indexes);
   if (!prepare(job)) return;
   // The caller is one of the participants.
   if (job.participant_max > 1) {
@@ -208,13 +213,16 @@ void CpuBackend::run(Payload& payload) {
   run_ended_.wait(lock, [&] { return job.ended; });
 }
 
-void CpuBackend::submit(Payload& payload, std::function<void()> done) {
-  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
+void CpuBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
+                        std::function<void()> done) {
+  std::unique_ptr<Job> job(new (std::nothrow) Job(payload, {}));
   if (job == nullptr) {
-    payload.results.clear();
+    refuse(payload, indexes);
     done();
     return;
   }
+  job->owned_indexes = std::move(indexes);
+  job->indexes = job->owned_indexes;
   job->submitted = true;
   job->done = std::move(done);
   if (!prepare(*job)) {
@@ -224,8 +232,7 @@ void CpuBackend::submit(Payload& payload, std::function<void()> done) {
   const unsigned wanted = job->participant_max;
   {
     std::unique_lock lock(mutex_);
-    // A worker that waited for room in done() would wait for itself.
-    if (worker_of != this)
+    if (!is_engine_thread())
       room_arrived_.wait(lock, [&] { return queued_submission_count_ < queued_payload_max_; });
     try {
       queue_.push_back(job.get());
@@ -268,7 +275,7 @@ void CpuBackend::leave(std::unique_lock<std::mutex>& lock, Job& job) {
 }
 
 void CpuBackend::work() {
-  worker_of = this;
+  mark_engine_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
     work_arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });

@@ -22,10 +22,10 @@
 #include <thread>
 #include <vector>
 
+#include "gpu_engine/backend.h"
 #include "gpu_engine/cpu/key_cache.h"
 #include "gpu_engine/cpu/run_message.h"
 #include "gpu_engine/cpu/schedule.h"
-#include "gpu_engine/engine.h"
 
 namespace nacre::engine {
 
@@ -38,8 +38,9 @@ class CpuBackend final : public Backend {
   ~CpuBackend() override;  // ends what was submitted, then the threads
 
   std::string name() const override;
-  void run(Payload& payload) override;
-  void submit(Payload& payload, std::function<void()> done) override;
+  void run(Payload& payload, MessageIndexes indexes) override;
+  void submit(Payload& payload, std::vector<std::uint32_t> indexes,
+              std::function<void()> done) override;
 
  private:
   struct Job;

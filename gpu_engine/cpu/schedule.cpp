@@ -78,22 +78,22 @@ bool by_falling_cost(const Task& a, const Task& b) {
   return a.cost_ns > b.cost_ns;
 }
 
-class Planner {
+class Scheduler {
  public:
-  Planner(const Payload& payload, const ExpandedKeys& keys, unsigned worker_count_max)
-      : payload_(payload), keys_(keys), worker_count_max_(worker_count_max) {}
+  Scheduler(const Payload& payload, MessageIndexes indexes, const ExpandedKeys& keys,
+            unsigned worker_count_max)
+      : payload_(payload), indexes_(indexes), keys_(keys), worker_count_max_(worker_count_max) {}
 
   Schedule plan() {
-    const std::size_t count = payload_.messages.size();
-    costs_.reserve(count);
+    costs_.resize(payload_.messages.size());
     std::uint64_t total = 0;
-    for (const Message& message : payload_.messages) {
-      costs_.push_back(estimate_cost_ns(payload_, message));
-      total = std::min(total + costs_.back(), std::numeric_limits<std::uint64_t>::max() / 2);
+    for (const std::uint32_t index : indexes_) {
+      costs_[index] = estimate_cost_ns(payload_, payload_.messages[index]);
+      total = std::min(total + costs_[index], std::numeric_limits<std::uint64_t>::max() / 2);
     }
     const bool alone = worker_count_max_ == 1 || total < alone_cost_ns_max;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (!sort_out(i, alone)) rest_.push_back(i);
+    for (const std::uint32_t index : indexes_) {
+      if (!sort_out(index, alone)) rest_.push_back(index);
     }
     add_serial_tasks();
     add_message_tasks(alone);
@@ -209,10 +209,11 @@ class Planner {
   }
 
   const Payload& payload_;
+  const MessageIndexes indexes_;
   const ExpandedKeys& keys_;
   const unsigned worker_count_max_;
   Schedule schedule_;
-  std::vector<std::uint64_t> costs_;
+  std::vector<std::uint64_t> costs_;                  // by message
   std::array<std::vector<std::uint32_t>, 5> serial_;  // by block cipher
   std::vector<std::uint32_t> rest_;
 };
@@ -242,9 +243,9 @@ std::uint64_t estimate_cost_ns(const Payload& payload, const Message& message) {
   }
 }
 
-Schedule make_schedule(const Payload& payload, const ExpandedKeys& keys,
+Schedule make_schedule(const Payload& payload, MessageIndexes indexes, const ExpandedKeys& keys,
                        unsigned worker_count_max) {
-  return Planner(payload, keys, worker_count_max).plan();
+  return Scheduler(payload, indexes, keys, worker_count_max).plan();
 }
 
 }  // namespace nacre::engine

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu_engine/backend.h"
 #include "gpu_engine/cpu/run_message.h"
 #include "gpu_engine/payload.h"
 
@@ -43,7 +44,8 @@ struct Schedule {
 // What a message takes on one thread, roughly. Only the order of things hangs on it.
 std::uint64_t estimate_cost_ns(const Payload& payload, const Message& message);
 
-// worker_count_max: at least 1. Throws std::bad_alloc.
-Schedule make_schedule(const Payload& payload, const ExpandedKeys& keys, unsigned worker_count_max);
+// For the messages that indexes names. worker_count_max: at least 1. Throws std::bad_alloc.
+Schedule make_schedule(const Payload& payload, MessageIndexes indexes, const ExpandedKeys& keys,
+                       unsigned worker_count_max);
 
 }  // namespace nacre::engine

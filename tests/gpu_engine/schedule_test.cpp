@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include <algorithm>
 #include <set>
 
@@ -40,7 +42,9 @@ class Schedules : public testing::Test {
       auto made = expand_key(key.use, payload_.keys.view().subspan(key.offset, key.size));
       if (made) expanded.object = std::move(*made);
     }
-    return make_schedule(payload_, keys_, worker_count);
+    std::vector<std::uint32_t> all(payload_.messages.size());
+    std::iota(all.begin(), all.end(), 0);
+    return make_schedule(payload_, all, keys_, worker_count);
   }
 
   // Every message is in one task or in its parts, whole and without overlap.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of codecs, to code and to decode; see batch_parts.h.
+#include <algorithm>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/cuda/batch_parts.h"
+#include "gpu_engine/cuda/kernels/lz4.h"
+
+namespace nacre::engine::cuda {
+
+Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<const Byte*>& plain,
+                                       const std::vector<Byte*>& out,
+                                       const std::vector<std::uint32_t>& size_max) {
+  const bool coded = run.batch.kind.codec != Codec::none;
+  std::uint32_t piece_count = 0;
+  for (std::size_t i = 0; i < run.count(); ++i)
+    piece_count += piece_count_of(run.message(i).input_size);
+  BatchStreams streams;
+  NACRE_ASSIGN(streams.streams_, run.slot.add_upload<StreamTask>(run.count()));
+  NACRE_ASSIGN(streams.pieces_, run.slot.add_upload<CodecTask>(piece_count));
+  NACRE_ASSIGN(streams.owners_, run.slot.add_upload<PieceOwner>(piece_count));
+  NACRE_ASSIGN(streams.sizes_, run.slot.add_download<StreamSize>(run.count()));
+  NACRE_ASSIGN(streams.code_sizes_, run.slot.take<std::uint32_t>(piece_count));
+  if (coded) {
+    NACRE_ASSIGN(streams.workspace_, run.slot.take_bytes(lz4_encode_workspace_size(piece_count)));
+  }
+
+  std::uint32_t at = 0;
+  for (std::uint32_t i = 0; i < run.count(); ++i) {
+    const auto size = static_cast<std::uint32_t>(run.message(i).input_size);
+    streams.streams_.host[i] = {.out = out[i],
+                                .plain_size = size,
+                                .first_piece = at,
+                                .piece_count = piece_count_of(size),
+                                .size_max = size_max[i],
+                                .coded = coded};
+    for (std::uint32_t offset = 0; offset < size; offset += sub_block_size_bytes) {
+      const std::uint32_t piece_size = std::min(sub_block_size_bytes, size - offset);
+      Byte* code = nullptr;
+      if (coded) {
+        NACRE_ASSIGN(code, run.slot.take_bytes(piece_size));
+      }
+      streams.pieces_.host[at] = {
+          .in = plain[i] + offset, .out = code, .in_size = piece_size, .out_size = piece_size};
+      streams.owners_.host[at++] = {.message = i, .place = offset / sub_block_size_bytes};
+    }
+  }
+  return streams;
+}
+
+Result<> BatchStreams::encode(const BatchRun& run) const {
+  const auto piece_count = static_cast<std::uint32_t>(pieces_.host.size());
+  if (run.batch.kind.codec == Codec::lz77) {
+    NACRE_TRY(check(lz4_encode(pieces_.device, piece_count, code_sizes_, workspace_,
+                               run.slot.stream(), run.batch.kind.level),
+                    "launching the lz77 encoder"));
+  }
+  return check(
+      size_streams(streams_.device, run.count(), code_sizes_, sizes_.device, run.slot.stream()),
+      "sizing streams");
+}
+
+Result<> BatchStreams::write(const BatchRun& run) const {
+  return check(write_streams(streams_.device, sizes_.device, owners_.device, pieces_.device,
+                             static_cast<std::uint32_t>(pieces_.host.size()), code_sizes_,
+                             run.slot.stream()),
+               "writing streams");
+}
+
+Result<BatchPlains> BatchPlains::add(const BatchRun& run,
+                                     const std::vector<std::uint32_t>& plain_max) {
+  BatchPlains plains;
+  plains.plain_.resize(run.count());
+  plains.first_piece_.push_back(0);
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    NACRE_ASSIGN(plains.plain_[i], run.slot.take_bytes(plain_max[i]));
+    plains.first_piece_.push_back(plains.first_piece_.back() + piece_count_of(plain_max[i]));
+  }
+  const std::uint32_t piece_count = plains.first_piece_.back();
+  NACRE_ASSIGN(plains.decode_, run.slot.take<CodecTask>(piece_count));
+  NACRE_ASSIGN(plains.copies_, run.slot.take<CodecTask>(piece_count));
+  NACRE_ASSIGN(plains.decoded_, run.slot.take<std::uint32_t>(piece_count));
+  NACRE_ASSIGN(plains.valid_, run.slot.add_download<std::uint32_t>(run.count()));
+  NACRE_ASSIGN(plains.sizes_, run.slot.add_download<std::uint32_t>(run.count()));
+  return plains;
+}
+
+Result<> BatchPlains::decode(const BatchRun& run, const CutTask* cuts) const {
+  const cudaStream_t stream = run.slot.stream();
+  const std::uint32_t piece_count = first_piece_.back();
+  NACRE_TRY(check(cut_streams(cuts, run.count(), decode_, copies_, valid_.device, stream),
+                  "cutting streams"));
+  NACRE_TRY(check(copy_pieces(copies_, piece_count, stream), "copying pieces"));
+  NACRE_TRY(
+      check(lz4_decode(decode_, piece_count, decoded_, stream), "launching the lz77 decoder"));
+  return check(
+      judge_streams(cuts, run.count(), decode_, decoded_, valid_.device, sizes_.device, stream),
+      "judging streams");
+}
+
+}  // namespace nacre::engine::cuda

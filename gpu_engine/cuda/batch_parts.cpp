@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs, keys and outputs of batches; see the header.
+#include "gpu_engine/cuda/batch_parts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpu_engine/cuda/kernels/aead.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr std::uint64_t alignment = 16;
+// Runs this close are copied as one.
+constexpr std::uint64_t gap_size_max = 128;
+
+struct InputRun {
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t device_offset;
+};
+
+// order: indexes of the ranges by offset.
+std::vector<InputRun> find_runs(const std::vector<InputRange>& ranges,
+                                const std::vector<std::uint32_t>& order) {
+  std::vector<InputRun> runs;
+  for (const std::uint32_t i : order) {
+    const InputRange& range = ranges[i];
+    if (range.size == 0) continue;
+    if (!runs.empty() && range.offset <= runs.back().end + gap_size_max) {
+      runs.back().end = std::max(runs.back().end, range.offset + range.size);
+    } else {
+      runs.push_back({range.offset, range.offset + range.size, 0});
+    }
+  }
+  std::uint64_t at = 0;
+  for (InputRun& run : runs) {
+    run.device_offset = round_up(at, alignment) + run.begin % alignment;
+    at = run.device_offset + run.end - run.begin;
+  }
+  return runs;
+}
+
+std::vector<OutTask> join_neighbours(const std::vector<OutTask>& outputs) {
+  std::vector<OutTask> runs;
+  for (const OutTask& output : outputs) {
+    if (!runs.empty() && runs.back().from + runs.back().size == output.from &&
+        runs.back().to + runs.back().size == output.to) {
+      runs.back().size += output.size;
+    } else {
+      runs.push_back(output);
+    }
+  }
+  return runs;
+}
+
+// By the copy engine.
+Result<> copy_runs(const BatchRun& run, const std::vector<OutTask>& runs) {
+  for (const OutTask& r : runs)
+    NACRE_TRY(
+        check(cudaMemcpyAsync(r.to, r.from, r.size, cudaMemcpyDeviceToHost, run.slot.stream()),
+              "copying a batch from the device"));
+  return run.slot.wait();
+}
+
+// By a kernel, which takes the scattered outputs in ranges of a size.
+Result<> scatter(const BatchRun& run, const std::vector<OutTask>& outputs) {
+  std::size_t count = 0;
+  for (const OutTask& output : outputs)
+    count += (output.size + out_task_size_bytes - 1) / out_task_size_bytes;
+  run.slot.begin_upload();
+  NACRE_ASSIGN(const Mirrored<OutTask> tasks, run.slot.add_upload<OutTask>(count));
+  std::size_t at = 0;
+  for (const OutTask& output : outputs) {
+    for (std::uint64_t offset = 0; offset < output.size; offset += out_task_size_bytes)
+      tasks.host[at++] = {
+          .from = output.from + offset,
+          .to = output.to + offset,
+          .size = std::min<std::uint64_t>(output.size - offset, out_task_size_bytes)};
+  }
+  const std::lock_guard one_at_a_time(run.scatter_gate);
+  NACRE_TRY(run.slot.upload());
+  NACRE_TRY(
+      check(scatter_to_host(tasks.device, static_cast<std::uint32_t>(count), run.slot.stream()),
+            "copying a batch from the device"));
+  return run.slot.wait();
+}
+
+Result<> copy_to_device(const BatchRun& run, Byte* to, const Byte* from, std::uint64_t size) {
+  return check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, run.slot.stream()),
+               "copying a batch to the device");
+}
+
+}  // namespace
+
+Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
+                                         const std::vector<InputRange>& ranges) {
+  std::vector<std::uint32_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto by_offset = [&](std::uint32_t a, std::uint32_t b) {
+    return ranges[a].offset < ranges[b].offset;
+  };
+  if (!std::is_sorted(order.begin(), order.end(), by_offset))
+    std::sort(order.begin(), order.end(), by_offset);
+
+  const std::vector<InputRun> runs = find_runs(ranges, order);
+  const std::uint64_t size =
+      runs.empty() ? 0 : runs.back().device_offset + runs.back().end - runs.back().begin;
+  NACRE_ASSIGN(Byte * device, run.slot.take_bytes(size + alignment));
+  if (run.input_pinned && runs.size() <= copy_run_count_max) {
+    for (const InputRun& r : runs)
+      NACRE_TRY(copy_to_device(run, device + r.device_offset, run.payload.input + r.begin,
+                               r.end - r.begin));
+  } else if (size > 0) {
+    NACRE_ASSIGN(Byte * staging, run.slot.staging_in(size));
+    for (const InputRun& r : runs)
+      std::copy_n(run.payload.input + r.begin, r.end - r.begin, staging + r.device_offset);
+    NACRE_TRY(copy_to_device(run, device, staging, size));
+  }
+
+  std::vector<const Byte*> places(ranges.size(), device);
+  std::size_t at = 0;
+  for (const std::uint32_t i : order) {
+    if (ranges[i].size == 0) continue;
+    while (ranges[i].offset >= runs[at].end)
+      ++at;
+    places[i] = device + runs[at].device_offset + (ranges[i].offset - runs[at].begin);
+  }
+  return places;
+}
+
+Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run) {
+  std::vector<InputRange> ranges(run.count());
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    ranges[i] = {run.message(i).input_offset, run.message(i).input_size};
+  return copy_in(run, ranges);
+}
+
+Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
+  const std::vector<Payload::Key>& key_table = run.payload.key_table;
+  std::vector<bool> named(key_table.size());
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    named[run.message(i).key_index] = true;
+    if (run.batch.kind.operation == Operation::reseal) named[run.message(i).new_key_index] = true;
+  }
+  // Behind the last one that is named nothing needs a place.
+  const auto last = std::find(named.rbegin(), named.rend(), true);
+  const std::size_t count = static_cast<std::size_t>(named.rend() - last);
+  BatchKeys keys;
+  NACRE_ASSIGN(keys.raw_, run.slot.add_upload<RawKey>(count));
+  bool any_suite = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    RawKey& raw = keys.raw_.host[i];
+    raw.cipher_key_size = 16;
+    raw.form = KeyForm::block_cipher;
+    if (!named[i]) continue;
+    const Payload::Key& key = key_table[i];
+    const ByteView bytes = run.payload.keys.view().subspan(key.offset, key.size);
+    std::copy(bytes.begin(), bytes.end(), raw.bytes);
+    const bool is_suite = key.use.kind == KeyKind::suite;
+    any_suite |= is_suite;
+    raw.cipher_key_size = static_cast<std::uint32_t>(
+        key_size_bytes(is_suite ? block_cipher(key.use.suite) : key.use.cipher));
+    if (is_suite) raw.form = form_of(key.use.suite);
+  }
+  NACRE_ASSIGN(keys.table_.ciphers, run.slot.take<ExpandedCipherKey>(count));
+  if (any_suite) {
+    NACRE_ASSIGN(keys.table_.suites, run.slot.take<ExpandedSuiteKey>(count));
+  }
+  return keys;
+}
+
+Result<> BatchKeys::expand(const BatchRun& run) const {
+  return check(expand_keys(raw_.device, static_cast<std::uint32_t>(raw_.host.size()), table_,
+                           run.slot.stream()),
+               "expanding keys");
+}
+
+Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
+                  const std::vector<std::uint32_t>& sizes) {
+  std::vector<OutTask> outputs;
+  std::vector<std::size_t> places;
+  std::uint64_t staged = 0;
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    if (sizes[i] == 0) continue;
+    outputs.push_back({.from = from[i],
+                       .to = run.payload.output + run.message(i).output_offset,
+                       .size = sizes[i]});
+    places.push_back(i);
+    staged += round_up(sizes[i], alignment);
+  }
+  if (outputs.empty()) return {};
+  if (!run.output_pinned) {
+    NACRE_ASSIGN(Byte * staging, run.slot.staging_out(staged));
+    for (OutTask& output : outputs) {
+      output.to = staging;
+      staging += round_up(output.size, alignment);
+    }
+  }
+  const std::vector<OutTask> runs = join_neighbours(outputs);
+  NACRE_TRY(runs.size() <= copy_run_count_max ? copy_runs(run, runs) : scatter(run, outputs));
+  for (std::size_t i = 0; i < places.size() && !run.output_pinned; ++i)
+    std::copy_n(outputs[i].to, outputs[i].size,
+                run.payload.output + run.message(places[i]).output_offset);
+  return {};
+}
+
+Result<Workspace> take_workspace(const BatchRun& run, std::uint64_t total_bytes) {
+  const std::uint32_t count = run.count();
+  const std::size_t size =
+      std::max({aead_workspace_size(count, total_bytes), crypt_workspace_size(count, total_bytes),
+                checksum_workspace_size(count, total_bytes)});
+  Workspace workspace = {.total_bytes = total_bytes};
+  NACRE_ASSIGN(workspace.data, run.slot.take_bytes(size));
+  return workspace;
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batches of all operations share: inputs on their way in, outputs on their way out, keys,
+// pieces of codecs, and the launches that follow from them.
+#pragma once
+
+#include <vector>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/cuda/batch_run.h"
+#include "gpu_engine/cuda/kernels/checksum.h"
+#include "gpu_engine/cuda/kernels/record_tasks.h"
+
+namespace nacre::engine::cuda {
+
+struct InputRange {
+  std::uint64_t offset;  // into the payload's input
+  std::uint64_t size;
+};
+
+// Copies ranges of the payload's input to the device, neighbours in one copy, and says where each
+// one lies there. Alignment modulo 16 stays that of the host.
+Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
+                                         const std::vector<InputRange>& ranges);
+// The messages' inputs.
+Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run);
+
+// The payload's keys on the device, at their own indexes; expand_keys() is launched by expand().
+class BatchKeys {
+ public:
+  // Uploads the keys that the batch names (others stay zero).
+  static Result<BatchKeys> add(const BatchRun& run);
+  Result<> expand(const BatchRun& run) const;
+  KeyTable table() const { return table_; }
+
+ private:
+  Mirrored<RawKey> raw_;
+  KeyTable table_ = {};
+};
+
+// Copies outputs from the device: straight to the payload's memory where devices reach it, else
+// through the slot's staging memory. from[i] and sizes[i]: message i's output, or nothing for
+// messages that are refused. Neighbours go in one copy; where there are few of those, a kernel
+// writes the host's memory. Returns when all is there.
+Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
+                  const std::vector<std::uint32_t>& sizes);
+
+// The pieces of messages that are coded or decoded.
+inline std::uint32_t piece_count_of(std::uint64_t plain_size) {
+  return static_cast<std::uint32_t>((plain_size + sub_block_size_bytes - 1) / sub_block_size_bytes);
+}
+
+// Streams of the batch's plain inputs, each written to out[i] on the device.
+class BatchStreams {
+ public:
+  // size_max[i]: above it a stream is the plain bytes.
+  static Result<BatchStreams> add(const BatchRun& run, const std::vector<const Byte*>& plain,
+                                  const std::vector<Byte*>& out,
+                                  const std::vector<std::uint32_t>& size_max);
+  Result<> encode(const BatchRun& run) const;  // sizes() are known to what follows
+  Result<> write(const BatchRun& run) const;
+  const StreamTask* tasks() const { return streams_.device; }
+  const StreamSize* sizes() const { return sizes_.device; }
+  const StreamSize& size_after(std::size_t place) const { return sizes_.host[place]; }
+
+ private:
+  Mirrored<StreamTask> streams_;
+  Mirrored<StreamSize> sizes_;
+  Mirrored<CodecTask> pieces_;
+  Mirrored<PieceOwner> owners_;
+  std::uint32_t* code_sizes_ = nullptr;
+  Byte* workspace_ = nullptr;
+};
+
+// The way back: from streams on the device to plain bytes on the device.
+class BatchPlains {
+ public:
+  // plain_max[i]: the room of message i's plain bytes.
+  static Result<BatchPlains> add(const BatchRun& run, const std::vector<std::uint32_t>& plain_max);
+  // cuts: on the device. Afterwards valid() and sizes() hold.
+  Result<> decode(const BatchRun& run, const CutTask* cuts) const;
+  Byte* plain(std::size_t place) const { return plain_[place]; }
+  std::uint32_t first_piece(std::size_t place) const { return first_piece_[place]; }
+  std::uint32_t piece_max(std::size_t place) const {
+    return first_piece_[place + 1] - first_piece_[place];
+  }
+  const std::uint32_t* sizes() const { return sizes_.device; }
+  bool is_valid_after(std::size_t place) const { return valid_.host[place] != 0; }
+  std::uint32_t size_after(std::size_t place) const { return sizes_.host[place]; }
+
+ private:
+  std::vector<Byte*> plain_;
+  std::vector<std::uint32_t> first_piece_;  // one more than messages
+  CodecTask* decode_ = nullptr;
+  CodecTask* copies_ = nullptr;
+  std::uint32_t* decoded_ = nullptr;
+  Mirrored<std::uint32_t> valid_;
+  Mirrored<std::uint32_t> sizes_;
+};
+
+// Memory for launches of the kernels that take workspaces.
+struct Workspace {
+  Byte* data = nullptr;
+  std::uint64_t total_bytes = 0;
+};
+// For count tasks of at most total_bytes in all, for any of aead, crypt and checksum.
+Result<Workspace> take_workspace(const BatchRun& run, std::uint64_t total_bytes);
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which function runs which batch.
+#include "gpu_engine/cuda/batch_run.h"
+
+namespace nacre::engine::cuda {
+
+Result<> run_batch(const BatchRun& run) {
+  run.slot.begin();
+  switch (run.batch.kind.operation) {
+    case Operation::seal:
+      return run_seal_batch(run);
+    case Operation::unseal:
+      return run_unseal_batch(run);
+    case Operation::reseal:
+      return run_reseal_batch(run);
+    case Operation::compress:
+      return run_compress_batch(run);
+    case Operation::decompress:
+      return run_decompress_batch(run);
+    case Operation::checksum:
+      return run_checksum_batch(run);
+    case Operation::encrypt:
+    case Operation::decrypt:
+      return run.batch.kind.form == KeyForm::block_cipher ? run_cipher_batch(run)
+                                                          : run_suite_batch(run);
+    default:
+      return fail(ErrorCode::unsupported, "operation is not one of the devices'");
+  }
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a batch on a slot: describe, copy in, launch, copy out, wait. One function a family of
+// operations; each is a straight list of launches on the slot's stream, one wait for the results,
+// and the copies that these ask for.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "gpu_engine/cuda/batch.h"
+#include "gpu_engine/cuda/slot.h"
+
+namespace nacre::engine::cuda {
+
+struct BatchRun {
+  Slot& slot;
+  std::mutex& scatter_gate;  // the device's: one kernel at a time writes the host's memory
+  Payload& payload;
+  const Batch& batch;
+  bool input_pinned;  // the payload's input and output are memory that devices reach
+  bool output_pinned;
+  std::vector<std::uint32_t>& refused;  // messages that the cpu has to judge or do
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(batch.indexes.size()); }
+  const Message& message(std::size_t place) const { return payload.messages[batch.indexes[place]]; }
+  MessageResult& result(std::size_t place) const { return payload.results[batch.indexes[place]]; }
+  void refuse(std::size_t place) const { refused.push_back(batch.indexes[place]); }
+};
+
+// Every message of the batch has its result, or is among the refused. An error is the device's:
+// no output is to be relied on, and all messages of the batch run elsewhere. Throws std::bad_alloc.
+Result<> run_batch(const BatchRun& run);
+
+Result<> run_seal_batch(const BatchRun& run);
+Result<> run_unseal_batch(const BatchRun& run);
+Result<> run_reseal_batch(const BatchRun& run);
+Result<> run_compress_batch(const BatchRun& run);
+Result<> run_decompress_batch(const BatchRun& run);
+Result<> run_checksum_batch(const BatchRun& run);
+Result<> run_cipher_batch(const BatchRun& run);  // bare block ciphers
+Result<> run_suite_batch(const BatchRun& run);   // with authentication
+
+}  // namespace nacre::engine::cuda

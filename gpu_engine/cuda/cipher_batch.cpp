@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encryption and decryption on a device: bare block ciphers, and suites that authenticate.
+#include <algorithm>
+
+#include "gpu_engine/cuda/batch_parts.h"
+#include "gpu_engine/cuda/kernels/aead.h"
+#include "gpu_engine/cuda/kernels/crypt.h"
+#include "gpu_engine/cuda/record_parts.h"
+
+namespace nacre::engine::cuda {
+
+Result<> run_cipher_batch(const BatchRun& run) {
+  const std::uint32_t count = run.count();
+  const BatchKind& kind = run.batch.kind;
+  NACRE_ASSIGN(const std::vector<const Byte*> input, copy_in_messages(run));
+  NACRE_ASSIGN(const BatchKeys keys, BatchKeys::add(run));
+  NACRE_ASSIGN(const Mirrored<CryptTask> tasks, run.slot.add_upload<CryptTask>(count));
+  std::vector<const Byte*> out(count);
+  std::vector<std::uint32_t> sizes(count);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Message& message = run.message(i);
+    // CBC decryption reads the block before, which another thread may have overwritten.
+    NACRE_ASSIGN(Byte * place, run.slot.take_bytes(message.input_size));
+    out[i] = place;
+    sizes[i] = static_cast<std::uint32_t>(message.input_size);
+    CryptTask& task = tasks.host[i];
+    task = {.in = input[i], .out = place, .size = message.input_size, .key = message.key_index};
+    std::copy_n(message.iv.begin(), sizeof task.iv, task.iv);
+    total += message.input_size;
+  }
+  NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
+
+  NACRE_TRY(run.slot.upload());
+  NACRE_TRY(keys.expand(run));
+  NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total, keys.table().ciphers,
+                        workspace.data, run.slot.stream()),
+                  "running a block cipher"));
+  NACRE_TRY(run.slot.finish());
+
+  for (std::size_t i = 0; i < count; ++i)
+    run.result(i) = {.ok = true, .output_size = sizes[i]};
+  return copy_out(run, out, sizes);
+}
+
+Result<> run_suite_batch(const BatchRun& run) {
+  const std::uint32_t count = run.count();
+  const BatchKind& kind = run.batch.kind;
+  const bool encrypts = kind.operation == Operation::encrypt;
+  std::vector<InputRange> ranges(2 * std::size_t{count});
+  for (std::size_t i = 0; i < count; ++i) {
+    ranges[i] = {run.message(i).input_offset, run.message(i).input_size};
+    ranges[count + i] = {run.message(i).aad_offset, run.message(i).aad_size};
+  }
+  NACRE_ASSIGN(const std::vector<const Byte*> input, copy_in(run, ranges));
+  NACRE_ASSIGN(const BatchKeys keys, BatchKeys::add(run));
+  NACRE_ASSIGN(const Mirrored<AeadTask> tasks, run.slot.add_upload<AeadTask>(count));
+  NACRE_ASSIGN(const Mirrored<std::uint32_t> verdicts, run.slot.add_download<std::uint32_t>(count));
+  std::vector<const Byte*> out(count);
+  std::vector<std::uint32_t> sizes(count);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Message& message = run.message(i);
+    const std::size_t tag_size = tag_size_bytes(suite_of(run, message.key_index));
+    const std::uint64_t size = encrypts ? message.input_size : message.input_size - tag_size;
+    NACRE_ASSIGN(Byte * place, run.slot.take_bytes(message.input_size + tag_size));
+    out[i] = place;
+    sizes[i] = static_cast<std::uint32_t>(encrypts ? size + tag_size : size);
+    AeadTask& task = tasks.host[i];
+    task = {.in = input[i],
+            .out = place,
+            .size = size,
+            .aad = input[count + i],
+            .aad_size = static_cast<std::uint32_t>(message.aad_size),
+            .key = message.key_index,
+            .nonce = {},
+            .tag = encrypts ? place + size : const_cast<Byte*>(input[i]) + size};
+    std::copy_n(message.iv.begin(), sizeof task.nonce, task.nonce);
+    total += message.input_size + message.aad_size;
+  }
+  NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
+  const cudaStream_t stream = run.slot.stream();
+
+  NACRE_TRY(run.slot.upload());
+  NACRE_TRY(keys.expand(run));
+  if (encrypts) {
+    NACRE_TRY(check(
+        aead_seal(kind.form, tasks.device, count, total, keys.table(), workspace.data, stream),
+        "encrypting under a suite"));
+  } else {
+    NACRE_TRY(check(aead_open(kind.form, tasks.device, count, total, keys.table(), verdicts.device,
+                              workspace.data, stream),
+                    "decrypting under a suite"));
+  }
+  NACRE_TRY(run.slot.finish());
+
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!encrypts && verdicts.host[i] == 0) {
+      sizes[i] = 0;
+      run.refuse(i);
+      continue;
+    }
+    run.result(i) = {.ok = true, .output_size = sizes[i]};
+  }
+  return copy_out(run, out, sizes);
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend on CUDA devices: all that the machine has. Where the build has no CUDA compiler, or
+// the machine no device, create() says so and everything runs on the cpu backend.
+//
+// A payload is cut into batches of one kind; each device has a ring of slots, and a thread a slot
+// takes the next batch, copies it in, runs its kernels, copies it out. What the device does not do
+// (an operation or codec it lacks, a message longer than a slot) and whatever it does not call
+// good, runs on the cpu backend: verdicts about bad messages are the cpu's, word for word. So do
+// all messages of a batch that a device failed; a device that is lost gets no more batches.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu_engine/backend.h"
+
+namespace nacre::engine {
+
+struct CudaOptions {
+  unsigned queued_payload_max = 64;
+  // Called at most once a device, from one of the backend's threads, when it first fails.
+  std::function<void(std::string_view)> warn = {};
+};
+
+struct CudaStats {
+  std::uint64_t message_count = 0;       // ended well on a device
+  std::uint64_t input_bytes = 0;         // of those
+  std::uint64_t failed_batch_count = 0;  // ended on the cpu because a device failed
+  unsigned device_count = 0;
+  unsigned lost_device_count = 0;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  // cpu outlives the backend. unsupported: no CUDA in this build, no driver, or no device (the
+  // message says which); out_of_memory.
+  static Result<std::unique_ptr<CudaBackend>> create(const CudaOptions& options, Backend& cpu);
+  ~CudaBackend() override;  // ends what was submitted; wipes device and pinned memory
+
+  std::string name() const override;
+  void run(Payload& payload, MessageIndexes indexes) override;
+  void submit(Payload& payload, std::vector<std::uint32_t> indexes,
+              std::function<void()> done) override;
+
+  // Whether the devices can do this message at all. Thread-safe.
+  static bool takes(const Payload& payload, const Message& message);
+  // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
+  Result<Arena> allocate(std::size_t size_bytes);
+  CudaStats stats() const;
+
+ private:
+  struct State;
+  explicit CudaBackend(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace nacre::engine

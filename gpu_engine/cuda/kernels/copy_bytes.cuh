@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between any two alignments by a group of threads: 16-byte stores, and loads of aligned
+// words that are shifted into place. Bytes of a word that the source only touches are read too and
+// not used, so device memory must reach to the end of the source's last word.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+inline __device__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size,
+                                  std::uint32_t thread, std::uint32_t thread_count) {
+  const std::uint32_t to_aligned =
+      static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(to)) & 15;
+  const std::uint32_t head = to_aligned < size ? to_aligned : size;
+  for (std::uint32_t i = thread; i < head; i += thread_count)
+    to[i] = from[i];
+  to += head;
+  from += head;
+  size -= head;
+  const std::uint32_t vector_count = size / 16;
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  auto* const vectors = reinterpret_cast<uint4*>(to);
+  if (address % 16 == 0) {
+    const auto* const source = reinterpret_cast<const uint4*>(from);
+    for (std::uint32_t i = thread; i < vector_count; i += thread_count)
+      vectors[i] = source[i];
+  } else {
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
+    const std::uint32_t shift = static_cast<std::uint32_t>(address & 3) * 8;
+    for (std::uint32_t i = thread; i < vector_count; i += thread_count) {
+      const std::uint32_t* const w = words + 4 * i;
+      const std::uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+      const std::uint32_t w4 = shift == 0 ? 0 : w[4];
+      vectors[i] = make_uint4(__funnelshift_r(w0, w1, shift), __funnelshift_r(w1, w2, shift),
+                              __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift));
+    }
+  }
+  for (std::uint32_t i = 16 * vector_count + thread; i < size; i += thread_count)
+    to[i] = from[i];
+}
+
+}  // namespace nacre::engine::cuda

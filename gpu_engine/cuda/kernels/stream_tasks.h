@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codec streams on the device: sizes and bytes of what the piece encoders made, and the way back
+// (docs/FORMAT.md, "Sub-blocks"). Everything here moves bytes; nothing computes on them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+// Which message a piece belongs to, and its place there.
+struct PieceOwner {
+  std::uint32_t message;
+  std::uint32_t place;
+};
+
+// One stream to be written from the plain bytes and the codes of its pieces.
+struct StreamTask {
+  Byte* out;
+  std::uint32_t plain_size;
+  std::uint32_t first_piece;  // the others follow
+  std::uint32_t piece_count;
+  std::uint32_t size_max;  // above it the plain bytes are taken as they are
+  std::uint32_t coded;     // 0: as they are in any case
+};
+
+struct StreamSize {
+  std::uint32_t size;
+  std::uint32_t coded;
+};
+
+// sizes[i] from the code sizes of the stream's pieces.
+cudaError_t size_streams(const StreamTask* tasks, std::uint32_t count,
+                         const std::uint32_t* code_sizes, StreamSize* sizes, cudaStream_t stream);
+
+// Writes the streams: coded ones with their words, others as plain bytes. pieces[p].in is the plain
+// piece, .out its code.
+cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
+                          const PieceOwner* owners, const CodecTask* pieces,
+                          std::uint32_t piece_count, const std::uint32_t* code_sizes,
+                          cudaStream_t stream);
+
+// One stream to be cut into pieces. Written by the host, or by a kernel that opens records.
+struct CutTask {
+  const Byte* stream;
+  Byte* plain;
+  std::uint32_t stream_size;
+  std::uint32_t plain_size;
+  std::uint32_t first_piece;
+  std::uint32_t piece_max;  // pieces that have a place in the arrays
+  std::uint32_t coded;      // 0: the stream is the plain bytes
+  std::uint32_t valid;      // 0: of a message that has failed already; nothing is read
+};
+
+// Fills decode (pieces to decode) and copies (pieces to copy: in_size = out_size) for each piece of
+// each stream, with sizes of 0 where there is nothing to do; valid[i] = 0 where words and sizes do
+// not fit together.
+cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, CodecTask* decode,
+                        CodecTask* copies, std::uint32_t* valid, cudaStream_t stream);
+
+cudaError_t copy_pieces(const CodecTask* copies, std::uint32_t piece_count, cudaStream_t stream);
+
+// valid[i]: whether it was and all its pieces were decoded; sizes[i]: its plain size then, else 0.
+cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const CodecTask* decode,
+                          const std::uint32_t* decoded, std::uint32_t* valid, std::uint32_t* sizes,
+                          cudaStream_t stream);
+
+// Bytes on their way to the host, whose page-locked memory the kernel writes. Tasks of about
+// out_task_size_bytes share the work well.
+struct OutTask {
+  const Byte* from;
+  Byte* to;
+  std::uint64_t size;
+};
+inline constexpr std::uint32_t out_task_size_bytes = 32u << 10;
+
+cudaError_t scatter_to_host(const OutTask* tasks, std::uint32_t count, cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

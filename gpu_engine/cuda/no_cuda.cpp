@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend of a build without a CUDA compiler: there is none.
+#include "gpu_engine/cuda/cuda_backend.h"
+
+namespace nacre::engine {
+
+struct CudaBackend::State {};
+
+CudaBackend::CudaBackend(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CudaBackend::~CudaBackend() = default;
+
+Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& /*options*/,
+                                                         Backend& /*cpu*/) {
+  return fail(ErrorCode::unsupported,
+              "this build has no CUDA backend; choose the engine auto or cpu");
+}
+
+std::string CudaBackend::name() const {
+  return "cuda: none";
+}
+
+void CudaBackend::run(Payload& /*payload*/, MessageIndexes /*indexes*/) {}
+
+void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*indexes*/,
+                         std::function<void()> done) {
+  done();
+}
+
+bool CudaBackend::takes(const Payload& /*payload*/, const Message& /*message*/) {
+  return false;
+}
+
+Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
+  return allocate_host_arena(size_bytes);
+}
+
+CudaStats CudaBackend::stats() const {
+  return {};
+}
+
+}  // namespace nacre::engine

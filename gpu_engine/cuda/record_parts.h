@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batches of records share: records that are made on the device, and records that are opened
+// there.
+#pragma once
+
+#include <vector>
+
+#include "gpu_engine/cuda/batch_parts.h"
+
+namespace nacre::engine::cuda {
+
+CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index);
+
+// Records being made: one place on the device for each message of the batch.
+class BatchRecords {
+ public:
+  // For the message's own salt, counter, identity and so on; under new_key_index when resealing.
+  static Result<BatchRecords> add(const BatchRun& run,
+                                  const std::vector<std::uint32_t>& record_max);
+  // Encrypts, tags and checksums what the tasks describe, and completes the headers.
+  Result<> seal(const BatchRun& run, KeyForm form, const BatchKeys& keys,
+                const Workspace& workspace) const;
+  Byte* record(std::size_t place) const { return tasks_.host[place].record; }
+  const std::vector<const Byte*>& places() const { return places_; }
+  const RecordTask* tasks() const { return tasks_.device; }
+  AeadTask* aead() const { return aead_; }
+  ChecksumTask* checksums() const { return checksums_; }
+  std::uint32_t* sizes() const { return sizes_.device; }
+  std::uint32_t size_after(std::size_t place) const { return sizes_.host[place]; }
+
+ private:
+  Mirrored<RecordTask> tasks_;
+  std::vector<const Byte*> places_;
+  AeadTask* aead_ = nullptr;
+  ChecksumTask* checksums_ = nullptr;
+  std::uint32_t* crcs_ = nullptr;
+  Mirrored<std::uint32_t> sizes_;
+};
+
+// Records being opened. Those whose clear header is not sound have tasks of size 0 and are refused
+// in the end, as are all that the device does not find good.
+class BatchOpenings {
+ public:
+  // bodies[i]: where body i goes, at least as long as the record.
+  static Result<BatchOpenings> add(const BatchRun& run, const std::vector<const Byte*>& records,
+                                   const std::vector<Byte*>& bodies);
+  OpenedTask& task(std::size_t place) const { return tasks_.host[place]; }
+  // Checks CRCs and tags and decrypts.
+  Result<> open(const BatchRun& run, const BatchKeys& keys, const Workspace& workspace) const;
+  const OpenedTask* tasks() const { return tasks_.device; }
+  const std::uint32_t* crcs() const { return crcs_; }
+  const std::uint32_t* verdicts() const { return verdicts_; }
+  OpenedRecord* opened() const { return opened_.device; }
+  const OpenedRecord& opened_after(std::size_t place) const { return opened_.host[place]; }
+
+ private:
+  Mirrored<OpenedTask> tasks_;
+  Mirrored<AeadTask> aead_;
+  Mirrored<ChecksumTask> checksums_;
+  Mirrored<OpenedRecord> opened_;
+  std::uint32_t* crcs_ = nullptr;
+  std::uint32_t* verdicts_ = nullptr;
+};
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of the runtime's objects; see the header.
+#include "gpu_engine/cuda/runtime.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <utility>
+
+namespace nacre::engine::cuda {
+namespace {
+
+std::atomic<Fault> injected_fault = Fault::none;
+std::atomic<unsigned> calls_before_fault = 0;
+
+// What the seam makes of a call that went well.
+cudaError_t injected_error() {
+  const Fault fault = injected_fault.load(std::memory_order_relaxed);
+  if (fault == Fault::none) return cudaSuccess;
+  unsigned left = calls_before_fault.load();
+  while (left > 1) {
+    if (calls_before_fault.compare_exchange_weak(left, left - 1)) return cudaSuccess;
+  }
+  if (fault == Fault::lost_device) return cudaErrorDevicesUnavailable;
+  Fault expected = fault;
+  if (!injected_fault.compare_exchange_strong(expected, Fault::none)) return cudaSuccess;
+  return fault == Fault::out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
+}
+
+void unregister(Byte* data, std::size_t size) {
+  static_cast<void>(cudaHostUnregister(data));
+  munmap(data, size);
+}
+
+}  // namespace
+
+Result<> check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) error = injected_error();
+  if (error == cudaSuccess) return {};
+  // An error of one call does not stick to the next, unless the device itself is gone.
+  static_cast<void>(cudaGetLastError());
+  return fail(error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::io,
+              fmt::format("{}: {}", what, cudaGetErrorString(error)));
+}
+
+void inject_fault(Fault fault, unsigned nth_call) {
+  injected_fault = Fault::none;
+  calls_before_fault = nth_call;
+  injected_fault = fault;
+}
+
+Result<Stream> Stream::create() {
+  Stream stream;
+  NACRE_TRY(check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking),
+                  "making a CUDA stream"));
+  return stream;
+}
+
+Stream::Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(stream_, other.stream_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+Result<Event> Event::create() {
+  Event event;
+  NACRE_TRY(
+      check(cudaEventCreateWithFlags(&event.event_, cudaEventBlockingSync | cudaEventDisableTiming),
+            "making a CUDA event"));
+  return event;
+}
+
+Event::Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+Event::~Event() {
+  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+}
+
+Result<DeviceMemory> DeviceMemory::allocate(std::size_t size_bytes) {
+  DeviceMemory memory;
+  void* data = nullptr;
+  NACRE_TRY(check(cudaMalloc(&data, size_bytes), "allocating device memory"));
+  memory.data_ = static_cast<Byte*>(data);
+  memory.size_ = size_bytes;
+  return memory;
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ == nullptr) return;
+  static_cast<void>(cudaMemset(data_, 0, size_));
+  static_cast<void>(cudaDeviceSynchronize());
+  static_cast<void>(cudaFree(data_));
+}
+
+Result<Arena> allocate_pinned_arena(std::size_t size_bytes) {
+  NACRE_ASSIGN(Arena pages, allocate_host_arena(size_bytes));
+  if (size_bytes == 0) return pages;
+  NACRE_TRY(check(
+      cudaHostRegister(pages.data(), size_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+      "locking the pages of an arena"));
+  return Arena::adopt(std::move(pages), unregister);
+}
+
+bool is_pinned(const Byte* data, std::size_t size_bytes) {
+  const auto is_registered = [](const Byte* at) {
+    cudaPointerAttributes attributes = {};
+    const bool known = cudaPointerGetAttributes(&attributes, at) == cudaSuccess;
+    if (!known) static_cast<void>(cudaGetLastError());
+    return known && attributes.type == cudaMemoryTypeHost && attributes.devicePointer == at;
+  };
+  return size_bytes > 0 && is_registered(data) && is_registered(data + size_bytes - 1);
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA runtime in our terms: errors as Results, streams, events and memory as owners.
+//
+// Every call of the runtime goes through check(), which is also the seam where tests make calls
+// fail. Objects belong to the device that was current when they were made. Not thread-safe.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine::cuda {
+
+// ok, or out_of_memory, or io for everything else; the message is "what: the runtime's words".
+Result<> check(cudaError_t error, const char* what);
+
+// What tests make of the calls from the n-th on (1 = the next): nothing, one that finds no memory,
+// one launch that fails, or a device that is lost with all calls after it.
+enum class Fault { none, out_of_memory, launch_failure, lost_device };
+void inject_fault(Fault fault, unsigned nth_call);
+
+class Stream {
+ public:
+  static Result<Stream> create();
+  Stream() = default;
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Blocks its waiter without spinning.
+class Event {
+ public:
+  static Result<Event> create();
+  Event() = default;
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Wiped when freed, as far as the device still answers.
+class DeviceMemory {
+ public:
+  static Result<DeviceMemory> allocate(std::size_t size_bytes);
+  DeviceMemory() = default;
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+  Byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// An arena that all devices can reach at its host address.
+Result<Arena> allocate_pinned_arena(std::size_t size_bytes);
+// Whether all of the range is such memory.
+bool is_pinned(const Byte* data, std::size_t size_bytes);
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A slot: everything that one batch in flight needs on one device, made once and used again and
+// again: a stream, an event, device memory handed out from the front, and page-locked memory for
+// what the host tells the device and hears from it. Belongs to one thread.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "gpu_engine/cuda/runtime.h"
+#include "gpu_engine/cuda/tuning.h"
+
+namespace nacre::engine::cuda {
+
+// An array that has a place on the host and one on the device.
+template <typename T>
+struct Mirrored {
+  std::span<T> host;
+  T* device = nullptr;
+};
+
+class Slot {
+ public:
+  // On the current device. out_of_memory.
+  static Result<Slot> create();
+
+  cudaStream_t stream() const { return stream_.get(); }
+
+  // Forgets the last batch: its memory is handed out anew.
+  void begin();
+
+  // Device memory, not cleared, aligned to 256 bytes. out_of_memory when the batch asks for more
+  // than a slot has, which the sizes in tuning.h rule out.
+  Result<Byte*> take_bytes(std::size_t size_bytes);
+  template <typename T>
+  Result<T*> take(std::size_t count) {
+    NACRE_ASSIGN(Byte * bytes, take_bytes(count * sizeof(T)));
+    return reinterpret_cast<T*>(bytes);
+  }
+
+  // Zeroed on the host; the device sees it after upload().
+  template <typename T>
+  Result<Mirrored<T>> add_upload(std::size_t count) {
+    return add_mirrored<T>(upload_, count);
+  }
+  // The host sees it after finish().
+  template <typename T>
+  Result<Mirrored<T>> add_download(std::size_t count) {
+    return add_mirrored<T>(download_, count);
+  }
+
+  // Forgets what was added for upload so far: the stream has it.
+  void begin_upload() { upload_.used = 0; }
+  Result<> upload();
+  // Copies the downloads and waits for all that the stream was given.
+  Result<> finish();
+  // Waits for all that the stream was given.
+  Result<> wait();
+
+  // Page-locked memory of the host for callers whose memory is not; made at the first use.
+  Result<Byte*> staging_in(std::size_t size_bytes) { return staging(staging_in_, size_bytes); }
+  Result<Byte*> staging_out(std::size_t size_bytes) { return staging(staging_out_, size_bytes); }
+
+ private:
+  struct MirroredMemory {
+    Arena host;
+    DeviceMemory device;
+    std::size_t used = 0;
+  };
+
+  static Result<Byte*> staging(Arena& arena, std::size_t size_bytes);
+  static Result<std::size_t> reserve(MirroredMemory& memory, std::size_t size_bytes);
+
+  template <typename T>
+  Result<Mirrored<T>> add_mirrored(MirroredMemory& memory, std::size_t count) {
+    NACRE_ASSIGN(const std::size_t offset, reserve(memory, count * sizeof(T)));
+    std::memset(memory.host.data() + offset, 0, count * sizeof(T));
+    return Mirrored<T>{{reinterpret_cast<T*>(memory.host.data() + offset), count},
+                       reinterpret_cast<T*>(memory.device.data() + offset)};
+  }
+
+  Stream stream_;
+  Event ended_;
+  DeviceMemory memory_;
+  std::size_t used_ = 0;
+  MirroredMemory upload_;
+  MirroredMemory download_;
+  Arena staging_in_;
+  Arena staging_out_;
+};
+
+}  // namespace nacre::engine::cuda

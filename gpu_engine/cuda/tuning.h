@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of the backend's machinery. Measured on one H200; docs/PERFORMANCE.md has the runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nacre::engine::cuda {
+
+// Batches in flight on a device. Encoding a piece takes milliseconds however few there are, so what
+// fills the device is pieces in flight: slots × batch size.
+inline constexpr unsigned slots_per_device = 8;
+
+// What a batch holds at most: bytes of one message's larger side, summed; and messages.
+inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
+inline constexpr std::uint32_t batch_message_count_max = 4096;
+
+// Device memory of a slot for a batch: what came in, what goes out, two stages between them, and
+// keys
+inline constexpr std::size_t slot_size_bytes = 4 * batch_size_bytes + (96u << 20);
+// Descriptions that the host writes, and what the device answers.
+inline constexpr std::size_t upload_size_bytes = 6u << 20;
+inline constexpr std::size_t download_size_bytes = 1u << 20;
+
+// A batch that lies in more runs than this is not copied run by run (3 us each): inputs are packed
+// on the host first, outputs are written by a kernel.
+inline constexpr std::size_t copy_run_count_max = 24;
+
+}  // namespace nacre::engine::cuda
