@@ -12,9 +12,10 @@ build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libfuse3-dev fuse3 librocksdb-dev libssl-dev libipsec-mb-dev libisal-dev liblz4-dev libzstd-dev
   libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libargon2-dev
+  libtiff-dev libdeflate-dev zlib1g-dev # what nacre bench compares with; not needed without them
 )
 test_packages=(
-  libgtest-dev libgmock-dev libbenchmark-dev libtiff-dev clang-format-14
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format-14
   python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs util-linux mount procps psmisc
 )
 

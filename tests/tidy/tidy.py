@@ -29,7 +29,7 @@ FS_CHAIN = ["fuse", "control", "maintenance", "volume", "cache", "store"]
 
 # Header prefixes of each outside world and the only folders that may include them.
 HOMES = [
-    (r"(openssl/|intel-ipsec-mb|isa-l|lz4|zstd|argon2)", ["gpu_engine/"]),
+    (r"(openssl/|intel-ipsec-mb|isa-l|lz4|zstd|argon2|libdeflate|zlib|tiff)", ["gpu_engine/"]),
     (r"(cuda|cub/|nvtx|thrust/)", ["gpu_engine/cuda/"]),
     (r"rocksdb/", ["metadata/"]),
     (r"(fuse3/|fuse_lowlevel|fuse\.h|linux/fuse\.h)", ["fs/fuse/"]),

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
                             add_trim_command(app, *action);
                             add_umount_command(app, *action);
                             add_dump_command(app, *action);
+                            add_bench_command(app, *action);
                             add_version_command(app, *action);
                             add_later_commands(app, *action);
                             return [action] { return (*action)(); };

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way to do a task on a set of messages: a backend of the engine, or a library.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/baseline/baseline.h"
+#include "gpu_engine/engine.h"
+
+namespace nacre::tools {
+
+// What is done to every message: the engine's words for it, and its key.
+struct BenchTask {
+  engine::Message message;
+  engine::KeyUse key_use = {};
+  Bytes key = {};
+  bool has_key = false;
+};
+
+// One contender's messages.
+struct BenchMessages {
+  std::vector<ByteView> inputs;  // outlive the contender
+  std::vector<std::size_t> output_sizes;
+};
+
+// Used by one thread.
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  // From now on run() takes messages 0, stride, 2 · stride, ….
+  virtual Result<> select(std::size_t stride) = 0;
+  // Does each of them once. An error names the message that could not be done, and why.
+  virtual Result<> run() = 0;
+  // Of a message that was run last time.
+  virtual ByteView output(std::size_t index) const = 0;
+};
+
+Result<std::unique_ptr<Contender>> make_engine_contender(engine::Engine& engine,
+                                                         const BenchTask& task,
+                                                         BenchMessages messages);
+// On so many threads, each with the library's state of its own. task outlives the contender.
+Result<std::unique_ptr<Contender>> make_library_contender(const engine::BaselineLibrary& library,
+                                                          unsigned thread_count,
+                                                          BenchMessages messages);
+
+// The task in the words of the libraries; refers to the task's key.
+engine::BaselineTask to_baseline_task(const BenchTask& task);
+
+}  // namespace nacre::tools

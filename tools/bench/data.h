@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that are measured on: those of a file or a folder, or text that is made up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::tools {
+
+struct BenchData {
+  Bytes bytes;
+  std::vector<std::size_t> file_ends;  // within bytes
+  std::string source;                  // the path; empty: generated
+  std::uint64_t total_bytes = 0;       // of which bytes is all or an evenly spread sample
+};
+
+// The regular files of path, in the order of their names. Of more than size_max bytes every n-th
+// stretch of 1 MiB is taken. not_found, permission, io; invalid_argument when there is no byte.
+Result<BenchData> load_bench_data(const std::string& path, std::uint64_t size_max);
+
+// Words of a vocabulary, by Zipf's law, in sentences: deterministic, and about as compressible as
+// English text.
+BenchData generate_bench_data(std::uint64_t size);
+
+// What a chunk of a file is: no piece crosses a file's end.
+std::vector<ByteView> cut_into_chunks(const BenchData& data, std::size_t chunk_size);
+
+}  // namespace nacre::tools

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend: one payload of all messages, in memory that the engine gives out.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "tools/bench/contender.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::size_t total_of(const std::vector<std::size_t>& sizes) {
+  return std::accumulate(
+      sizes.begin(), sizes.end(), std::size_t{0},
+      [](std::size_t sum, std::size_t size) { return sum + round_up(size, alignment); });
+}
+
+class EngineContender final : public Contender {
+ public:
+  EngineContender(engine::Engine& engine, const BenchTask& task) : engine_(engine), task_(task) {}
+
+  Result<> fill(const BenchMessages& messages) {
+    std::vector<std::size_t> input_sizes;
+    for (const ByteView input : messages.inputs)
+      input_sizes.push_back(input.size());
+    NACRE_ASSIGN(input_, engine_.allocate(total_of(input_sizes) + alignment));
+    NACRE_ASSIGN(output_, engine_.allocate(total_of(messages.output_sizes) + alignment));
+    std::size_t input_at = 0;
+    std::size_t output_at = 0;
+    for (std::size_t i = 0; i < messages.inputs.size(); ++i) {
+      const ByteView input = messages.inputs[i];
+      std::copy(input.begin(), input.end(), input_.data() + input_at);
+      engine::Message message = task_.message;
+      message.input_offset = input_at;
+      message.input_size = input.size();
+      message.output_offset = output_at;
+      message.output_capacity = messages.output_sizes[i];
+      message.counter = static_cast<std::uint32_t>(i);
+      all_.push_back(message);
+      input_at += round_up(input.size(), alignment);
+      output_at += round_up(messages.output_sizes[i], alignment);
+    }
+    checksums_.resize(all_.size());
+    output_sizes_.resize(all_.size());
+    return select(1);
+  }
+
+  Result<> select(std::size_t stride) override {
+    stride_ = stride;
+    payload_.clear();
+    payload_.input = input_.data();
+    payload_.input_size = input_.size();
+    payload_.output = output_.data();
+    payload_.output_size = output_.size();
+    const std::uint32_t key = task_.has_key ? payload_.add_key(task_.key_use, task_.key) : 0;
+    for (std::size_t i = 0; i < all_.size(); i += stride) {
+      all_[i].key_index = all_[i].new_key_index = key;
+      payload_.messages.push_back(all_[i]);
+    }
+    return {};
+  }
+
+  Result<> run() override {
+    engine_.run(payload_);
+    if (payload_.results.size() != payload_.messages.size())
+      return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+    for (std::size_t i = 0; i < payload_.results.size(); ++i) {
+      const engine::MessageResult& result = payload_.results[i];
+      if (!result.ok)
+        return fail(result.error, fmt::format("message {}: {}", i * stride_, result.detail));
+      const bool is_crc32 = task_.message.checksum == engine::Checksum::crc32;
+      checksums_[i * stride_] = is_crc32 ? result.crc32 : result.crc32c;
+      output_sizes_[i * stride_] = result.output_size;
+    }
+    return {};
+  }
+
+  ByteView output(std::size_t index) const override {
+    if (task_.message.operation == engine::Operation::checksum)
+      return {reinterpret_cast<const Byte*>(&checksums_[index]), sizeof checksums_[index]};
+    return {output_.data() + all_[index].output_offset, output_sizes_[index]};
+  }
+
+ private:
+  engine::Engine& engine_;
+  const BenchTask task_;
+  engine::Arena input_, output_;
+  engine::Payload payload_;
+  std::vector<engine::Message> all_;
+  std::vector<std::uint32_t> checksums_;
+  std::vector<std::size_t> output_sizes_;
+  std::size_t stride_ = 1;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Contender>> make_engine_contender(engine::Engine& engine,
+                                                         const BenchTask& task,
+                                                         BenchMessages messages) {
+  auto contender = std::make_unique<EngineContender>(engine, task);
+  NACRE_TRY(contender->fill(messages));
+  return contender;
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// See group.h.
+#include "tools/bench/group.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+
+namespace {
+
+using engine::EngineChoice;
+
+std::string label_of(EngineChoice choice) {
+  return choice == EngineChoice::cuda ? "cuda" : "cpu";
+}
+
+// A contender and what its row says.
+struct Entry {
+  BenchRow row;
+  std::size_t place;  // among the contenders
+  bool gives_our_bytes = true;
+};
+
+bool same(ByteView a, ByteView b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+std::string describe(const BenchGroup& group, const std::string& by) {
+  return fmt::format("{} by {}", group.operation, by);
+}
+
+}  // namespace
+
+Result<BenchEngines> BenchEngines::open(const std::string& choice) {
+  BenchEngines engines;
+  if (choice != "cuda") engines.choices_.push_back(EngineChoice::cpu);
+  if (choice == "cpu") return engines;
+  auto cuda = engine::Engine::create({.choice = EngineChoice::cuda});
+  if (cuda) {
+    engines.choices_.push_back(EngineChoice::cuda);
+    engines.engines_[{EngineChoice::cuda, 0}] = std::move(*cuda);
+  } else if (choice == "cuda") {
+    return tl::unexpected(cuda.error());
+  }
+  return engines;
+}
+
+Result<std::vector<BenchEngines::Named>> BenchEngines::with_threads(unsigned thread_count) {
+  std::vector<Named> named;
+  for (const EngineChoice choice : choices_) {
+    // A device is one, however many threads there are.
+    auto& made = engines_[{choice, choice == EngineChoice::cuda ? 0 : thread_count}];
+    if (!made) {
+      NACRE_ASSIGN(made, engine::Engine::create({.choice = choice, .thread_count = thread_count}));
+    }
+    named.push_back({label_of(choice), made.get()});
+  }
+  return named;
+}
+
+std::vector<std::string> BenchEngines::descriptions() {
+  std::vector<std::string> names;
+  const auto all = with_threads(0);
+  if (!all) return names;
+  for (const Named& named : *all)
+    names.push_back(named.engine->backend_name());
+  return names;
+}
+
+std::vector<ByteView> BenchOutcome::outputs_of(std::size_t contender,
+                                               std::size_t message_count) const {
+  std::vector<ByteView> outputs;
+  if (contenders[contender] == nullptr) return outputs;
+  for (std::size_t i = 0; i < message_count; ++i)
+    outputs.push_back(contenders[contender]->output(i));
+  return outputs;
+}
+
+namespace {
+
+class GroupRun {
+ public:
+  GroupRun(Bench& bench, const BenchGroup& group, const std::vector<std::vector<ByteView>>& inputs)
+      : bench_(bench), group_(group), inputs_(inputs) {}
+
+  Result<BenchOutcome> run() {
+    NACRE_TRY(add_engines());
+    NACRE_TRY(add_libraries());
+    NACRE_TRY(warm_up());
+    NACRE_TRY(compare_outputs());
+    std::vector<Contender*> present;
+    for (const auto& contender : outcome_.contenders)
+      if (contender != nullptr) present.push_back(contender.get());
+    NACRE_ASSIGN(const auto rates, measure(present, group_.weights, group_.thread_count,
+                                           full_seconds_, bench_.options.seconds));
+    // What a sample left in the outputs is not all of them.
+    if (group_.keeps_outputs) {
+      for (Contender* contender : present)
+        NACRE_TRY(contender->run());
+    }
+    report(rates);
+    return std::move(outcome_);
+  }
+
+ private:
+  const std::vector<ByteView>& inputs_of(std::size_t place) const {
+    return inputs_.size() == 1 ? inputs_[0] : inputs_[place];
+  }
+
+  BenchRow make_row(const std::string& by) const {
+    BenchRow row;
+    row.family = group_.family;
+    row.operation = group_.operation;
+    row.chunk_size_bytes = group_.chunk_size_bytes;
+    row.thread_count = group_.thread_count;
+    row.unit = group_.unit;
+    row.by = by;
+    return row;
+  }
+
+  Result<> add_engines() {
+    NACRE_ASSIGN(const auto engines, bench_.engines.with_threads(group_.thread_count));
+    for (const BenchEngines::Named& named : engines) {
+      const std::size_t place = outcome_.contenders.size();
+      auto contender = make_engine_contender(*named.engine, group_.task,
+                                             {inputs_of(place), group_.output_sizes});
+      if (!contender) return add_context(contender.error(), describe(group_, named.label));
+      outcome_.contenders.push_back(std::move(*contender));
+      entries_.push_back({make_row(named.label), place});
+    }
+    return {};
+  }
+
+  Result<> add_libraries() {
+    const auto& sizes =
+        group_.library_output_sizes.empty() ? group_.output_sizes : group_.library_output_sizes;
+    for (const auto& library : engine::find_baselines(to_baseline_task(group_.task))) {
+      const std::size_t place = outcome_.contenders.size();
+      Entry entry{make_row(library.name), place, library.gives_our_bytes};
+      entry.row.is_library = true;
+      entry.row.note = library.note;
+      outcome_.contenders.emplace_back();
+      if (library.make) {
+        auto contender =
+            make_library_contender(library, group_.thread_count, {inputs_of(place), sizes});
+        if (!contender) return add_context(contender.error(), describe(group_, library.name));
+        outcome_.contenders[place] = std::move(*contender);
+      } else {
+        entry.row.missing = library.build_package;
+      }
+      entries_.push_back(std::move(entry));
+    }
+    return {};
+  }
+
+  // Twice, since the first time pays for memory that was never touched; once where that takes long.
+  Result<> warm_up() {
+    for (const Entry& entry : entries_) {
+      Contender* const contender = outcome_.contenders[entry.place].get();
+      if (contender == nullptr) continue;
+      double seconds = 0;
+      for (int pass = 0; pass < 2 && (pass == 0 || seconds < bench_.options.seconds); ++pass) {
+        const double begin = wall_seconds();
+        if (const auto run = contender->run(); !run)
+          return add_context(run.error(), describe(group_, entry.row.by));
+        seconds = wall_seconds() - begin;
+      }
+      full_seconds_ = std::max(full_seconds_, seconds);
+    }
+    return {};
+  }
+
+  // A figure for a wrong result would be worth nothing.
+  Result<> compare_outputs() const {
+    const Contender& first = *outcome_.contenders[0];
+    for (const Entry& entry : entries_) {
+      const Contender* const contender = outcome_.contenders[entry.place].get();
+      if (contender == nullptr) continue;
+      if (group_.expected.empty() && (!entry.gives_our_bytes || !group_compares())) continue;
+      for (std::size_t i = 0; i < group_.weights.size(); ++i) {
+        const ByteView wanted = group_.expected.empty() ? first.output(i) : group_.expected[i];
+        if (same(contender->output(i), wanted)) continue;
+        return fail(ErrorCode::io,
+                    fmt::format("{}: message {} came out wrong: this is a defect of the program "
+                                "or of the machine; please report it",
+                                describe(group_, entry.row.by), i));
+      }
+    }
+    return {};
+  }
+
+  // Whether equal inputs give equal outputs, whoever does it.
+  bool group_compares() const {
+    switch (group_.task.message.operation) {
+      case engine::Operation::checksum:
+      case engine::Operation::encrypt:
+      case engine::Operation::decrypt:
+      case engine::Operation::rsa_private:
+        return true;
+      case engine::Operation::rsa_public:
+        return group_.task.message.rsa_padding == engine::RsaPadding::none;
+      default:
+        return false;
+    }
+  }
+
+  void report(const std::vector<Rate>& rates) {
+    std::vector<BenchRow> rows;
+    std::size_t next = 0;
+    const Rate* yardstick = nullptr;
+    for (Entry& entry : entries_) {
+      const Contender* const contender = outcome_.contenders[entry.place].get();
+      if (contender != nullptr) {
+        entry.row.rate = rates[next++];
+        if (entry.row.is_library && yardstick == nullptr) yardstick = &*entry.row.rate;
+        if (group_.plain_bytes > 0) {
+          double stored = 0;
+          for (std::size_t i = 0; i < group_.weights.size(); ++i)
+            stored += static_cast<double>(contender->output(i).size());
+          if (stored > 0) entry.row.ratio = group_.plain_bytes / stored;
+        }
+      }
+    }
+    for (Entry& entry : entries_) {
+      if (entry.row.rate && yardstick != nullptr && &*entry.row.rate != yardstick) {
+        std::vector<double> shares;
+        for (std::size_t i = 0; i < yardstick->rounds.size(); ++i)
+          shares.push_back(entry.row.rate->rounds[i] / yardstick->rounds[i]);
+        entry.row.against_library = median_of(std::move(shares));
+      }
+    }
+    for (Entry& entry : entries_)
+      rows.push_back(std::move(entry.row));
+    bench_.report.add(std::move(rows));
+  }
+
+  Bench& bench_;
+  const BenchGroup& group_;
+  const std::vector<std::vector<ByteView>>& inputs_;
+  BenchOutcome outcome_;
+  std::vector<Entry> entries_;
+  double full_seconds_ = 0;
+};
+
+}  // namespace
+
+Result<BenchOutcome> run_group(Bench& bench, const BenchGroup& group,
+                               const std::vector<std::vector<ByteView>>& inputs) {
+  return GroupRun(bench, group, inputs).run();
+}
+
+}  // namespace nacre::tools

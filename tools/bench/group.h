@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one operation at one size and thread count: builds the contenders, has each do everything
+// once (to warm up, and to look at what comes out), measures them and reports their rows.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/bench/contender.h"
+#include "tools/bench/data.h"
+#include "tools/bench/report.h"
+
+namespace nacre::tools {
+
+struct BenchOptions {
+  std::vector<std::string> families;
+  std::string path;
+  std::string engine = "auto";
+  std::vector<unsigned> thread_counts;
+  std::vector<std::size_t> chunk_sizes;
+  double seconds = 1;
+  std::uint64_t sample_size_max = 8u << 20;
+};
+
+// The engines that are measured, made when first needed.
+class BenchEngines {
+ public:
+  struct Named {
+    std::string label;  // "cpu", "cuda"
+    engine::Engine* engine;
+  };
+  // unsupported, with what to do, when the choice names a backend that is not there.
+  static Result<BenchEngines> open(const std::string& choice);
+  Result<std::vector<Named>> with_threads(unsigned thread_count);
+  std::vector<std::string> descriptions();
+
+ private:
+  using Key = std::pair<engine::EngineChoice, unsigned>;
+  std::vector<engine::EngineChoice> choices_;
+  std::map<Key, std::unique_ptr<engine::Engine>> engines_;
+};
+
+// What all families share.
+struct Bench {
+  const BenchOptions& options;
+  const BenchData& data;
+  BenchEngines& engines;
+  BenchReport& report;
+};
+
+struct BenchGroup {
+  std::string family, operation;
+  std::size_t chunk_size_bytes = 0;
+  unsigned thread_count = 1;
+  BenchUnit unit = BenchUnit::bytes;
+  BenchTask task;
+  // Of each message: what it counts in units, and its output's size or bound.
+  std::vector<double> weights;
+  std::vector<std::size_t> output_sizes;
+  // For libraries, which may need more room for their outputs; empty: the same.
+  std::vector<std::size_t> library_output_sizes;
+  // Plain bytes, whose ratio to the outputs is reported; 0: none is.
+  double plain_bytes = 0;
+  // Whether outputs are looked at afterwards.
+  bool keeps_outputs = true;
+  // What all outputs must be; empty: that is not known before.
+  std::vector<ByteView> expected;
+};
+
+// The contenders of a group after it was measured: their outputs may be the next one's inputs.
+// Where a library is not built in its place is empty.
+struct BenchOutcome {
+  std::vector<std::unique_ptr<Contender>> contenders;  // engines first
+  // The outputs of a contender, as views.
+  std::vector<ByteView> outputs_of(std::size_t contender, std::size_t message_count) const;
+};
+
+// inputs: one list for everybody, or one for each contender (as an earlier group's outputs).
+Result<BenchOutcome> run_group(Bench& bench, const BenchGroup& group,
+                               const std::vector<std::vector<ByteView>>& inputs);
+
+}  // namespace nacre::tools

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// See measure.h.
+#include "tools/bench/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+namespace nacre::tools {
+
+namespace {
+
+double read_clock(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+struct Turn {
+  double per_second;
+  double per_cpu_second;
+};
+
+Result<Turn> take_turn(Contender& contender, double units, double seconds) {
+  const double cpu_begin = cpu_seconds();
+  const double begin = wall_seconds();
+  double elapsed = 0;
+  double passes = 0;
+  do {
+    NACRE_TRY(contender.run());
+    ++passes;
+    elapsed = wall_seconds() - begin;
+  } while (elapsed < seconds);
+  // A clock that stood still must not make a rate infinite.
+  constexpr double tick = 1e-9;
+  return Turn{passes * units / std::max(elapsed, tick),
+              passes * units / std::max(cpu_seconds() - cpu_begin, tick)};
+}
+
+}  // namespace
+
+double wall_seconds() {
+  return read_clock(CLOCK_MONOTONIC);
+}
+double cpu_seconds() {
+  return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
+                                  std::span<const double> weights, unsigned thread_count,
+                                  double full_seconds, double seconds) {
+  const double turn = seconds / (bench_round_count *
+                                 static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
+  // Fewer messages, spread evenly, where all of them would outlast a turn: as many for everybody.
+  const std::size_t stride_max = std::max<std::size_t>(weights.size() / thread_count, 1);
+  const double wanted = std::ceil(full_seconds / std::max(turn, 1e-6));
+  const std::size_t stride =
+      std::min(stride_max, static_cast<std::size_t>(std::clamp(wanted, 1.0, 1e9)));
+  double units = 0;
+  for (std::size_t i = 0; i < weights.size(); i += stride)
+    units += weights[i];
+
+  std::vector<std::vector<double>> cpu(contenders.size());
+  std::vector<Rate> rates(contenders.size());
+  for (Contender* contender : contenders)
+    NACRE_TRY(contender->select(stride));
+  for (int round = 0; round < bench_round_count; ++round) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units, turn));
+      rates[i].rounds.push_back(taken.per_second);
+      cpu[i].push_back(taken.per_cpu_second);
+    }
+  }
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    Rate& rate = rates[i];
+    rate.median = median_of(rate.rounds);
+    rate.lowest = *std::min_element(rate.rounds.begin(), rate.rounds.end());
+    rate.highest = *std::max_element(rate.rounds.begin(), rate.rounds.end());
+    rate.per_cpu_second = median_of(cpu[i]);
+    NACRE_TRY(contenders[i]->select(1));
+  }
+  return rates;
+}
+
+}  // namespace nacre::tools

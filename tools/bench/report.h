@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured: a table on standard output that grows as the figures come in, and JSON at the
+// end (docs/COMMANDS.md, "Measuring").
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu_engine/base/result.h"
+#include "tools/bench/data.h"
+#include "tools/bench/measure.h"
+
+namespace nacre::tools {
+
+enum class BenchUnit { bytes, operations };
+
+struct BenchRow {
+  std::string family;     // "codecs"
+  std::string operation;  // "lz77 encode"
+  std::size_t chunk_size_bytes = 0;
+  unsigned thread_count = 0;
+  std::string by;           // "cpu", "cuda", "liblz4 1.9.4"
+  bool is_library = false;  // what the others are compared with
+  std::string note;         // of a library: how its task differs
+  std::string missing;      // of a library that is not built in: the package to install
+  BenchUnit unit = BenchUnit::bytes;
+  std::optional<Rate> rate;               // none where missing
+  std::optional<double> ratio;            // plain bytes / stored bytes, of all chunks
+  std::optional<double> against_library;  // the first library's row: how many times as fast
+};
+
+struct BenchSetting {
+  std::vector<std::string> engines;  // as the backends call themselves
+  double seconds = 0;                // for each operation
+};
+
+class BenchReport {
+ public:
+  // with_table: prints one.
+  BenchReport(const BenchData& data, BenchSetting setting, bool with_table);
+  // Rows of one operation, size and thread count.
+  void add(std::vector<BenchRow> rows);
+  // Everything as JSON, with a newline.
+  std::string json() const;
+
+ private:
+  void print_head() const;
+  void print_row(const BenchRow& row, bool is_first);
+
+  const BenchData& data_;
+  const BenchSetting setting_;
+  const bool with_table_;
+  std::string family_;  // of the last row printed
+  std::vector<BenchRow> rows_;
+};
+
+}  // namespace nacre::tools

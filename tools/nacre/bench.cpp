@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre bench: what the engine does a second on this machine, beside the libraries that one would
+// otherwise take, on the user's own bytes.
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "gpu_engine/base/limits.h"
+#include "tools/bench/families.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/size_argument.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/commands.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr unsigned thread_count_max = 1024;
+constexpr std::size_t chunk_size_min = 16;
+constexpr std::uint64_t generated_size_max = 64u << 20;
+
+struct Arguments {
+  std::string what = "all";
+  std::string path;
+  std::string engine = "auto";
+  std::string threads;
+  std::string chunk_sizes = "64K";
+  std::string sample = "8M";
+  double seconds = 1;
+  std::string json;
+};
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+Result<std::vector<unsigned>> parse_threads(const std::string& text) {
+  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
+  if (text.empty()) return cores == 1 ? std::vector{1u} : std::vector{1u, cores};
+  std::vector<unsigned> counts;
+  for (const std::string& part : split_list(text)) {
+    unsigned count = 0;
+    const char* const end = part.data() + part.size();
+    const auto [rest, error] = std::from_chars(part.data(), end, count);
+    if (error != std::errc() || rest != end || count < 1 || count > thread_count_max) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--threads {}: '{}' is not a number from 1 to {}; give some, with "
+                              "commas between them: 1,2,4",
+                              text, part, thread_count_max));
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+Result<std::vector<std::size_t>> parse_chunk_sizes(const std::string& text) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& part : split_list(text)) {
+    const auto size = parse_size(part);
+    if (!size) return add_context(size.error(), "--chunk-size");
+    if (*size < chunk_size_min || *size > chunk_size_bytes_max ||
+        *size % engine::block_size_bytes_max != 0) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("--chunk-size {}: a chunk has 16 bytes to 1 MiB, a multiple of 16", part));
+    }
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+std::string family_names() {
+  std::string names = "all";
+  for (const BenchFamily& family : bench_families())
+    names += fmt::format(", {}", family.name);
+  return names;
+}
+
+Result<BenchOptions> parse(const Arguments& arguments) {
+  BenchOptions options{.families = {},
+                       .path = arguments.path,
+                       .engine = arguments.engine,
+                       .thread_counts = {},
+                       .chunk_sizes = {},
+                       .seconds = arguments.seconds};
+  for (const BenchFamily& family : bench_families()) {
+    if (arguments.what == "all" || arguments.what == family.name)
+      options.families.emplace_back(family.name);
+  }
+  if (options.families.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is nothing that is measured; there are {}. To measure on a file of "
+                            "yours: nacre bench all FILE",
+                            arguments.what, family_names()));
+  }
+  if (!(options.seconds > 0 && options.seconds <= 3600)) {
+    return fail(ErrorCode::invalid_argument,
+                "--seconds: the time for each operation is more than 0 and at most 3600");
+  }
+  NACRE_ASSIGN(options.thread_counts, parse_threads(arguments.threads));
+  NACRE_ASSIGN(options.chunk_sizes, parse_chunk_sizes(arguments.chunk_sizes));
+  const auto sample = parse_size(arguments.sample);
+  if (!sample) return add_context(sample.error(), "--sample");
+  if (*sample == 0) return fail(ErrorCode::invalid_argument, "--sample: more than 0 bytes");
+  options.sample_size_max = *sample;
+  return options;
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const {
+    if (file != stdout) std::fclose(file);
+  }
+};
+using OutputFile = std::unique_ptr<std::FILE, CloseFile>;
+
+Result<> bench(const Arguments& arguments) {
+  NACRE_ASSIGN(const BenchOptions options, parse(arguments));
+  NACRE_ASSIGN(BenchEngines engines, BenchEngines::open(options.engine));
+  BenchData data;
+  if (options.path.empty()) {
+    data = generate_bench_data(std::min(options.sample_size_max, generated_size_max));
+  } else {
+    NACRE_ASSIGN(data, load_bench_data(options.path, options.sample_size_max));
+  }
+  // Before minutes of work, not after.
+  const bool json_on_stdout = arguments.json == "-";
+  OutputFile file;
+  const auto json_failed = [&] {
+    return fail(ErrorCode::io, fmt::format("--json {}: {}", arguments.json, std::strerror(errno)));
+  };
+  if (!arguments.json.empty()) {
+    file.reset(json_on_stdout ? stdout : std::fopen(arguments.json.c_str(), "w"));
+    if (!file) return json_failed();
+  }
+
+  BenchReport report(data, {.engines = engines.descriptions(), .seconds = options.seconds},
+                     !json_on_stdout);
+  Bench bench{options, data, engines, report};
+  for (const BenchFamily& family : bench_families()) {
+    if (std::find(options.families.begin(), options.families.end(), family.name) !=
+        options.families.end())
+      NACRE_TRY(family.run(bench));
+  }
+  if (file) {
+    const std::string text = report.json();
+    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+        std::fflush(file.get()) != 0)
+      return json_failed();
+  }
+  return {};
+}
+
+int run(const Arguments& arguments) {
+  const auto done = bench(arguments);
+  return done ? exit_fine : report(done.error());
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure codecs, ciphers and the engine, beside well-known libraries");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("WHAT", arguments->what, "One of " + family_names())->capture_default_str();
+  command->add_option("PATH", arguments->path,
+                      "A file or folder whose bytes are used; without it, text that is made up");
+  command->add_option("--engine", arguments->engine, "What of this machine is measured")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads,
+                      "Processor threads, with commas: 1,2,4. Else 1 and all cores");
+  command->add_option("--chunk-size", arguments->chunk_sizes, "Sizes of messages, with commas")
+      ->capture_default_str();
+  command->add_option("--sample", arguments->sample, "At most so much of the bytes is used")
+      ->capture_default_str();
+  command->add_option("--seconds", arguments->seconds, "For each operation, about")
+      ->capture_default_str();
+  command->add_option(
+      "--json", arguments->json,
+      "Also write the figures to this file as JSON; - : to standard output, instead "
+      "of the table");
+  command->footer("Exit status: 0 measured, 2 usage, 8 failed");
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace nacre::tools
