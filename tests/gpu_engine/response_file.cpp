@@ -11,7 +11,7 @@ std::vector<ResponseCase> read_response_file(const std::string& name, const std:
   std::istringstream lines(read_vector(name));
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind('#', 0) == 0) continue;
-    if (line.rfind(first + " = ", 0) == 0) cases.emplace_back();
+    if (line.rfind(first + " =", 0) == 0) cases.emplace_back();
     if (line == "FAIL") cases.back().must_fail = true;
     const std::size_t equals = line.find(" =");
     if (cases.empty() || equals == std::string::npos) continue;

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include "gpu_engine/publickey/rsa.h"
+#include "tests/gpu_engine/response_file.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
 
@@ -66,6 +67,25 @@ TEST(RsaOracle, we_open_what_the_openssl_command_wrapped) {
   // With SHA-1, OpenSSL's default, it is another scheme.
   const std::string with_sha1 = read_vector("rsa/wrapped_with_sha1.bin");
   EXPECT_EQ(error_of(test_key().unwrap(as_bytes(with_sha1), "")), ErrorCode::wrong_key);
+}
+
+TEST(RsaOracle, agrees_with_the_wycheproof_vectors_of_oaep) {
+  const auto cases = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "CT");
+  const auto keys = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "Key");
+  ASSERT_EQ(keys.size(), 1u);
+  ASSERT_EQ(cases.size(), 37u);
+  const RsaPrivateKey key = RsaPrivateKey::from_der(keys[0]["Key"]).value();
+  for (const ResponseCase& test : cases) {
+    SCOPED_TRACE(test.fields.at("CT").substr(0, 32));
+    const Bytes label_bytes = test["Label"];
+    const auto opened = key.unwrap(test["CT"], as_text(label_bytes));
+    if (test.must_fail) {
+      EXPECT_EQ(error_of(opened), ErrorCode::wrong_key);
+      continue;
+    }
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(to_hex(opened->view()), test.fields.at("PT"));
+  }
 }
 
 }  // namespace
