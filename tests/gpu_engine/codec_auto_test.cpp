@@ -116,8 +116,7 @@ TEST(AutoCodec, stores_noise_and_compresses_the_rest_at_every_level_and_size) {
   }
 }
 
-// 64 KiB say little about a file, so a few hundredths are allowed to each; whole files are
-// measured in docs/PERFORMANCE.md.
+// On 64 KiB of each file; on more of them where they lie beside the checkout: codec_corpus_test.cpp.
 TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {
   for (const Bytes& plain : read_corpus_samples()) {
     for (const int level : {1, 2, 3, 4, 5, 6, 7}) {
@@ -125,7 +124,7 @@ TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {
       for (const Codec codec : stream_codecs)
         best = std::min(best, size_under(codec, level, plain));
       const CodecChoice choice = choose_codec(Codec::automatic, level, plain);
-      EXPECT_LE(size_under(choice.codec, choice.level, plain), best * 106 / 100)
+      EXPECT_LE(size_under(choice.codec, choice.level, plain), best * 103 / 100)
           << to_string(choice.codec) << ", level " << level;
     }
   }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The greedy parse of liblz4's fast mode: a table that remembers for each hash of four bytes where
+// they were last; the first match that is found is taken, extended in both directions; where
+// nothing is found steps grow. It differs in one thing: the table has 2^14 entries instead of 2^13,
+// which still fits the first-level cache and forgets half as much.
+//
+// Positions are 16 bits: a block has at most 65536 bytes. Position 0 stands for "none" as well: it
+// is a candidate like any other, and bytes are compared before a match is believed.
+#include "gpu_engine/codec/lz4_fast.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "gpu_engine/codec/copy_step.h"
+#include "gpu_engine/codec/workspace.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr unsigned table_bits = 14;
+constexpr std::size_t match_size_min = 4;
+// The format: the last five bytes are literals, and no match begins in the last twelve.
+constexpr std::size_t last_literals = 5;
+constexpr std::size_t match_start_room = 12;
+constexpr unsigned skip_shift = 6;
+constexpr std::size_t copy_room = 32;  // how far literals may be copied past their end
+
+struct Table {
+  std::array<std::uint16_t, 1u << table_bits> positions;
+};
+
+inline std::size_t hash(std::uint32_t bytes) {
+  return (bytes * 2654435761u) >> (32 - table_bits);
+}
+inline std::uint32_t load_4(const Byte* at) {
+  return load_le<std::uint32_t>(at);
+}
+
+// How many bytes at a and b are equal, up to end of a.
+inline std::size_t count_equal(const Byte* a, const Byte* b, const Byte* end) {
+  const Byte* const begin = a;
+  while (a + 8 <= end) {
+    const std::uint64_t difference = load_le<std::uint64_t>(a) ^ load_le<std::uint64_t>(b);
+    if (difference != 0)
+      return static_cast<std::size_t>(a - begin) +
+             static_cast<std::size_t>(std::countr_zero(difference)) / 8;
+    a += 8;
+    b += 8;
+  }
+  while (a < end && *a == *b) {
+    ++a;
+    ++b;
+  }
+  return static_cast<std::size_t>(a - begin);
+}
+
+inline Byte* put_length(Byte* to, std::size_t rest) {
+  for (; rest >= 255; rest -= 255)
+    *to++ = 255;
+  *to++ = static_cast<Byte>(rest);
+  return to;
+}
+
+// What a token, the rest of its length and the literals take; likewise of a match's length.
+inline std::size_t length_size(std::size_t length) {
+  return length < 15 ? 0 : (length - 15) / 255 + 1;
+}
+inline std::size_t literals_size(std::size_t literals) {
+  return 1 + length_size(literals) + literals;
+}
+constexpr std::size_t distance_size = 2;
+
+template <bool has_room>
+std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
+  const Byte* const base = plain.data();
+  const Byte* const end = base + plain.size();
+  const Byte* anchor = base;
+  Byte* to = out.data();
+  Byte* const to_end = to + out.size();
+
+  if (plain.size() > match_start_room) {
+    auto& table = thread_workspace<Table>().positions;
+    table.fill(0);
+    const Byte* const match_end_max = end - last_literals;
+    const Byte* const start_max = end - match_start_room;  // no match begins behind it
+    const auto position = [base](const Byte* at) { return static_cast<std::uint16_t>(at - base); };
+
+    const Byte* at = base + 1;
+    std::size_t next_hash = hash(load_4(at));
+    for (;;) {
+      // Find a match.
+      const Byte* candidate;
+      const Byte* next = at;
+      unsigned misses = acceleration << skip_shift;
+      do {
+        const std::size_t slot = next_hash;
+        at = next;
+        next += misses++ >> skip_shift;
+        if (next > start_max) goto done;
+        candidate = base + table[slot];
+        next_hash = hash(load_4(next));
+        table[slot] = position(at);
+      } while (load_4(candidate) != load_4(at));
+      while (at > anchor && candidate > base && at[-1] == candidate[-1]) {
+        --at;
+        --candidate;
+      }
+
+      // Its literals.
+      const auto literals = static_cast<std::size_t>(at - anchor);
+      if (!has_room &&
+          literals_size(literals) + distance_size > static_cast<std::size_t>(to_end - to))
+        return 0;
+      Byte* token = to++;
+      if (literals < 15) {
+        *token = static_cast<Byte>(literals << 4);
+      } else {
+        *token = 15 << 4;
+        to = put_length(to, literals - 15);
+      }
+      if (static_cast<std::size_t>(end - anchor) >= literals + copy_room &&
+          (has_room || static_cast<std::size_t>(to_end - to) >= literals + copy_room)) {
+        for (std::size_t i = 0; i < literals; i += 16)
+          copy_step<16>(to + i, anchor + i);
+      } else {
+        std::memcpy(to, anchor, literals);
+      }
+      to += literals;
+
+      for (;;) {
+        // The match, and then what follows it at once.
+        store_le(to, static_cast<std::uint16_t>(at - candidate));
+        to += 2;
+        const std::size_t extra =
+            count_equal(at + match_size_min, candidate + match_size_min, match_end_max);
+        if (!has_room && length_size(extra) > static_cast<std::size_t>(to_end - to)) return 0;
+        if (extra < 15) {
+          *token = static_cast<Byte>(*token | extra);
+        } else {
+          *token |= 15;
+          to = put_length(to, extra - 15);
+        }
+        at += match_size_min + extra;
+        anchor = at;
+        if (at > start_max) goto done;
+        table[hash(load_4(at - 2))] = position(at - 2);
+        const std::size_t slot = hash(load_4(at));
+        candidate = base + table[slot];
+        table[slot] = position(at);
+        if (load_4(candidate) != load_4(at)) break;
+        if (!has_room && 1 + distance_size > static_cast<std::size_t>(to_end - to)) return 0;
+        token = to++;
+        *token = 0;
+      }
+      next_hash = hash(load_4(++at));
+    }
+  }
+done:
+  const auto literals = static_cast<std::size_t>(end - anchor);
+  if (literals_size(literals) > static_cast<std::size_t>(to_end - to)) return 0;
+  if (literals < 15) {
+    *to++ = static_cast<Byte>(literals << 4);
+  } else {
+    *to++ = 15 << 4;
+    to = put_length(to, literals - 15);
+  }
+  std::memcpy(to, anchor, literals);
+  return static_cast<std::size_t>(to + literals - out.data());
+}
+
+}  // namespace
+
+std::size_t encode_lz4_fast(int acceleration, ByteView plain, MutableByteView out) {
+  // What the longest block of all takes, and room to copy past the end.
+  const std::size_t bound = plain.size() + plain.size() / 255 + 16 + copy_room;
+  return out.size() >= bound ? encode<true>(static_cast<unsigned>(acceleration), plain, out)
+                             : encode<false>(static_cast<unsigned>(acceleration), plain, out);
+}
+
+}  // namespace nacre::engine

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fast encoder of LZ4 blocks (lz4/doc/lz4_Block_format.md) of at most 64 KiB.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu_engine/base/bytes.h"
+
+namespace nacre::engine {
+
+// Returns the block's size, 0 when it does not fit into out. plain: 1 … 65536 bytes. acceleration:
+// 1 … 8, how eagerly it skips ahead where it finds nothing. May throw std::bad_alloc.
+std::size_t encode_lz4_fast(int acceleration, ByteView plain, MutableByteView out);
+
+}  // namespace nacre::engine

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// How small the codecs make real files, in chunks of 64 KiB: the bounds that docs/PERFORMANCE.md
+// gives. Skipped where the corpus does not lie beside the checkout.
+#include <gtest/gtest.h>
+#include <lz4.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "gpu_engine/codec/codec.h"
+#include "tests/gpu_engine/corpus.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::size_t chunk_size = 65536;
+constexpr std::size_t stride = 8;
+
+class CodecCorpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    corpus_ = read_corpus(stride, testing::UnitTest::GetInstance()->current_test_info()->name());
+    if (corpus_.empty()) GTEST_SKIP();
+  }
+
+  template <typename Size>
+  static std::size_t sum(const CorpusFile& file, const Size& size_of) {
+    std::size_t total = 0;
+    for (std::size_t at = 0; at < file.bytes.size(); at += chunk_size)
+      total +=
+          size_of(ByteView(file.bytes).subspan(at, std::min(chunk_size, file.bytes.size() - at)));
+    return total;
+  }
+  template <typename Size>
+  double ratio(const Size& size_of) const {
+    double plain = 0;
+    double stored = 0;
+    for (const CorpusFile& file : corpus_) {
+      plain += static_cast<double>(file.bytes.size());
+      stored += static_cast<double>(sum(file, size_of));
+    }
+    return plain / stored;
+  }
+  static std::size_t size_under(Codec codec, int level, ByteView plain) {
+    Bytes stream(stream_size_bound(codec, plain.size()));
+    return std::min(compress(codec, level, plain, stream).value(), plain.size());
+  }
+  double ratio_of(Codec codec, int level) const {
+    return ratio([&](ByteView plain) { return size_under(codec, level, plain); });
+  }
+
+  std::vector<CorpusFile> corpus_;
+};
+
+TEST_F(CodecCorpus, lz77_packs_better_than_liblz4) {
+  const double theirs = ratio([](ByteView plain) {
+    Bytes out(static_cast<std::size_t>(LZ4_COMPRESSBOUND(chunk_size)));
+    return static_cast<std::size_t>(LZ4_compress_default(
+        reinterpret_cast<const char*>(plain.data()), reinterpret_cast<char*>(out.data()),
+        static_cast<int>(plain.size()), static_cast<int>(out.size())));
+  });
+  EXPECT_GE(ratio_of(Codec::lz77, 0), theirs);
+}
+
+TEST_F(CodecCorpus, gdeflate_and_lzw_pack_as_they_should) {
+  EXPECT_GE(ratio_of(Codec::gdeflate, 6), 3.75);
+  EXPECT_GE(ratio_of(Codec::gdeflate, 9), 3.9);
+  EXPECT_GE(ratio_of(Codec::lzw, 0), 2.2);
+}
+
+TEST_F(CodecCorpus, huffman_comes_near_the_entropy) {
+  corpus_ = read_corpus(1, "huffman");  // a sample would stand a little too far from the whole
+  const double entropy = ratio([](ByteView plain) {
+    std::array<double, 256> counts = {};
+    for (const Byte byte : plain)
+      ++counts[byte];
+    double bits = 0;
+    for (const double count : counts)
+      if (count > 0) bits += count * std::log2(static_cast<double>(plain.size()) / count);
+    return static_cast<std::size_t>(bits / 8);
+  });
+  EXPECT_GE(ratio_of(Codec::huffman, 0) * 1.015, entropy);
+}
+
+// Of each file, with the best codec for it at the same level.
+TEST_F(CodecCorpus, auto_is_within_three_hundredths_of_the_best) {
+  for (const CorpusFile& file : corpus_) {
+    for (const int level : {1, 2, 3, 4, 5, 6, 7}) {
+      std::size_t best = file.bytes.size();
+      for (const Codec codec :
+           {Codec::lz77, Codec::zstd, Codec::rle, Codec::huffman, Codec::gdeflate, Codec::lzw})
+        best = std::min(best,
+                        sum(file, [&](ByteView plain) { return size_under(codec, level, plain); }));
+      const std::size_t chosen = sum(file, [&](ByteView plain) {
+        const CodecChoice choice = choose_codec(Codec::automatic, level, plain);
+        return size_under(choice.codec, choice.level, plain);
+      });
+      EXPECT_LE(static_cast<double>(chosen), 1.03 * static_cast<double>(best))
+          << file.name << ", level " << level;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre::engine
