@@ -30,6 +30,7 @@
 #endif
 
 #include "gpu_engine/codec/codec_parts.h"
+#include "gpu_engine/codec/copy_step.h"
 #include "gpu_engine/codec/sub_blocks.h"
 
 namespace nacre::engine {
@@ -38,6 +39,8 @@ namespace {
 constexpr std::size_t piece_size_bytes = 4096;
 constexpr std::size_t group_size_max = 128;  // plain bytes under one header
 constexpr std::size_t piece_bound_bytes = piece_size_bytes + piece_size_bytes / group_size_max;
+constexpr std::size_t encode_step_bytes = 16;
+constexpr std::size_t piece_room_bytes = piece_bound_bytes + encode_step_bytes;
 // Groups are copied in steps of this many bytes where there is room behind them.
 constexpr std::size_t step_bytes = 32;
 static_assert(group_size_max % step_bytes == 0);
@@ -108,11 +111,18 @@ class EqualNeighbours {
   std::size_t end_;
 };
 
-Byte* write_bytes(Byte* to, const Byte* from, std::size_t size) {
+// Most groups are short: steps cost less than a call of memcpy(). They may go past the group's end,
+// in both places, where from_end is far enough.
+Byte* write_bytes(Byte* to, const Byte* from, std::size_t size, const Byte* from_end) {
   while (size > 0) {
     const std::size_t group = std::min(size, group_size_max);
     *to++ = static_cast<Byte>(group - 1);
-    std::memcpy(to, from, group);
+    if (static_cast<std::size_t>(from_end - from) >= group + encode_step_bytes) {
+      for (std::size_t i = 0; i < group; i += encode_step_bytes)
+        copy_step<encode_step_bytes>(to + i, from + i);
+    } else {
+      std::memcpy(to, from, group);
+    }
     to += group;
     from += group;
     size -= group;
@@ -133,7 +143,7 @@ Byte* write_run(Byte* to, Byte value, std::size_t& size) {
   return to;
 }
 
-// out: piece_bound_bytes. Among other bytes a run of three saves nothing, for it ends their group;
+// out: piece_room_bytes. Among other bytes a run of three saves nothing, for it ends their group;
 // between two runs even a pair is worth its two bytes.
 Byte* encode_piece(ByteView plain, Byte* out) {
   const EqualNeighbours equal(plain);
@@ -144,7 +154,7 @@ Byte* encode_piece(ByteView plain, Byte* out) {
       std::size_t size = run - at;
       out = write_run(out, plain[at], size);
     } else {
-      out = write_bytes(out, plain.data() + at, run - at);
+      out = write_bytes(out, plain.data() + at, run - at, plain.data() + plain.size());
     }
     if (run == plain.size()) break;
     std::size_t size = equal.find_end(run) + 1 - run;
@@ -156,12 +166,12 @@ Byte* encode_piece(ByteView plain, Byte* out) {
 
 std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
   const std::size_t table_size = 2 * count_pieces(plain.size());
-  std::array<Byte, piece_bound_bytes> scratch;
+  std::array<Byte, piece_room_bytes> scratch;
   std::size_t written = table_size;
   if (written > out.size()) return 0;
   for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
     const ByteView piece = plain.subspan(start, std::min(piece_size_bytes, plain.size() - start));
-    const bool has_room = out.size() - written >= piece_bound_bytes;
+    const bool has_room = out.size() - written >= piece_room_bytes;
     Byte* const to = has_room ? out.data() + written : scratch.data();
     const auto size = static_cast<std::size_t>(encode_piece(piece, to) - to);
     if (!has_room) {
