@@ -6,6 +6,7 @@
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/ghash.h"
 #include "gpu_engine/cuda/kernels/hmac.h"
+#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
 #include "gpu_engine/cuda/kernels/small_aes.cuh"
 
 namespace nacre::engine::cuda {
@@ -24,7 +25,7 @@ struct Workspace {
     WorkspaceCursor cursor(base);
     crypt_tasks = cursor.take<CryptTask>(count);
     hash_plan =
-        take_tile_plan(cursor, count, total_bytes, ghash_overhead_bytes, ghash_tile_bytes, 1);
+        take_tile_plan(cursor, count, total_bytes, ghash_overhead_bytes, ghash_small_tile_bytes, 1);
     partials = cursor.take<uint4>(hash_plan.tiles_max);
     crypt = cursor.take<char>(crypt_workspace_size(count, total_bytes));
     size = cursor.used();
@@ -44,15 +45,11 @@ __device__ uint4 first_vector(KeyForm form, const AeadTask& task, const SmallTab
 }
 
 __global__ void prepare(KeyForm form, const AeadTask* tasks, std::uint32_t count, KeyTable keys,
-                        CryptTask* crypt_tasks, std::uint32_t* hash_units) {
+                        CryptTask* crypt_tasks) {
   __shared__ std::uint32_t shared[256];
   const SmallTables tables(shared);
   const std::uint32_t index = blockIdx.x * threads_per_block + threadIdx.x;
-  if (index > count) return;
-  if (index == count) {
-    hash_units[count] = 0;
-    return;
-  }
+  if (index >= count) return;
   const AeadTask& task = tasks[index];
   CryptTask& crypt_task = crypt_tasks[index];
   crypt_task.in = task.in;
@@ -60,18 +57,22 @@ __global__ void prepare(KeyForm form, const AeadTask* tasks, std::uint32_t count
   crypt_task.size = task.size;
   crypt_task.key = task.key;
   store_block(crypt_task.iv, 0, block_bytes, first_vector(form, task, tables, keys));
-  hash_units[index] = hash_stream(task).tiles;
 }
 
 cudaError_t compute_tags(KeyForm form, TagUse use, const AeadTask* tasks, std::uint32_t count,
-                         const Workspace& workspace, KeyTable keys, std::uint32_t* verdicts,
-                         cudaStream_t stream) {
+                         std::uint64_t total_bytes, const Workspace& workspace, KeyTable keys,
+                         std::uint32_t* verdicts, cudaStream_t stream) {
   if (form != KeyForm::gcm)
     return hmac_tags(use, tasks, count, form == KeyForm::cbc_hmac ? block_bytes : 1, keys.suites,
                      workspace.crypt_tasks, verdicts, stream);
-  const cudaError_t error = make_tile_plan(workspace.hash_plan, stream);
+  DeviceShape shape;
+  cudaError_t error = device_shape(shape);
   if (error != cudaSuccess) return error;
-  return ghash_tags(use, tasks, workspace.hash_plan, keys, workspace.partials,
+  const std::uint32_t factor = ghash_tile_factor(total_bytes, shape.multiprocessors);
+  error = make_tile_plan(TilesOfStream{tasks, factor * ghash_small_tile_blocks},
+                         workspace.hash_plan, stream);
+  if (error != cudaSuccess) return error;
+  return ghash_tags(use, tasks, workspace.hash_plan, factor, keys, workspace.partials,
                     workspace.crypt_tasks, verdicts, stream);
 }
 
@@ -82,12 +83,12 @@ cudaError_t run(TagUse use, KeyForm form, const AeadTask* tasks, std::uint32_t c
   if (count == 0) return cudaSuccess;
   const Workspace workspace(workspace_base, count, total_bytes);
   const CryptMode mode = form == KeyForm::cbc_hmac ? CryptMode::cbc : CryptMode::ctr;
-  prepare<<<count / threads_per_block + 1, threads_per_block, 0, stream>>>(
-      form, tasks, count, keys, workspace.crypt_tasks, workspace.hash_plan.plan.first_units);
+  prepare<<<(count + threads_per_block - 1) / threads_per_block, threads_per_block, 0, stream>>>(
+      form, tasks, count, keys, workspace.crypt_tasks);
   cudaError_t error = cudaGetLastError();
   if (use == TagUse::compare_with_in) {
     if (error == cudaSuccess)
-      error = compute_tags(form, use, tasks, count, workspace, keys, verdicts, stream);
+      error = compute_tags(form, use, tasks, count, total_bytes, workspace, keys, verdicts, stream);
     if (error == cudaSuccess)
       error = crypt(mode, CryptDirection::decrypt, workspace.crypt_tasks, count, total_bytes,
                     keys.ciphers, workspace.crypt, stream);
@@ -97,7 +98,7 @@ cudaError_t run(TagUse use, KeyForm form, const AeadTask* tasks, std::uint32_t c
     error = crypt(mode, CryptDirection::encrypt, workspace.crypt_tasks, count, total_bytes,
                   keys.ciphers, workspace.crypt, stream);
   if (error == cudaSuccess)
-    error = compute_tags(form, use, tasks, count, workspace, keys, verdicts, stream);
+    error = compute_tags(form, use, tasks, count, total_bytes, workspace, keys, verdicts, stream);
   return error;
 }
 

@@ -23,21 +23,33 @@ namespace nacre::engine::cuda {
 
 inline constexpr int table_pair_bytes = 256 * 256;
 
+// Four tables begin at this address of shared memory, which is past what the driver keeps for
+// itself (1 KiB on sm_90), so that the address is a constant in every load. Two tables begin where
+// dynamic shared memory does: sm_75 has not a byte more.
+inline constexpr int fixed_tables_address = 2048;
+
 template <int table_count>
-inline constexpr int shared_tables_bytes = table_count / 2 * table_pair_bytes;
+inline constexpr int shared_tables_bytes = table_count / 2 * table_pair_bytes +
+                                           (table_count == 4 ? fixed_tables_address : 0);
 
 template <int table_count>
 class SharedTables {
  public:
-  // All threads of the block; shared_tables_bytes<table_count> of dynamic shared memory.
+  // All threads of the block; shared_tables_bytes<table_count> of dynamic shared memory, and no
+  // other.
   __device__ SharedTables(std::uint32_t* shared, const AesTable& table) {
-    for (int i = static_cast<int>(threadIdx.x); i < shared_tables_bytes<table_count> / 4;
+    base_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+    if (at_fixed_address) {
+      if (base_ > fixed_tables_address) __trap();
+      shared += (fixed_tables_address - base_) / 4;
+    }
+#pragma unroll 8
+    for (int i = static_cast<int>(threadIdx.x); i < table_count / 2 * table_pair_bytes / 4;
          i += static_cast<int>(blockDim.x)) {
       const int row = i / (table_pair_bytes / 4) * 2 + i / 32 % 2;
       shared[i] = rotate_left(table.words[i / 64 % 256], 8 * row);
     }
     __syncthreads();
-    base_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     lane_ = threadIdx.x % 32 * 4;
   }
 
@@ -55,14 +67,18 @@ class SharedTables {
  private:
   template <int row, int table>
   __device__ std::uint32_t from_table(std::uint32_t column) const {
-    const std::uint32_t address = __byte_perm(column, lane_, 0x7604 | row << 4) + base_;
+    std::uint32_t address = __byte_perm(column, lane_, 0x7604 | row << 4);
+    if (!at_fixed_address) address += base_;
     constexpr int stored = table % table_count;
     std::uint32_t word;
     asm volatile("ld.shared.u32 %0, [%1 + %2];"
                  : "=r"(word)
-                 : "r"(address), "n"(stored / 2 * table_pair_bytes + stored % 2 * 128));
+                 : "r"(address), "n"(stored / 2 * table_pair_bytes + stored % 2 * 128 +
+                                     (at_fixed_address ? fixed_tables_address : 0)));
     return stored == table ? word : rotate_left(word, 16);
   }
+
+  static constexpr bool at_fixed_address = table_count == 4;
 
   std::uint32_t base_;
   std::uint32_t lane_;
@@ -147,10 +163,21 @@ __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)
                  : last_encrypt_round(t, s, keys[RoundKeys::last_round]);
 }
 
-__device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeys& from) {
+// Leaves out those that round_count does without.
+__device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeys& from,
+                                       std::uint32_t round_count) {
 #pragma unroll
-  for (int i = 0; i < 15; ++i)
+  for (int i = 0; i < 10; ++i)
     keys[i] = from.at[i];
+  if (round_count > 10) {
+    keys[10] = from.at[10];
+    keys[11] = from.at[11];
+    if (round_count > 12) {
+      keys[12] = from.at[12];
+      keys[13] = from.at[13];
+    }
+  }
+  keys[RoundKeys::last_round] = from.at[RoundKeys::last_round];
 }
 
 }  // namespace nacre::engine::cuda

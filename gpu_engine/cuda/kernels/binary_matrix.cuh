@@ -64,9 +64,14 @@ __device__ inline void multiply_add(RowCounts& counts, std::uint32_t low_0, std:
 #endif
 }
 
-// The lowest bits of a row's two counts.
-__device__ inline std::uint32_t parities(const std::int32_t (&row)[2]) {
-  return (static_cast<std::uint32_t>(row[0]) & 1) | (static_cast<std::uint32_t>(row[1]) & 1) << 1;
+// Collects the lowest bits of a row's counts, two column tiles at a time: the four counts of tiles
+// 2 u and 2 u + 1 become bit u of bytes 0 to 3. So the count of column j of tile t (n = 2 t + j)
+// ends at bit 8 (n mod 4) + n / 4; what makes the matrices has to know.
+__device__ inline void add_parities(std::uint32_t& bits, const std::int32_t (&even_tile)[2],
+                                    const std::int32_t (&odd_tile)[2], int pair_of_tiles) {
+  const std::uint32_t low = __byte_perm(even_tile[0], even_tile[1], 0x0040);
+  const std::uint32_t high = __byte_perm(odd_tile[0], odd_tile[1], 0x0040);
+  bits |= (__byte_perm(low, high, 0x5410) << pair_of_tiles) & (0x01010101u << pair_of_tiles);
 }
 
 }  // namespace nacre::engine::cuda

@@ -36,6 +36,7 @@ __device__ inline uint4 load_bytes_of_block(const Byte* bytes, std::uint32_t cou
 static __device__ __noinline__ uint4 load_unaligned_block(const Byte* message, std::uint64_t offset,
                                                           std::uint64_t size) {
   const Byte* const at = message + offset;
+  __builtin_assume(__isGlobal(at));
   const std::uint64_t left = size - offset;
   if (left < block_bytes) return load_bytes_of_block(at, static_cast<std::uint32_t>(left));
   if (alignment_of(at) % 8 == 0) {
@@ -44,7 +45,7 @@ static __device__ __noinline__ uint4 load_unaligned_block(const Byte* message, s
     return make_uint4(low.x, low.y, high.x, high.y);
   }
   const std::uint32_t skew = alignment_of(at) % 4;
-  if (skew != 0 && (offset == 0 || left < block_bytes + 4))
+  if (skew != 0 && (offset < skew || left < block_bytes + 4 - skew))
     return load_bytes_of_block(at, block_bytes);
   const auto* const words = reinterpret_cast<const std::uint32_t*>(at - skew);
   if (skew == 0) return make_uint4(words[0], words[1], words[2], words[3]);
@@ -54,8 +55,18 @@ static __device__ __noinline__ uint4 load_unaligned_block(const Byte* message, s
                     __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift));
 }
 
-// The block at an offset below size; what lies past the message is zeros.
+// The 16 bytes at any offset below size; what lies past the message is zeros.
+__device__ inline uint4 load_block_at(const Byte* message, std::uint64_t offset,
+                                      std::uint64_t size) {
+  __builtin_assume(__isGlobal(message));
+  if (alignment_of(message + offset) == 0 && size - offset >= block_bytes)
+    return *reinterpret_cast<const uint4*>(message + offset);
+  return load_unaligned_block(message, offset, size);
+}
+
+// The same for an offset of whole blocks, whose alignment is the message's.
 __device__ inline uint4 load_block(const Byte* message, std::uint64_t offset, std::uint64_t size) {
+  __builtin_assume(__isGlobal(message));
   if (alignment_of(message) == 0 && size - offset >= block_bytes)
     return *reinterpret_cast<const uint4*>(message + offset);
   return load_unaligned_block(message, offset, size);
@@ -64,6 +75,7 @@ __device__ inline uint4 load_block(const Byte* message, std::uint64_t offset, st
 static __device__ __noinline__ void store_unaligned_block(Byte* message, std::uint64_t offset,
                                                           std::uint64_t size, uint4 block) {
   Byte* const at = message + offset;
+  __builtin_assume(__isGlobal(at));
   const std::uint64_t left = size - offset;
   const std::uint32_t words[4] = {block.x, block.y, block.z, block.w};
   if (left >= block_bytes && alignment_of(at) % 8 == 0) {
@@ -85,6 +97,7 @@ static __device__ __noinline__ void store_unaligned_block(Byte* message, std::ui
 // Of a block that reaches past the message only what lies in it.
 __device__ inline void store_block(Byte* message, std::uint64_t offset, std::uint64_t size,
                                    uint4 block) {
+  __builtin_assume(__isGlobal(message));
   if (alignment_of(message) == 0 && size - offset >= block_bytes)
     *reinterpret_cast<uint4*>(message + offset) = block;
   else

@@ -4,10 +4,10 @@
 // does the same with more columns).
 //
 // A warp takes 2 KiB at a time: lane l loads the 16 bytes at 512 s + 16 l in step s. The four lanes
-// of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder stays with it, a
-// byte in each of its lanes, and is multiplied by x^(8 * 2048) before the next 2 KiB. A tile is 8
-// KiB; at its end each lane multiplies one row by the power that its place asks for, and the tile's
-// remainder goes to memory. One more kernel adds a message's tiles up.
+// of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder stays with it,
+// eight bits in each of its lanes, and is multiplied by x^(8 * 2048) before the next 2 KiB. A tile
+// is 8 KiB; at its end each lane multiplies one row by the power that its place asks for, and the
+// tile's remainder goes to memory. One more kernel adds a message's tiles up.
 //
 // Tiles lie on the 16-byte grid of addresses and end with the message's last block; what lies
 // before the message are zeros, which change nothing, and the zeros after it are divided off.
@@ -21,17 +21,17 @@
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
 #include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crc_tables.h"
-#include "gpu_engine/cuda/kernels/tile_plan.h"
+#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
 
 constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int hash_threads = 256;
+constexpr int hash_blocks = 3;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
 constexpr int batch_blocks = crc_batch_bytes / 16;
-constexpr int tile_blocks = crc_tile_bytes / 16;
-constexpr int batches_per_tile = tile_blocks / batch_blocks;
+constexpr int small_tile_blocks = crc_tile_bytes / 16;
 constexpr int simple_threads = 128;
 
 __device__ const CrcTables crc_tables[2] = {make_crc_tables<crc32_polynomial_reflected>(),
@@ -63,21 +63,25 @@ struct Grid {
   std::uint32_t lead;  // bytes of block 0 before the message
   std::int64_t blocks;
 
-  __host__ __device__ explicit Grid(const ChecksumTask& task)
+  __device__ explicit Grid(const ChecksumTask& task)
       : data(task.data),
         size(task.size),
-        lead(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(task.data) % 16)),
-        blocks(size == 0 ? 0 : static_cast<std::int64_t>((lead + size + 15) / 16)) {}
+        lead(size == 0 ? 0 : alignment_of(task.data)),
+        blocks(static_cast<std::int64_t>((lead + size + 15) / 16)) {}
 
-  __host__ __device__ std::uint32_t tiles() const {
+  __device__ std::uint32_t tiles(std::uint32_t tile_blocks) const {
     const auto needed = static_cast<std::uint32_t>((blocks + tile_blocks - 1) / tile_blocks);
     return needed == 0 ? 1 : needed;
   }
   __device__ std::uint32_t bytes_after() const {
     return static_cast<std::uint32_t>(16 * blocks - lead - size);
   }
+  // Whether `count` blocks from `first` on lie in the message entirely.
+  __device__ bool holds(std::int64_t first, int count) const {
+    return 16 * first >= lead && 16 * (first + count) - lead <= static_cast<std::int64_t>(size);
+  }
   // Zeros outside the message.
-  __device__ uint4 block(std::int64_t index) const {
+  __device__ __noinline__ uint4 block(std::int64_t index) const {
     if (index < 0 || index >= blocks) return make_uint4(0, 0, 0, 0);
     const std::int64_t begin = 16 * index - lead;  // within the message, or before it
     if (begin >= 0 && static_cast<std::uint64_t>(begin) + 16 <= size)
@@ -93,11 +97,14 @@ struct Grid {
   }
 };
 
-__global__ void count_units(const ChecksumTask* tasks, std::uint32_t count, std::uint32_t* units) {
-  const std::uint32_t index = blockIdx.x * simple_threads + threadIdx.x;
-  if (index > count) return;
-  units[index] = index == count ? 0 : Grid(tasks[index]).tiles();
-}
+struct TilesOfTask {
+  const ChecksumTask* tasks;
+  std::uint32_t tile_blocks;
+
+  __device__ std::uint32_t operator()(std::uint32_t index) const {
+    return Grid(tasks[index]).tiles(tile_blocks);
+  }
+};
 
 struct Fragments {
   uint2 data[crc_column_tiles][2];
@@ -108,16 +115,20 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
                           const Fragments& fragments) {
   std::uint32_t results[4] = {};
 #pragma unroll
-  for (int tile = 0; tile < crc_column_tiles; ++tile) {
+  for (int tiles = 0; tiles < crc_column_tiles / 2; ++tiles) {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
       const uint4 low = blocks[2 * pair], high = blocks[2 * pair + 1];
-      RowCounts counts;
-      multiply_add(counts, rows[2 * pair], rows[2 * pair + 1], fragments.fold[tile]);
-      multiply_add(counts, low.x, high.x, low.y, high.y, fragments.data[tile][0]);
-      multiply_add(counts, low.z, high.z, low.w, high.w, fragments.data[tile][1]);
-      results[2 * pair] |= parities(counts.low_row) << (2 * tile);
-      results[2 * pair + 1] |= parities(counts.high_row) << (2 * tile);
+      RowCounts counts[2];
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        const int tile = 2 * tiles + odd;
+        multiply_add(counts[odd], rows[2 * pair], rows[2 * pair + 1], fragments.fold[tile]);
+        multiply_add(counts[odd], low.x, high.x, low.y, high.y, fragments.data[tile][0]);
+        multiply_add(counts[odd], low.z, high.z, low.w, high.w, fragments.data[tile][1]);
+      }
+      add_parities(results[2 * pair], counts[0].low_row, counts[1].low_row, tiles);
+      add_parities(results[2 * pair + 1], counts[0].high_row, counts[1].high_row, tiles);
     }
   }
 #pragma unroll
@@ -128,11 +139,11 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
 // The sum of the rows times their powers; in all lanes.
 __device__ std::uint32_t sum_of_rows(const std::uint32_t (&rows)[4], std::uint32_t lane,
                                      std::uint32_t row_power, std::uint32_t polynomial) {
-  // Lane 4 g + s takes row 8 s + g, whose bytes are in the lanes of group g.
+  // Lane 4 g + s takes row 8 s + g, whose bits are in the lanes of group g.
   std::uint32_t row = 0;
 #pragma unroll
   for (std::uint32_t step = 0; step < 4; ++step) {
-    std::uint32_t whole = rows[step] << (8 * (lane % 4));
+    std::uint32_t whole = rows[step] << (2 * (lane % 4));
     whole |= __shfl_xor_sync(all_lanes, whole, 1);
     whole |= __shfl_xor_sync(all_lanes, whole, 2);
     if (lane % 4 == step) row = whole;
@@ -144,9 +155,28 @@ __device__ std::uint32_t sum_of_rows(const std::uint32_t (&rows)[4], std::uint32
   return sum;
 }
 
-__global__ __launch_bounds__(hash_threads) void reduce_tiles(const ChecksumTask* tasks,
-                                                             TilePlan plan, int polynomial,
-                                                             std::uint32_t* partials) {
+// The blocks of a batch in this lane.
+__device__ void load_batch(uint4 (&blocks)[4], const Grid& grid, std::int64_t start,
+                           std::uint32_t lane) {
+  if (grid.holds(start, batch_blocks)) {
+    const Byte* const data = grid.data;
+    __builtin_assume(__isGlobal(data));
+    const auto* const at = reinterpret_cast<const uint4*>(data + (16 * start - grid.lead)) + lane;
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+      blocks[step] = at[32 * step];
+  } else {
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+      blocks[step] = grid.block(start + 32 * step + lane);
+  }
+}
+
+__global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const ChecksumTask* tasks,
+                                                                          TilePlan plan,
+                                                                          std::int64_t tile_blocks,
+                                                                          int polynomial,
+                                                                          std::uint32_t* partials) {
   const std::uint32_t lane = threadIdx.x % 32;
   const CrcTables& tables = crc_tables[polynomial];
   Fragments fragments;
@@ -165,55 +195,56 @@ __global__ __launch_bounds__(hash_threads) void reduce_tiles(const ChecksumTask*
     const std::uint32_t message = plan.tile_messages[tile];
     const Grid grid(tasks[message]);
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
-    const std::int64_t first = grid.blocks - std::int64_t{tiles_from_here} * tile_blocks;
-    // Neither the first block nor the last is among a plain tile's.
-    const bool plain = first > 0 && tiles_from_here > 1;
-    const auto* const at =
-        reinterpret_cast<const uint4*>(grid.data + (16 * first - grid.lead)) + lane;
+    std::int64_t start = grid.blocks - tiles_from_here * tile_blocks;
+    const std::int64_t end = start + tile_blocks;
+    // Batches before the message.
+    if (start < 0) start += -start / batch_blocks * batch_blocks;
     std::uint32_t rows[4] = {};
+    uint4 blocks[4] = {};
+    load_batch(blocks, grid, start, lane);
 #pragma unroll 1
-    for (int batch = 0; batch < batches_per_tile; ++batch) {
-      const std::int64_t start = first + batch * batch_blocks;
-      if (start + batch_blocks <= 0) continue;
-      uint4 blocks[4];
-#pragma unroll
-      for (int step = 0; step < 4; ++step)
-        blocks[step] =
-            plain ? at[batch * batch_blocks + 32 * step] : grid.block(start + 32 * step + lane);
+    for (; start < end; start += batch_blocks) {
+      uint4 next[4] = {};
+      // Asked for before the products, which take a while.
+      if (start + batch_blocks < end) load_batch(next, grid, start + batch_blocks, lane);
       __syncwarp();
       add_batch(rows, blocks, fragments);
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        blocks[step] = next[step];
     }
     const std::uint32_t sum = sum_of_rows(rows, lane, row_power, tables.polynomial);
     if (lane == 0) partials[tile] = sum;
   }
 }
 
-// A block a message.
-__global__ __launch_bounds__(crc_finish_threads) void add_tiles(const ChecksumTask* tasks,
-                                                                TilePlan plan, int polynomial,
-                                                                const std::uint32_t* partials,
-                                                                std::uint32_t* results) {
-  __shared__ std::uint32_t sums[crc_finish_threads];
+// A block a message, of 32 or crc_finish_threads threads.
+__global__ __launch_bounds__(crc_finish_threads) void add_tiles(
+    const ChecksumTask* tasks, TilePlan plan, std::uint32_t tile_factor, int polynomial,
+    const std::uint32_t* partials, std::uint32_t* results) {
+  __shared__ std::uint32_t sums[1 + crc_finish_threads / 32];
   const CrcTables& tables = crc_tables[polynomial];
   const std::uint32_t message = blockIdx.x;
   const std::uint32_t first = plan.first_units[message];
   const std::uint32_t tiles = plan.first_units[message + 1] - first;
   std::uint32_t sum = 0;
-  if (threadIdx.x < tiles) {
-    // Thread i has the tiles that have i, i + 128, … tiles after them; the farthest first.
-    std::uint32_t after =
-        (tiles - 1 - threadIdx.x) / crc_finish_threads * crc_finish_threads + threadIdx.x;
+  const std::uint32_t threads = min(blockDim.x, crc_finish_threads / tile_factor);
+  if (threadIdx.x < min(tiles, threads)) {
+    // Thread i has the tiles that have i, i + threads, … after them; the farthest first.
+    std::uint32_t after = (tiles - 1 - threadIdx.x) / threads * threads + threadIdx.x;
     sum = partials[first + tiles - 1 - after];
-    while (after >= crc_finish_threads) {
-      after -= crc_finish_threads;
-      sum = multiply(sum, tables.stride_power, tables.polynomial) ^
-            partials[first + tiles - 1 - after];
+    const std::uint32_t stride = threads * tile_factor;
+    const std::uint32_t stride_power =
+        stride < crc_finish_threads ? tables.tile_powers[stride] : tables.stride_power;
+    while (after >= threads) {
+      after -= threads;
+      sum = multiply(sum, stride_power, tables.polynomial) ^ partials[first + tiles - 1 - after];
     }
-    if (threadIdx.x != 0) sum = multiply(sum, tables.tile_powers[threadIdx.x], tables.polynomial);
+    if (threadIdx.x != 0)
+      sum = multiply(sum, tables.tile_powers[threadIdx.x * tile_factor], tables.polynomial);
   }
   const Grid grid(tasks[message]);
-  // The last warp does what needs no tile.
-  if (threadIdx.x == crc_finish_threads - 1)
+  if (threadIdx.x == blockDim.x - 1)
     sums[0] = append_zeros(~tasks[message].before, grid.size, tables);
   __syncthreads();
   for (int distance = 16; distance > 0; distance /= 2)
@@ -221,9 +252,10 @@ __global__ __launch_bounds__(crc_finish_threads) void add_tiles(const ChecksumTa
   if (threadIdx.x % 32 == 0) sums[1 + threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < crc_finish_threads / 32; ++warp)
+  for (int warp = 1; warp < static_cast<int>(blockDim.x / 32); ++warp)
     sum ^= sums[1 + warp];
-  sum = multiply(sum, tables.inverse_byte_powers[grid.bytes_after()], tables.polynomial);
+  if (grid.bytes_after() != 0)
+    sum = multiply(sum, tables.inverse_byte_powers[grid.bytes_after()], tables.polynomial);
   results[message] = ~(sum ^ sums[0]);
 }
 
@@ -250,6 +282,15 @@ struct Workspace {
   }
 };
 
+// Larger tiles, 2, 4 or 8 small ones, where there are enough of them to keep the device busy.
+std::uint32_t tile_factor_of(std::uint64_t total_bytes, int multiprocessors) {
+  const std::uint64_t enough = std::uint64_t{4} * 24 * multiprocessors;
+  std::uint32_t factor = 1;
+  while (factor < 8 && total_bytes / (2 * factor * crc_tile_bytes) >= enough)
+    factor *= 2;
+  return factor;
+}
+
 }  // namespace
 
 std::size_t checksum_workspace_size(std::uint32_t count, std::uint64_t total_bytes) {
@@ -265,16 +306,18 @@ cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, s
   if (error != cudaSuccess) return error;
   const Workspace pieces(workspace, count, total_bytes);
   const auto index = static_cast<int>(polynomial);
-  count_units<<<count / simple_threads + 1, simple_threads, 0, stream>>>(
-      tasks, count, pieces.plan.plan.first_units);
-  error = make_tile_plan(pieces.plan, stream);
+  const std::uint32_t factor = tile_factor_of(total_bytes, shape.multiprocessors);
+  const std::uint32_t tile_blocks = factor * small_tile_blocks;
+  error = make_tile_plan(TilesOfTask{tasks, tile_blocks}, pieces.plan, stream);
   if (error != cudaSuccess) return error;
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       (pieces.plan.tiles_max + hash_warps - 1) / hash_warps, shape.multiprocessors * 8));
-  reduce_tiles<<<blocks, hash_threads, 0, stream>>>(tasks, pieces.plan.plan, index,
+  reduce_tiles<<<blocks, hash_threads, 0, stream>>>(tasks, pieces.plan.plan, tile_blocks, index,
                                                     pieces.partials);
-  add_tiles<<<count, crc_finish_threads, 0, stream>>>(tasks, pieces.plan.plan, index,
-                                                      pieces.partials, results);
+  // Long messages have so many tiles that more threads pay.
+  const bool many_tiles = total_bytes / crc_tile_bytes / factor / count >= 64;
+  add_tiles<<<count, many_tiles ? crc_finish_threads : 32, 0, stream>>>(
+      tasks, pieces.plan.plan, factor, index, pieces.partials, results);
   return cudaGetLastError();
 }
 

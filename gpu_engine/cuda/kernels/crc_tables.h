@@ -79,10 +79,11 @@ constexpr CrcTables make_crc_tables() {
   }
   for (int tile = 0; tile < crc_column_tiles; ++tile) {
     for (int lane = 0; lane < 32; ++lane) {
-      // The column of this lane's fragment is one bit of the result: the place p that counts
-      // columns 2 p and 2 p + 1 keeps byte p of the remainder, two bits a tile.
+      // add_parities() puts the count of column n of a place at bit 8 (n mod 4) + n / 4. Moved up
+      // by twice the place, the four places' bits make the remainder.
       const int column = lane / 4, place = lane % 4;
-      const int bit = 8 * (column / 2) + 2 * tile + column % 2;
+      const int n = 2 * tile + column % 2;
+      const int bit = 8 * (n % 4) + n / 4 + 2 * (column / 2);
       for (int half = 0; half < 2; ++half) {
         for (int i = 0; i < 32; ++i) {
           const int at = 128 * place + 64 * half + i;
@@ -90,8 +91,9 @@ constexpr CrcTables make_crc_tables() {
           tables.data[tile][half][lane].high |= (data_bits[at + 32] >> bit & 1) << i;
         }
       }
-      for (int i = 0; i < 8; ++i)
-        tables.fold[tile][lane] |= (fold_bits[8 * place + i] >> bit & 1) << i;
+      for (int i = 0; i < 32; ++i) {
+        if (i % 8 < 2) tables.fold[tile][lane] |= (fold_bits[i + 2 * place] >> bit & 1) << i;
+      }
     }
   }
   const auto fill_powers = [](std::uint32_t* powers, int count, std::uint32_t step) {

@@ -3,11 +3,10 @@
 #include "gpu_engine/cuda/kernels/crypt.h"
 
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
+#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
-
-constexpr int threads_per_block = 256;
 
 struct Workspace {
   TilePlanWorkspace plan;
@@ -22,13 +21,14 @@ struct Workspace {
   }
 };
 
-__global__ void count_units(const CryptTask* tasks, std::uint32_t count, std::uint32_t* units) {
-  const std::uint32_t index = blockIdx.x * threads_per_block + threadIdx.x;
-  if (index > count) return;
-  const std::uint64_t size = index < count ? tasks[index].size : 0;
-  const auto needed = static_cast<std::uint32_t>((size + unit_bytes - 1) / unit_bytes);
-  units[index] = index == count ? 0 : needed == 0 ? 1 : needed;
-}
+struct UnitsOfTask {
+  const CryptTask* tasks;
+
+  __device__ std::uint32_t operator()(std::uint32_t index) const {
+    const std::uint64_t size = tasks[index].size;
+    return size == 0 ? 1 : static_cast<std::uint32_t>((size + unit_bytes - 1) / unit_bytes);
+  }
+};
 
 }  // namespace
 
@@ -40,13 +40,12 @@ cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tas
                   std::uint32_t count, std::uint64_t total_bytes, const ExpandedCipherKey* keys,
                   void* workspace, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
+  if (reinterpret_cast<std::uintptr_t>(tasks) % 16 != 0) return cudaErrorMisalignedAddress;
   const bool serial =
       mode == CryptMode::ofb || (mode == CryptMode::cbc && direction == CryptDirection::encrypt);
   if (serial) return crypt_serial(mode, tasks, count, keys, stream);
   const Workspace pieces(workspace, count, total_bytes);
-  count_units<<<count / threads_per_block + 1, threads_per_block, 0, stream>>>(
-      tasks, count, pieces.plan.plan.first_units);
-  const cudaError_t error = make_tile_plan(pieces.plan, stream);
+  const cudaError_t error = make_tile_plan(UnitsOfTask{tasks}, pieces.plan, stream);
   if (error != cudaSuccess) return error;
   return crypt_parallel(mode, direction, tasks, pieces.plan, keys, pieces.previous_blocks, stream);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES in plain modes over arrays of tasks. Same bytes as cipher/block_cipher.h.
 //
-// Workspaces are device memory, aligned to 256 bytes, of the size that the function beside each
-// launcher gives for tasks of that number and at most that many bytes in all.
+// Arrays of tasks begin at a multiple of 16. Workspaces are device memory, aligned to 256 bytes, of
+// the size that the function beside each launcher gives for tasks of that number and at most that
+// many bytes in all.
 #pragma once
 
 #include <cuda_runtime_api.h>

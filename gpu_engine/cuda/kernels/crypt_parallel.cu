@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECB, CTR and CBC decryption: a block a lane, half a warp a unit of 16 blocks, so that messages of
-// 16 blocks with a key each fill the lanes as well as long ones do. A warp takes tiles of 32 units
-// and keeps the round keys in registers while the message stays the same.
+// ECB, CTR and CBC decryption, a block a lane. A warp takes tiles of 32 units of 16 blocks and
+// keeps the round keys in registers while the message stays the same.
+//
+// A tile of one message goes along it, 32 blocks a step. In a tile with several, each unit gets
+// four lanes for four steps: what a message costs at its start, 44 to 60 words of round keys above
+// all, is then paid once for four blocks, so that messages of 16 blocks with a key each are not
+// much slower than long ones.
 //
 // CTR: while only the counter's last byte changes, 15 of the first round's 16 lookups and 12 of the
 // second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums; along a
 // message its counters change in that byte only for eight steps on end.
+#include <cstddef>
+
 #include "gpu_engine/cuda/kernels/aes_rounds.cuh"
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
 #include "gpu_engine/cuda/kernels/tile_units.cuh"
@@ -15,8 +21,21 @@ namespace {
 
 constexpr int threads_per_block = 512;
 constexpr int warps_per_block = threads_per_block / 32;
-constexpr int steps_per_tile = crypt_units_per_tile / 2;
+constexpr std::uint32_t steps_per_tile = crypt_units_per_tile / 2;
 static_assert(crypt_units_per_tile == units_per_warp_tile);
+
+// A round, but for column 0.
+template <typename Tables>
+__device__ uint4 round_without_first_column(const Tables& t, uint4 s, uint4 key) {
+  return make_uint4(0,
+                    t.template at<0>(s.y) ^ t.template at<1>(s.z) ^ t.template at<2>(s.w) ^
+                        t.template at<3>(s.x),
+                    t.template at<0>(s.z) ^ t.template at<1>(s.w) ^ t.template at<2>(s.x) ^
+                        t.template at<3>(s.y),
+                    t.template at<0>(s.w) ^ t.template at<1>(s.x) ^ t.template at<2>(s.y) ^
+                        t.template at<3>(s.z)) ^
+         key;
+}
 
 // The first two rounds of counters that differ in their last byte only.
 struct CounterRounds {
@@ -32,7 +51,7 @@ struct CounterRounds {
     const uint4 key_1 = keys.at[1];
     last_column = s.w;
     round_1 = t.template at<0>(s.x) ^ t.template at<1>(s.y) ^ t.template at<2>(s.z) ^ key_1.x;
-    const uint4 m = encrypt_round(t, s, key_1);
+    const uint4 m = round_without_first_column(t, s, key_1);
     round_2 = keys.at[2];
     round_2.x ^= t.template at<1>(m.y) ^ t.template at<2>(m.z) ^ t.template at<3>(m.w);
     round_2.y ^= t.template at<0>(m.y) ^ t.template at<1>(m.z) ^ t.template at<2>(m.w);
@@ -58,8 +77,23 @@ struct Message {
   uint4 iv;
 };
 
-__device__ Message load_message(const CryptTask& task, std::uint32_t first_unit) {
-  return {task.in, task.out, task.size, first_unit, task.key, load_bytes_of_block(task.iv, 16)};
+// A task in three loads.
+__device__ Message load_message(const CryptTask* tasks, std::uint32_t index,
+                                std::uint32_t first_unit) {
+  static_assert(sizeof(CryptTask) == 48 && offsetof(CryptTask, out) == 8 &&
+                offsetof(CryptTask, size) == 16 && offsetof(CryptTask, key) == 24 &&
+                offsetof(CryptTask, iv) == 28);
+  const auto* const words = reinterpret_cast<const uint4*>(tasks) + 3 * index;
+  const uint4 pointers = words[0], middle = words[1], end = words[2];
+  const auto pair = [](std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32 | low;
+  };
+  return {reinterpret_cast<const Byte*>(pair(pointers.x, pointers.y)),
+          reinterpret_cast<Byte*>(pair(pointers.z, pointers.w)),
+          pair(middle.x, middle.y),
+          first_unit,
+          middle.z,
+          make_uint4(middle.w, end.x, end.y, end.z)};
 }
 
 // The counter block and, apart, its last byte.
@@ -82,6 +116,58 @@ struct Counter {
   }
 };
 
+// Where a lane is within its tile at a step.
+struct Place {
+  std::uint32_t unit, block;  // the block within the unit
+
+  // Units of several messages go backwards, for CBC in place: see ChainedBlocks.
+  __device__ Place(bool several_messages, std::uint32_t step, std::uint32_t lane)
+      : unit(several_messages ? step / 4 * 8 + lane / 4 : step * 2 + lane / 16),
+        block(several_messages ? (3 - step % 4) * 4 + lane % 4 : lane % 16) {}
+};
+
+__device__ uint4 shuffle(uint4 block, std::uint32_t from) {
+  return make_uint4(__shfl_sync(all_lanes, block.x, from), __shfl_sync(all_lanes, block.y, from),
+                    __shfl_sync(all_lanes, block.z, from), __shfl_sync(all_lanes, block.w, from));
+}
+
+// CBC: the ciphertext before each lane's. In place it may be gone from memory already, so it comes
+// from the lane beside, or has been kept, or is read before anyone writes there.
+struct ChainedBlocks {
+  uint4 before_tile;  // what precedes lane 0 next
+  uint4 before_unit;
+
+  // A tile of one message: lane 31's block precedes lane 0's of the next step.
+  __device__ uint4 along(uint4 in, std::uint32_t lane) {
+    const uint4 left = shuffle(in, (lane + 31) % 32);
+    const uint4 previous = lane == 0 ? before_tile : left;
+    before_tile = shuffle(in, 31);
+    return previous;
+  }
+
+  // A tile of several, at a step of a unit's four lanes. start: of the unit, in the message; block:
+  // within the unit. Blocks are worked on backwards, so what precedes a lane's four is still there;
+  // what precedes the unit is read at the first of its steps.
+  __device__ uint4 within_unit(const Message& message, bool unit_exists, bool exists,
+                               std::uint32_t step, std::uint64_t start, std::uint32_t block,
+                               uint4 in, std::uint32_t lane) {
+    if (step % 4 == 0) {
+      const bool reads = unit_exists && lane % 4 == 0 && lane != 0 && start != 0;
+      before_unit = lane == 0 ? before_tile : make_uint4(0, 0, 0, 0);
+      if (reads) before_unit = load_block(message.in, start - block_bytes, message.size);
+      before_tile = shuffle(in, 31);
+    }
+    uint4 previous = shuffle(in, (lane + 31) % 32);
+    if (lane % 4 == 0) {
+      previous = before_unit;
+      if (exists && block != 0)
+        previous = load_block(message.in, start + (block - 1) * block_bytes, message.size);
+    }
+    __syncwarp();
+    return previous;
+  }
+};
+
 template <CryptMode mode, bool decrypt, int table_count>
 __global__ __launch_bounds__(threads_per_block,
                              1) void crypt_blocks(const CryptTask* __restrict__ tasks,
@@ -97,33 +183,34 @@ __global__ __launch_bounds__(threads_per_block,
 
   std::uint32_t current = UINT32_MAX;
   Message message = {};
-  uint4 keys[15];
+  uint4 keys[15] = {};
   std::uint32_t round_count = 0;
   CounterRounds counters;
 
   for (std::uint32_t tile = blockIdx.x + gridDim.x * (threadIdx.x / 32); tile < tile_count;
        tile += gridDim.x * warps_per_block) {
     const std::uint32_t unit_message = message_of_unit(plan, tile, lane);
-    uint4 previous_step = {};
-    if (mode == CryptMode::cbc) previous_step = previous_blocks[tile];
+    const bool several_messages =
+        !__all_sync(all_lanes, unit_message == __shfl_sync(all_lanes, unit_message, 0));
+    ChainedBlocks chain = {};
+    if (mode == CryptMode::cbc) chain.before_tile = previous_blocks[tile];
 #pragma unroll 1
-    for (int step = 0; step < steps_per_tile; ++step) {
-      const std::uint32_t place = 2 * step + lane / 16;
-      const std::uint32_t unit = tile * crypt_units_per_tile + place;
-      const std::uint32_t index = __shfl_sync(all_lanes, unit_message, place);
+    for (std::uint32_t step = 0; step < steps_per_tile; ++step) {
+      const Place place(several_messages, step, lane);
+      const std::uint32_t unit = tile * crypt_units_per_tile + place.unit;
+      const std::uint32_t index = __shfl_sync(all_lanes, unit_message, place.unit);
       if (index != current) {
         current = index;
-        message = load_message(tasks[index], plan.first_units[index]);
+        message = load_message(tasks, index, plan.first_units[index]);
         counters.valid = false;
         if (message.key != no_key) {
           const ExpandedCipherKey& key = expanded[message.key];
           round_count = key.round_count;
-          load_round_keys(keys, decrypt ? key.decrypt : key.encrypt);
+          load_round_keys(keys, decrypt ? key.decrypt : key.encrypt, round_count);
         }
       }
-      const std::uint64_t block =
-          std::uint64_t{unit - message.first_unit} * blocks_per_unit + lane % 16;
-      const std::uint64_t offset = block * block_bytes;
+      const std::uint64_t start = std::uint64_t{unit - message.first_unit} * unit_bytes;
+      const std::uint64_t offset = start + place.block * block_bytes;
       // ECB and CBC take whole blocks; what hangs over is no block, but zeroed where all is.
       const bool any_size = mode == CryptMode::ctr || message.key == no_key;
       const bool active = unit < unit_count &&
@@ -132,22 +219,16 @@ __global__ __launch_bounds__(threads_per_block,
       if (active) in = load_block(message.in, offset, message.size);
       uint4 chained = {};
       if (mode == CryptMode::cbc) {
-        const auto from = [&](std::uint32_t word, std::uint32_t word_of_step) {
-          const std::uint32_t left = __shfl_up_sync(all_lanes, word, 1);
-          return lane == 0 ? word_of_step : left;
-        };
-        chained = make_uint4(from(in.x, previous_step.x), from(in.y, previous_step.y),
-                             from(in.z, previous_step.z), from(in.w, previous_step.w));
-        previous_step =
-            make_uint4(__shfl_sync(all_lanes, in.x, 31), __shfl_sync(all_lanes, in.y, 31),
-                       __shfl_sync(all_lanes, in.z, 31), __shfl_sync(all_lanes, in.w, 31));
-        if (block == 0) chained = message.iv;
+        chained = several_messages ? chain.within_unit(message, unit < unit_count, active, step,
+                                                       start, place.block, in, lane)
+                                   : chain.along(in, lane);
+        if (offset == 0) chained = message.iv;
       }
       if (!active) continue;
       uint4 out = {};
       if (message.key != no_key) {
         if (mode == CryptMode::ctr) {
-          const Counter counter(message.iv, block);
+          const Counter counter(message.iv, offset / block_bytes);
           if (!counters.valid || counters.upper != counter.upper()) {
             counters.valid = true;
             counters.upper = counter.upper();

@@ -42,8 +42,8 @@ __global__ __launch_bounds__(threads_per_block,
         mode == CryptMode::cbc ? task.size / block_bytes * block_bytes : task.size;
     const ExpandedCipherKey& key = expanded[task.key];
     const std::uint32_t round_count = key.round_count;
-    uint4 keys[15];
-    load_round_keys(keys, key.encrypt);
+    uint4 keys[15] = {};
+    load_round_keys(keys, key.encrypt, round_count);
     uint4 state = load_bytes_of_block(task.iv, 16);
     uint4 next = {};
     if (size != 0) next = load_block(task.in, 0, size);

@@ -135,14 +135,16 @@ __device__ void write_matrix(uint4 power, int matrix, std::uint32_t lane, Expand
         const std::uint32_t column = __ballot_sync(0xffffffffu, outputs[output] >> bit & 1);
         if (lane == bit) mine = column;
       }
-      // Output bit `lane` of word `output`: see binary_matrix.cuh for where a column belongs.
-      const std::uint32_t column = 2 * output + lane % 2;
+      // Output bit `lane` of word `output` is made by column n mod 2 of tile n / 2, of the columns
+      // that the place `output` counts: see add_parities().
+      const std::uint32_t n = 4 * (lane % 8) + lane / 8;
+      const std::uint32_t tile = n / 2, column = 2 * output + n % 2;
       if (matrix == 4)
-        out.ghash_fold[lane / 2][4 * column + word] = mine;
+        out.ghash_fold[tile][4 * column + word] = mine;
       else if (word % 2 == 0)
-        out.ghash_data[lane / 2][word / 2][4 * column + matrix].x = mine;
+        out.ghash_data[tile][word / 2][4 * column + matrix].x = mine;
       else
-        out.ghash_data[lane / 2][word / 2][4 * column + matrix].y = mine;
+        out.ghash_data[tile][word / 2][4 * column + matrix].y = mine;
     }
     row = times_x_32(row);
   }

@@ -11,14 +11,14 @@
 // data. Two steps make the 16 rows of a product, four steps the two products that share each
 // fragment of the matrices. The 32 rows' results stay apart, a word of each row in each of its four
 // lanes, which is again the form that a product takes: before the next 128 blocks they are
-// multiplied by H^128 in the same way. A tile is four such batches; then each lane multiplies one
-// row by the power of H that its place in the batch asks for.
+// multiplied by H^128 in the same way. A tile is 4, 8 or 16 such batches; then each lane multiplies
+// one row by the power of H that its place in the batch asks for.
 //
 // A tile's end is the stream's end or that of a tile after it, so the first tile begins with
 // blocks of zeros, which change nothing, and all exponents are multiples of the tile's length.
 //
 // For 2 KiB a warp does 64 products with k = 256 and 32 with k = 128, 4 loads of data and 48 of
-// matrices (10 KiB a key, in the first-level cache), and some 200 operations on counts.
+// matrices (10 KiB a key, in the first-level cache), and some 160 operations on counts.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
@@ -32,9 +32,9 @@ namespace {
 
 constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int hash_threads = 256;
+constexpr int hash_blocks = 2;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
 constexpr int batch_blocks = 128;
-constexpr int batches_per_tile = ghash_tile_blocks / batch_blocks;
 constexpr int finish_threads = ghash_finish_threads;
 
 struct StreamView {
@@ -77,20 +77,29 @@ struct StreamView {
 __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
                           const ExpandedSuiteKey& key, std::uint32_t lane) {
   std::uint32_t results[4] = {};
-#pragma unroll 4
-  for (int tile = 0; tile < 16; ++tile) {
-    const uint2 low_words = key.ghash_data[tile][0][lane];
-    const uint2 high_words = key.ghash_data[tile][1][lane];
-    const std::uint32_t fold = key.ghash_fold[tile][lane];
+#pragma unroll
+  for (int tiles = 0; tiles < 8; ++tiles) {
+    RowCounts counts[2][2];
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      const int tile = 2 * tiles + odd;
+      const uint2 low_words = key.ghash_data[tile][0][lane];
+      const uint2 high_words = key.ghash_data[tile][1][lane];
+      const std::uint32_t fold = key.ghash_fold[tile][lane];
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair) {
+        const uint4 low = blocks[2 * pair], high = blocks[2 * pair + 1];
+        RowCounts& sums = counts[odd][pair];
+        multiply_add(sums, rows[2 * pair], rows[2 * pair + 1], fold);
+        multiply_add(sums, low.x, high.x, low.y, high.y, low_words);
+        multiply_add(sums, low.z, high.z, low.w, high.w, high_words);
+      }
+    }
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      const uint4 low = blocks[2 * pair], high = blocks[2 * pair + 1];
-      RowCounts counts;
-      multiply_add(counts, rows[2 * pair], rows[2 * pair + 1], fold);
-      multiply_add(counts, low.x, high.x, low.y, high.y, low_words);
-      multiply_add(counts, low.z, high.z, low.w, high.w, high_words);
-      results[2 * pair] |= parities(counts.low_row) << (2 * tile);
-      results[2 * pair + 1] |= parities(counts.high_row) << (2 * tile);
+      add_parities(results[2 * pair], counts[0][pair].low_row, counts[1][pair].low_row, tiles);
+      add_parities(results[2 * pair + 1], counts[0][pair].high_row, counts[1][pair].high_row,
+                   tiles);
     }
   }
 #pragma unroll
@@ -122,10 +131,11 @@ __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], const ExpandedSuite
   return sum;
 }
 
-__global__ __launch_bounds__(hash_threads) void hash_tiles(const AeadTask* tasks, TagUse use,
-                                                           TilePlan plan,
-                                                           const ExpandedSuiteKey* keys,
-                                                           uint4* partials) {
+__global__ __launch_bounds__(hash_threads,
+                             hash_blocks) void hash_tiles(const AeadTask* tasks, TagUse use,
+                                                          TilePlan plan, std::int64_t tile_blocks,
+                                                          const ExpandedSuiteKey* keys,
+                                                          uint4* partials) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t tile_count = plan.first_units[plan.message_count];
   for (std::uint32_t tile = blockIdx.x * hash_warps + threadIdx.x / 32; tile < tile_count;
@@ -136,11 +146,10 @@ __global__ __launch_bounds__(hash_threads) void hash_tiles(const AeadTask* tasks
     const ExpandedSuiteKey& key = keys[task.key];
     // Counted from the stream's end; only the first tile reaches before its beginning.
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
-    const std::int64_t first = stream.blocks - std::int64_t{tiles_from_here} * ghash_tile_blocks;
+    const std::int64_t first = stream.blocks - tiles_from_here * tile_blocks;
     std::uint32_t rows[4] = {};
 #pragma unroll 1
-    for (int batch = 0; batch < batches_per_tile; ++batch) {
-      const std::int64_t start = first + batch * batch_blocks;
+    for (std::int64_t start = first; start < first + tile_blocks; start += batch_blocks) {
       if (start + batch_blocks <= 0) continue;
       uint4 blocks[4];
       if (stream.is_plain(start, batch_blocks)) {
@@ -160,19 +169,21 @@ __global__ __launch_bounds__(hash_threads) void hash_tiles(const AeadTask* tasks
 }
 
 // All threads: the sum of the tiles times their powers, valid in thread 0.
-__device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles,
+__device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles, std::uint32_t tile_factor,
                               const ExpandedSuiteKey& key,
                               uint4 (&warp_sums)[finish_threads / 32]) {
   uint4 sum = {};
-  if (threadIdx.x < tiles) {
-    // Thread i has the tiles that have i, i + 128, … tiles after them; the farthest first.
-    std::uint32_t after = (tiles - 1 - threadIdx.x) / finish_threads * finish_threads + threadIdx.x;
+  const std::uint32_t threads = finish_threads / tile_factor;
+  if (threadIdx.x < min(tiles, threads)) {
+    // Thread i has the tiles that have i, i + threads, … after them; the farthest first.
+    std::uint32_t after = (tiles - 1 - threadIdx.x) / threads * threads + threadIdx.x;
     sum = partials[tiles - 1 - after];
-    while (after >= finish_threads) {
-      after -= finish_threads;
+    while (after >= threads) {
+      after -= threads;
       sum = gf128_multiply(sum, key.ghash_stride_power) ^ partials[tiles - 1 - after];
     }
-    if (threadIdx.x != 0) sum = gf128_multiply(sum, key.ghash_tile_powers[threadIdx.x]);
+    if (threadIdx.x != 0)
+      sum = gf128_multiply(sum, key.ghash_tile_powers[threadIdx.x * tile_factor]);
   }
   __syncwarp();
 #pragma unroll
@@ -191,11 +202,9 @@ __device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles,
 }
 
 // A block a message.
-__global__ __launch_bounds__(finish_threads) void finish_tags(const AeadTask* tasks, TagUse use,
-                                                              TilePlan plan, KeyTable keys,
-                                                              const uint4* partials,
-                                                              CryptTask* crypt_tasks,
-                                                              std::uint32_t* verdicts) {
+__global__ __launch_bounds__(finish_threads) void finish_tags(
+    const AeadTask* tasks, TagUse use, TilePlan plan, std::uint32_t tile_factor, KeyTable keys,
+    const uint4* partials, CryptTask* crypt_tasks, std::uint32_t* verdicts) {
   __shared__ std::uint32_t shared[256];
   __shared__ uint4 warp_sums[finish_threads / 32];
   __shared__ uint4 mask;
@@ -211,7 +220,7 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(const AeadTask* ta
   }
   const std::uint32_t first = plan.first_units[message];
   const uint4 sum = sum_of_tiles(partials + first, plan.first_units[message + 1] - first,
-                                 keys.suites[task.key], warp_sums);
+                                 tile_factor, keys.suites[task.key], warp_sums);
   if (threadIdx.x != 0) return;
   const uint4 tag = swap_bytes(sum) ^ mask;
   if (use == TagUse::write_of_out) {
@@ -226,17 +235,26 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(const AeadTask* ta
 
 }  // namespace
 
+std::uint32_t ghash_tile_factor(std::uint64_t total_bytes, int multiprocessors) {
+  // Four tiles for each warp that runs at a time.
+  const std::uint64_t small_tiles = total_bytes / ghash_small_tile_bytes;
+  const std::uint64_t wanted = std::uint64_t{4} * 16 * multiprocessors;
+  return small_tiles >= 4 * wanted ? 4 : small_tiles >= 2 * wanted ? 2 : 1;
+}
+
 cudaError_t ghash_tags(TagUse use, const AeadTask* tasks, const TilePlanWorkspace& plan,
-                       KeyTable keys, uint4* partials, CryptTask* crypt_tasks,
-                       std::uint32_t* verdicts, cudaStream_t stream) {
+                       std::uint32_t tile_factor, KeyTable keys, uint4* partials,
+                       CryptTask* crypt_tasks, std::uint32_t* verdicts, cudaStream_t stream) {
   DeviceShape shape;
   const cudaError_t error = device_shape(shape);
   if (error != cudaSuccess) return error;
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       (plan.tiles_max + hash_warps - 1) / hash_warps, shape.multiprocessors * 8));
-  hash_tiles<<<blocks, hash_threads, 0, stream>>>(tasks, use, plan.plan, keys.suites, partials);
+  hash_tiles<<<blocks, hash_threads, 0, stream>>>(
+      tasks, use, plan.plan, std::int64_t{tile_factor} * ghash_small_tile_blocks, keys.suites,
+      partials);
   finish_tags<<<plan.plan.message_count, finish_threads, 0, stream>>>(
-      tasks, use, plan.plan, keys, partials, crypt_tasks, verdicts);
+      tasks, use, plan.plan, tile_factor, keys, partials, crypt_tasks, verdicts);
   return cudaGetLastError();
 }
 

@@ -19,24 +19,36 @@ enum class TagUse : std::uint8_t { write_of_out, compare_with_in };
 // blocks, and a block of their sizes in bits.
 struct HashStream {
   std::uint64_t aad_blocks, blocks;
-  std::uint32_t tiles;
 };
 
 inline __host__ __device__ HashStream hash_stream(const AeadTask& task) {
   const std::uint64_t aad_blocks = (std::uint64_t{task.aad_size} + 15) / 16;
-  const std::uint64_t blocks = aad_blocks + task.size / 16 + (task.size % 16 != 0 ? 1 : 0) + 1;
-  return {aad_blocks, blocks,
-          static_cast<std::uint32_t>((blocks + ghash_tile_blocks - 1) / ghash_tile_blocks)};
+  return {aad_blocks, aad_blocks + task.size / 16 + (task.size % 16 != 0 ? 1 : 0) + 1};
 }
 
-inline constexpr std::uint32_t ghash_tile_bytes = ghash_tile_blocks * 16;
+// A tile's end costs as much as two of its batches, so tiles are larger where there are enough of
+// them to keep the device busy. A factor (1, 2 or 4) of ghash_small_tile_blocks.
+std::uint32_t ghash_tile_factor(std::uint64_t total_bytes, int multiprocessors);
+
+inline constexpr std::uint32_t ghash_small_tile_bytes = ghash_small_tile_blocks * 16;
 // Beside its bytes: two fillings and the sizes.
 inline constexpr std::uint32_t ghash_overhead_bytes = 3 * 16;
 
-// plan: of the streams' tiles, one a unit. partials: as many as tiles. compare_with_in: writes
-// verdicts and sets crypt_tasks[i].key to no_key where the tag does not match; both else unused.
+struct TilesOfStream {
+  const AeadTask* tasks;
+  std::uint32_t tile_blocks;
+
+  __device__ std::uint32_t operator()(std::uint32_t index) const {
+    return static_cast<std::uint32_t>((hash_stream(tasks[index]).blocks + tile_blocks - 1) /
+                                      tile_blocks);
+  }
+};
+
+// plan: of the streams' tiles (TilesOfStream), one a unit. partials: as many as tiles.
+// compare_with_in: writes verdicts and sets crypt_tasks[i].key to no_key where the tag does not
+// match; both else unused.
 cudaError_t ghash_tags(TagUse use, const AeadTask* tasks, const TilePlanWorkspace& plan,
-                       KeyTable keys, uint4* partials, CryptTask* crypt_tasks,
-                       std::uint32_t* verdicts, cudaStream_t stream);
+                       std::uint32_t tile_factor, KeyTable keys, uint4* partials,
+                       CryptTask* crypt_tasks, std::uint32_t* verdicts, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

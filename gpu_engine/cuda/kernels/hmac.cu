@@ -64,7 +64,7 @@ __device__ void load_ciphertext(std::uint32_t (&block)[16], const HmacStream& st
                                 std::uint64_t offset) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const uint4 part = load_block(stream.data, offset + 16 * i, stream.size);
+    const uint4 part = load_block_at(stream.data, offset + 16 * i, stream.size);
     block[4 * i] = swap_bytes(part.x);
     block[4 * i + 1] = swap_bytes(part.y);
     block[4 * i + 2] = swap_bytes(part.z);

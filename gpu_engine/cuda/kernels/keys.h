@@ -40,7 +40,7 @@ struct alignas(32) ExpandedCipherKey {
 
 // GHASH as products of binary matrices: see ghash.cu for what the numbers mean.
 inline constexpr int ghash_rows = 32;
-inline constexpr int ghash_tile_blocks = 512;
+inline constexpr int ghash_small_tile_blocks = 512;
 inline constexpr int ghash_finish_threads = 128;
 
 struct alignas(32) ExpandedSuiteKey {

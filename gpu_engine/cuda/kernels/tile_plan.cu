@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile plans: a scan of the messages' units, then each message names itself to the tiles that begin
-// in it.
-#include <algorithm>
+// Tile plans of many messages: a scan of their units, then a thread a tile looks for its message.
 #include <cub/device/device_scan.cuh>
 
-#include "gpu_engine/cuda/kernels/tile_plan.h"
+#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
 
 constexpr int threads_per_block = 256;
-constexpr int warp_size = 32;
 
-// A warp a message.
 __global__ void name_tiles(TilePlan plan) {
-  const std::uint32_t lane = threadIdx.x % warp_size;
-  const std::uint32_t warps = gridDim.x * (threads_per_block / warp_size);
-  for (std::uint32_t message = (blockIdx.x * threads_per_block + threadIdx.x) / warp_size;
-       message < plan.message_count; message += warps) {
-    const std::uint32_t begin = plan.first_units[message];
-    const std::uint32_t end = plan.first_units[message + 1];
-    const std::uint32_t first = (begin + plan.units_per_tile - 1) / plan.units_per_tile;
-    for (std::uint32_t tile = first + lane; tile * std::uint64_t{plan.units_per_tile} < end;
-         tile += warp_size)
-      plan.tile_messages[tile] = message;
-  }
+  const std::uint32_t tile = blockIdx.x * threads_per_block + threadIdx.x;
+  if (tile < tile_count_of(plan)) plan.tile_messages[tile] = find_message(plan, tile);
 }
 
 }  // namespace
@@ -50,16 +37,15 @@ TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
   return workspace;
 }
 
-cudaError_t make_tile_plan(const TilePlanWorkspace& workspace, cudaStream_t stream) {
+cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream_t stream) {
   const TilePlan& plan = workspace.plan;
   std::size_t scan_size = workspace.scan_size;
   const cudaError_t scanned =
       cub::DeviceScan::ExclusiveSum(workspace.scan, scan_size, plan.first_units, plan.first_units,
                                     static_cast<std::int64_t>(plan.message_count) + 1, stream);
   if (scanned != cudaSuccess) return scanned;
-  constexpr std::uint32_t warps_per_block = threads_per_block / warp_size;
-  const std::uint32_t blocks =
-      std::min((plan.message_count + warps_per_block - 1) / warps_per_block, 1u << 16);
+  const auto blocks =
+      static_cast<std::uint32_t>((workspace.tiles_max + threads_per_block - 1) / threads_per_block);
   name_tiles<<<blocks, threads_per_block, 0, stream>>>(plan);
   return cudaGetLastError();
 }

@@ -55,8 +55,9 @@ TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
                                  std::uint64_t total_bytes, std::uint32_t overhead_bytes,
                                  std::uint32_t unit_bytes, std::uint32_t units_per_tile);
 
-// plan.first_units[i] holds message i's number of units, and 0 at [count]; makes the plan of them.
-cudaError_t make_tile_plan(const TilePlanWorkspace& workspace, cudaStream_t stream);
+// A part of make_tile_plan() (make_tile_plan.cuh): plan.first_units[i] holds message i's number of
+// units, and 0 at [count]; makes the plan of them.
+cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream_t stream);
 
 // Of the current device.
 struct DeviceShape {
