@@ -33,6 +33,7 @@ class PlannedEngine final : public Engine {
       planner_.cpu().run(payload, plan->cpu);
       cuda_ended.wait();
     }
+    planner_.ended(*plan);
     count(payload);
   }
 
@@ -52,6 +53,7 @@ class PlannedEngine final : public Engine {
         done();
       };
     } catch (const std::bad_alloc&) {
+      planner_.ended(*plan);
       run(payload);
       done();
       return;

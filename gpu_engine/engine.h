@@ -24,6 +24,10 @@ struct EngineOptions {
   // Called at most once a device, on an engine's thread, when a device fails and its work goes to
   // the cpu.
   std::function<void(std::string_view)> warn = {};
+  // Where what the backends cost on this machine is kept from one run to the next; the folder is
+  // made. Empty: it is measured each time. Used where the choice is automatic and a device is
+  // there.
+  std::string cost_file = {};
 };
 
 struct EngineStats {

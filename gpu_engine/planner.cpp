@@ -2,12 +2,38 @@
 // Which backend runs what; see the header.
 #include "gpu_engine/planner.h"
 
+#include <fmt/format.h>
+
+#include <mutex>
 #include <numeric>
 
 #include "gpu_engine/cpu/cpu_backend.h"
 #include "gpu_engine/cuda/cuda_backend.h"
 
 namespace nacre::engine {
+namespace {
+
+// Below this, waking a device costs more than any of its work saves.
+constexpr std::uint64_t cuda_size_bytes_min = 512u << 10;
+
+// The costs of this machine: from the file, else measured, once a process.
+std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu, CudaBackend& cuda) {
+  static std::mutex mutex;
+  static std::string known_machine;
+  static std::optional<CostModel> known;
+  const std::string machine = fmt::format("{}; {}; {}", NACRE_VERSION, cpu.name(), cuda.name());
+  const std::lock_guard lock(mutex);
+  if (known && known_machine == machine) return known;
+  if (!options.cost_file.empty()) known = CostModel::read(options.cost_file, machine);
+  if (!known) {
+    known = CostModel::measure(cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); });
+    if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
+  }
+  known_machine = machine;
+  return known;
+}
+
+}  // namespace
 
 Result<Planner> Planner::create(const EngineOptions& options) {
   NACRE_ASSIGN(std::unique_ptr<CpuBackend> cpu,
@@ -22,25 +48,78 @@ Result<Planner> Planner::create(const EngineOptions& options) {
       return add_context(std::move(made).error(), "the engine cuda cannot run here");
     }
   }
-  return Planner(options.choice, std::move(cpu), std::move(cuda));
+  std::optional<CostModel> costs;
+  if (cuda != nullptr && options.choice == EngineChoice::automatic)
+    costs = find_costs(options, *cpu, *cuda);
+  return Planner(options.choice, std::move(cpu), std::move(cuda), std::move(costs));
 }
 
 Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
-                 std::unique_ptr<CudaBackend> cuda)
-    : choice_(choice), cpu_(std::move(cpu)), cuda_(std::move(cuda)) {}
+                 std::unique_ptr<CudaBackend> cuda, std::optional<CostModel> costs)
+    : choice_(choice), costs_(std::move(costs)), cpu_(std::move(cpu)), cuda_(std::move(cuda)) {
+  if (cuda_ != nullptr) measured_ = cuda_->stats();
+}
 Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
-Plan Planner::plan(const Payload& payload) const {
+Plan Planner::plan(const Payload& payload) {
+  if (cuda_ != nullptr && choice_ == EngineChoice::automatic && costs_)
+    return plan_by_cost(payload);
   Plan plan;
-  if (cuda_ == nullptr) {
-    plan.cpu.resize(payload.messages.size());
-    std::iota(plan.cpu.begin(), plan.cpu.end(), 0);
-    return plan;
+  const bool devices_first = cuda_ != nullptr && choice_ == EngineChoice::cuda;
+  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
+    const bool on_cuda = devices_first && CudaBackend::takes(payload, payload.messages[i]);
+    (on_cuda ? plan.cuda : plan.cpu).push_back(i);
   }
-  for (std::uint32_t i = 0; i < payload.messages.size(); ++i)
-    (CudaBackend::takes(payload, payload.messages[i]) ? plan.cuda : plan.cpu).push_back(i);
   return plan;
+}
+
+Plan Planner::plan_by_cost(const Payload& payload) {
+  Plan plan;
+  // What either can do, by class.
+  std::array<std::vector<std::uint32_t>, work_class_count> shared;
+  std::array<std::uint64_t, work_class_count> bytes = {};
+  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
+    const Message& message = payload.messages[i];
+    if (!CudaBackend::takes(payload, message)) {
+      plan.cpu.push_back(i);
+      continue;
+    }
+    const auto work = static_cast<std::size_t>(class_of(payload, message));
+    shared[work].push_back(i);
+    bytes[work] += size_of(message);
+  }
+  const auto cpu_before = static_cast<double>(backlog_->cpu_ns.load(std::memory_order_relaxed));
+  const auto cuda_before = static_cast<double>(backlog_->cuda_ns.load(std::memory_order_relaxed));
+  double cpu_ns = 0;
+  double cuda_ns = 0;
+  for (std::size_t work = 0; work < work_class_count; ++work) {
+    const auto work_class = static_cast<WorkClass>(work);
+    std::uint64_t left = bytes[work] < cuda_size_bytes_min
+                             ? 0
+                             : costs_->cuda_share(work_class, bytes[work], cpu_before + cpu_ns,
+                                                  cuda_before + cuda_ns);
+    std::uint64_t on_cuda = 0;
+    for (const std::uint32_t index : shared[work]) {
+      const std::uint64_t size = size_of(payload.messages[index]);
+      const bool takes = left > 0;
+      left -= std::min(left, size);
+      (takes ? plan.cuda : plan.cpu).push_back(index);
+      if (takes) on_cuda += size;
+    }
+    cpu_ns += costs_->cpu_ns(work_class, static_cast<double>(bytes[work] - on_cuda));
+    if (on_cuda > 0) cuda_ns += costs_->cuda_ns(work_class, static_cast<double>(on_cuda));
+  }
+  plan.cpu_ns = static_cast<std::uint64_t>(cpu_ns);
+  plan.cuda_ns = static_cast<std::uint64_t>(cuda_ns);
+  backlog_->cpu_ns.fetch_add(plan.cpu_ns, std::memory_order_relaxed);
+  backlog_->cuda_ns.fetch_add(plan.cuda_ns, std::memory_order_relaxed);
+  return plan;
+}
+
+void Planner::ended(const Plan& plan) {
+  backlog_->cpu_ns.fetch_sub(plan.cpu_ns, std::memory_order_relaxed);
+  backlog_->cuda_ns.fetch_sub(plan.cuda_ns, std::memory_order_relaxed);
 }
 
 Backend& Planner::cpu() const {
@@ -58,8 +137,8 @@ Result<Arena> Planner::allocate(std::size_t size_bytes) const {
 void Planner::add_stats(EngineStats& stats) const {
   if (cuda_ == nullptr) return;
   const CudaStats cuda = cuda_->stats();
-  stats.cuda_message_count = cuda.message_count;
-  stats.cuda_input_bytes = cuda.input_bytes;
+  stats.cuda_message_count = cuda.message_count - measured_.message_count;
+  stats.cuda_input_bytes = cuda.input_bytes - measured_.input_bytes;
   stats.cuda_failed_batch_count = cuda.failed_batch_count;
 }
 

@@ -2,22 +2,27 @@
 // Owns the backends and says which of them runs which messages of a payload.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/cost_model.h"
+#include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::engine {
 
 class CpuBackend;
-class CudaBackend;
 
-// The messages of a payload, each in one of the two.
+// The messages of a payload, each in one of the two, and what they are expected to take there.
 struct Plan {
   std::vector<std::uint32_t> cpu;
   std::vector<std::uint32_t> cuda;
+  std::uint64_t cpu_ns = 0;
+  std::uint64_t cuda_ns = 0;
 };
 
 class Planner {
@@ -28,8 +33,11 @@ class Planner {
   Planner(Planner&&) noexcept;
   ~Planner();
 
-  // Thread-safe. Throws std::bad_alloc.
-  Plan plan(const Payload& payload) const;
+  // Thread-safe. Throws std::bad_alloc. The choice cuda gives devices all that they can do;
+  // automatic deals messages out so that all end soonest, behind what has been planned and has not
+  // ended() yet.
+  Plan plan(const Payload& payload);
+  void ended(const Plan& plan);
 
   Backend& cpu() const;
   Backend* cuda() const;  // nullptr where there is none
@@ -38,9 +46,18 @@ class Planner {
   std::string backend_name() const;
 
  private:
-  Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<CudaBackend> cuda);
+  Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<CudaBackend> cuda,
+          std::optional<CostModel> costs);
+  Plan plan_by_cost(const Payload& payload);
 
   EngineChoice choice_;
+  std::optional<CostModel> costs_;
+  CudaStats measured_;  // what measuring the costs took
+  struct Backlog {
+    std::atomic<std::uint64_t> cpu_ns = 0;
+    std::atomic<std::uint64_t> cuda_ns = 0;
+  };
+  std::unique_ptr<Backlog> backlog_ = std::make_unique<Backlog>();
   std::unique_ptr<CpuBackend> cpu_;
   std::unique_ptr<CudaBackend> cuda_;  // goes first: it finishes what fails on the cpu
 };

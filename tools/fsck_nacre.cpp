@@ -17,6 +17,7 @@
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
@@ -34,6 +35,7 @@ struct Arguments {
   bool repair = false;
   bool dry_run = false;
   bool json = false;
+  std::string engine = "auto";
 
   bool wants_keys() const {
     return deep || !scrub || secret.names_passphrase() || !secret.identity.empty();
@@ -69,7 +71,10 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
   NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
-  NACRE_ASSIGN(const auto engine, engine::Engine::create({}));
+  NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
+  NACRE_ASSIGN(const auto engine,
+               engine::Engine::create(engine_options(
+                   choice, [](std::string_view text) { print_error(std::string(text)); })));
   return fs::check_volume(place.directory, volume, *engine,
                           {.scrub = arguments.scrub, .deep = arguments.deep}, progress);
 }
@@ -110,6 +115,8 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_flag("--repair", arguments->repair, "Not in this version");
   app.add_flag("--dry-run", arguments->dry_run, "Not in this version");
   app.add_flag("--json", arguments->json, "Report as JSON");
+  app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(app, arguments->secret);
   app.footer(
       "Exit status: 0 clean, 2 usage, 4 damage found, 8 could not check, 16 wrong key, 32 in use");

@@ -49,7 +49,10 @@ nlohmann::json to_json(const VolumeStats& stats) {
             {"message_count", stats.engine.message_count},
             {"failed_message_count", stats.engine.failed_message_count},
             {"input_bytes", stats.engine.input_bytes},
-            {"output_bytes", stats.engine.output_bytes}}}};
+            {"output_bytes", stats.engine.output_bytes},
+            {"cuda_message_count", stats.engine.cuda_message_count},
+            {"cuda_input_bytes", stats.engine.cuda_input_bytes},
+            {"cuda_failed_batch_count", stats.engine.cuda_failed_batch_count}}}};
 }
 
 nlohmann::json to_json(const CompactionReport& report) {

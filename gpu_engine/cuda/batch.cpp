@@ -164,6 +164,11 @@ Cut cut_into_batches(const Payload& payload, MessageIndexes indexes) {
     Batch batch;
     std::uint64_t size = 0;
   };
+  std::uint64_t total = 0;
+  for (const std::uint32_t index : indexes)
+    total += std::min(payload.messages[index].input_size, batch_size_bytes);
+  const std::uint64_t size_max =
+      std::clamp(total / batches_per_payload, batch_size_bytes_min, batch_size_bytes);
   Cut cut;
   std::vector<Open> open;
   for (const std::uint32_t index : indexes) {
@@ -176,7 +181,8 @@ Cut cut_into_batches(const Payload& payload, MessageIndexes indexes) {
     auto at = std::ranges::find_if(open, [&](const Open& o) { return o.batch.kind == *kind; });
     if (at == open.end()) at = open.insert(open.end(), Open{.batch = {.kind = *kind}});
     const std::uint64_t size = weight(message) + message.aad_size;
-    if (at->size + size > batch_size_bytes || at->batch.indexes.size() == batch_message_count_max) {
+    if (!at->batch.indexes.empty() &&
+        (at->size + size > size_max || at->batch.indexes.size() == batch_message_count_max)) {
       cut.batches.push_back(std::move(at->batch));
       *at = {.batch = {.kind = *kind}};
     }

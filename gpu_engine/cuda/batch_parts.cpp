@@ -63,6 +63,17 @@ Result<> copy_runs(const BatchRun& run, const std::vector<OutTask>& runs) {
   return run.slot.wait();
 }
 
+class ScatterPass {
+ public:
+  explicit ScatterPass(ScatterGate& gate) : gate_(gate) { gate_.acquire(); }
+  ~ScatterPass() { gate_.release(); }
+  ScatterPass(const ScatterPass&) = delete;
+  ScatterPass& operator=(const ScatterPass&) = delete;
+
+ private:
+  ScatterGate& gate_;
+};
+
 // By a kernel, which takes the scattered outputs in ranges of a size.
 Result<> scatter(const BatchRun& run, const std::vector<OutTask>& outputs) {
   std::size_t count = 0;
@@ -78,7 +89,7 @@ Result<> scatter(const BatchRun& run, const std::vector<OutTask>& outputs) {
           .to = output.to + offset,
           .size = std::min<std::uint64_t>(output.size - offset, out_task_size_bytes)};
   }
-  const std::lock_guard one_at_a_time(run.scatter_gate);
+  const ScatterPass pass(run.scatter_gate);
   NACRE_TRY(run.slot.upload());
   NACRE_TRY(
       check(scatter_to_host(tasks.device, static_cast<std::uint32_t>(count), run.slot.stream()),

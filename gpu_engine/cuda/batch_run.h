@@ -4,7 +4,7 @@
 // and the copies that these ask for.
 #pragma once
 
-#include <mutex>
+#include <semaphore>
 #include <vector>
 
 #include "gpu_engine/cuda/batch.h"
@@ -12,9 +12,12 @@
 
 namespace nacre::engine::cuda {
 
+// How many kernels write the host's memory at a time.
+using ScatterGate = std::counting_semaphore<2>;
+
 struct BatchRun {
   Slot& slot;
-  std::mutex& scatter_gate;  // the device's: one kernel at a time writes the host's memory
+  ScatterGate& scatter_gate;  // the device's
   Payload& payload;
   const Batch& batch;
   bool input_pinned;  // the payload's input and output are memory that devices reach

@@ -37,7 +37,7 @@ struct Device {
   std::string name;
   std::atomic<bool> lost = false;
   std::atomic<bool> warned = false;
-  std::mutex scatter_gate;
+  cuda::ScatterGate scatter_gate{cuda::ScatterGate::max()};
 };
 
 struct Job {

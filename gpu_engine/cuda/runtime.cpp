@@ -90,9 +90,10 @@ Event::~Event() {
 Result<DeviceMemory> DeviceMemory::allocate(std::size_t size_bytes) {
   DeviceMemory memory;
   void* data = nullptr;
-  NACRE_TRY(check(cudaMalloc(&data, size_bytes), "allocating device memory"));
+  const cudaError_t error = cudaMalloc(&data, size_bytes);
   memory.data_ = static_cast<Byte*>(data);
   memory.size_ = size_bytes;
+  NACRE_TRY(check(error, "allocating device memory"));
   return memory;
 }
 
@@ -115,10 +116,11 @@ DeviceMemory::~DeviceMemory() {
 Result<Arena> allocate_pinned_arena(std::size_t size_bytes) {
   NACRE_ASSIGN(Arena pages, allocate_host_arena(size_bytes));
   if (size_bytes == 0) return pages;
-  NACRE_TRY(check(
-      cudaHostRegister(pages.data(), size_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
-      "locking the pages of an arena"));
-  return Arena::adopt(std::move(pages), unregister);
+  const cudaError_t error =
+      cudaHostRegister(pages.data(), size_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  Arena arena = error == cudaSuccess ? Arena::adopt(std::move(pages), unregister) : Arena();
+  NACRE_TRY(check(error, "locking the pages of an arena"));
+  return arena;
 }
 
 bool is_pinned(const Byte* data, std::size_t size_bytes) {

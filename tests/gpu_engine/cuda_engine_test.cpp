@@ -514,13 +514,13 @@ TEST_P(CudaEngineFaults, lose_nothing) {
     std::atomic<int> warnings = 0;
     if (GetParam() == cuda::Fault::lost_device) {
       failed_before = 0;
-      cuda_ = Engine::create({.choice = EngineChoice::cuda,
-                              .warn =
-                                  [&](std::string_view text) {
+      cuda_.reset();
+      auto made = Engine::create({.choice = EngineChoice::cuda, .warn = [&](std::string_view text) {
                                     ++warnings;
                                     EXPECT_NE(text.find("cpu"), std::string_view::npos) << text;
-                                  }})
-                  .value();
+                                  }});
+      ASSERT_TRUE(made) << made.error().message;
+      cuda_ = std::move(*made);
     }
     Built on_cuda(items, nullptr, random_);
     cuda::inject_fault(GetParam(), nth);

@@ -10,6 +10,7 @@
 
 #include "fs/fuse/mount_options.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/engine_option.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -17,18 +18,6 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::string_view mount_type = "nacre";
-
-Result<engine::EngineChoice> parse_engine(std::string_view name) {
-  if (name == "auto") return engine::EngineChoice::automatic;
-  if (name == "cpu") return engine::EngineChoice::cpu;
-  if (name == "cuda") {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("engine cuda: not in this version ({}); use auto or cpu", NACRE_VERSION));
-  }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("'{}' is no engine: use auto, cpu or cuda", name));
-}
 
 // True when the option is one of mount.nacre's own; false leaves it to the file system.
 Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
@@ -117,7 +106,7 @@ Result<MountPlan> make_mount_plan(const MountArguments& arguments) {
   plan.fuse.fsname = arguments.volume;
   std::string engine_name = arguments.engine;
   NACRE_TRY(take_options(arguments, engine_name, plan));
-  NACRE_ASSIGN(plan.engine.choice, parse_engine(engine_name));
+  NACRE_ASSIGN(plan.engine, parse_engine(engine_name));
   if (const int sources = !plan.secret.passphrase_file.empty() + (plan.secret.passphrase_fd >= 0) +
                           !plan.secret.passphrase_command.empty();
       sources > 1) {

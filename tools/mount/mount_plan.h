@@ -41,7 +41,7 @@ struct MountPlan {
   SecretOptions secret;
   fs::FuseOptions fuse;
   fs::VolumeOptions volume_options;
-  engine::EngineOptions engine;
+  engine::EngineChoice engine = engine::EngineChoice::automatic;
   std::string log_file;
   bool foreground = false;
   bool verbose = false;

@@ -21,6 +21,7 @@
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
 #include "metadata/backing/volume_lock.h"
+#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
@@ -151,7 +152,9 @@ class Mount {
     options.store.codec = keys_.superblock.codec;
     options.store.level = keys_.superblock.level;
     options.store.padding = keys_.superblock.padding;
-    NACRE_ASSIGN(auto engine, engine::Engine::create(plan_.engine));
+    NACRE_ASSIGN(auto engine,
+                 engine::Engine::create(engine_options(
+                     plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));
     auto volume = fs::Volume::open(place_.directory, keys_.keys, keys_.keyring.generation,
                                    std::move(engine), options);
     if (!volume) return add_context(volume.error(), place_.path);

@@ -65,6 +65,14 @@ std::string immovable_note(std::uint64_t count) {
                      count);
 }
 
+std::string devices_share(const json& engine) {
+  const std::uint64_t count = number(engine, "cuda_message_count");
+  const std::uint64_t failed = number(engine, "cuda_failed_batch_count");
+  std::string said = count == 0 ? "" : fmt::format("; {} by devices", count);
+  if (failed > 0) said += fmt::format("; {} batches that a device failed ran on the cpu", failed);
+  return said;
+}
+
 void print_mounted(const json& reply) {
   const json stats = part(reply, "stats");
   const json segments = part(stats, "segments");
@@ -107,9 +115,9 @@ void print_mounted(const json& reply) {
                                format_bytes(number(database, "table_file_bytes")),
                                format_bytes(number(database, "wal_bytes")),
                                number(database, "row_read_count")));
-  line("engine", fmt::format("{}, {} messages in {} payloads, {} failed", text(engine, "backend"),
+  line("engine", fmt::format("{}, {} messages in {} payloads, {} failed{}", text(engine, "backend"),
                              number(engine, "message_count"), number(engine, "payload_count"),
-                             number(engine, "failed_message_count")));
+                             number(engine, "failed_message_count"), devices_share(engine)));
 }
 
 Result<json> of_mount(const fs::MountEntry& mount) {

@@ -12,7 +12,7 @@ constexpr std::uint32_t piece_size_bytes = 64u << 10;
 constexpr std::uint32_t word_size_bytes = 4;
 constexpr std::uint32_t stored_bit = 1u << 31;
 constexpr int block_threads = 256;
-constexpr int scatter_blocks = 6;
+constexpr int scatter_blocks = 4;
 constexpr int scatter_threads = 512;
 
 std::uint32_t blocks_for(std::uint32_t count) {

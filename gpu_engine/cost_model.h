@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What work costs on each backend of this machine, measured once and kept in a file; and how to
+// deal work out by it.
+//
+// A cost is the time of a whole payload of one class, by its size: a device needs milliseconds for
+// any batch, then grows slowly, so no single speed describes it. Between measured sizes costs are
+// interpolated, beyond the last they grow as between the last two. Immutable, so thread-safe.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "gpu_engine/backend.h"
+
+namespace nacre::engine {
+
+// Messages that cost alike.
+enum class WorkClass : std::uint8_t {
+  seal_coded,
+  seal_plain,
+  unseal,
+  reseal,
+  compress,
+  decompress,
+  checksum,
+  crypt,
+  crypt_serial,
+};
+inline constexpr std::size_t work_class_count = 9;
+
+// For messages that both backends can do.
+WorkClass class_of(const Payload& payload, const Message& message);
+// The plain bytes that a message stands for.
+std::uint64_t size_of(const Message& message);
+
+class CostModel {
+ public:
+  static constexpr std::size_t size_count = 4;
+  // Plain bytes of the payloads that are measured.
+  static constexpr std::array<std::uint64_t, size_count> sizes = {1u << 20, 4u << 20, 16u << 20,
+                                                                  64u << 20};
+  using Costs = std::array<std::array<double, size_count>, work_class_count>;  // nanoseconds
+
+  // Runs payloads on both backends, a second or two in all. allocate gives their memory. Nothing
+  // when there is no memory or a message fails.
+  static std::optional<CostModel> measure(
+      Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate);
+  // What a file of this machine says; nothing where there is none, or it is another machine's.
+  static std::optional<CostModel> read(const std::string& file, const std::string& machine);
+  // Replaces the file as a whole. A cost that could not be kept is measured again: no error.
+  void write(const std::string& file, const std::string& machine) const;
+
+  // splits: classes for which both backends together are sooner than the better one alone. They
+  // are not where the host's memory is what both wait for.
+  CostModel(const Costs& cpu, const Costs& cuda, const std::bitset<work_class_count>& splits)
+      : cpu_(cpu), cuda_(cuda), splits_(splits) {}
+
+  double cpu_ns(WorkClass work, double bytes) const { return cost(cpu_, work, bytes); }
+  double cuda_ns(WorkClass work, double bytes) const { return cost(cuda_, work, bytes); }
+  // Of bytes of work, how many to give to the devices so that all ends soonest, when each backend
+  // has that many nanoseconds of other work before it.
+  std::uint64_t cuda_share(WorkClass work, std::uint64_t bytes, double cpu_backlog_ns,
+                           double cuda_backlog_ns) const;
+
+ private:
+  static double cost(const Costs& costs, WorkClass work, double bytes);
+
+  Costs cpu_;
+  Costs cuda_;
+  std::bitset<work_class_count> splits_;
+};
+
+}  // namespace nacre::engine

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what a CostModel says: payloads of chunks that compress about as files do, each class on
+// each backend, from the smallest size up.
+#include <algorithm>
+#include <chrono>
+#include <latch>
+#include <numeric>
+#include <vector>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/cost_model.h"
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr std::uint64_t chunk = chunk_size_bytes_default;
+constexpr CipherSuite suite = CipherSuite::aes_256_gcm;
+// One run is enough for what takes this long; the rest is estimated from it.
+constexpr double run_ns_max = 60e6;
+constexpr int run_count = 3;
+// Both backends together have to be sooner than the better one by this much: what they share grows
+// scarcer in long runs than in the short ones here.
+constexpr double split_gain = 0.8;
+
+// Words from a small vocabulary between noise: 2 to 3 times smaller under lz77.
+void fill(MutableByteView bytes) {
+  std::uint32_t state = 12345;
+  const auto next = [&] { return state = state * 1664525 + 1013904223, state >> 8; };
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const std::uint32_t word = next() % 600;
+    std::uint32_t letters = word * 2654435761u;
+    for (std::uint32_t i = 0; i < 4 + word % 7 && at < bytes.size(); ++i, letters >>= 4)
+      bytes[at++] = static_cast<Byte>('a' + letters % 16);
+    if (at < bytes.size()) bytes[at++] = static_cast<Byte>(next() % 5 == 0 ? next() : ' ');
+  }
+}
+
+class Measurement {
+ public:
+  Measurement(Arena input, Arena output) : input_(std::move(input)), output_(std::move(output)) {
+    fill({input_.data(), input_.size()});
+    random_bytes(key_);
+  }
+
+  static std::uint64_t record_room() {
+    return round_up(record_size_bound(suite, Padding::none, chunk), 64);
+  }
+
+  // Seals chunks once, so that there is something to open.
+  bool prepare(Backend& cpu, std::uint64_t size) {
+    records_ = make(WorkClass::seal_coded, size);
+    run(cpu, records_);
+    return std::ranges::all_of(records_.results, &MessageResult::ok);
+  }
+
+  // Nanoseconds, or nothing when a message failed.
+  std::optional<double> measure(Backend& backend, WorkClass work, std::uint64_t size) {
+    Payload payload = make(work, size);
+    std::vector<double> times;
+    for (int i = 0; i < run_count; ++i) {
+      times.push_back(run(backend, payload));
+      if (!std::ranges::all_of(payload.results, &MessageResult::ok)) return std::nullopt;
+      if (times.back() > run_ns_max) break;
+    }
+    return median(times);
+  }
+
+  // The largest size, of which the devices have a share.
+  std::optional<double> measure_both(Backend& cpu, Backend& cuda, WorkClass work,
+                                     std::uint64_t cuda_bytes) {
+    Payload payload = make(work, CostModel::sizes.back());
+    std::vector<double> times;
+    for (int i = 0; i < run_count; ++i) {
+      payload.results.assign(payload.messages.size(), MessageResult{});
+      const auto all = all_of(payload);
+      const auto cut = all.begin() + static_cast<std::ptrdiff_t>(cuda_bytes / chunk);
+      std::latch cuda_ended(1);
+      const auto begin = std::chrono::steady_clock::now();
+      cuda.submit(payload, {all.begin(), cut}, [&] { cuda_ended.count_down(); });
+      cpu.run(payload, MessageIndexes(cut, all.end()));
+      cuda_ended.wait();
+      times.push_back(since(begin));
+      if (!std::ranges::all_of(payload.results, &MessageResult::ok)) return std::nullopt;
+    }
+    return median(times);
+  }
+
+ private:
+  static double since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+        .count();
+  }
+  static double median(std::vector<double>& times) {
+    std::ranges::sort(times);
+    return times[times.size() / 2];
+  }
+  static std::vector<std::uint32_t> all_of(const Payload& payload) {
+    std::vector<std::uint32_t> all(payload.messages.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  static double run(Backend& backend, Payload& payload) {
+    payload.results.assign(payload.messages.size(), MessageResult{});
+    const auto all = all_of(payload);
+    const auto begin = std::chrono::steady_clock::now();
+    backend.run(payload, all);
+    return since(begin);
+  }
+
+  Payload make(WorkClass work, std::uint64_t size) {
+    const bool opens = work == WorkClass::unseal || work == WorkClass::reseal;
+    Payload payload;
+    payload.input = opens ? output_.data() : input_.data();
+    payload.input_size = opens ? output_.size() : input_.size();
+    payload.output = opens ? input_.data() : output_.data();
+    payload.output_size = opens ? input_.size() : output_.size();
+    const std::uint32_t suite_key = payload.add_key(suite, key_);
+    const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, key_);
+    const std::uint32_t cbc = payload.add_key(BlockCipher::aes_256, CipherMode::cbc, key_);
+    for (std::uint64_t i = 0; i * chunk < size; ++i) {
+      Message message = {.codec = work == WorkClass::seal_plain ? Codec::none : Codec::lz77,
+                         .key_index = suite_key,
+                         .input_offset = i * chunk,
+                         .input_size = chunk,
+                         .output_offset = i * record_room(),
+                         .output_capacity = record_room(),
+                         .counter = static_cast<std::uint32_t>(i),
+                         .new_key_index = suite_key};
+      switch (work) {
+        case WorkClass::seal_coded:
+        case WorkClass::seal_plain:
+          message.operation = Operation::seal;
+          break;
+        case WorkClass::unseal:
+        case WorkClass::reseal:
+          message.operation = work == WorkClass::unseal ? Operation::unseal : Operation::reseal;
+          message.input_offset = i * record_room();
+          message.input_size = records_.results[i].output_size;
+          message.output_offset = i * (work == WorkClass::unseal ? chunk : record_room());
+          message.output_capacity = work == WorkClass::unseal ? chunk : record_room();
+          break;
+        case WorkClass::compress:
+        case WorkClass::decompress:  // taken to cost as unsealing; see measure()
+          message.operation = Operation::compress;
+          break;
+        case WorkClass::checksum:
+          message.operation = Operation::checksum;
+          break;
+        case WorkClass::crypt:
+        case WorkClass::crypt_serial:
+          message.operation = Operation::encrypt;
+          message.key_index = work == WorkClass::crypt ? ctr : cbc;
+          break;
+      }
+      payload.messages.push_back(message);
+    }
+    return payload;
+  }
+
+  Arena input_;
+  Arena output_;
+  std::array<Byte, 32> key_;
+  Payload records_;
+};
+
+}  // namespace
+
+std::optional<CostModel> CostModel::measure(
+    Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate) {
+  // Unsealing writes where sealing read, and resealing needs room for records there.
+  auto input = allocate(sizes.back() / chunk * Measurement::record_room());
+  auto output = allocate(sizes.back() / chunk * Measurement::record_room());
+  if (!input || !output) return std::nullopt;
+  try {
+    Measurement measurement(std::move(*input), std::move(*output));
+    Costs costs[2];
+    std::bitset<work_class_count> splits;
+    // What opens records comes last: it writes over the chunks.
+    constexpr std::array<WorkClass, work_class_count - 1> order = {
+        WorkClass::checksum,   WorkClass::crypt,      WorkClass::crypt_serial, WorkClass::compress,
+        WorkClass::seal_plain, WorkClass::seal_coded, WorkClass::unseal,       WorkClass::reseal};
+    for (const WorkClass work : order) {
+      if (work == WorkClass::unseal && !measurement.prepare(cuda, sizes.back()))
+        return std::nullopt;
+      for (int backend = 0; backend < 2; ++backend) {
+        auto& of_class = costs[backend][static_cast<std::size_t>(work)];
+        for (std::size_t i = 0; i < size_count; ++i) {
+          if (i > 0 && of_class[i - 1] > run_ns_max) {
+            of_class[i] = of_class[i - 1] * static_cast<double>(sizes[i] / sizes[i - 1]);
+            continue;
+          }
+          const auto ns = measurement.measure(backend == 0 ? cpu : cuda, work, sizes[i]);
+          if (!ns) return std::nullopt;
+          of_class[i] = *ns;
+        }
+      }
+      const auto at = static_cast<std::size_t>(work);
+      const double alone = std::min(costs[0][at].back(), costs[1][at].back());
+      splits[at] = true;
+      const CostModel model(costs[0], costs[1], splits);
+      const std::uint64_t share = model.cuda_share(work, sizes.back(), 0, 0);
+      if (share == 0 || share == sizes.back()) continue;
+      const auto both = measurement.measure_both(cpu, cuda, work, share);
+      if (!both) return std::nullopt;
+      splits[at] = *both < alone * split_gain;
+    }
+    for (Costs& of_backend : costs)
+      of_backend[static_cast<std::size_t>(WorkClass::decompress)] =
+          of_backend[static_cast<std::size_t>(WorkClass::unseal)];
+    splits[static_cast<std::size_t>(WorkClass::decompress)] =
+        splits[static_cast<std::size_t>(WorkClass::unseal)];
+    return CostModel(costs[0], costs[1], splits);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace nacre::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// See engine_option.h.
+#include "tools/cli/engine_option.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+namespace {
+
+// Empty where no folder is known: then costs are measured each time.
+std::string cost_file() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/nacre/engine-costs";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home) + "/.cache/nacre/engine-costs";
+  return {};
+}
+
+}  // namespace
+
+Result<engine::EngineChoice> parse_engine(std::string_view name) {
+  if (name == "auto") return engine::EngineChoice::automatic;
+  if (name == "cpu") return engine::EngineChoice::cpu;
+  if (name == "cuda") return engine::EngineChoice::cuda;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}' is no engine: use auto, cpu or cuda", name));
+}
+
+engine::EngineOptions engine_options(engine::EngineChoice choice,
+                                     std::function<void(std::string_view)> warn) {
+  return {.choice = choice, .warn = std::move(warn), .cost_file = cost_file()};
+}
+
+}  // namespace nacre::tools
