@@ -33,14 +33,27 @@ Result<std::unique_ptr<DeepCheck>> DeepCheck::create(engine::Engine& engine,
                                                      std::shared_ptr<const metadata::KeyTree> keys,
                                                      DeepCheckMode mode, FindingList& findings) {
   std::unique_ptr<DeepCheck> check(new DeepCheck(engine, std::move(keys), mode, findings));
-  NACRE_ASSIGN(check->input_, engine.allocate(arena_size_bytes));
-  NACRE_ASSIGN(check->output_, engine.allocate(arena_size_bytes));
-  check->payload_.input = check->input_.data();
-  check->payload_.input_size = check->input_.size();
-  check->payload_.output = check->output_.data();
-  check->payload_.output_size = check->output_.size();
-  check->payload_.volume_id = check->keys_->volume_id();
+  for (Stage& stage : check->stages_)
+    NACRE_TRY(check->allocate(stage));
   return check;
+}
+
+// What the engine still has points into this object.
+DeepCheck::~DeepCheck() {
+  for (Stage& stage : stages_) {
+    if (stage.ended) stage.ended->wait();
+  }
+}
+
+Result<> DeepCheck::allocate(Stage& stage) {
+  NACRE_ASSIGN(stage.input, engine_.allocate(arena_size_bytes));
+  NACRE_ASSIGN(stage.output, engine_.allocate(arena_size_bytes));
+  stage.payload.input = stage.input.data();
+  stage.payload.input_size = stage.input.size();
+  stage.payload.output = stage.output.data();
+  stage.payload.output_size = stage.output.size();
+  stage.payload.volume_id = keys_->volume_id();
+  return {};
 }
 
 Result<> DeepCheck::begin_segment(metadata::SegmentNumber, const metadata::SegmentRow&) {
@@ -66,35 +79,48 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
     report(first, Verdict::tampered, key.error().message);
     return {};
   }
-  if (input_used_ + bytes.size() > input_.size() ||
-      output_used_ + first.plain_size > output_.size()) {
-    run_payload();
+  if (stages_[filling_].input_used + bytes.size() > arena_size_bytes ||
+      stages_[filling_].output_used + first.plain_size > arena_size_bytes) {
+    submit(stages_[filling_]);
+    filling_ = (filling_ + 1) % stages_.size();
+    collect(stages_[filling_]);
   }
-  std::copy(bytes.begin(), bytes.end(), input_.data() + input_used_);
-  payload_.messages.push_back({.operation = engine::Operation::unseal,
-                               .check_identity = true,
-                               .key_index = payload_.add_key((*key)->suite, (*key)->key.view()),
-                               .input_offset = input_used_,
-                               .input_size = bytes.size(),
-                               .output_offset = output_used_,
-                               .output_capacity = first.plain_size,
-                               .identity = metadata::encode(first.name)});
-  waiting_.push_back(first);
-  input_used_ += bytes.size();
-  output_used_ += first.plain_size;
+  Stage& stage = stages_[filling_];
+  std::copy(bytes.begin(), bytes.end(), stage.input.data() + stage.input_used);
+  stage.payload.messages.push_back(
+      {.operation = engine::Operation::unseal,
+       .check_identity = true,
+       .key_index = stage.payload.add_key((*key)->suite, (*key)->key.view()),
+       .input_offset = stage.input_used,
+       .input_size = bytes.size(),
+       .output_offset = stage.output_used,
+       .output_capacity = first.plain_size,
+       .identity = metadata::encode(first.name)});
+  stage.waiting.push_back(first);
+  stage.input_used += bytes.size();
+  stage.output_used += first.plain_size;
   return {};
 }
 
-void DeepCheck::run_payload() {
-  if (!waiting_.empty()) engine_.run(payload_);
-  if (payload_.results.size() < payload_.messages.size()) {
-    for (const auto& named : waiting_)
+void DeepCheck::submit(Stage& stage) {
+  if (stage.waiting.empty()) return;
+  stage.ended.emplace(1);
+  engine_.submit(stage.payload, [&stage] { stage.ended->count_down(); });
+}
+
+void DeepCheck::collect(Stage& stage) {
+  if (!stage.ended) return;
+  stage.ended->wait();
+  stage.ended.reset();
+  const engine::Payload& payload = stage.payload;
+  const bool no_memory = payload.results.size() < payload.messages.size();
+  for (std::size_t i = 0; i < stage.waiting.size(); ++i) {
+    const auto& named = stage.waiting[i];
+    if (no_memory) {
       report(named, verdict_of(ErrorCode::out_of_memory), "no memory to check it");
-    waiting_.clear();
-  }
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const auto& result = payload_.results[i];
-    const auto& named = waiting_[i];
+      continue;
+    }
+    const auto& result = payload.results[i];
     if (!result.ok) {
       report(named, verdict_of(result.error), result.detail);
     } else if (result.output_size != named.plain_size) {
@@ -106,10 +132,17 @@ void DeepCheck::run_payload() {
       counts_.plain_bytes += result.output_size;
     }
   }
-  payload_.clear();
-  waiting_.clear();
-  input_used_ = 0;
-  output_used_ = 0;
+  stage.payload.clear();
+  stage.waiting.clear();
+  stage.input_used = 0;
+  stage.output_used = 0;
+}
+
+void DeepCheck::finish() {
+  submit(stages_[filling_]);
+  // In the order of the walk, so that findings come as they lie.
+  for (std::size_t i = 1; i <= stages_.size(); ++i)
+    collect(stages_[(filling_ + i) % stages_.size()]);
 }
 
 Result<> DeepCheck::damage(metadata::SegmentNumber segment, std::uint64_t offset,

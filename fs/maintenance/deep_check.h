@@ -5,8 +5,11 @@
 // structure check's business, which comes first.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fs/maintenance/chunk_walker.h"
@@ -43,26 +46,36 @@ class DeepCheck final : public ChunkVisitor {
   Result<> misplaced(const NamedRecord& named, const Error& error) override;
   Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) override;
 
+  ~DeepCheck() override;
   // Opens what is still waiting. After the walk.
-  void finish() { run_payload(); }
+  void finish();
   const DeepCheckCounts& counts() const { return counts_; }
 
  private:
   DeepCheck(engine::Engine& engine, std::shared_ptr<const metadata::KeyTree> keys,
             DeepCheckMode mode, FindingList& findings)
       : engine_(engine), keys_(std::move(keys)), mode_(mode), findings_(findings) {}
-  void run_payload();
+  // A payload being filled, or with the engine while the walk goes on reading.
+  struct Stage {
+    engine::Arena input, output;
+    engine::Payload payload;
+    std::vector<NamedRecord> waiting;  // one for each message
+    std::size_t input_used = 0;
+    std::size_t output_used = 0;
+    std::optional<std::latch> ended;  // of a payload that the engine has
+  };
+  Result<> allocate(Stage& stage);
+  void submit(Stage& stage);
+  // Waits for the engine and judges; the stage is empty then.
+  void collect(Stage& stage);
   void report(const NamedRecord& named, Verdict verdict, std::string what);
 
   engine::Engine& engine_;
   std::shared_ptr<const metadata::KeyTree> keys_;
   const DeepCheckMode mode_;
   FindingList& findings_;
-  engine::Arena input_, output_;
-  engine::Payload payload_;
-  std::vector<NamedRecord> waiting_;  // one for each message
-  std::size_t input_used_ = 0;
-  std::size_t output_used_ = 0;
+  std::array<Stage, 4> stages_;  // used in turn
+  std::size_t filling_ = 0;
   DeepCheckCounts counts_;
 };
 
