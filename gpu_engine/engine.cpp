@@ -64,6 +64,10 @@ class PlannedEngine final : public Engine {
       planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
   }
 
+  Result<double> measure_resident(Payload& payload, unsigned repetitions) override {
+    return planner_.measure_resident(payload, repetitions);
+  }
+
   EngineStats stats() const override {
     EngineStats stats = {.payload_count = payload_count_,
                          .message_count = message_count_,

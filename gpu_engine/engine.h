@@ -59,6 +59,11 @@ class Engine {
   // must live until then. done() may submit again, which then never blocks; it throws nothing.
   virtual void submit(Payload& payload, std::function<void()> done) = 0;
 
+  // For measurements: seconds that a CUDA device's kernels take for the payload, whose messages are
+  // all of one kind, without the copies to the device and back. Fills the results. unsupported
+  // where there is no device, or where it does not do these messages.
+  virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
+
   virtual EngineStats stats() const = 0;
   virtual std::string backend_name() const = 0;
 };

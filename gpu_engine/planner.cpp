@@ -131,7 +131,16 @@ Backend* Planner::cuda() const {
 }
 
 Result<Arena> Planner::allocate(std::size_t size_bytes) const {
-  return cuda_ != nullptr ? cuda_->allocate(size_bytes) : allocate_host_arena(size_bytes);
+  if (cuda_ != nullptr) {
+    // Memory that cannot be locked, or a device that is gone, is no reason to have none.
+    if (auto pinned = cuda_->allocate(size_bytes)) return pinned;
+  }
+  return allocate_host_arena(size_bytes);
+}
+
+Result<double> Planner::measure_resident(Payload& payload, unsigned repetitions) const {
+  if (cuda_ == nullptr) return fail(ErrorCode::unsupported, "cuda: none");
+  return cuda_->measure_resident(payload, repetitions);
 }
 
 void Planner::add_stats(EngineStats& stats) const {

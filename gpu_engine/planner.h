@@ -42,6 +42,7 @@ class Planner {
   Backend& cpu() const;
   Backend* cuda() const;  // nullptr where there is none
   Result<Arena> allocate(std::size_t size_bytes) const;
+  Result<double> measure_resident(Payload& payload, unsigned repetitions) const;
   void add_stats(EngineStats& stats) const;
   std::string backend_name() const;
 

@@ -111,21 +111,6 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
   return BatchKind{.operation = message.operation, .form = form_of(suite)};
 }
 
-// What a message takes of a batch's size.
-std::uint64_t weight(const Message& message) {
-  constexpr std::uint64_t overhead = 256;
-  if (message.operation == Operation::checksum) return message.input_size + overhead;
-  const std::uint64_t output =
-      message.operation == Operation::unseal
-          ? std::min<std::uint64_t>(message.output_capacity, chunk_size_bytes_max)
-          : message.output_capacity;
-  const bool shortens =
-      message.operation == Operation::seal || message.operation == Operation::compress ||
-      message.operation == Operation::reseal || message.operation == Operation::encrypt ||
-      message.operation == Operation::decrypt;
-  return std::max(message.input_size, shortens ? message.input_size : output) + overhead;
-}
-
 }  // namespace
 
 KeyForm form_of(CipherSuite suite) {
@@ -140,11 +125,26 @@ KeyForm form_of(CipherSuite suite) {
   return KeyForm::gcm;
 }
 
+std::uint64_t batch_weight(const Message& message) {
+  constexpr std::uint64_t overhead = 256;
+  if (message.operation == Operation::checksum) return message.input_size + overhead;
+  const std::uint64_t output =
+      message.operation == Operation::unseal
+          ? std::min<std::uint64_t>(message.output_capacity, chunk_size_bytes_max)
+          : message.output_capacity;
+  const bool shortens =
+      message.operation == Operation::seal || message.operation == Operation::compress ||
+      message.operation == Operation::reseal || message.operation == Operation::encrypt ||
+      message.operation == Operation::decrypt;
+  return std::max(message.input_size, shortens ? message.input_size : output) + overhead;
+}
+
 std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
   if (!lies_within(message.input_offset, message.input_size, payload.input_size) ||
       !lies_within(message.aad_offset, message.aad_size, payload.input_size) ||
       !lies_within(message.output_offset, message.output_capacity, payload.output_size) ||
-      message.aad_size > batch_size_bytes || weight(message) + message.aad_size > batch_size_bytes)
+      message.aad_size > batch_size_bytes ||
+      batch_weight(message) + message.aad_size > batch_size_bytes)
     return std::nullopt;
   switch (message.operation) {
     case Operation::seal:
@@ -180,7 +180,7 @@ Cut cut_into_batches(const Payload& payload, MessageIndexes indexes) {
     }
     auto at = std::ranges::find_if(open, [&](const Open& o) { return o.batch.kind == *kind; });
     if (at == open.end()) at = open.insert(open.end(), Open{.batch = {.kind = *kind}});
-    const std::uint64_t size = weight(message) + message.aad_size;
+    const std::uint64_t size = batch_weight(message) + message.aad_size;
     if (!at->batch.indexes.empty() &&
         (at->size + size > size_max || at->batch.indexes.size() == batch_message_count_max)) {
       cut.batches.push_back(std::move(at->batch));

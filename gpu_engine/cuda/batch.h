@@ -42,6 +42,9 @@ struct Cut {
   std::vector<std::uint32_t> rest;  // what no device can do
 };
 
+// What a message takes of a batch's size.
+std::uint64_t batch_weight(const Message& message);
+
 // Throws std::bad_alloc.
 Cut cut_into_batches(const Payload& payload, MessageIndexes indexes);
 

@@ -4,6 +4,18 @@
 
 namespace nacre::engine::cuda {
 
+Result<> BatchRun::launch(const std::function<Result<>()>& kernels) const {
+  NACRE_TRY(kernels());
+  if (device_seconds == nullptr) return {};
+  NACRE_TRY(slot.wait());
+  NACRE_ASSIGN(Stopwatch watch, Stopwatch::start(slot.stream()));
+  for (unsigned i = 0; i < repetitions; ++i)
+    NACRE_TRY(kernels());
+  NACRE_ASSIGN(const double seconds, watch.stop(slot.stream()));
+  *device_seconds = seconds / repetitions;
+  return {};
+}
+
 Result<> run_batch(const BatchRun& run) {
   run.slot.begin();
   switch (run.batch.kind.operation) {

@@ -4,6 +4,7 @@
 // and the copies that these ask for.
 #pragma once
 
+#include <functional>
 #include <semaphore>
 #include <vector>
 
@@ -23,11 +24,17 @@ struct BatchRun {
   bool input_pinned;  // the payload's input and output are memory that devices reach
   bool output_pinned;
   std::vector<std::uint32_t>& refused;  // messages that the cpu has to judge or do
+  // To measure what the kernels take with everything on the device: they are launched this many
+  // times more, and the time of one is kept here. Launching a batch again gives the same again.
+  unsigned repetitions = 0;
+  double* device_seconds = nullptr;
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(batch.indexes.size()); }
   const Message& message(std::size_t place) const { return payload.messages[batch.indexes[place]]; }
   MessageResult& result(std::size_t place) const { return payload.results[batch.indexes[place]]; }
   void refuse(std::size_t place) const { refused.push_back(batch.indexes[place]); }
+  // The kernels of the batch.
+  Result<> launch(const std::function<Result<>()>& kernels) const;
 };
 
 // Every message of the batch has its result, or is among the refused. An error is the device's:

@@ -32,10 +32,14 @@ Result<> run_cipher_batch(const BatchRun& run) {
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(keys.expand(run));
-  NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total, keys.table().ciphers,
-                        workspace.data, run.slot.stream()),
-                  "running a block cipher"));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(keys.expand(run));
+    NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total,
+                          keys.table().ciphers, workspace.data, run.slot.stream()),
+                    "running a block cipher"));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   for (std::size_t i = 0; i < count; ++i)
@@ -82,16 +86,20 @@ Result<> run_suite_batch(const BatchRun& run) {
   const cudaStream_t stream = run.slot.stream();
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(keys.expand(run));
-  if (encrypts) {
-    NACRE_TRY(check(
-        aead_seal(kind.form, tasks.device, count, total, keys.table(), workspace.data, stream),
-        "encrypting under a suite"));
-  } else {
-    NACRE_TRY(check(aead_open(kind.form, tasks.device, count, total, keys.table(), verdicts.device,
-                              workspace.data, stream),
-                    "decrypting under a suite"));
-  }
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(keys.expand(run));
+    if (encrypts) {
+      NACRE_TRY(check(
+          aead_seal(kind.form, tasks.device, count, total, keys.table(), workspace.data, stream),
+          "encrypting under a suite"));
+    } else {
+      NACRE_TRY(check(aead_open(kind.form, tasks.device, count, total, keys.table(),
+                                verdicts.device, workspace.data, stream),
+                      "decrypting under a suite"));
+    }
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   for (std::size_t i = 0; i < count; ++i) {

@@ -20,8 +20,12 @@ Result<> run_compress_batch(const BatchRun& run) {
   NACRE_ASSIGN(const BatchStreams streams, BatchStreams::add(run, plain, out, bound));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(streams.encode(run));
-  NACRE_TRY(streams.write(run));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(streams.encode(run));
+    NACRE_TRY(streams.write(run));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);
@@ -59,7 +63,11 @@ Result<> run_decompress_batch(const BatchRun& run) {
   }
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(plains.decode(run, cuts.device));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(plains.decode(run, cuts.device));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);
@@ -88,10 +96,14 @@ Result<> run_checksum_batch(const BatchRun& run) {
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(
-      check(checksum(castagnoli ? ChecksumPolynomial::crc32c : ChecksumPolynomial::crc32,
-                     tasks.device, count, total, results.device, workspace.data, run.slot.stream()),
-            "checksumming"));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(check(
+        checksum(castagnoli ? ChecksumPolynomial::crc32c : ChecksumPolynomial::crc32, tasks.device,
+                 count, total, results.device, workspace.data, run.slot.stream()),
+        "checksumming"));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   for (std::size_t i = 0; i < count; ++i) {

@@ -196,6 +196,35 @@ CudaStats CudaBackend::stats() const {
   return stats;
 }
 
+Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {
+  Batch batch;
+  std::uint64_t weight = 0;
+  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
+    const auto kind = cuda::find_kind(payload, payload.messages[i]);
+    if (!kind || (i > 0 && *kind != batch.kind))
+      return fail(ErrorCode::unsupported, "the payload is no batch of a device");
+    batch.kind = *kind;
+    batch.indexes.push_back(i);
+    weight += cuda::batch_weight(payload.messages[i]);
+  }
+  NACRE_TRY(check(cudaSetDevice(state_->devices.front()->number), "choosing a device"));
+  NACRE_ASSIGN(Slot slot, Slot::create(weight / cuda::batch_size_bytes + 1));
+  payload.results.assign(payload.messages.size(), MessageResult{});
+  std::vector<std::uint32_t> refused;
+  double seconds = 0;
+  NACRE_TRY(cuda::run_batch({.slot = slot,
+                             .scatter_gate = state_->devices.front()->scatter_gate,
+                             .payload = payload,
+                             .batch = batch,
+                             .input_pinned = cuda::is_pinned(payload.input, payload.input_size),
+                             .output_pinned = cuda::is_pinned(payload.output, payload.output_size),
+                             .refused = refused,
+                             .repetitions = repetitions,
+                             .device_seconds = &seconds}));
+  if (!refused.empty()) return fail(ErrorCode::invalid_argument, "a message is not good");
+  return seconds;
+}
+
 void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
   std::latch ended(1);
   try {

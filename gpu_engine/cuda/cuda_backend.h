@@ -50,6 +50,10 @@ class CudaBackend final : public Backend {
   // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
   Result<Arena> allocate(std::size_t size_bytes);
   CudaStats stats() const;
+  // For measurements: seconds that the first device's kernels take for the payload, all of it one
+  // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
+  // unsupported where the payload is none such; out_of_memory, io.
+  Result<double> measure_resident(Payload& payload, unsigned repetitions);
 
  private:
   struct State;

@@ -34,6 +34,10 @@ Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
   return allocate_host_arena(size_bytes);
 }
 
+Result<double> CudaBackend::measure_resident(Payload& /*payload*/, unsigned /*repetitions*/) {
+  return fail(ErrorCode::unsupported, "cuda: none");
+}
+
 CudaStats CudaBackend::stats() const {
   return {};
 }

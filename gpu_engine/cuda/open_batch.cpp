@@ -52,12 +52,16 @@ Result<> run_unseal_batch(const BatchRun& run) {
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, input_bytes(run)));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(keys.expand(run));
-  NACRE_TRY(openings.open(run, keys, workspace));
-  NACRE_TRY(check(check_bodies(openings.tasks(), openings.crcs(), openings.verdicts(), count, cuts,
-                               openings.opened(), stream),
-                  "checking bodies"));
-  NACRE_TRY(plains.decode(run, cuts));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(keys.expand(run));
+    NACRE_TRY(openings.open(run, keys, workspace));
+    NACRE_TRY(check(check_bodies(openings.tasks(), openings.crcs(), openings.verdicts(), count,
+                                 cuts, openings.opened(), stream),
+                    "checking bodies"));
+    NACRE_TRY(plains.decode(run, cuts));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);
@@ -107,13 +111,17 @@ Result<> run_reseal_batch(const BatchRun& run) {
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(keys.expand(run));
-  NACRE_TRY(openings.open(run, keys, workspace));
-  NACRE_TRY(check(lay_out_reseal(openings.tasks(), openings.crcs(), openings.verdicts(),
-                                 records.tasks(), record_max.device, count, openings.opened(),
-                                 records.aead(), records.checksums(), records.sizes(), stream),
-                  "laying out records"));
-  NACRE_TRY(records.seal(run, run.batch.kind.new_form, keys, workspace));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(keys.expand(run));
+    NACRE_TRY(openings.open(run, keys, workspace));
+    NACRE_TRY(check(lay_out_reseal(openings.tasks(), openings.crcs(), openings.verdicts(),
+                                   records.tasks(), record_max.device, count, openings.opened(),
+                                   records.aead(), records.checksums(), records.sizes(), stream),
+                    "laying out records"));
+    NACRE_TRY(records.seal(run, run.batch.kind.new_form, keys, workspace));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);

@@ -87,6 +87,30 @@ Event::~Event() {
   if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
 }
 
+Result<Stopwatch> Stopwatch::start(cudaStream_t stream) {
+  Stopwatch watch;
+  NACRE_TRY(check(cudaEventCreate(&watch.begin_), "making a CUDA event"));
+  NACRE_TRY(check(cudaEventCreate(&watch.end_), "making a CUDA event"));
+  NACRE_TRY(check(cudaEventRecord(watch.begin_, stream), "starting a stopwatch"));
+  return watch;
+}
+
+Result<double> Stopwatch::stop(cudaStream_t stream) {
+  float milliseconds = 0;
+  NACRE_TRY(check(cudaEventRecord(end_, stream), "stopping a stopwatch"));
+  NACRE_TRY(check(cudaEventSynchronize(end_), "waiting for the device"));
+  NACRE_TRY(check(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading a stopwatch"));
+  return milliseconds / 1e3;
+}
+
+Stopwatch::Stopwatch(Stopwatch&& other) noexcept
+    : begin_(std::exchange(other.begin_, nullptr)), end_(std::exchange(other.end_, nullptr)) {}
+
+Stopwatch::~Stopwatch() {
+  if (begin_ != nullptr) static_cast<void>(cudaEventDestroy(begin_));
+  if (end_ != nullptr) static_cast<void>(cudaEventDestroy(end_));
+}
+
 Result<DeviceMemory> DeviceMemory::allocate(std::size_t size_bytes) {
   DeviceMemory memory;
   void* data = nullptr;

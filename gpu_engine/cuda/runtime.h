@@ -51,6 +51,21 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// The device's time between two points of a stream.
+class Stopwatch {
+ public:
+  static Result<Stopwatch> start(cudaStream_t stream);
+  Result<double> stop(cudaStream_t stream);  // seconds; waits
+  Stopwatch(Stopwatch&& other) noexcept;
+  Stopwatch& operator=(Stopwatch&&) = delete;
+  ~Stopwatch();
+
+ private:
+  Stopwatch() = default;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
 // Wiped when freed, as far as the device still answers.
 class DeviceMemory {
  public:

@@ -32,14 +32,18 @@ Result<> run_seal_batch(const BatchRun& run) {
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(keys.expand(run));
-  NACRE_TRY(streams.encode(run));
-  NACRE_TRY(check(lay_out_records(records.tasks(), streams.tasks(), streams.sizes(),
-                                  static_cast<std::uint32_t>(run.batch.kind.codec), count,
-                                  records.aead(), records.checksums(), records.sizes(), stream),
-                  "laying out records"));
-  NACRE_TRY(streams.write(run));
-  NACRE_TRY(records.seal(run, run.batch.kind.form, keys, workspace));
+  const auto kernels = [&]() -> Result<> {
+    NACRE_TRY(keys.expand(run));
+    NACRE_TRY(streams.encode(run));
+    NACRE_TRY(check(lay_out_records(records.tasks(), streams.tasks(), streams.sizes(),
+                                    static_cast<std::uint32_t>(run.batch.kind.codec), count,
+                                    records.aead(), records.checksums(), records.sizes(), stream),
+                    "laying out records"));
+    NACRE_TRY(streams.write(run));
+    NACRE_TRY(records.seal(run, run.batch.kind.form, keys, workspace));
+    return {};
+  };
+  NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);

@@ -11,15 +11,15 @@ constexpr std::size_t alignment = 256;
 
 }  // namespace
 
-Result<Slot> Slot::create() {
+Result<Slot> Slot::create(std::size_t factor) {
   Slot slot;
   NACRE_ASSIGN(slot.stream_, Stream::create());
   NACRE_ASSIGN(slot.ended_, Event::create());
-  NACRE_ASSIGN(slot.memory_, DeviceMemory::allocate(slot_size_bytes));
-  NACRE_ASSIGN(slot.upload_.host, allocate_pinned_arena(upload_size_bytes));
-  NACRE_ASSIGN(slot.upload_.device, DeviceMemory::allocate(upload_size_bytes));
-  NACRE_ASSIGN(slot.download_.host, allocate_pinned_arena(download_size_bytes));
-  NACRE_ASSIGN(slot.download_.device, DeviceMemory::allocate(download_size_bytes));
+  NACRE_ASSIGN(slot.memory_, DeviceMemory::allocate(factor * slot_size_bytes));
+  NACRE_ASSIGN(slot.upload_.host, allocate_pinned_arena(factor * upload_size_bytes));
+  NACRE_ASSIGN(slot.upload_.device, DeviceMemory::allocate(factor * upload_size_bytes));
+  NACRE_ASSIGN(slot.download_.host, allocate_pinned_arena(factor * download_size_bytes));
+  NACRE_ASSIGN(slot.download_.device, DeviceMemory::allocate(factor * download_size_bytes));
   return slot;
 }
 

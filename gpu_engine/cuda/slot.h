@@ -21,8 +21,8 @@ struct Mirrored {
 
 class Slot {
  public:
-  // On the current device. out_of_memory.
-  static Result<Slot> create();
+  // On the current device, for batches of factor times the usual size. out_of_memory.
+  static Result<Slot> create(std::size_t factor = 1);
 
   cudaStream_t stream() const { return stream_.get(); }
 

@@ -495,6 +495,46 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
 }
 
+TEST_F(CudaEngine, measures_what_its_kernels_take) {
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items(64);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i] = maker.seal();
+    items[i].use.suite = CipherSuite::aes_256_gcm;
+    items[i].key = random_.bytes(32);
+    items[i].message.codec = Codec::lz77;
+    items[i].message.level = 1;
+    items[i].message.output_capacity =
+        record_size_bound(items[i].use.suite, items[i].message.padding, items[i].input.size());
+  }
+  Built on_cuda(items, cuda_.get(), random_);
+  Built on_cpu(items, nullptr, random_);
+  const auto seconds = cuda_->measure_resident(on_cuda.get(), 3);
+  ASSERT_TRUE(seconds) << seconds.error().message;
+  EXPECT_GT(*seconds, 0);
+  cpu_->run(on_cpu.get());
+  expect_same(items, on_cuda, on_cpu, *cpu_, random_);
+  EXPECT_FALSE(cpu_->measure_resident(on_cuda.get(), 3));
+}
+
+// What a lost device had is still there, and there is memory for more.
+TEST_F(CudaEngine, goes_on_without_its_device) {
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items;
+  for (int i = 0; i < 50; ++i)
+    items.push_back(maker.make());
+  Built before(items, cuda_.get(), random_);
+  cuda::inject_fault(cuda::Fault::lost_device, 1);
+  Built after(items, cuda_.get(), random_);
+  Built on_cpu(items, nullptr, random_);
+  cuda_->run(before.get());
+  cuda_->run(after.get());
+  cuda::inject_fault(cuda::Fault::none, 0);
+  cpu_->run(on_cpu.get());
+  expect_same(items, before, on_cpu, *cpu_, random_);
+  expect_same(items, after, on_cpu, *cpu_, random_);
+}
+
 class CudaEngineFaults : public CudaEngine, public testing::WithParamInterface<cuda::Fault> {
  protected:
   void TearDown() override { cuda::inject_fault(cuda::Fault::none, 0); }
