@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inodes that the kernel keeps but nobody uses shrink to a count, and nobody notices: not their
 // content, not their names, not what fsync promises.
+#include <random>
+#include <thread>
+
 #include <fmt/format.h>
 
 #include "tests/fs/volume_fixture.h"
@@ -79,6 +82,39 @@ TEST_F(VolumeInodeMemory, what_is_changed_while_others_shrink_is_kept) {
   lose_power();
   for (std::size_t i = 0; i < file_count; ++i)
     EXPECT_EQ(read(find(root, fmt::format("f{}", i))), "C" + content_of(i).substr(1));
+}
+
+TEST_F(VolumeInodeMemory, many_threads_use_what_shrinks_and_comes_back) {
+  constexpr unsigned thread_count = 4;
+  const auto files = make_files();
+  std::vector<std::thread> threads;
+  for (unsigned mine = 0; mine < thread_count; ++mine) {
+    threads.emplace_back([&, mine] {
+      std::mt19937 random(mine);
+      for (int i = 0; i < 3000; ++i) {
+        // Each writes files of its own, and reads those of all.
+        const std::size_t any = random() % file_count;
+        const InodeNumber file = find(root, fmt::format("f{}", any));
+        EXPECT_EQ(file, files[any]);
+        EXPECT_EQ(stat(file).size, content_of(any).size());
+        if (any % thread_count == mine) write(file, 0, i % 2 == 0 ? "c" : "C");
+        Bytes bytes(100);
+        const auto count = volume().read(file, 1, bytes);
+        NACRE_EXPECT_OK(count);
+        EXPECT_EQ(as_text(ByteView(bytes).first(count.value_or(0))), content_of(any).substr(1));
+        volume().forget(file, 1);
+        if (i % 500 == 0) NACRE_EXPECT_OK(sync(file));
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  NACRE_EXPECT_OK(volume().sync_all());
+  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
+  for (const InodeNumber file : files)
+    volume().forget(file, 1);
+  NACRE_EXPECT_OK(volume().sync_all());
+  EXPECT_EQ(volume().stats().known_inodes, 1u);
 }
 
 // What the failed commit holds is in no table yet: an inode that is read anew from memory is not
