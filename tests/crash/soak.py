@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Years of use of an almost full disk, in minutes: files are made, overwritten, cut, punched,
 renamed, linked and deleted on a 256 MiB ext4 disk of their own, with new mounts, trims and kill -9
-in between.
+in between, and somebody else who fills the disk now and then.
 
     soak.py [--seconds S] [--seed N]
 
@@ -54,6 +54,7 @@ class Soak:
         self.is_growing = True
         self.next_name = 0
         self.budget_bytes = 0
+        self.foreign = os.path.join(disk.path, "foreign")  # beside the volume, on its disk
 
     def count(self, what, more=1):
         self.counts[what] = self.counts.get(what, 0) + more
@@ -253,6 +254,21 @@ class Soak:
         self.count(step.__name__)
         step()
 
+    def change_foreign(self):
+        """Somebody else fills the disk, to the last block or nearly, or makes room again."""
+        if os.path.exists(self.foreign):
+            os.unlink(self.foreign)
+            return
+        self.count("disk filled by others")
+        with open(self.foreign, "wb") as f:
+            info = os.statvfs(self.disk.path)
+            size = max(info.f_bavail - self.chance.choice([0, 0, 1000]), 1) * info.f_frsize
+            try:
+                os.posix_fallocate(f.fileno(), 0, size)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
     def sync_all(self):
         status, text = self.volume.run("nacre", "sync", self.volume.mnt, expect=(0, 8))
         if status == 0:
@@ -371,7 +387,11 @@ class Soak:
             self.one_step()
             if self.chance.random() < 0.003:
                 self.sync_all()
-        if number % 3 == 0:
+            if self.chance.random() < 0.002:
+                self.change_foreign()
+        if os.path.exists(self.foreign) and self.chance.random() < 0.7:
+            self.change_foreign()
+        if number % 3 == 0 and not os.path.exists(self.foreign):
             self.check_space()
         how = self.chance.choice(["unmount", "kill", "kill", "sync, then kill", "trim", "umount",
                                   "kill within a write"])
@@ -390,6 +410,8 @@ class Soak:
         while time.monotonic() < end:
             number += 1
             self.one_round(number, min(5, seconds / 4))
+        if os.path.exists(self.foreign):
+            self.change_foreign()
         self.mount()
         self.verify()
         for key in self.file_keys():
