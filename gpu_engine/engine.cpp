@@ -68,6 +68,8 @@ class PlannedEngine final : public Engine {
     return planner_.measure_resident(payload, repetitions);
   }
 
+  Result<DeviceCeilings> measure_ceilings() override { return planner_.measure_ceilings(); }
+
   EngineStats stats() const override {
     EngineStats stats = {.payload_count = payload_count_,
                          .message_count = message_count_,

@@ -42,6 +42,15 @@ struct EngineStats {
   std::uint64_t cuda_failed_batch_count = 0;
 };
 
+// What a CUDA device's connections carry at most, in bytes a second: what its figures are to be
+// read beside.
+struct DeviceCeilings {
+  double host_to_device = 0;
+  double device_to_host = 0;
+  double both_ways = 0;    // each way, when both are busy
+  double device_copy = 0;  // read and written
+};
+
 class Engine {
  public:
   // unsupported when the choice names a backend that this build or machine does not have.
@@ -63,6 +72,9 @@ class Engine {
   // all of one kind, without the copies to the device and back. Fills the results. unsupported
   // where there is no device, or where it does not do these messages.
   virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
+
+  // unsupported where there is no device.
+  virtual Result<DeviceCeilings> measure_ceilings() = 0;
 
   virtual EngineStats stats() const = 0;
   virtual std::string backend_name() const = 0;

@@ -143,6 +143,11 @@ Result<double> Planner::measure_resident(Payload& payload, unsigned repetitions)
   return cuda_->measure_resident(payload, repetitions);
 }
 
+Result<DeviceCeilings> Planner::measure_ceilings() const {
+  if (cuda_ == nullptr) return fail(ErrorCode::unsupported, "cuda: none");
+  return cuda_->measure_ceilings();
+}
+
 void Planner::add_stats(EngineStats& stats) const {
   if (cuda_ == nullptr) return;
   const CudaStats cuda = cuda_->stats();

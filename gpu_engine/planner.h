@@ -43,6 +43,7 @@ class Planner {
   Backend* cuda() const;  // nullptr where there is none
   Result<Arena> allocate(std::size_t size_bytes) const;
   Result<double> measure_resident(Payload& payload, unsigned repetitions) const;
+  Result<DeviceCeilings> measure_ceilings() const;
   void add_stats(EngineStats& stats) const;
   std::string backend_name() const;
 

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "gpu_engine/cuda/batch_run.h"
+#include "gpu_engine/cuda/ceilings.h"
 
 namespace nacre::engine {
 namespace {
@@ -223,6 +224,11 @@ Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetiti
                              .device_seconds = &seconds}));
   if (!refused.empty()) return fail(ErrorCode::invalid_argument, "a message is not good");
   return seconds;
+}
+
+Result<DeviceCeilings> CudaBackend::measure_ceilings() {
+  NACRE_TRY(check(cudaSetDevice(state_->devices.front()->number), "choosing a device"));
+  return cuda::measure_ceilings();
 }
 
 void CudaBackend::run(Payload& payload, MessageIndexes indexes) {

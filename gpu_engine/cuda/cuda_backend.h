@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/engine.h"
 
 namespace nacre::engine {
 
@@ -54,6 +55,8 @@ class CudaBackend final : public Backend {
   // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
   // unsupported where the payload is none such; out_of_memory, io.
   Result<double> measure_resident(Payload& payload, unsigned repetitions);
+  // Of the first device.
+  Result<DeviceCeilings> measure_ceilings();
 
  private:
   struct State;

@@ -38,6 +38,10 @@ Result<double> CudaBackend::measure_resident(Payload& /*payload*/, unsigned /*re
   return fail(ErrorCode::unsupported, "cuda: none");
 }
 
+Result<DeviceCeilings> CudaBackend::measure_ceilings() {
+  return fail(ErrorCode::unsupported, "cuda: none");
+}
+
 CudaStats CudaBackend::stats() const {
   return {};
 }

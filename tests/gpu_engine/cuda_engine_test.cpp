@@ -495,6 +495,59 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
 }
 
+TEST_F(CudaEngine, takes_payloads_past_4_gib) {
+  constexpr std::size_t message_size = 16u << 20;
+  constexpr std::size_t message_count = 280;
+  auto input = cuda_->allocate(message_size * message_count);
+  auto output = cuda_->allocate(message_size * message_count);
+  if (!input || !output) GTEST_SKIP() << "no memory for two times 4.4 GiB";
+  const Bytes pattern = random_.bytes(1u << 20);
+  for (std::size_t at = 0; at < input->size(); at += pattern.size()) {
+    std::ranges::copy(pattern, input->data() + at);
+    store_le(input->data() + at, std::uint64_t{at});
+  }
+  Payload payload;
+  payload.input = input->data();
+  payload.input_size = input->size();
+  payload.output = output->data();
+  payload.output_size = output->size();
+  const std::uint32_t key =
+      payload.add_key(BlockCipher::aes_256, CipherMode::ctr, random_.bytes(32));
+  for (std::size_t i = 0; i < message_count; ++i) {
+    Message message = {.operation = i % 2 == 0 ? Operation::encrypt : Operation::checksum,
+                       .key_index = key,
+                       .input_offset = i * message_size,
+                       .input_size = message_size,
+                       .output_offset = i * message_size,
+                       .output_capacity = message_size};
+    message.iv[0] = static_cast<Byte>(i);
+    payload.messages.push_back(message);
+  }
+  cuda_->run(payload);
+  EXPECT_EQ(cuda_->stats().cuda_message_count, message_count);
+  // The last ones lie past 4 GiB.
+  for (const std::size_t i :
+       {std::size_t{0}, std::size_t{1}, message_count - 2, message_count - 1}) {
+    ASSERT_TRUE(payload.results[i].ok) << payload.results[i].detail;
+    Bytes expected(message_size);
+    Payload one = {.input = payload.input,
+                   .input_size = payload.input_size,
+                   .output = expected.data(),
+                   .output_size = expected.size()};
+    one.key_table = payload.key_table;
+    one.keys = payload.keys.clone();
+    one.messages = {payload.messages[i]};
+    one.messages[0].output_offset = 0;
+    cpu_->run(one);
+    ASSERT_TRUE(one.results[0].ok);
+    EXPECT_EQ(payload.results[i].crc32, one.results[0].crc32);
+    if (i % 2 == 0) {
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(),
+                             payload.output + payload.messages[i].output_offset));
+    }
+  }
+}
+
 TEST_F(CudaEngine, measures_what_its_kernels_take) {
   Maker maker(*cpu_, random_);
   std::vector<Item> items(64);

@@ -6,13 +6,14 @@
 #include "gpu_engine/engine.h"
 #include "tests/gpu_engine/all_suites.h"
 #include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
 #include "tests/gpu_engine/test_payload.h"
 
 namespace nacre::engine {
 namespace {
 
 std::unique_ptr<Engine> make_engine(unsigned thread_count) {
-  return Engine::create({.thread_count = thread_count}).value();
+  return Engine::create({.choice = test_engine_choice(), .thread_count = thread_count}).value();
 }
 
 BlockCipher cipher_number(std::size_t number) {

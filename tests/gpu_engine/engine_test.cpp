@@ -14,6 +14,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
 #include "tests/gpu_engine/test_payload.h"
 #include "tests/support/error_of.h"
 
@@ -23,7 +24,9 @@ namespace {
 constexpr CipherSuite suite = TestPayload::suite;
 
 std::unique_ptr<Engine> make_engine(unsigned thread_count = 4, unsigned queued_payload_max = 64) {
-  return Engine::create({.thread_count = thread_count, .queued_payload_max = queued_payload_max})
+  return Engine::create({.choice = test_engine_choice(),
+                         .thread_count = thread_count,
+                         .queued_payload_max = queued_payload_max})
       .value();
 }
 

@@ -10,6 +10,7 @@
 #include "gpu_engine/record/seal.h"
 #include "tests/gpu_engine/all_suites.h"
 #include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
 #include "tests/gpu_engine/test_payload.h"
 
 namespace nacre::engine {
@@ -181,7 +182,7 @@ TEST_F(Reseal, keeps_streams_of_codecs_that_it_does_not_know) {
 }
 
 TEST_F(Reseal, runs_in_payloads_beside_other_messages) {
-  const auto engine = Engine::create({.thread_count = 3}).value();
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 3}).value();
   const Bytes old_key = random_.bytes(32);
   const Bytes new_key = random_.bytes(key_size_bytes(CipherSuite::aes_192_cbc));
   TestPayload sealing(*engine);

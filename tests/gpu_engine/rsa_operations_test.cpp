@@ -9,6 +9,7 @@
 #include "gpu_engine/engine.h"
 #include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
 #include "tests/gpu_engine/test_payload.h"
 #include "tests/support/error_of.h"
 
@@ -93,7 +94,7 @@ TEST(EngineRsa, batches_wrap_unwrap_and_raise_on_all_workers) {
   const Bytes public_der = key.public_key().to_der();
   const SecretBytes private_der = key.to_der().value();
   const std::size_t size = key.public_key().modulus_size_bytes();
-  const auto engine = Engine::create({.thread_count = 3}).value();
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 3}).value();
   TestPayload out(*engine);
   std::vector<Bytes> inputs;
   for (std::size_t i = 0; i < 12; ++i) {
@@ -131,7 +132,7 @@ TEST(EngineRsa, batches_wrap_unwrap_and_raise_on_all_workers) {
 TEST(EngineRsa, refuses_bad_messages_each_for_itself) {
   const RsaPrivateKey key = test_key();
   const std::size_t size = key.public_key().modulus_size_bytes();
-  const auto engine = Engine::create({.thread_count = 2}).value();
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
   TestPayload payload(*engine, 1u << 20);
   const std::uint32_t public_key = payload.get().add_rsa_public_key(key.public_key().to_der());
   const std::uint32_t private_key = payload.get().add_rsa_private_key(key.to_der().value().view());
@@ -181,7 +182,7 @@ TEST(EngineRsa, refuses_bad_messages_each_for_itself) {
 }
 
 TEST(EngineRsa, generates_keys_that_differ_and_work) {
-  const auto engine = Engine::create({.thread_count = 2}).value();
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
   TestPayload payload(*engine, 1u << 20);
   for (int i = 0; i < 3; ++i)
     payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(2048)).rsa_bits = 2048;

@@ -73,39 +73,32 @@ __global__ void expand_ciphers(const RawKey* keys, std::uint32_t count,
   out.decrypt.at[RoundKeys::last_round] = out.encrypt.at[0];
 }
 
-struct HashPowers {
-  uint4 small[4];  // H^1 to H^4
-  uint4 fold;      // H^128
-};
+constexpr int hash_squares = 17;
 
-// Each lane its own row power and four tile powers; all lanes the small ones.
-__device__ HashPowers write_powers(uint4 hash_key, std::uint32_t lane, ExpandedSuiteKey& out) {
-  HashPowers powers;
-  powers.small[0] = hash_key;
-  uint4 square = hash_key, row = gf128_one(), tile = gf128_one();
-  uint4 tile_32 = tile, tile_64 = tile;
+// H^(2^k) for k below hash_squares, by a whole warp. No two lanes differ in what they compute.
+__device__ void write_squares(uint4 hash_key, std::uint32_t lane, uint4* squares) {
+  uint4 square = hash_key;
 #pragma unroll 1
-  for (std::uint32_t log2 = 0;; ++log2) {  // square = H^(2^log2)
-    if (log2 == 1) powers.small[1] = square;
-    if (log2 == 2) powers.small[3] = square;
-    if (log2 == 7) powers.fold = square;
-    if (log2 == 14) tile_32 = square;
-    if (log2 == 15) tile_64 = square;
-    if (log2 == 16) break;
-    if (log2 >= 2 && log2 < 7 && (lane >> (log2 - 2) & 1) != 0) row = gf128_multiply(row, square);
-    if (log2 >= 9 && log2 < 14 && (lane >> (log2 - 9) & 1) != 0)
-      tile = gf128_multiply(tile, square);
+  for (int log2 = 0; log2 < hash_squares; ++log2) {
+    if (lane == 0) squares[log2] = square;
     square = gf128_multiply(square, square);
   }
-  powers.small[2] = gf128_multiply(powers.small[0], powers.small[1]);
-  out.ghash_row_powers[lane] = row;
-  const uint4 tile_after_64 = gf128_multiply(tile, tile_64);
-  out.ghash_tile_powers[lane] = tile;
-  out.ghash_tile_powers[32 + lane] = gf128_multiply(tile, tile_32);
-  out.ghash_tile_powers[64 + lane] = tile_after_64;
-  out.ghash_tile_powers[96 + lane] = gf128_multiply(tile_after_64, tile_32);
-  if (lane == 0) out.ghash_stride_power = square;
-  return powers;
+  __syncwarp();
+}
+
+// powers[k] = H^(k 2^log2), four of them a lane.
+__device__ void write_powers(const uint4* squares, int log2, std::uint32_t lane, uint4* powers) {
+  static_assert(ghash_powers == 4 * 32);
+  uint4 power = gf128_one();
+#pragma unroll 1
+  for (int bit = 0; bit < 5; ++bit) {
+    if ((lane >> bit & 1) != 0) power = gf128_multiply(power, squares[log2 + bit]);
+  }
+#pragma unroll 1
+  for (std::uint32_t k = lane; k < ghash_powers; k += 32) {
+    powers[k] = power;
+    power = gf128_multiply(power, squares[log2 + 5]);
+  }
 }
 
 __device__ uint4 times_x_32(uint4 a) {
@@ -115,9 +108,8 @@ __device__ uint4 times_x_32(uint4 a) {
 }
 
 // The matrix of "times power", for blocks as they lie in memory: input bit i of word w, in lane i,
-// becomes the row x^e * power; a vote turns rows into columns. matrix: 0 to 3 for
-// ghash_data's places, 4 for ghash_fold.
-__device__ void write_matrix(uint4 power, int matrix, std::uint32_t lane, ExpandedSuiteKey& out) {
+// becomes the row x^e * power; a vote turns rows into columns. place: of the blocks in their group.
+__device__ void write_matrix(uint4 power, int place, std::uint32_t lane, ExpandedSuiteKey& out) {
   // In a byte the lowest bit is the highest power.
   const std::uint32_t exponent = lane / 8 * 8 + 7 - lane % 8;
   uint4 row = power;
@@ -139,12 +131,8 @@ __device__ void write_matrix(uint4 power, int matrix, std::uint32_t lane, Expand
       // that the place `output` counts: see add_parities().
       const std::uint32_t n = 4 * (lane % 8) + lane / 8;
       const std::uint32_t tile = n / 2, column = 2 * output + n % 2;
-      if (matrix == 4)
-        out.ghash_fold[tile][4 * column + word] = mine;
-      else if (word % 2 == 0)
-        out.ghash_data[tile][word / 2][4 * column + matrix].x = mine;
-      else
-        out.ghash_data[tile][word / 2][4 * column + matrix].y = mine;
+      uint2& words = out.ghash_matrices[tile][word / 2][4 * column + place];
+      (word % 2 == 0 ? words.x : words.y) = mine;
     }
     row = times_x_32(row);
   }
@@ -164,6 +152,7 @@ __device__ void write_hmac_state(const Byte* key, std::uint32_t pad, std::uint32
 __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
                               const ExpandedCipherKey* ciphers, ExpandedSuiteKey* expanded) {
   __shared__ std::uint32_t shared[256];
+  __shared__ uint4 all_squares[suite_threads / 32][hash_squares];
   const SmallTables tables(shared);
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t index = (blockIdx.x * suite_threads + threadIdx.x) / 32;
@@ -175,17 +164,19 @@ __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
   if (key.form == KeyForm::gcm) {
     const uint4 hash_key = swap_bytes(encrypt_one_block(
         tables, ciphers[index].encrypt, ciphers[index].round_count, make_uint4(0, 0, 0, 0)));
-    const HashPowers powers = write_powers(hash_key, lane, out);
+    uint4* const squares = all_squares[threadIdx.x / 32];
+    write_squares(hash_key, lane, squares);
+    write_powers(squares, 2, lane, out.ghash_short_powers);
+    write_powers(squares, 4, lane, out.ghash_long_powers);
+    write_powers(squares, 9, lane, out.ghash_tile_powers);
+    if (lane == 0) out.ghash_stride_power = squares[16];
+    // H^4 to H: the block at place 0 has three after it.
+    uint4 power = hash_key;
 #pragma unroll 1
-    for (int matrix = 0; matrix < 4; ++matrix) {
-      // The block at place 0 has three after it.
-      const uint4 power = matrix == 0   ? powers.small[3]
-                          : matrix == 1 ? powers.small[2]
-                          : matrix == 2 ? powers.small[1]
-                                        : powers.small[0];
-      write_matrix(power, matrix, lane, out);
+    for (int place = 3; place >= 0; --place) {
+      write_matrix(power, place, lane, out);
+      power = gf128_multiply(power, hash_key);
     }
-    write_matrix(powers.fold, 4, lane, out);
   } else if (key.form == KeyForm::ctr_hmac || key.form == KeyForm::cbc_hmac) {
     const bool chained = key.form == KeyForm::cbc_hmac;
     const Byte* const hmac_key = key.bytes + (chained ? 2 : 1) * cipher_key_size;

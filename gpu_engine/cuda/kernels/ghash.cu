@@ -5,20 +5,21 @@
 // matrix. So sums of blocks times powers of H are what tensor cores do with single bits
 // (binary_matrix.cuh), counts taken modulo 2.
 //
-// A warp takes 128 blocks of the stream at a time, loaded as they lie: lane l has block 32 s + l in
-// step s. Its word w goes into the product as it is, so the four lanes of a group give one row, the
-// four blocks of which meet the matrices of H^4, H^3, H^2 and H: no lane ever needs another one's
+// A warp has a tile of the stream, cut into 32 rows of as many neighbouring blocks, and takes four
+// blocks of each row at a time. The four lanes of a group load them as they lie, a block a lane, in
+// four steps a row. A lane's words go into the products as they are: the matrices' rows are in such
+// an order that the four blocks meet those of H^4, H^3, H^2 and H, and no lane needs another one's
 // data. Two steps make the 16 rows of a product, four steps the two products that share each
-// fragment of the matrices. The 32 rows' results stay apart, a word of each row in each of its four
-// lanes, which is again the form that a product takes: before the next 128 blocks they are
-// multiplied by H^128 in the same way. A tile is 4, 8 or 16 such batches; then each lane multiplies
-// one row by the power of H that its place in the batch asks for.
+// fragment of the matrices. A row's sum, a word in each of its lanes, is added to its next block:
+// Horner's rule. At a tile's end each lane multiplies one row by the power of H that the rows after
+// it ask for.
 //
 // A tile's end is the stream's end or that of a tile after it, so the first tile begins with
 // blocks of zeros, which change nothing, and all exponents are multiples of the tile's length.
 //
-// For 2 KiB a warp does 64 products with k = 256 and 32 with k = 128, 4 loads of data and 48 of
-// matrices (10 KiB a key, in the first-level cache), and some 160 operations on counts.
+// For 2 KiB a warp does 64 products with k = 256, which an H200's multiprocessor ends one of in
+// about four cycles; 4 loads of data and 32 of matrices (8 KiB a key, in the first-level cache),
+// 16 shuffles, and some 160 operations on counts.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
@@ -35,7 +36,8 @@ constexpr int hash_threads = 256;
 constexpr int hash_blocks = 2;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
 constexpr int batch_blocks = 128;
-constexpr int finish_threads = ghash_finish_threads;
+constexpr int group_blocks = 4;
+constexpr int finish_threads = ghash_powers;
 
 struct StreamView {
   const Byte* data;
@@ -54,16 +56,18 @@ struct StreamView {
     blocks = static_cast<std::int64_t>(stream.blocks);
   }
 
-  // Whether `count` blocks from `first` on are whole blocks of data, at an aligned address.
-  __device__ bool is_plain(std::int64_t first, int count) const {
-    return alignment_of(data) == 0 && first >= aad_blocks &&
-           first + count <= aad_blocks + static_cast<std::int64_t>(size / block_bytes);
+  // Whether a block is a whole one of data, at an aligned address.
+  __device__ bool is_plain(std::int64_t index) const {
+    return alignment_of(data) == 0 && index >= aad_blocks &&
+           index < aad_blocks + static_cast<std::int64_t>(size / block_bytes);
   }
   __device__ uint4 plain_block(std::int64_t index) const {
-    return *reinterpret_cast<const uint4*>(data + (index - aad_blocks) * 16);
+    const Byte* const from = data;
+    __builtin_assume(__isGlobal(from));
+    return *reinterpret_cast<const uint4*>(from + (index - aad_blocks) * 16);
   }
   // Zeros before the stream.
-  __device__ uint4 block(std::int64_t index) const {
+  __device__ __noinline__ uint4 block(std::int64_t index) const {
     if (index < 0) return make_uint4(0, 0, 0, 0);
     if (index < aad_blocks) return load_block(aad, index * block_bytes, aad_size);
     if (index < blocks - 1) return load_block(data, (index - aad_blocks) * block_bytes, size);
@@ -73,9 +77,18 @@ struct StreamView {
   }
 };
 
-// rows = rows * H^128 + the four blocks of each times H^4 to H.
-__device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
-                          const ExpandedSuiteKey& key, std::uint32_t lane) {
+// rows = the four blocks of each, the first one plus the row, times H^4 to H.
+__device__ void add_batch(std::uint32_t (&rows)[4], uint4 (&blocks)[4], const ExpandedSuiteKey& key,
+                          std::uint32_t lane) {
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+    uint4 row;
+    row.x = __shfl_sync(all_lanes, rows[step], 0, group_blocks);
+    row.y = __shfl_sync(all_lanes, rows[step], 1, group_blocks);
+    row.z = __shfl_sync(all_lanes, rows[step], 2, group_blocks);
+    row.w = __shfl_sync(all_lanes, rows[step], 3, group_blocks);
+    if (lane % group_blocks == 0) blocks[step] = blocks[step] ^ row;
+  }
   std::uint32_t results[4] = {};
 #pragma unroll
   for (int tiles = 0; tiles < 8; ++tiles) {
@@ -83,14 +96,12 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
       const int tile = 2 * tiles + odd;
-      const uint2 low_words = key.ghash_data[tile][0][lane];
-      const uint2 high_words = key.ghash_data[tile][1][lane];
-      const std::uint32_t fold = key.ghash_fold[tile][lane];
+      const uint2 low_words = key.ghash_matrices[tile][0][lane];
+      const uint2 high_words = key.ghash_matrices[tile][1][lane];
 #pragma unroll
       for (int pair = 0; pair < 2; ++pair) {
         const uint4 low = blocks[2 * pair], high = blocks[2 * pair + 1];
         RowCounts& sums = counts[odd][pair];
-        multiply_add(sums, rows[2 * pair], rows[2 * pair + 1], fold);
         multiply_add(sums, low.x, high.x, low.y, high.y, low_words);
         multiply_add(sums, low.z, high.z, low.w, high.w, high_words);
       }
@@ -108,8 +119,7 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
 }
 
 // The sum of the rows times their powers; in all lanes.
-__device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], const ExpandedSuiteKey& key,
-                             std::uint32_t lane) {
+__device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], uint4 power, std::uint32_t lane) {
   // Row 8 s + g is in the four lanes of group g; lane 8 s + g gathers it.
   std::uint32_t words[4] = {};
 #pragma unroll
@@ -120,8 +130,7 @@ __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], const ExpandedSuite
       if (lane / 8 == step) words[word] = value;
     }
   }
-  uint4 sum = gf128_multiply(swap_bytes(make_uint4(words[0], words[1], words[2], words[3])),
-                             key.ghash_row_powers[ghash_rows - 1 - lane]);
+  uint4 sum = gf128_multiply(swap_bytes(make_uint4(words[0], words[1], words[2], words[3])), power);
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2)
     sum = sum ^ make_uint4(__shfl_xor_sync(all_lanes, sum.x, distance),
@@ -129,6 +138,31 @@ __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], const ExpandedSuite
                            __shfl_xor_sync(all_lanes, sum.z, distance),
                            __shfl_xor_sync(all_lanes, sum.w, distance));
   return sum;
+}
+
+// How long rows must be to hold a tile's blocks: a length that there are powers for.
+__device__ std::uint32_t row_length(std::uint32_t blocks) {
+  if (blocks <= 3 * batch_blocks) return (blocks + batch_blocks - 1) / batch_blocks * group_blocks;
+  std::uint32_t length = 16;
+  while (ghash_rows * length < blocks)
+    length *= 2;
+  return length;
+}
+
+// A block of each step's row.
+__device__ void load_batch(uint4 (&blocks)[4], const StreamView& stream, std::int64_t first,
+                           std::uint32_t stride) {
+  const std::int64_t last = first + 3 * std::int64_t{stride};
+  if (__all_sync(all_lanes, stream.is_plain(first) && stream.is_plain(last))) {
+#pragma unroll
+    for (std::uint32_t step = 0; step < 4; ++step)
+      blocks[step] = stream.plain_block(first + step * stride);
+  } else {
+#pragma unroll
+    for (std::uint32_t step = 0; step < 4; ++step)
+      blocks[step] = stream.block(first + step * stride);
+    __syncwarp();
+  }
 }
 
 __global__ __launch_bounds__(hash_threads,
@@ -144,26 +178,30 @@ __global__ __launch_bounds__(hash_threads,
     const AeadTask& task = tasks[message];
     const StreamView stream(task, use);
     const ExpandedSuiteKey& key = keys[task.key];
-    // Counted from the stream's end; only the first tile reaches before its beginning.
+    // Counted from the stream's end; only the first tile is not full.
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
-    const std::int64_t first = stream.blocks - tiles_from_here * tile_blocks;
+    const std::int64_t end = stream.blocks - (tiles_from_here - 1) * tile_blocks;
+    const std::uint32_t row_blocks = row_length(static_cast<std::uint32_t>(min(end, tile_blocks)));
+    // This lane's first block of the row in step 0; the next step's is eight rows on.
+    const std::int64_t first = end - std::int64_t{ghash_rows} * row_blocks +
+                               lane / group_blocks * row_blocks + lane % group_blocks;
     std::uint32_t rows[4] = {};
+    uint4 blocks[4] = {};
+    load_batch(blocks, stream, first, 8 * row_blocks);
 #pragma unroll 1
-    for (std::int64_t start = first; start < first + tile_blocks; start += batch_blocks) {
-      if (start + batch_blocks <= 0) continue;
-      uint4 blocks[4];
-      if (stream.is_plain(start, batch_blocks)) {
-#pragma unroll
-        for (int step = 0; step < 4; ++step)
-          blocks[step] = stream.plain_block(start + 32 * step + lane);
-      } else {
-        for (int step = 0; step < 4; ++step)
-          blocks[step] = stream.block(start + 32 * step + lane);
-      }
-      __syncwarp();
+    for (std::uint32_t at = group_blocks; at <= row_blocks; at += group_blocks) {
+      uint4 next[4] = {};
+      // Asked for before the products, which take a while.
+      if (at < row_blocks) load_batch(next, stream, first + at, 8 * row_blocks);
       add_batch(rows, blocks, key, lane);
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        blocks[step] = next[step];
     }
-    const uint4 sum = sum_of_rows(rows, key, lane);
+    const std::uint32_t rows_after = ghash_rows - 1 - lane;
+    const uint4 power = row_blocks < 16 ? key.ghash_short_powers[rows_after * (row_blocks / 4)]
+                                        : key.ghash_long_powers[rows_after * (row_blocks / 16)];
+    const uint4 sum = sum_of_rows(rows, power, lane);
     if (lane == 0) partials[tile] = sum;
   }
 }

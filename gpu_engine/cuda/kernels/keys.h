@@ -41,15 +41,15 @@ struct alignas(32) ExpandedCipherKey {
 // GHASH as products of binary matrices: see ghash.cu for what the numbers mean.
 inline constexpr int ghash_rows = 32;
 inline constexpr int ghash_small_tile_blocks = 512;
-inline constexpr int ghash_finish_threads = 128;
+inline constexpr int ghash_powers = 128;
 
 struct alignas(32) ExpandedSuiteKey {
-  uint2 ghash_data[16][2][32];
-  std::uint32_t ghash_fold[16][32];
-  uint4 ghash_row_powers[ghash_rows];             // H^(4 k)
-  uint4 ghash_tile_powers[ghash_finish_threads];  // H^(512 k)
-  uint4 ghash_stride_power;                       // H^(512 * 128)
-  std::uint32_t hmac_inner[8];                    // SHA-256 states after the padded key
+  uint2 ghash_matrices[16][2][32];         // of H^4 to H
+  uint4 ghash_short_powers[ghash_powers];  // H^(4 k)
+  uint4 ghash_long_powers[ghash_powers];   // H^(16 k)
+  uint4 ghash_tile_powers[ghash_powers];   // H^(512 k)
+  uint4 ghash_stride_power;                // H^(512 * 128)
+  std::uint32_t hmac_inner[8];             // SHA-256 states after the padded key
   std::uint32_t hmac_outer[8];
   RoundKeys iv;  // cbc_hmac
 };
