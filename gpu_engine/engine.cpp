@@ -33,7 +33,7 @@ class PlannedEngine final : public Engine {
       planner_.cpu().run(payload, plan->cpu);
       cuda_ended.wait();
     }
-    planner_.ended(*plan);
+    planner_.ended(plan->cpu_ns, plan->cuda_ns);
     count(payload);
   }
 
@@ -44,24 +44,26 @@ class PlannedEngine final : public Engine {
       done();
       return;
     }
-    const bool both = !plan->cuda.empty() && !plan->cpu.empty();
+    const bool on_cuda = !plan->cuda.empty();
+    const bool on_cpu = !plan->cpu.empty() || !on_cuda;
     std::function<void()> one_ended;
     try {
-      one_ended = [this, &payload, done, left = std::make_shared<std::atomic<int>>(both ? 2 : 1)] {
+      one_ended = [this, &payload, done, cpu_ns = plan->cpu_ns, cuda_ns = plan->cuda_ns,
+                   left = std::make_shared<std::atomic<int>>(on_cuda && on_cpu ? 2 : 1)] {
         if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+        planner_.ended(cpu_ns, cuda_ns);
         count(payload);
         done();
       };
     } catch (const std::bad_alloc&) {
-      planner_.ended(*plan);
+      planner_.ended(plan->cpu_ns, plan->cuda_ns);
       run(payload);
       done();
       return;
     }
-    if (!plan->cuda.empty()) planner_.cuda()->submit(payload, std::move(plan->cuda), one_ended);
-    // The payload may be gone by now unless the cpu has a share of it.
-    if (both || plan->cuda.empty())
-      planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
+    // Where the cpu has no share, the payload may be gone when this returns.
+    if (on_cuda) planner_.cuda()->submit(payload, std::move(plan->cuda), one_ended);
+    if (on_cpu) planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
   }
 
   Result<double> measure_resident(Payload& payload, unsigned repetitions) override {

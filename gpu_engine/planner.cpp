@@ -117,9 +117,9 @@ Plan Planner::plan_by_cost(const Payload& payload) {
   return plan;
 }
 
-void Planner::ended(const Plan& plan) {
-  backlog_->cpu_ns.fetch_sub(plan.cpu_ns, std::memory_order_relaxed);
-  backlog_->cuda_ns.fetch_sub(plan.cuda_ns, std::memory_order_relaxed);
+void Planner::ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns) {
+  backlog_->cpu_ns.fetch_sub(cpu_ns, std::memory_order_relaxed);
+  backlog_->cuda_ns.fetch_sub(cuda_ns, std::memory_order_relaxed);
 }
 
 Backend& Planner::cpu() const {

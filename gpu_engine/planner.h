@@ -37,7 +37,7 @@ class Planner {
   // automatic deals messages out so that all end soonest, behind what has been planned and has not
   // ended() yet.
   Plan plan(const Payload& payload);
-  void ended(const Plan& plan);
+  void ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns);
 
   Backend& cpu() const;
   Backend* cuda() const;  // nullptr where there is none

@@ -19,6 +19,9 @@ bool has_key(const Payload& payload, std::uint32_t index, KeyKind kind) {
   if (index >= payload.key_table.size()) return false;
   const Payload::Key& key = payload.key_table[index];
   if (key.use.kind != kind) return false;
+  if (kind == KeyKind::suite ? !suite_from_number(static_cast<std::uint8_t>(key.use.suite))
+                             : !is_known(key.use.cipher, key.use.mode))
+    return false;
   const bool is_aes =
       block_size_bytes(kind == KeyKind::suite ? block_cipher(key.use.suite) : key.use.cipher) ==
       block_size_bytes_max;
@@ -81,6 +84,8 @@ std::optional<BatchKind> find_plain_kind(const Message& message) {
       kind.codec = message.codec;
       return kind;
     case Operation::checksum:
+      if (message.checksum != Checksum::crc32 && message.checksum != Checksum::crc32c)
+        return std::nullopt;
       kind.checksum = message.checksum;
       return kind;
     default:

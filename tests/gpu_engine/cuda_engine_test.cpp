@@ -477,10 +477,14 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
     cpu_->run(on_cpu.back()->get());
   }
   std::latch ended(static_cast<std::ptrdiff_t>(lists.size()));
+  std::atomic<std::size_t> done_count = 0;
   std::vector<std::thread> callers;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     if (i % 2 == 0) {
-      cuda_->submit(on_cuda[i]->get(), [&] { ended.count_down(); });
+      cuda_->submit(on_cuda[i]->get(), [&] {
+        ++done_count;
+        ended.count_down();
+      });
     } else {
       callers.emplace_back([&, i] {
         cuda_->run(on_cuda[i]->get());
@@ -491,6 +495,8 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
   ended.wait();
   for (std::thread& caller : callers)
     caller.join();
+  cuda_.reset();
+  EXPECT_EQ(done_count, lists.size() / 2);
   for (std::size_t i = 0; i < lists.size(); ++i)
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
 }
@@ -603,6 +609,8 @@ TEST_P(CudaEngineFaults, lose_nothing) {
   cpu_->run(on_cpu.get());
   std::uint64_t failed_before = 0;
   unsigned failed_rounds = 0;
+  int device_count = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&device_count), cudaSuccess);
   for (unsigned nth = 1; nth <= 60; nth += 1 + nth / 8) {
     std::atomic<int> warnings = 0;
     if (GetParam() == cuda::Fault::lost_device) {
@@ -623,7 +631,9 @@ TEST_P(CudaEngineFaults, lose_nothing) {
     const std::uint64_t failed = cuda_->stats().cuda_failed_batch_count;
     failed_rounds += failed > failed_before;
     failed_before = failed;
-    EXPECT_EQ(warnings, GetParam() == cuda::Fault::lost_device && failed > 0 ? 1 : 0);
+    // Once a device.
+    EXPECT_EQ(warnings > 0, GetParam() == cuda::Fault::lost_device && failed > 0);
+    EXPECT_LE(warnings, device_count);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(failed_rounds, 3u);
