@@ -25,7 +25,7 @@ constexpr std::size_t match_size_min = 4;
 // The format: the last five bytes are literals, and no match begins in the last twelve.
 constexpr std::size_t last_literals = 5;
 constexpr std::size_t match_start_room = 12;
-constexpr unsigned skip_shift = 6;
+constexpr unsigned skip_shift = 5;
 constexpr std::size_t copy_room = 32;  // how far literals may be copied past their end
 
 struct Table {
@@ -111,9 +111,10 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
 
       // Its literals.
       const auto literals = static_cast<std::size_t>(at - anchor);
-      if (!has_room &&
-          literals_size(literals) + distance_size > static_cast<std::size_t>(to_end - to))
-        return 0;
+      const auto room = static_cast<std::size_t>(to_end - to);
+      // A rougher sum than the exact one, and a quicker one.
+      const bool is_roomy = has_room || room >= literals + literals / 128 + 2 * copy_room;
+      if (!is_roomy && literals_size(literals) + distance_size > room) return 0;
       Byte* token = to++;
       if (literals < 15) {
         *token = static_cast<Byte>(literals << 4);
@@ -121,9 +122,9 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
         *token = 15 << 4;
         to = put_length(to, literals - 15);
       }
-      if (static_cast<std::size_t>(end - anchor) >= literals + copy_room &&
-          (has_room || static_cast<std::size_t>(to_end - to) >= literals + copy_room)) {
-        for (std::size_t i = 0; i < literals; i += 16)
+      if (is_roomy && static_cast<std::size_t>(end - anchor) >= literals + copy_room) {
+        copy_step<16>(to, anchor);
+        for (std::size_t i = 16; i < literals; i += 16)
           copy_step<16>(to + i, anchor + i);
       } else {
         std::memcpy(to, anchor, literals);
@@ -136,10 +137,10 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
         to += 2;
         const std::size_t extra =
             count_equal(at + match_size_min, candidate + match_size_min, match_end_max);
-        if (!has_room && length_size(extra) > static_cast<std::size_t>(to_end - to)) return 0;
         if (extra < 15) {
           *token = static_cast<Byte>(*token | extra);
         } else {
+          if (!has_room && length_size(extra) > static_cast<std::size_t>(to_end - to)) return 0;
           *token |= 15;
           to = put_length(to, extra - 15);
         }

@@ -10,7 +10,7 @@ namespace nacre::engine::gdeflate {
 // level 1 … 9; plain: at most page_plain_size_max bytes.
 void parse(int level, ByteView plain, ItemList& items);
 
-// Level 1: the last position with the same four bytes, taken at once.
+// Level 1: the better of the two last positions with the same four bytes, taken at once.
 void parse_fast(ByteView plain, ItemList& items);
 
 // How hard the other parsers look.

