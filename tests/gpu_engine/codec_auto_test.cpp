@@ -116,7 +116,8 @@ TEST(AutoCodec, stores_noise_and_compresses_the_rest_at_every_level_and_size) {
   }
 }
 
-// On 64 KiB of each file; on more of them where they lie beside the checkout: codec_corpus_test.cpp.
+// On 64 KiB of each file; on more of them where they lie beside the checkout:
+// codec_corpus_test.cpp.
 TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {
   for (const Bytes& plain : read_corpus_samples()) {
     for (const int level : {1, 2, 3, 4, 5, 6, 7}) {
