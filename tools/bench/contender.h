@@ -36,6 +36,11 @@ class Contender {
   virtual Result<> run() = 0;
   // Of a message that was run last time.
   virtual ByteView output(std::size_t index) const = 0;
+  // Seconds that a CUDA device's kernels take for all messages, everything being on the device.
+  // unsupported for whoever has no device, or one that cannot do it.
+  virtual Result<double> resident_seconds() {
+    return fail(ErrorCode::unsupported, "it has no device");
+  }
 };
 
 Result<std::unique_ptr<Contender>> make_engine_contender(engine::Engine& engine,

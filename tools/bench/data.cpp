@@ -153,6 +153,18 @@ BenchData generate_bench_data(std::uint64_t size) {
   return data;
 }
 
+void repeat_bench_data(BenchData& data, unsigned count) {
+  const std::size_t size = data.bytes.size();
+  const std::size_t file_count = data.file_ends.size();
+  data.bytes.resize(size * count);
+  for (unsigned i = 1; i < count; ++i) {
+    std::copy_n(data.bytes.begin(), size,
+                data.bytes.begin() + static_cast<std::ptrdiff_t>(i * size));
+    for (std::size_t file = 0; file < file_count; ++file)
+      data.file_ends.push_back(data.file_ends[file] + i * size);
+  }
+}
+
 std::vector<ByteView> cut_into_chunks(const BenchData& data, std::size_t chunk_size) {
   std::vector<ByteView> chunks;
   const ByteView bytes(data.bytes);

@@ -25,6 +25,9 @@ Result<BenchData> load_bench_data(const std::string& path, std::uint64_t size_ma
 // English text.
 BenchData generate_bench_data(std::uint64_t size);
 
+// The same bytes so many times over: a device needs many to be busy. count: at least 1.
+void repeat_bench_data(BenchData& data, unsigned count);
+
 // What a chunk of a file is: no piece crosses a file's end.
 std::vector<ByteView> cut_into_chunks(const BenchData& data, std::size_t chunk_size);
 

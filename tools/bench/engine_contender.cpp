@@ -79,6 +79,12 @@ class EngineContender final : public Contender {
     return {};
   }
 
+  Result<double> resident_seconds() override {
+    constexpr unsigned repetitions = 5;
+    NACRE_TRY(select(1));
+    return engine_.measure_resident(payload_, repetitions);
+  }
+
   ByteView output(std::size_t index) const override {
     if (task_.message.operation == engine::Operation::checksum)
       return {reinterpret_cast<const Byte*>(&checksums_[index]), sizeof checksums_[index]};

@@ -3,6 +3,7 @@
 #include "tools/bench/group.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,13 @@ Result<std::vector<BenchEngines::Named>> BenchEngines::with_threads(unsigned thr
   return named;
 }
 
+std::optional<engine::DeviceCeilings> BenchEngines::ceilings() {
+  const auto cuda = engines_.find({EngineChoice::cuda, 0});
+  if (cuda == engines_.end()) return std::nullopt;
+  const auto measured = cuda->second->measure_ceilings();
+  return measured ? std::optional(*measured) : std::nullopt;
+}
+
 std::vector<std::string> BenchEngines::descriptions() {
   std::vector<std::string> names;
   const auto all = with_threads(0);
@@ -101,6 +109,7 @@ class GroupRun {
         NACRE_TRY(contender->run());
     }
     report(rates);
+    report_resident();
     return std::move(outcome_);
   }
 
@@ -129,6 +138,7 @@ class GroupRun {
       if (!contender) return add_context(contender.error(), describe(group_, named.label));
       outcome_.contenders.push_back(std::move(*contender));
       entries_.push_back({make_row(named.label), place});
+      if (named.label == label_of(EngineChoice::cuda)) devices_.push_back({named.label, place});
     }
     return {};
   }
@@ -236,11 +246,31 @@ class GroupRun {
     bench_.report.add(std::move(rows));
   }
 
+  // What a device does when nothing is copied to it and back.
+  void report_resident() {
+    for (const Device& named : devices_) {
+      const auto seconds = outcome_.contenders[named.place]->resident_seconds();
+      if (!seconds) continue;
+      BenchRow row = make_row(named.label + ", on the device");
+      row.rate.emplace();
+      row.rate->median =
+          std::accumulate(group_.weights.begin(), group_.weights.end(), 0.0) / *seconds;
+      row.rate->lowest = row.rate->highest = row.rate->median;
+      bench_.report.add_to_last(std::move(row));
+    }
+  }
+
   Bench& bench_;
   const BenchGroup& group_;
   const std::vector<std::vector<ByteView>>& inputs_;
   BenchOutcome outcome_;
   std::vector<Entry> entries_;
+  // Engines with a device.
+  struct Device {
+    std::string label;
+    std::size_t place;
+  };
+  std::vector<Device> devices_;
   double full_seconds_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class BenchEngines {
   static Result<BenchEngines> open(const std::string& choice);
   Result<std::vector<Named>> with_threads(unsigned thread_count);
   std::vector<std::string> descriptions();
+  std::optional<engine::DeviceCeilings> ceilings();  // of a device, where there is one
 
  private:
   using Key = std::pair<engine::EngineChoice, unsigned>;

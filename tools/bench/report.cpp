@@ -82,11 +82,14 @@ BenchReport::BenchReport(const BenchData& data, BenchSetting setting, bool with_
 }
 
 void BenchReport::print_head() const {
-  const std::string kept = format_bytes(data_.bytes.size());
+  const std::size_t once = data_.bytes.size() / setting_.repeated;
+  const std::string kept = setting_.repeated == 1
+                               ? format_bytes(once)
+                               : fmt::format("{} × {}", setting_.repeated, format_bytes(once));
   if (data_.source.empty()) {
     fmt::print("data: {} of generated text. No PATH was given; your own files will differ.\n",
                kept);
-  } else if (data_.total_bytes == data_.bytes.size()) {
+  } else if (data_.total_bytes == once) {
     fmt::print("data: {}, {}\n", printable(data_.source), kept);
   } else {
     fmt::print("data: {}, {} spread over its {}\n", printable(data_.source), kept,
@@ -97,6 +100,14 @@ void BenchReport::print_head() const {
     engines += (engines.empty() ? "" : ", ") + engine;
   fmt::print("on:   {}, {} cores; engine: {}\n", processor_name(),
              std::thread::hardware_concurrency(), engines);
+  if (setting_.ceilings) {
+    const engine::DeviceCeilings& most = *setting_.ceilings;
+    fmt::print(
+        "most: {} GB/s to the device, {} from it, {} each way at once; {} within it (read and "
+        "write)\n",
+        figures(most.host_to_device / giga), figures(most.device_to_host / giga),
+        figures(most.both_ways / giga), figures(most.device_copy / giga));
+  }
   fmt::print(
       "Medians of {} rounds in which everybody has his turn. ±: half the spread. per core: for "
       "each\nsecond of processor time. ×: times as fast as the first library below.\n",
@@ -111,6 +122,14 @@ void BenchReport::add(std::vector<BenchRow> rows) {
     rows_.push_back(std::move(row));
   }
   if (with_table_) std::fflush(stdout);
+}
+
+void BenchReport::add_to_last(BenchRow row) {
+  if (with_table_) {
+    print_row(row, false);
+    std::fflush(stdout);
+  }
+  rows_.push_back(std::move(row));
 }
 
 void BenchReport::print_row(const BenchRow& row, bool is_first) {
@@ -140,6 +159,14 @@ void BenchReport::print_row(const BenchRow& row, bool is_first) {
   if (!row.note.empty()) fmt::print("{:<37}({})\n", "", row.note);
 }
 
+ordered_json to_json(const std::optional<engine::DeviceCeilings>& ceilings) {
+  if (!ceilings) return nullptr;
+  return {{"to_device_bytes_per_second", ceilings->host_to_device},
+          {"from_device_bytes_per_second", ceilings->device_to_host},
+          {"both_ways_bytes_per_second", ceilings->both_ways},
+          {"device_copy_bytes_per_second", ceilings->device_copy}};
+}
+
 std::string BenchReport::json() const {
   ordered_json rows = ordered_json::array();
   for (const BenchRow& row : rows_)
@@ -148,6 +175,7 @@ std::string BenchReport::json() const {
                               {"version", NACRE_VERSION},
                               {"processor", processor_name()},
                               {"core_count", std::thread::hardware_concurrency()},
+                              {"device_ceilings", to_json(setting_.ceilings)},
                               {"engines", setting_.engines},
                               {"data",
                                {{"generated", data_.source.empty()},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu_engine/base/result.h"
+#include "gpu_engine/engine.h"
 #include "tools/bench/data.h"
 #include "tools/bench/measure.h"
 
@@ -33,6 +34,8 @@ struct BenchRow {
 struct BenchSetting {
   std::vector<std::string> engines;  // as the backends call themselves
   double seconds = 0;                // for each operation
+  unsigned repeated = 1;             // times that the data is taken over
+  std::optional<engine::DeviceCeilings> ceilings = {};
 };
 
 class BenchReport {
@@ -41,6 +44,8 @@ class BenchReport {
   BenchReport(const BenchData& data, BenchSetting setting, bool with_table);
   // Rows of one operation, size and thread count.
   void add(std::vector<BenchRow> rows);
+  // One more row of what was added last.
+  void add_to_last(BenchRow row);
   // Everything as JSON, with a newline.
   std::string json() const;
 

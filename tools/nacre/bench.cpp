@@ -36,6 +36,7 @@ struct Arguments {
   std::string threads;
   std::string chunk_sizes = "64K";
   std::string sample = "8M";
+  unsigned repeat = 1;
   double seconds = 1;
   std::string json;
 };
@@ -138,6 +139,7 @@ Result<> bench(const Arguments& arguments) {
   } else {
     NACRE_ASSIGN(data, load_bench_data(options.path, options.sample_size_max));
   }
+  if (arguments.repeat > 1) repeat_bench_data(data, arguments.repeat);
   // Before minutes of work, not after.
   const bool json_on_stdout = arguments.json == "-";
   OutputFile file;
@@ -149,7 +151,11 @@ Result<> bench(const Arguments& arguments) {
     if (!file) return json_failed();
   }
 
-  BenchReport report(data, {.engines = engines.descriptions(), .seconds = options.seconds},
+  BenchReport report(data,
+                     {.engines = engines.descriptions(),
+                      .seconds = options.seconds,
+                      .repeated = arguments.repeat,
+                      .ceilings = engines.ceilings()},
                      !json_on_stdout);
   Bench bench{options, data, engines, report};
   for (const BenchFamily& family : bench_families()) {
@@ -188,6 +194,11 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option("--chunk-size", arguments->chunk_sizes, "Sizes of messages, with commas")
       ->capture_default_str();
   command->add_option("--sample", arguments->sample, "At most so much of the bytes is used")
+      ->capture_default_str();
+  command
+      ->add_option("--repeat", arguments->repeat,
+                   "Take them so many times over: a device needs many to be busy")
+      ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
   command->add_option("--seconds", arguments->seconds, "For each operation, about")
       ->capture_default_str();
