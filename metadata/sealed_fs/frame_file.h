@@ -71,6 +71,7 @@ class FrameWriter {
   bool is_synced() const { return is_written() && synced_up_to_ == next_sequence_; }
   std::uint64_t stored_bytes() const { return end_; }  // without the space written ahead
   std::uint64_t synced_frames() const { return synced_up_to_; }
+  const std::string& path() const { return seal_.path(); }
 
  private:
   void seal_frame(std::uint32_t flags, ByteView plain);

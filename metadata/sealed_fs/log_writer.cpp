@@ -104,4 +104,9 @@ std::uint64_t LogWriter::synced_frames() const {
   return frames_.synced_frames();
 }
 
+LogWitness LogWriter::witness() const {
+  std::lock_guard lock(mutex_);
+  return witness_;
+}
+
 }  // namespace nacre::metadata

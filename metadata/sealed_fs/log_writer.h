@@ -54,6 +54,8 @@ class LogWriter {
                              std::uint64_t manifest_frames);
   std::uint64_t stored_bytes() const;
   std::uint64_t synced_frames() const;
+  LogWitness witness() const;  // the last one
+  const std::string& path() const { return frames_.path(); }
 
  private:
   Result<void> settle_previous();

@@ -14,6 +14,8 @@
 namespace nacre::metadata {
 namespace {
 
+constexpr std::string_view arriving_log_suffix = ".log.new";
+
 // Logs as RocksDB names them.
 std::string log_path(std::string_view folder, std::uint64_t number) {
   return fmt::format("{}/{:06}.log", folder, number);
@@ -166,6 +168,35 @@ Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::strin
   }
   if (make_durable) NACRE_TRY(sync_file(directory, manifest.path));
   return chain.finish();
+}
+
+bool is_arriving_log(std::string_view name) {
+  return name.find(arriving_log_suffix) != std::string_view::npos;
+}
+
+Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folder,
+                             const KeyTree& keys) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const auto& name : names) {
+    if (!is_arriving_log(name)) continue;
+    NACRE_ASSIGN(const Bytes stored, read_file(directory, fmt::format("{}/{}", folder, name),
+                                               frames_file_size_bytes_max));
+    // Sealed under the name that it is to have.
+    const std::string path =
+        fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
+    const auto seal = FileSeal::open(keys, path, stored);
+    Bytes rows;
+    const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
+                           : tl::unexpected(seal.error());
+    if (!walk || !walk->witness || !rows.empty()) continue;  // not whole, or not of ours
+    NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
+    const LogWitness& said = *walk->witness;
+    if (manifest.number > said.manifest ||
+        (manifest.number == said.manifest && manifest.frames >= said.manifest_frames)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace nacre::metadata

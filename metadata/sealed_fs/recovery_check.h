@@ -3,6 +3,8 @@
 // read and the logs that it finds. Whether that is all there was, the witnesses in the logs know.
 #pragma once
 
+#include <string_view>
+
 #include "metadata/backing/backing.h"
 #include "metadata/keys.h"
 #include "metadata/sealed_fs/frame_layout.h"
@@ -18,5 +20,13 @@ namespace nacre::metadata {
 // says.
 Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
                                          const KeyTree& keys, bool make_durable);
+
+// nacre backup brings the log of a new state as "NNNNNN.log.new" and a number, and renames it once
+// the manifest beside it is that state's. docs/FORMAT.md, "Backup".
+bool is_arriving_log(std::string_view name);
+// Whether one is there that stands in for the log that the manifest asks for: it holds no rows, and
+// knows no more of the manifest than there is.
+Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folder,
+                             const KeyTree& keys);
 
 }  // namespace nacre::metadata

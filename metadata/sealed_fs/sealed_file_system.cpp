@@ -69,7 +69,10 @@ IOStatus open_status(const Error& error, const std::string& path) {
 
 SealedFileSystem::SealedFileSystem(std::shared_ptr<BackingDirectory> directory,
                                    std::shared_ptr<const KeyTree> keys, bool read_only)
-    : directory_(std::move(directory)), keys_(std::move(keys)), read_only_(read_only) {}
+    : directory_(std::move(directory)),
+      keys_(std::move(keys)),
+      read_only_(read_only),
+      holds_(std::make_shared<FileHolds>(directory_)) {}
 
 SealedFileSystem::~SealedFileSystem() = default;
 
@@ -121,11 +124,28 @@ Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::strin
 // A log goes only when its successor is there and says so.
 Result<void> SealedFileSystem::release_log(std::uint64_t number) {
   std::lock_guard lock(log_mutex_);
+  return release_log_locked(number);
+}
+
+Result<void> SealedFileSystem::release_log_locked(std::uint64_t number) {
   if (live_log_ == nullptr || number <= witness_.done_log) return {};
   const auto manifest = manifest_->durable();
   NACRE_TRY(live_log_->write_witness(number, manifest.number, manifest.frames));
   witness_.done_log = number;
   return {};
+}
+
+Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
+  std::lock_guard lock(log_mutex_);
+  if (live_log_ == nullptr) return fail(ErrorCode::unsupported, "the database has no log to write");
+  // witness_.previous_log is what the next log will say: the live one.
+  NACRE_TRY(release_log_locked(witness_.previous_log - 1));
+  NACRE_TRY(live_log_->settle(true));
+  const LogWitness said = live_log_->witness();
+  return LogMark{.path = live_log_->path(),
+                 .stored_size = live_log_->stored_bytes(),
+                 .manifest = said.manifest,
+                 .manifest_frames = said.manifest_frames};
 }
 
 IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const FileOptions&,
@@ -270,7 +290,7 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     if (name.file_class == FileClass::log) {
       if (auto released = release_log(name.number); !released) return to_io_status(released);
     }
-    return to_io_status(directory_->remove(path));
+    return to_io_status(holds_->remove(path));
   });
 }
 

@@ -20,6 +20,7 @@
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys.h"
+#include "metadata/sealed_fs/file_holds.h"
 #include "metadata/sealed_fs/log_writer.h"
 #include "metadata/sealed_fs/manifest_state.h"
 
@@ -42,6 +43,19 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // more.
   Result<void> settle_log(bool sync);
   std::uint64_t live_log_bytes() const;
+  // What the log alone holds, once RocksDB has flushed all tables and while nobody writes.
+  struct LogMark {
+    std::string path;               // of the live log
+    std::uint64_t stored_size = 0;  // its frames up to now
+    std::uint64_t manifest = 0;     // what its last witness says of the manifest
+    std::uint64_t manifest_frames = 0;
+  };
+  // Makes durable in the live log that all logs before it are of no use any more: from then on the
+  // live one is all the logs that the database needs. unsupported when there is none.
+  Result<LogMark> retire_logs();
+  // Keep files that RocksDB deletes meanwhile.
+  const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
+
   // Logs that RocksDB read to recover.
   std::uint64_t logs_read() const { return logs_read_; }
 
@@ -111,11 +125,13 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<void> check_writable(std::string_view path) const;
   Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
   Result<void> release_log(std::uint64_t number);
+  Result<void> release_log_locked(std::uint64_t number);
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const bool read_only_;
+  const std::shared_ptr<FileHolds> holds_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
   std::atomic<std::uint64_t> logs_read_{0};
   mutable std::mutex log_mutex_;

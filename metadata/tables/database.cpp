@@ -51,6 +51,7 @@ class DatabaseImpl final : public Database {
   Result<void> commit_frozen(bool sync) override;
   Result<void> close() override;
   DatabaseStats stats() const override;
+  Result<DatabaseSnapshot> snapshot() override;
   Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
 
  private:
@@ -325,6 +326,12 @@ Result<void> DatabaseImpl::close() {
   return store_->close();
 }
 
+Result<DatabaseSnapshot> DatabaseImpl::snapshot() {
+  std::lock_guard commit_lock(commit_mutex_);
+  if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
+  return store_->snapshot();
+}
+
 DatabaseStats DatabaseImpl::stats() const {
   DatabaseStats stats;
   stats.row_reads = row_reads_;
@@ -335,6 +342,7 @@ DatabaseStats DatabaseImpl::stats() const {
   }
   stats.wal_bytes = store_->log_bytes();
   stats.table_file_bytes = store_->table_file_bytes();
+  stats.held_bytes = store_->held_bytes();
   return stats;
 }
 

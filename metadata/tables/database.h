@@ -23,6 +23,7 @@
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys.h"
+#include "metadata/tables/database_snapshot.h"
 
 namespace nacre::metadata {
 
@@ -53,6 +54,7 @@ struct DatabaseStats {
   std::uint64_t commit_count = 0;
   std::uint64_t wal_bytes = 0;
   std::uint64_t table_file_bytes = 0;
+  std::uint64_t held_bytes = 0;  // of files that are there only because a snapshot needs them
 };
 
 class Database {
@@ -96,6 +98,10 @@ class Database {
   // Flushes memtables and leaves the WAL empty. Open and frozen groups must have been committed.
   virtual Result<void> close() = 0;
   virtual DatabaseStats stats() const = 0;
+
+  // Puts all committed rows into tables and holds the files that have them. What the groups hold is
+  // not part of it. Waits for commits and lets none begin. no_space; read_only.
+  virtual Result<DatabaseSnapshot> snapshot() = 0;
 
   // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
   // manifest and tables in use, the newest OPTIONS, and every log (of which the witnesses know).

@@ -12,6 +12,7 @@
 
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/info_log.h"
+#include "metadata/sealed_fs/recovery_check.h"
 #include "metadata/sealed_fs/status.h"
 
 namespace nacre::metadata {
@@ -114,18 +115,22 @@ Result<void> check_presence(BackingDirectory& directory, const DatabaseOptions& 
   return {};
 }
 
-// What RocksDB meant to rename and did not come to: it gives such files new names each time, and
-// never looks at the old ones. Before it opens, nobody else makes any; the sync keeps their removal
-// apart from the renames that follow.
-Result<void> remove_unfinished(BackingDirectory& directory) {
+template <typename Unwanted>
+Result<void> remove_where(BackingDirectory& directory, Unwanted is_unwanted) {
   NACRE_ASSIGN(const auto names, directory.list(database_folder));
   bool removed = false;
   for (const auto& name : names) {
-    if (!name.ends_with(".dbtmp")) continue;
+    if (!is_unwanted(name)) continue;
     NACRE_TRY(directory.remove(fmt::format("{}/{}", database_folder, name)));
     removed = true;
   }
   return removed ? directory.sync_directory(database_folder) : Result<void>();
+}
+// What RocksDB meant to rename and did not come to: it gives such files new names each time, and
+// never looks at the old ones. Before it opens, nobody else makes any; the sync keeps their removal
+// apart from the renames that follow.
+bool is_unfinished(std::string_view name) {
+  return name.ends_with(".dbtmp");
 }
 
 }  // namespace
@@ -143,9 +148,14 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   NACRE_TRY(check_presence(*directory, options));
   std::unique_ptr<RocksdbStore> store(new RocksdbStore);
   store->directory_ = directory;
+  store->keys_ = keys;
   store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
-  if (!options.create) NACRE_TRY(store->file_system_->recover(database_folder));
-  if (!options.create && !options.read_only) NACRE_TRY(remove_unfinished(*directory));
+  bool has_arrived = false;
+  if (!options.create) {
+    NACRE_TRY(store->file_system_->recover(database_folder));
+    NACRE_ASSIGN(has_arrived, has_arrived_log(*directory, database_folder, *keys));
+    if (!options.read_only) NACRE_TRY(remove_where(*directory, is_unfinished));
+  }
   store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());
@@ -173,10 +183,13 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   store->db_.reset(db);
   store->default_family_ = handles[0];
   std::copy(handles.begin() + 1, handles.end(), store->families_.begin());
-  if (!options.create && store->file_system_->logs_read() == 0) {
+  if (!options.create && store->file_system_->logs_read() == 0 && !has_arrived) {
     return fail(ErrorCode::missing,
                 "db: the write-ahead log is missing, and with it the last changes");
   }
+  // There is a log of this opening now.
+  if (!options.create && !options.read_only)
+    NACRE_TRY(remove_where(*store->directory_, is_arriving_log));
   return store;
 }
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "metadata/sealed_fs/sealed_file_system.h"
 #include "metadata/tables/background_errors.h"
 #include "metadata/tables/database.h"
+#include "metadata/tables/database_snapshot.h"
 
 namespace nacre::metadata {
 
@@ -44,15 +46,21 @@ class RocksdbStore {
   std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
   std::uint64_t table_file_bytes() const;
   Result<std::set<std::string>> needed_files() const;  // see Database
+  // See Database; by the writing thread.
+  Result<DatabaseSnapshot> snapshot();
+  std::uint64_t held_bytes() const { return file_system_->shared_holds()->removed_bytes(); }
 
  private:
   RocksdbStore() = default;
   Result<void> try_write(rocksdb::WriteBatch& batch, bool sync);
   Result<void> note(Result<void> result);
   void resume_background();
+  Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
+  bool has_flushed_everything() const;
   void release_families();
 
   std::shared_ptr<BackingDirectory> directory_;
+  std::shared_ptr<const KeyTree> keys_;
   std::shared_ptr<SealedFileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

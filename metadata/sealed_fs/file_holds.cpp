@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// See file_holds.h.
+#include "metadata/sealed_fs/file_holds.h"
+
+namespace nacre::metadata {
+
+void FileHolds::hold(std::span<const std::string> paths) {
+  std::lock_guard lock(mutex_);
+  for (const auto& path : paths)
+    held_[path]++;
+}
+
+void FileHolds::release(std::span<const std::string> paths) {
+  std::lock_guard lock(mutex_);
+  for (const auto& path : paths) {
+    const auto found = held_.find(path);
+    if (found == held_.end() || --found->second > 0) continue;
+    held_.erase(found);
+    if (removed_.erase(path) != 0) static_cast<void>(directory_->remove(path));
+  }
+}
+
+Result<void> FileHolds::remove(const std::string& path) {
+  {
+    std::lock_guard lock(mutex_);
+    if (held_.contains(path)) {
+      removed_.insert(path);
+      return {};
+    }
+  }
+  return directory_->remove(path);
+}
+
+std::uint64_t FileHolds::removed_bytes() const {
+  std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& path : removed_)
+    sum += directory_->file_size(path).value_or(0);
+  return sum;
+}
+
+}  // namespace nacre::metadata

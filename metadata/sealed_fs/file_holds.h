@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files under db/ that somebody copies: RocksDB may be done with them, but they stay until the
+// copying is over. A crash meanwhile leaves files that nothing depends on; RocksDB removes those
+// when it opens the database.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+
+#include "metadata/backing/backing.h"
+
+namespace nacre::metadata {
+
+// Thread-safe. Paths as in backing.h.
+class FileHolds {
+ public:
+  explicit FileHolds(std::shared_ptr<BackingDirectory> directory)
+      : directory_(std::move(directory)) {}
+
+  // Counts: a file that is held twice must be released twice.
+  void hold(std::span<const std::string> paths);
+  // Removes what was to be removed meanwhile and nobody holds any more. A file that cannot be
+  // removed is left to the next opening of the database.
+  void release(std::span<const std::string> paths);
+  // Removes the file, now or when it is released.
+  Result<void> remove(const std::string& path);
+  // Stored bytes of the files that are there only because they are held.
+  std::uint64_t removed_bytes() const;
+
+ private:
+  const std::shared_ptr<BackingDirectory> directory_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint32_t> held_;
+  std::set<std::string> removed_;
+};
+
+}  // namespace nacre::metadata
