@@ -89,6 +89,41 @@ Result<nlohmann::json> ControlClient::request(std::string_view command, Timeout 
   return read_reply(timeout);
 }
 
+Result<BackupSnapshot> ControlClient::begin_backup() {
+  const auto senseless = [&] {
+    return fail(ErrorCode::io,
+                fmt::format("the daemon (process {}) gives no proper list of files", daemon_pid_));
+  };
+  NACRE_ASSIGN(const auto reply, request("backup"));
+  const auto backup = reply.find("backup");
+  if (backup == reply.end() || !backup->is_object()) return senseless();
+  BackupSnapshot snapshot;
+  const auto current = backup->find("current");
+  const auto count = backup->find("file_count");
+  if (current == backup->end() || !current->is_array() || count == backup->end() ||
+      !count->is_number_unsigned()) {
+    return senseless();
+  }
+  for (const auto& byte : *current) {
+    if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) return senseless();
+    snapshot.current.push_back(byte.get<Byte>());
+  }
+  while (snapshot.files.size() < count->get<std::uint64_t>()) {
+    NACRE_ASSIGN(const auto line, read_reply(request_timeout));
+    const auto files = line.find("files");
+    if (files == line.end() || !files->is_array() || files->empty()) return senseless();
+    for (const auto& file : *files) {
+      if (!file.is_array() || file.size() != 2 || !file[0].is_string() ||
+          !file[1].is_number_unsigned()) {
+        return senseless();
+      }
+      snapshot.files.push_back(
+          {.path = file[0].get<std::string>(), .size = file[1].get<std::uint64_t>()});
+    }
+  }
+  return snapshot;
+}
+
 Result<> ControlClient::wait_until_closed(Timeout timeout) {
   NACRE_TRY(read_reply(timeout));
   return {};

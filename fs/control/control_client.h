@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/mount_table.h"
+#include "fs/store/backup_snapshot.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -30,6 +31,9 @@ class ControlClient {
   // timeout. stale when the daemon ends before, cancelled when the time is up. The error that the
   // daemon gave becomes this call's.
   Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
+  // The daemon holds what it lists until this connection is closed. io when the list makes no
+  // sense.
+  Result<BackupSnapshot> begin_backup();
   // After request("prepare_unmount"): the second line.
   Result<> wait_until_closed(Timeout timeout);
   // The process at the other end, by what the kernel says.

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -199,16 +200,20 @@ void ControlServer::serve(Connection& connection) {
   bool keep_open = false;
   try {
     nlohmann::json reply;
+    Sequel sequel;
     if (const auto request =
             read_line(connection.socket, request_size_bytes_max, request_timeout)) {
-      reply = handle(*request, keep_open);
+      reply = handle(*request, sequel);
     } else {
       reply = error_reply(request.error());
     }
     const auto written = write_line(
         connection.socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
         reply_timeout);
-    keep_open = keep_open && written;
+    keep_open = sequel.wait_for_close && written;
+    if (sequel.backup && written) {
+      static_cast<void>(serve_backup(connection.socket, *sequel.backup));
+    }
   } catch (const std::exception& error) {
     keep_open = false;
     spdlog::warn("control socket: {}", error.what());
@@ -222,7 +227,23 @@ void ControlServer::serve(Connection& connection) {
   connection.finished = true;
 }
 
-nlohmann::json ControlServer::handle(std::string_view request, bool& keep_open) {
+// Returns when the client is done, gone, or the server closes.
+Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot) {
+  for (std::size_t first = 0; first < snapshot.files.size(); first += backup_line_count_max) {
+    auto files = nlohmann::json::array();
+    const std::size_t end = std::min(snapshot.files.size(), first + backup_line_count_max);
+    for (std::size_t i = first; i < end; ++i)
+      files.push_back({snapshot.files[i].path, snapshot.files[i].size});
+    const nlohmann::json line = {{"ok", true}, {"files", std::move(files)}};
+    NACRE_TRY(write_line(socket, line.dump(), reply_timeout));
+  }
+  while (true) {
+    pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, -1) > 0 || errno != EINTR) return {};
+  }
+}
+
+nlohmann::json ControlServer::handle(std::string_view request, Sequel& sequel) {
   const auto message = parse_message(request);
   if (!message) return error_reply(message.error());
   const auto command = message->find("command");
@@ -243,9 +264,17 @@ nlohmann::json ControlServer::handle(std::string_view request, bool& keep_open) 
     reply["trim"] = to_json(*trimmed);
     return reply;
   }
+  if (name == "backup") {
+    auto snapshot = handler_.begin_backup();
+    if (!snapshot) return error_reply(snapshot.error());
+    auto reply = info();
+    reply["backup"] = {{"current", snapshot->current}, {"file_count", snapshot->files.size()}};
+    sequel.backup = std::move(*snapshot);
+    return reply;
+  }
   if (name == "sync" || name == "prepare_unmount") {
     if (const auto synced = handler_.sync(); !synced) return error_reply(synced.error());
-    keep_open = name == "prepare_unmount";
+    sequel.wait_for_close = name == "prepare_unmount";
     return info();
   }
   return error_reply({ErrorCode::unsupported, fmt::format("unknown command '{}'", name)});

@@ -7,6 +7,8 @@
 //   info             what is mounted where, by which process
 //   trim             rewrites segments until their dead space is free; the reply says what came of
 //                    it, and stats tell meanwhile how far it is
+//   backup           commits, and holds what the commit names while the connection is open; the
+//                    reply and the lines behind it name the files
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed in the end
 //
@@ -20,6 +22,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -52,6 +55,7 @@ class ControlHandler {
   virtual Result<> sync() = 0;
   virtual VolumeStats stats() = 0;
   virtual Result<CompactionReport> trim() = 0;
+  virtual Result<BackupSnapshot> begin_backup() = 0;
 };
 
 class ControlServer {
@@ -83,7 +87,13 @@ class ControlServer {
   void accept_loop();
   void take_connection();
   void serve(Connection& connection);
-  nlohmann::json handle(std::string_view request, bool& keep_open);
+  // What comes of a request besides its reply.
+  struct Sequel {
+    bool wait_for_close = false;  // a second line tells how the volume was closed
+    std::optional<BackupSnapshot> backup;
+  };
+  nlohmann::json handle(std::string_view request, Sequel& sequel);
+  Result<> serve_backup(int socket, const BackupSnapshot& snapshot);
   nlohmann::json info() const;
   void reap(bool everything);
 

@@ -132,7 +132,9 @@ class Walker {
  private:
   Result<> walk(SegmentNumber number, const SegmentRow& row, std::span<const NamedRecord> named) {
     NACRE_TRY(visitor_.begin_segment(number, row));
-    const auto file = directory_.open(segment_path(number), metadata::OpenMode::read);
+    const auto path = find_segment(directory_, number, row.salt);
+    const auto file =
+        path ? directory_.open(*path, metadata::OpenMode::read) : tl::unexpected(path.error());
     if (!file) {
       Error error = file.error();
       if (error.code == ErrorCode::not_found) error = {ErrorCode::missing, "the file is not there"};

@@ -54,7 +54,8 @@ enum class Need {
 
 Need need_of(std::string_view name, const std::optional<std::set<std::string>>& needed) {
   if (needed) return needed->contains(std::string(name)) ? Need::needed : Need::unneeded;
-  if (name.ends_with(".dbtmp") || name.starts_with("LOG") || name.starts_with("OPTIONS-")) {
+  if (name.ends_with(".dbtmp") || name.starts_with("LOG") || name.starts_with("OPTIONS-") ||
+      name.find(".log.new") != std::string_view::npos) {
     return Need::unneeded;
   }
   const bool is_named = name.ends_with(".sst") || name.starts_with("MANIFEST-");

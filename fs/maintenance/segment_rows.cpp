@@ -105,6 +105,23 @@ Result<> StructureCheck::check_segments() {
   return {};
 }
 
+// The segment that an interrupted backup brought under this name, if its row means that very one.
+std::optional<SegmentNumber> StructureCheck::arriving_segment_of(
+    std::string_view name, const std::map<SegmentNumber, SegmentRow>& rows) {
+  if (!name.ends_with(arriving_suffix)) return std::nullopt;
+  name.remove_suffix(std::string_view(".new").size());
+  const auto number = segment_number_of(name);
+  const auto row = number ? rows.find(*number) : rows.end();
+  if (row == rows.end()) return std::nullopt;
+  const auto path = find_segment(context_.directory, *number, row->second.salt);
+  if (!path || *path != arriving_segment_path(*number)) return std::nullopt;
+  context_.findings.add({.severity = Severity::note,
+                         .what = "from a backup that was interrupted: the next one, or a mount, "
+                                 "gives it its name",
+                         .file = *path});
+  return number;
+}
+
 void StructureCheck::check_segment_files(const std::map<SegmentNumber, SegmentRow>& rows) {
   const auto names = context_.directory.list("segments");
   if (!names) {
@@ -115,6 +132,8 @@ void StructureCheck::check_segment_files(const std::map<SegmentNumber, SegmentRo
   for (const auto& name : *names) {
     if (const auto number = segment_number_of(name)) {
       files[*number] = true;
+    } else if (const auto coming = arriving_segment_of(name, rows)) {
+      files[*coming] = true;
     } else {
       context_.findings.add({.severity = Severity::note,
                              .what = "this file is no part of the volume",
@@ -136,7 +155,8 @@ void StructureCheck::check_segment_files(const std::map<SegmentNumber, SegmentRo
 }
 
 void StructureCheck::check_segment_header(SegmentNumber number, const SegmentRow& row) {
-  const std::string path = segment_path(number);
+  const std::string path =
+      find_segment(context_.directory, number, row.salt).value_or(segment_path(number));
   const auto file = context_.directory.open(path, metadata::OpenMode::read);
   if (!file) return context_.findings.add_error(file.error(), path);
   const auto size = (*file)->size();

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string_view>
 
 #include "fs/maintenance/structure_check.h"
@@ -84,6 +86,8 @@ class StructureCheck {
   void check_chunk_row(FileState& file, metadata::ChunkIndex index, const metadata::ChunkRow& row);
 
   void check_segment_files(const std::map<metadata::SegmentNumber, metadata::SegmentRow>& rows);
+  std::optional<metadata::SegmentNumber> arriving_segment_of(
+      std::string_view name, const std::map<metadata::SegmentNumber, metadata::SegmentRow>& rows);
   void check_segment_header(metadata::SegmentNumber number, const metadata::SegmentRow& row);
   void check_unknown_segment(metadata::SegmentNumber number);
 

@@ -71,6 +71,7 @@ class SegmentStoreImpl final : public SegmentStore {
   bool stage() override { return table_.stage(); }
   Result<> sync() override { return table_.sync(); }
   void committed() override { table_.committed(); }
+  Result<SegmentHold> hold_committed() override { return table_.hold_committed(); }
 
   SegmentStats stats() const override {
     const auto totals = table_.totals(1 - reclaimable_share_min);
@@ -81,6 +82,7 @@ class SegmentStoreImpl final : public SegmentStore {
                         .movable_dead_bytes = totals.movable_dead_bytes,
                         .reclaimable_bytes = totals.reclaimable_bytes,
                         .immovable_count = totals.immovable_count,
+                        .held_bytes = totals.held_bytes,
                         .appended_records = appended_records_,
                         .appended_bytes = appended_bytes_,
                         .plain_bytes = plain_bytes_,

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "fs/store/backup_snapshot.h"
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/backing.h"
@@ -88,6 +89,7 @@ struct SegmentStats {
   std::uint64_t movable_dead_bytes = 0;
   std::uint64_t reclaimable_bytes = 0;  // what rewriting all that is worth it would free
   std::uint64_t immovable_count = 0;    // segments that hold a record which cannot be opened
+  std::uint64_t held_bytes = 0;         // dead, but a backup under way copies them
   std::uint64_t appended_records = 0;
   std::uint64_t appended_bytes = 0;
   std::uint64_t plain_bytes = 0;  // that went into the appended records
@@ -141,6 +143,10 @@ class SegmentStore {
   virtual bool stage() = 0;
   virtual Result<> sync() = 0;
   virtual void committed() = 0;
+
+  // For a backup; on the commit thread, right behind a commit and close_segments(): holds all that
+  // the commit names.
+  virtual Result<SegmentHold> hold_committed() = 0;
 
   virtual SegmentStats stats() const = 0;
 };

@@ -62,6 +62,7 @@ std::string segment_path(SegmentNumber number) {
 }
 
 Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only) {
+  NACRE_TRY(take_arriving(read_only));
   NACRE_ASSIGN(next_number_, system_number(database_, metadata::system_key_next_segment));
   std::map<std::string, std::pair<SharedSegment, std::uint64_t>> known;  // with committed size
   Result<> bad;
@@ -88,6 +89,8 @@ Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only
   NACRE_ASSIGN(auto names, directory_->list(folder));
   for (const std::string& name : names)
     on_disk.insert(fmt::format("{}/{}", folder, name));
+  for (const SegmentNumber number : arriving_)
+    on_disk.insert(segment_path(number));
   for (auto& [path, entry] : known) {
     NACRE_TRY(serve_the_rest(
         on_disk.erase(path) != 0
@@ -107,7 +110,9 @@ Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only
 
 Result<> SegmentTable::recover_known(const std::string& path, Segment& segment,
                                      std::uint64_t committed_size, bool read_only) {
-  NACRE_ASSIGN(auto size, directory_->file_size(path));
+  const bool arriving = arriving_.contains(segment.number);
+  NACRE_ASSIGN(auto size,
+               directory_->file_size(arriving ? arriving_segment_path(segment.number) : path));
   if (size < committed_size) {
     return fail(ErrorCode::missing, fmt::format("{} in {} is {} bytes short: it has {} of {}", path,
                                                 directory_->description(), committed_size - size,
@@ -167,7 +172,10 @@ Result<std::shared_ptr<metadata::BackingFile>> SegmentTable::file(Segment& segme
   {
     std::lock_guard lock(segment.mutex_);
     if (segment.file_) return segment.file_;
-    auto opened = directory_->open(segment_path(segment.number), OpenMode::read);
+    const bool arriving = arriving_.contains(segment.number);
+    auto opened = directory_->open(
+        arriving ? arriving_segment_path(segment.number) : segment_path(segment.number),
+        OpenMode::read);
     if (!opened && opened.error().code == ErrorCode::not_found) {
       return fail(ErrorCode::missing, opened.error().message);
     }
@@ -341,8 +349,11 @@ SegmentTable::Totals SegmentTable::totals(double live_share_max) const {
     ++totals.count;
     totals.stored_bytes += size;
     totals.live_bytes += live;
-    if (segment->immovable) {
-      ++totals.immovable_count;
+    if (segment->immovable) ++totals.immovable_count;
+    if (segment->hold_count > 0) {
+      totals.held_bytes += size - std::min(size, live + metadata::segment_header_size_bytes);
+    } else if (segment->immovable) {
+      continue;
     } else if (live == 0 && !segment->open_for_append) {
       totals.empty_bytes += size;
       totals.reclaimable_bytes += size;

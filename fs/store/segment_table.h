@@ -9,10 +9,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "fs/store/backup_snapshot.h"
 #include "metadata/backing/backing.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
@@ -32,6 +35,8 @@ struct Segment {
   std::atomic<bool> immovable{false};
   // What was live after compaction last tried; it tries again when that has changed.
   std::atomic<std::int64_t> live_bytes_left{-1};
+  // Backups that copy it: it stays, and compaction would free nothing.
+  std::atomic<std::uint32_t> hold_count{0};
 
  private:
   friend class SegmentTable;
@@ -42,6 +47,16 @@ using SharedSegment = std::shared_ptr<Segment>;
 
 // "segments/000000000001.seg"
 std::string segment_path(metadata::SegmentNumber number);
+
+// nacre backup brings a segment as "segments/000000000001.seg.new" and renames it once the database
+// beside it names it. Until then this name counts, if the segment is of the session that its row
+// says. docs/FORMAT.md, "Backup".
+inline constexpr std::string_view arriving_suffix = ".seg.new";
+inline constexpr std::string_view unfinished_suffix = ".seg.part";  // what it is still writing
+std::string arriving_segment_path(metadata::SegmentNumber number);
+// The path under which the segment of that session is, or should be.
+Result<std::string> find_segment(metadata::BackingDirectory& directory,
+                                 metadata::SegmentNumber number, const engine::SessionSalt& salt);
 
 class SegmentTable {
  public:
@@ -71,12 +86,17 @@ class SegmentTable {
   Result<> sync();
   void committed();
 
+  // Holds all segments that the database names, with their committed sizes. Only while no commit is
+  // under way.
+  Result<SegmentHold> hold_committed();
+
   struct Totals {
     std::uint64_t count = 0, stored_bytes = 0, live_bytes = 0;
     // See SegmentStats.
     std::uint64_t empty_bytes = 0, movable_dead_bytes = 0;
     std::uint64_t reclaimable_bytes = 0;  // what is worth it: segments with live_share_max or less
     std::uint64_t immovable_count = 0;
+    std::uint64_t held_bytes = 0;
   };
   Totals totals(double live_share_max) const;
 
@@ -85,6 +105,8 @@ class SegmentTable {
                          bool read_only);
   Result<> recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
                            bool read_only);
+
+  Result<> take_arriving(bool read_only);
 
   // Puts it among the open files, of which the oldest is closed.
   void remember_open(const SharedSegment& segment);
@@ -97,6 +119,7 @@ class SegmentTable {
   mutable std::shared_mutex mutex_;  // guards segments_ and next_number_
   std::map<metadata::SegmentNumber, SharedSegment> segments_;
   std::uint64_t next_number_ = 1;
+  std::set<metadata::SegmentNumber> arriving_;  // read-only: those that lie under that name
   std::atomic<bool> folder_unsynced_{false};
   std::vector<SharedSegment> doomed_;  // their rows are erased in the group being committed
 

@@ -224,6 +224,7 @@ VolumeStats VolumeImpl::stats() {
                      .database = database_->stats(),
                      .engine = engine_->stats(),
                      .engine_backend = engine_->backend_name(),
+                     .backup_count = backup_count_,
                      .health = health ? "ok" : health.error().message};
 }
 

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compaction needs of the volume: the files whose rows it changes. An inode that it asks for
-// is in memory only as long as that takes.
+// What compaction and backups need of the volume. An inode whose rows compaction changes is in
+// memory only as long as that takes.
+#include <future>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "fs/cache/tidy_chunk.h"
 #include "fs/volume/volume_impl.h"
+#include "metadata/volume_files.h"
 
 namespace nacre::fs {
 
@@ -35,6 +42,52 @@ Result<CompactionReport> VolumeImpl::compact(CompactionGoal goal,
 
 void VolumeImpl::stop_compaction() {
   compactor_.stop();
+}
+
+Result<BackupSnapshot> VolumeImpl::begin_backup() {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  if (++backup_count_ > backup_count_max) {
+    --backup_count_;
+    return fail(ErrorCode::busy,
+                fmt::format("{} backups of this volume are under way already; try again when one "
+                            "is done",
+                            backup_count_max));
+  }
+  // On the commit thread, so that no commit comes between segments and database.
+  std::promise<Result<BackupSnapshot>> promise;
+  committer_.request(CommitScope{.everything = true}, [&](const Result<>& committed) {
+    promise.set_value(committed ? hold_committed() : tl::unexpected(committed.error()));
+  });
+  auto snapshot = promise.get_future().get();
+  if (!snapshot) {
+    --backup_count_;
+    return snapshot;
+  }
+  // Empty segments that stayed go with the next commit.
+  snapshot->hold = std::shared_ptr<const void>(snapshot->hold.get(),
+                                               [this, held = snapshot->hold](const void*) mutable {
+                                                 held.reset();
+                                                 --backup_count_;
+                                                 committer_.note_change();
+                                                 compactor_.wake();
+                                               });
+  return snapshot;
+}
+
+Result<BackupSnapshot> VolumeImpl::hold_committed() {
+  NACRE_ASSIGN(auto database, database_->snapshot());
+  store_->close_segments();  // so that what is listed of them never changes again
+  NACRE_ASSIGN(auto segments, store_->hold_committed());
+  BackupSnapshot snapshot{.files = std::move(segments.files),
+                          .current = std::move(database.current)};
+  for (const auto& file : database.files) {
+    snapshot.files.push_back(
+        {.path = fmt::format("{}/{}", metadata::database_folder, file.name), .size = file.size});
+  }
+  snapshot.hold =
+      std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+          std::move(segments.hold), std::move(database.hold));
+  return snapshot;
 }
 
 }  // namespace nacre::fs

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fs/cache/file_data.h"
+#include "fs/store/backup_snapshot.h"
 #include "fs/store/committer.h"
 #include "fs/store/compactor.h"
 #include "fs/store/segment_store.h"
@@ -121,7 +122,8 @@ struct VolumeStats {
   metadata::DatabaseStats database;
   engine::EngineStats engine;
   std::string engine_backend;
-  std::string health;  // "ok", or why the volume refuses changes
+  unsigned backup_count = 0;  // under way
+  std::string health;         // "ok", or why the volume refuses changes
 };
 
 // What the volume needs from whoever caches its files above it (the kernel). While there is one, it
@@ -221,6 +223,11 @@ class Volume {
                                            const CompactionProgress& progress) = 0;
   // For who is about to close: ends compact() and the background's work at once.
   virtual void stop_compaction() = 0;
+
+  // Commits everything, and holds what that commit names until the snapshot's hold goes: deleting
+  // frees nothing of it meanwhile, all else goes on. What could not be written to a full disk is
+  // not part of it. busy past backup_count_max; read_only: then nothing changes anyway.
+  virtual Result<BackupSnapshot> begin_backup() = 0;
 
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;

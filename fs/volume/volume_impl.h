@@ -127,6 +127,7 @@ class VolumeImpl final : public Volume,
   Result<CompactionReport> compact(CompactionGoal goal,
                                    const CompactionProgress& progress) override;
   void stop_compaction() override;
+  Result<BackupSnapshot> begin_backup() override;
 
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
@@ -137,6 +138,7 @@ class VolumeImpl final : public Volume,
   Result<> flush(const CommitScope& scope) override;
   Result<> stage() override;
   std::set<InodeNumber> unflushed_moves() override;
+  Result<BackupSnapshot> hold_committed();  // on the commit thread
   void durable_state_changed(InodeNumber inode) override;
   // RowKeeper: upkeep.cpp.
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
@@ -261,6 +263,7 @@ class VolumeImpl final : public Volume,
   std::uint64_t staged_data_bytes_;
   std::uint64_t staged_next_inode_;
   std::atomic<bool> closing_{false};
+  std::atomic<unsigned> backup_count_{0};
   bool closed_ = false;
 
   // Groups in the order in which stage() fills them. durable_group_ may lag behind.

@@ -98,6 +98,9 @@ class MemoryVolume final : public fs::Volume {
     return fs::CompactionReport{};
   }
   void stop_compaction() override {}
+  Result<fs::BackupSnapshot> begin_backup() override {
+    return fail(ErrorCode::unsupported, "there is nothing on disk");
+  }
 
   Result<fs::VolumeSpace> space() override;
   fs::VolumeStats stats() override;

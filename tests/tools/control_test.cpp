@@ -36,7 +36,18 @@ class FakeVolume final : public ControlHandler {
     if (!trim_result) return tl::unexpected(trim_result.error());
     return CompactionReport{.segment_count = 3, .moved_bytes = 4, .freed_bytes = 5};
   }
+  Result<BackupSnapshot> begin_backup() override {
+    if (!backup_result) return tl::unexpected(backup_result.error());
+    ++hold_count;
+    return BackupSnapshot{
+        .files = backup_files,
+        .current = {1, 2, 255},
+        .hold = std::shared_ptr<const void>(this, [this](const void*) { --hold_count; })};
+  }
   Result<> trim_result = {};
+  Result<> backup_result = {};
+  std::vector<BackupFile> backup_files;
+  std::atomic<int> hold_count{0};
   VolumeStats stats() override {
     VolumeStats stats;
     stats.inode_count = 42;
@@ -148,6 +159,55 @@ TEST_F(Control, trim_tells_what_came_of_it_or_why_not) {
   const auto refused = ask("trim");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::no_space);
+}
+
+TEST_F(Control, backup_lists_files_and_holds_them_as_long_as_the_connection_is_open) {
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    volume_.backup_files.push_back({.path = "segments/" + std::to_string(i), .size = i << 32});
+  {
+    auto client = ControlClient::connect(mount_);
+    ASSERT_TRUE(client);
+    const auto snapshot = client->begin_backup();
+    ASSERT_TRUE(snapshot) << snapshot.error().message;
+    EXPECT_EQ(snapshot->files, volume_.backup_files);
+    EXPECT_EQ(snapshot->current, (Bytes{1, 2, 255}));
+    EXPECT_TRUE(ask("stats"));
+    EXPECT_EQ(volume_.hold_count, 1);
+  }
+  while (volume_.hold_count > 0)
+    std::this_thread::yield();
+}
+
+TEST_F(Control, backup_tells_why_it_cannot_be) {
+  volume_.backup_result = fail(ErrorCode::busy, "there are four already");
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  const auto refused = client->begin_backup();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::busy);
+}
+
+TEST_F(Control, closing_lets_go_of_what_backups_hold) {
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->begin_backup());
+  EXPECT_EQ(volume_.hold_count, 1);
+  server_->begin_closing();
+  EXPECT_EQ(volume_.hold_count, 0);
+}
+
+TEST_F(Control, a_client_that_does_not_take_its_list_is_not_waited_for) {
+  for (std::uint64_t i = 0; i < 100'000; ++i)
+    volume_.backup_files.push_back({.path = "segments/" + std::to_string(i), .size = i});
+  const int socket = connect_raw();
+  constexpr std::string_view request = "{\"command\":\"backup\"}\n";
+  ASSERT_EQ(::send(socket, request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  while (volume_.hold_count == 0)
+    std::this_thread::yield();
+  while (volume_.hold_count > 0)
+    std::this_thread::yield();
+  ::close(socket);
 }
 
 TEST_F(Control, sync_returns_after_the_volume_has_and_with_its_error) {

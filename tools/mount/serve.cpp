@@ -57,6 +57,13 @@ class MountControl final : public fs::ControlHandler {
   Result<fs::CompactionReport> trim() override {
     return volume_.compact(fs::CompactionGoal::everything, {});
   }
+  // With what the kernel has sent so far.
+  Result<fs::BackupSnapshot> begin_backup() override {
+    const auto synced = sync();
+    if (!synced && synced.error().code != ErrorCode::no_space)
+      return tl::unexpected(synced.error());
+    return volume_.begin_backup();
+  }
 
  private:
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }

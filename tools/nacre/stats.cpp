@@ -104,6 +104,11 @@ void print_mounted(const json& reply) {
        fmt::format("{}, {} segments rewritten, {} moved", text(part(stats, "compaction"), "state"),
                    number(part(stats, "compaction"), "segment_count"),
                    format_bytes(number(segments, "moved_bytes"))));
+  if (const json backup = part(stats, "backup"); number(backup, "backup_count") > 0) {
+    line("backup",
+         fmt::format("{} under way, which keep {} from being freed", number(backup, "backup_count"),
+                     format_bytes(number(backup, "held_bytes"))));
+  }
   const auto plain = number(segments, "appended_plain_bytes");
   line("written",
        fmt::format("{} records, {} of files in {}{}", number(segments, "appended_record_count"),
