@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backups of a volume that goes on: what they hold, what they copy, what they refuse.
+#include "tests/fs/backup_fixture.h"
+
+#include "tests/support/error_of.h"
+
+namespace nacre::tests {
+namespace {
+
+TEST_F(BackupTest, holds_the_moment_it_began_whatever_is_written_moved_and_removed_since) {
+  work(60);
+  const Tree then = tree_;
+  const auto what = begin();
+  work(60);
+  compact();
+  work(20);
+  NACRE_EXPECT_OK(volume_->sync_all());
+  compact();
+  const auto done = copy(what, *target_);
+  NACRE_ASSERT_OK(done);
+  EXPECT_EQ(done->copied_bytes + what.snapshot.current.size(), done->total_bytes);
+  expect_volume(target_, then);
+}
+
+TEST_F(BackupTest, copies_only_what_changed_and_removes_what_is_gone) {
+  put("large", noise(2u << 20));
+  put("going", noise(1u << 20));
+  back_up();
+  const auto first_files = target_->files();
+  put("small", noise(30'000));
+  remove("going");
+  NACRE_EXPECT_OK(volume_->sync_all());
+  compact();
+  const auto second = back_up();
+  EXPECT_GT(second.removed_file_count, 0u);
+  EXPECT_LT(second.copied_bytes, 400'000u) << "of " << second.total_bytes;
+  expect_volume(target_, tree_);
+  const auto third = back_up();
+  EXPECT_LT(third.copied_bytes, 100'000u);
+  expect_volume(target_, tree_);
+}
+
+TEST_F(BackupTest, nothing_but_the_volume_is_left_in_the_target) {
+  work(40);
+  back_up();
+  work(40);
+  compact();
+  back_up();
+  for (const std::string& path : target_->files()) {
+    EXPECT_FALSE(path.ends_with(".new") || path.ends_with(".part") || path.ends_with(".dbtmp"))
+        << path;
+  }
+  EXPECT_TRUE(target_->load("backup"));
+}
+
+TEST_F(BackupTest, goes_on_over_mounts_kills_and_compactions_of_the_source) {
+  for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE(round);
+    work(30);
+    if (round == 1) compact();
+    if (round == 2) {
+      unmount();
+      mount();
+    }
+    if (round == 3) {
+      NACRE_EXPECT_OK(volume_->sync_all());
+      source_ = source_->process_kill();
+      volume_.reset();
+      mount();
+    }
+    back_up();
+    expect_volume(target_, tree_);
+  }
+}
+
+TEST_F(BackupTest, keeps_what_it_copies_and_gives_it_back_afterwards) {
+  put("going", noise(1u << 20));
+  put("staying", noise(100'000));
+  auto what = begin();
+  EXPECT_EQ(volume_->stats().backup_count, 1u);
+  remove("going");
+  NACRE_EXPECT_OK(volume_->sync_all());
+  NACRE_EXPECT_OK(volume_->sync_all());
+  EXPECT_GT(volume_->stats().segments.held_bytes, 1u << 20);
+  compact();
+  NACRE_EXPECT_OK(copy(what, *target_));
+  what.snapshot.hold.reset();
+  EXPECT_EQ(volume_->stats().backup_count, 0u);
+  EXPECT_EQ(volume_->stats().segments.held_bytes, 0u);
+  compact();
+  EXPECT_LT(volume_->stats().segments.stored_bytes, 200'000u);
+}
+
+TEST_F(BackupTest, lets_writers_go_on_and_deletes_work_on_a_full_disk) {
+  unmount();
+  source_->set_capacity(64u << 20);
+  mount();
+  std::vector<std::string> names;
+  put("going", noise(1u << 20));
+  auto what = begin();
+  remove("going");
+  for (int i = 0;; ++i) {
+    const std::string name = fmt::format("fill {}", i);
+    const auto made = volume_->make_node(root, name, {}, S_IFREG | 0644, 0);
+    if (!made) break;
+    names.push_back(name);
+    if (!volume_->write(made->inode, 0, as_bytes(noise(1u << 20)), {})) break;
+    if (!volume_->sync_all()) break;
+    ASSERT_LT(i, 100);
+  }
+  auto full = volume_->begin_backup();
+  if (!full) {
+    EXPECT_EQ(full.error().code, ErrorCode::no_space) << full.error().message;
+  }
+  for (const std::string& name : names)
+    NACRE_EXPECT_OK(volume_->unlink(root, name));
+  what.snapshot.hold.reset();
+  if (full) full->hold.reset();
+  NACRE_EXPECT_OK(volume_->sync_all());
+  NACRE_EXPECT_OK(volume_->sync_all());
+  put("again", noise(1u << 20));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  tree_ = {{"again", tree_["again"]}};
+  unmount();
+  expect_volume(source_, tree_);
+}
+
+TEST_F(BackupTest, as_many_as_that_at_a_time) {
+  std::vector<fs::BackupSource> running;
+  for (unsigned i = 0; i < fs::backup_count_max; ++i)
+    running.push_back(begin());
+  EXPECT_CODE(busy, volume_->begin_backup());
+  running.pop_back();
+  running.push_back(begin());
+}
+
+TEST_F(BackupTest, of_a_closed_volume) {
+  work(40);
+  unmount();
+  const auto what = fs::list_closed_volume(*source_);
+  NACRE_ASSERT_OK(what);
+  EXPECT_TRUE(what->is_clean);
+  NACRE_ASSERT_OK(copy(*what, *target_));
+  expect_volume(target_, tree_);
+  mount();
+  work(10);
+  unmount();
+  const auto later = fs::list_closed_volume(*source_);
+  NACRE_ASSERT_OK(later);
+  NACRE_ASSERT_OK(copy(*later, *target_));
+  expect_volume(target_, tree_);
+  mount();
+  work(10);
+  back_up();
+  expect_volume(target_, tree_);
+}
+
+TEST_F(BackupTest, of_a_volume_that_was_killed_makes_a_new_one_and_replaces_none) {
+  work(40);
+  back_up();
+  const Tree before = tree_;
+  work(20);
+  NACRE_EXPECT_OK(volume_->sync_all());
+  source_ = source_->process_kill();
+  volume_.reset();
+  const auto what = fs::list_closed_volume(*source_);
+  NACRE_ASSERT_OK(what);
+  EXPECT_FALSE(what->is_clean);
+  EXPECT_CODE(unsupported, copy(*what, *target_));
+  expect_volume(target_, before);
+  const auto fresh = MemoryBacking::create();
+  NACRE_ASSERT_OK(copy(*what, *fresh));
+  expect_volume(fresh, tree_);
+  // Once it was mounted, that one is carried on like any other.
+  mount();
+  work(20);
+  NACRE_EXPECT_OK(copy(begin(), *fresh));
+  expect_volume(fresh, tree_);
+}
+
+TEST_F(BackupTest, into_a_folder_with_other_files_or_another_volume_is_refused) {
+  work(10);
+  const auto what = begin();
+  target_->store("holiday.jpg", as_bytes("not ours"));
+  EXPECT_CODE(not_empty, copy(what, *target_));
+  EXPECT_EQ(target_->files(), std::vector<std::string>{"holiday.jpg"});
+
+  const auto volume = MemoryBacking::create();
+  make_volume(*volume);
+  EXPECT_CODE(exists, copy(what, *volume));
+
+  const auto other_source = MemoryBacking::create();
+  make_volume(*other_source);
+  const auto other = MemoryBacking::create();
+  const auto closed = fs::list_closed_volume(*other_source);
+  NACRE_ASSERT_OK(closed);
+  NACRE_ASSERT_OK(fs::back_up(*other_source, *closed, *other, {}, {}));
+  EXPECT_CODE(exists, copy(what, *other));
+}
+
+TEST_F(BackupTest, into_one_that_was_mounted_for_writing_since_is_refused) {
+  work(10);
+  back_up();
+  { NACRE_EXPECT_OK((*open(target_, true))->close()); }
+  back_up();
+  { NACRE_EXPECT_OK((*open(target_))->close()); }
+  work(10);
+  const auto files = target_->files();
+  const auto refused = copy(begin(), *target_);
+  EXPECT_CODE(exists, refused);
+  EXPECT_EQ(target_->files(), files);
+}
+
+TEST_F(BackupTest, of_a_source_that_was_put_back_is_refused) {
+  work(20);
+  NACRE_EXPECT_OK(volume_->sync_all());
+  unmount();
+  const auto old = source_->process_kill();
+  for (int i = 0; i < 3; ++i) {
+    mount();
+    work(20);
+    unmount();
+  }
+  mount();
+  const Tree later = tree_;
+  back_up();
+  unmount();
+  source_ = old;
+  mount();
+  EXPECT_CODE(exists, copy(begin(), *target_));
+  expect_volume(target_, later);
+}
+
+TEST_F(BackupTest, into_a_later_generation_is_refused) {
+  work(5);
+  back_up();
+  const auto keys = metadata::open_volume_keys(*target_, metadata::VolumeSecret(identity(0)));
+  NACRE_ASSERT_OK(keys);
+  auto superblock = keys->superblock;
+  ++superblock.generation;
+  NACRE_ASSERT_OK(metadata::save_superblock(*target_, superblock, *keys->keys));
+  EXPECT_CODE(exists, copy(begin(), *target_));
+}
+
+TEST_F(BackupTest, says_before_it_begins_that_there_is_no_room) {
+  put("large", noise(3u << 20));
+  target_->set_capacity(2u << 20);
+  const auto refused = copy(begin(), *target_);
+  EXPECT_CODE(no_space, refused);
+  EXPECT_FALSE(is_volume(*target_));
+}
+
+TEST_F(BackupTest, that_meets_a_full_target_leaves_the_earlier_one_and_goes_on_later) {
+  work(20);
+  back_up();
+  const Tree before = tree_;
+  work(40);
+  const auto what = begin();
+  target_->inject({.operations = change_write, .skip = 3, .code = ErrorCode::no_space});
+  const auto stopped = copy(what, *target_);
+  EXPECT_CODE(no_space, stopped);
+  EXPECT_NE(stopped.error().message.find("as it was"), std::string::npos)
+      << stopped.error().message;
+  target_->clear_failures();
+  expect_volume(target_, before);
+  NACRE_EXPECT_OK(copy(what, *target_));
+  expect_volume(target_, tree_);
+}
+
+TEST_F(BackupTest, copies_rot_in_a_segment_and_reports_it_once) {
+  put("file", noise(200'000));
+  const auto what = begin();
+  const std::string path = "segments/000000000001.seg";
+  auto bytes = source_->load(path);
+  ASSERT_TRUE(bytes);
+  (*bytes)[bytes->size() / 2] ^= 1;
+  source_->store(path, *bytes);
+  const auto done = copy(what, *target_);
+  NACRE_ASSERT_OK(done);
+  EXPECT_EQ(done->damage_count, 1u);
+  EXPECT_EQ(target_->load(path), bytes);
+  const auto again = copy(what, *target_);
+  NACRE_ASSERT_OK(again);
+  EXPECT_EQ(again->damage_count, 0u);
+}
+
+TEST_F(BackupTest, lets_no_rot_of_the_database_into_an_earlier_one) {
+  work(20);
+  back_up();
+  const Tree before = tree_;
+  work(20);
+  const auto what = begin();
+  for (const auto& file : what.snapshot.files) {
+    if (!file.path.ends_with(".sst") || target_->load(file.path)) continue;
+    auto bytes = source_->load(file.path);
+    (*bytes)[bytes->size() / 2] ^= 1;
+    source_->store(file.path, *bytes);
+    break;
+  }
+  EXPECT_CODE(corrupt, copy(what, *target_));
+  expect_volume(target_, before);
+}
+
+TEST_F(BackupTest, whose_files_went_away_says_so_and_leaves_the_earlier_one) {
+  work(20);
+  back_up();
+  const Tree before = tree_;
+  put("file", noise(100'000));
+  auto what = begin();
+  remove("file");
+  what.snapshot.hold.reset();  // as when the daemon ends
+  NACRE_EXPECT_OK(volume_->sync_all());
+  NACRE_EXPECT_OK(volume_->sync_all());
+  for (const auto& file : what.snapshot.files)
+    if (file.path.starts_with("segments/")) source_->erase(file.path);
+  EXPECT_CODE(stale, copy(what, *target_));
+  expect_volume(target_, before);
+  volume_.reset();
+}
+
+}  // namespace
+}  // namespace nacre::tests
