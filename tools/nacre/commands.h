@@ -13,6 +13,7 @@ namespace nacre::tools {
 
 using Action = std::function<int()>;
 
+void add_backup_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_dump_command(CLI::App& app, Action& action);
 void add_key_command(CLI::App& app, Action& action);

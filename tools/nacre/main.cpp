@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
                           [](CLI::App& app) -> Action {
                             auto action = std::make_shared<Action>();
                             app.require_subcommand(1);
+                            add_backup_command(app, *action);
                             add_key_command(app, *action);
                             add_stats_command(app, *action);
                             add_sync_command(app, *action);
