@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that fail: whichever call of the runtime does, the cpu gives the results.
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+
+#include "gpu_engine/cuda/runtime.h"
+#include "tests/gpu_engine/cuda_engine_fixture.h"
+
+namespace nacre::engine {
+namespace {
+
+// What a lost device had is still there, and there is memory for more.
+TEST_F(CudaEngine, goes_on_without_its_device) {
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items;
+  for (int i = 0; i < 50; ++i)
+    items.push_back(maker.make());
+  Built before(items, cuda_.get(), random_);
+  cuda::inject_fault(cuda::Fault::lost_device, 1);
+  Built after(items, cuda_.get(), random_);
+  Built on_cpu(items, nullptr, random_);
+  cuda_->run(before.get());
+  cuda_->run(after.get());
+  cuda::inject_fault(cuda::Fault::none, 0);
+  cpu_->run(on_cpu.get());
+  expect_same(items, before, on_cpu, *cpu_, random_);
+  expect_same(items, after, on_cpu, *cpu_, random_);
+}
+
+class CudaEngineFaults : public CudaEngine, public testing::WithParamInterface<cuda::Fault> {
+ protected:
+  void TearDown() override { cuda::inject_fault(cuda::Fault::none, 0); }
+};
+
+// Whichever call of the runtime fails, the cpu gives the results that the device did not.
+TEST_P(CudaEngineFaults, lose_nothing) {
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items;
+  for (int i = 0; i < 100; ++i)
+    items.push_back(maker.make());
+  Built on_cpu(items, nullptr, random_);
+  cpu_->run(on_cpu.get());
+  std::uint64_t failed_before = 0;
+  unsigned failed_rounds = 0;
+  int device_count = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&device_count), cudaSuccess);
+  for (unsigned nth = 1; nth <= 60; nth += 1 + nth / 8) {
+    std::atomic<int> warnings = 0;
+    if (GetParam() == cuda::Fault::lost_device) {
+      failed_before = 0;
+      cuda_.reset();
+      auto made = Engine::create({.choice = EngineChoice::cuda, .warn = [&](std::string_view text) {
+                                    ++warnings;
+                                    EXPECT_NE(text.find("cpu"), std::string_view::npos) << text;
+                                  }});
+      ASSERT_TRUE(made) << made.error().message;
+      cuda_ = std::move(*made);
+    }
+    Built on_cuda(items, nullptr, random_);
+    cuda::inject_fault(GetParam(), nth);
+    cuda_->run(on_cuda.get());
+    cuda::inject_fault(cuda::Fault::none, 0);
+    expect_same(items, on_cuda, on_cpu, *cpu_, random_);
+    const std::uint64_t failed = cuda_->stats().cuda_failed_batch_count;
+    failed_rounds += failed > failed_before;
+    failed_before = failed;
+    // Once a device.
+    EXPECT_EQ(warnings > 0, GetParam() == cuda::Fault::lost_device && failed > 0);
+    EXPECT_LE(warnings, device_count);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(failed_rounds, 3u);
+  if (GetParam() == cuda::Fault::lost_device) return;
+  // What failed once works again.
+  const std::uint64_t before = cuda_->stats().cuda_message_count;
+  Built again(items, nullptr, random_);
+  cuda_->run(again.get());
+  expect_same(items, again, on_cpu, *cpu_, random_);
+  EXPECT_GT(cuda_->stats().cuda_message_count, before);
+  EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, failed_before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CudaEngineFaults,
+                         testing::Values(cuda::Fault::out_of_memory, cuda::Fault::launch_failure,
+                                         cuda::Fault::lost_device));
+
+}  // namespace
+}  // namespace nacre::engine
