@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // LZ4 blocks on the device against liblz4 on the host, in both directions. Every launch takes many
 // pieces, at odd addresses, between bands of bytes that must come back as they were.
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4hc.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 #include "gpu_engine/cuda/kernels/lz4.h"
-#include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/cuda_test_device.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -26,30 +22,6 @@ const char* chars(const Bytes& bytes) {
 char* chars(Bytes& bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
-
-// Device memory with the bytes of a host's buffer.
-class OnDevice {
- public:
-  explicit OnDevice(const void* from, std::size_t size) : size_(size) {
-    EXPECT_EQ(cudaMalloc(&memory_, std::max<std::size_t>(size, 1)), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(memory_, from, size, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~OnDevice() { cudaFree(memory_); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(memory_);
-  }
-  void fetch(void* to) const {
-    EXPECT_EQ(cudaMemcpy(to, memory_, size_, cudaMemcpyDeviceToHost), cudaSuccess);
-  }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t size_;
-};
 
 struct Piece {
   Bytes in;
@@ -81,24 +53,21 @@ void run(std::vector<Piece>& pieces, Launch launch) {
   for (std::size_t i = 0; i < pieces.size(); ++i)
     std::copy(pieces[i].in.begin(), pieces[i].in.end(), in.begin() + ins.at[i]);
   Bytes out(outs.size, untouched);
-  const OnDevice d_in(in.data(), in.size());
-  const OnDevice d_out(out.data(), out.size());
+  const DeviceArray<Byte> d_in(in);
+  const DeviceArray<Byte> d_out(out);
   std::vector<CodecTask> tasks;
   for (std::size_t i = 0; i < pieces.size(); ++i)
-    tasks.push_back({d_in.as<Byte>() + ins.at[i], d_out.as<Byte>() + outs.at[i],
+    tasks.push_back({d_in.data() + ins.at[i], d_out.data() + outs.at[i],
                      static_cast<std::uint32_t>(pieces[i].in.size()),
                      static_cast<std::uint32_t>(pieces[i].out_size)});
-  std::vector<std::uint32_t> results(pieces.size(), 0xdeadbeef);
-  const OnDevice d_tasks(tasks.data(), tasks.size() * sizeof(CodecTask));
-  const OnDevice d_results(results.data(), results.size() * sizeof(std::uint32_t));
+  const DeviceArray<CodecTask> d_tasks(tasks);
+  const DeviceArray<std::uint32_t> d_results(std::vector<std::uint32_t>(pieces.size(), 0xdeadbeef));
 
-  ASSERT_EQ(launch(d_tasks.as<CodecTask>(), static_cast<std::uint32_t>(tasks.size()),
-                   d_results.as<std::uint32_t>()),
-            cudaSuccess);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_CUDA(launch(d_tasks.data(), static_cast<std::uint32_t>(tasks.size()), d_results.data()));
+  ASSERT_CUDA(cudaDeviceSynchronize());
 
-  d_results.fetch(results.data());
-  d_out.fetch(out.data());
+  const std::vector<std::uint32_t> results = d_results.copy();
+  out = d_out.copy();
   std::size_t band = 0;
   const auto expect_untouched = [&](std::size_t to) {
     EXPECT_EQ(std::count(out.begin() + band, out.begin() + to, untouched),
@@ -130,10 +99,10 @@ void in_lots(std::vector<Piece>& pieces, std::size_t at_once, Run run_lot) {
 
 void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = counts_at_once[0]) {
   in_lots(pieces, at_once, [&](std::vector<Piece>& lot) {
-    const Bytes nothing(lz4_encode_workspace_size(static_cast<std::uint32_t>(lot.size())));
-    const OnDevice workspace(nothing.data(), nothing.size());
+    const DeviceArray<Byte> workspace(
+        lz4_encode_workspace_size(static_cast<std::uint32_t>(lot.size())));
     run(lot, [&](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
-      return lz4_encode(tasks, count, results, workspace.as<void>(), nullptr, level);
+      return lz4_encode(tasks, count, results, workspace.data(), nullptr, level);
     });
   });
 }
@@ -223,19 +192,8 @@ std::vector<Bytes> plain_pieces(TestRandom& random) {
   return pieces;
 }
 
-class CudaLz4 : public testing::Test {
+class CudaLz4 : public CudaTest {
  protected:
-  void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error == cudaSuccess && count > 0) return;
-    const char* const required = std::getenv("NACRE_REQUIRE_GPU");
-    if (required != nullptr && *required == '1')
-      FAIL() << "NACRE_REQUIRE_GPU=1, and no CUDA device: " << cudaGetErrorString(error);
-    std::printf("skipped: CudaLz4: no CUDA device (%s)\n", cudaGetErrorString(error));
-    GTEST_SKIP() << "no CUDA device";
-  }
-
   TestRandom random_;
 };
 

@@ -2,8 +2,8 @@
 // Codec lz77 on the device: LZ4 blocks (docs/FORMAT.md, "LZ4 block") of pieces of at most 64 KiB.
 // tasks.h says what a task and a result is; tasks and results are device pointers.
 //
-// A piece is read and written by one warp. Bytes are fetched in aligned words of four: the other
-// bytes of a word that a range touches may be read with it, and are never used.
+// Bytes are fetched in aligned words of four: the other bytes of the word that a range begins in
+// may be read with it, and are never used. Equal bytes may be coded differently at another time.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ namespace nacre::engine::cuda {
 // Device memory that lz4_encode needs for count tasks; it keeps nothing there between calls.
 std::size_t lz4_encode_workspace_size(std::uint32_t count);
 
-// level: 0 … 9 as the CPU's codec takes it. What a level gives may differ from the CPU's.
+// level: 0 … 9 as the CPU's codec takes it; 3 and more look into a larger table, at half the speed.
 cudaError_t lz4_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                        void* workspace, cudaStream_t stream, int level = 0);
 

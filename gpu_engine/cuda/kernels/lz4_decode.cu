@@ -2,6 +2,11 @@
 // LZ4 blocks, decoded by two warps a piece: one finds the sequences, the other
 // writes what the first found a window before.
 //
+// Counted: 3.3 instructions of a warp a byte, so 315 GB/s where an H200 issues all it can. Measured
+// on one, 2026-11-21, 64 KiB pieces of Silesia by liblz4: by one warp 29, 53, 96 and 146 GB/s with
+// 512, 1,024, 2,048 and 4,096 pieces, by two 42, 76, 121 and 141. Taking one sequence after the
+// other gave 52 with 4,096.
+//
 // After Gompresso (Sitaridis et al., ICPP 2016), which resolves references in
 // rounds per sequence.
 #include "gpu_engine/cuda/kernels/lz4.h"
