@@ -17,6 +17,8 @@ class VolumeInodeMemory : public VolumeTest {
  protected:
   static constexpr std::uint64_t loaded_max = 64;
   static constexpr std::size_t file_count = 1000;
+  // A flush locks the files that it takes, and thread sanitizers know 64 locks of a thread.
+  static constexpr std::size_t dirty_count_max = 32;
 
   void SetUp() override {
     options_.loaded_inodes_max = loaded_max;
@@ -28,6 +30,7 @@ class VolumeInodeMemory : public VolumeTest {
     for (std::size_t i = 0; i < file_count; ++i) {
       files.push_back(make_file(root, fmt::format("f{}", i)));
       write(files.back(), 0, content_of(i));
+      if (i % dirty_count_max == 0) NACRE_EXPECT_OK(volume().sync_all());
     }
     NACRE_EXPECT_OK(volume().sync_all());
     return files;
@@ -75,8 +78,10 @@ TEST_F(VolumeInodeMemory, lookups_are_counted_on) {
 
 TEST_F(VolumeInodeMemory, what_is_changed_while_others_shrink_is_kept) {
   const auto files = make_files();
-  for (std::size_t i = 0; i < file_count; ++i)
+  for (std::size_t i = 0; i < file_count; ++i) {
     write(files[i], 0, "C");
+    if (i % dirty_count_max == 0) NACRE_EXPECT_OK(volume().sync_all());
+  }
   use_all(files);
   NACRE_EXPECT_OK(volume().sync_all());
   lose_power();
@@ -97,7 +102,8 @@ TEST_F(VolumeInodeMemory, many_threads_use_what_shrinks_and_comes_back) {
         const InodeNumber file = find(root, fmt::format("f{}", any));
         EXPECT_EQ(file, files[any]);
         EXPECT_EQ(stat(file).size, content_of(any).size());
-        if (any % thread_count == mine) write(file, 0, i % 2 == 0 ? "c" : "C");
+        if (any < dirty_count_max && any % thread_count == mine)
+          write(file, 0, i % 2 == 0 ? "c" : "C");
         Bytes bytes(100);
         const auto count = volume().read(file, 1, bytes);
         NACRE_EXPECT_OK(count);
