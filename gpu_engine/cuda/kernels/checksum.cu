@@ -3,11 +3,11 @@
 // GF(2) in its bits, so it is the bits times a matrix of powers of x (binary_matrix.cuh; ghash.cu
 // does the same with more columns).
 //
-// A warp takes 2 KiB at a time: lane l loads the 16 bytes at 512 s + 16 l in step s. The four lanes
-// of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder stays with it,
-// eight bits in each of its lanes, and is multiplied by x^(8 * 2048) before the next 2 KiB. A tile
-// is 8 KiB; at its end each lane multiplies one row by the power that its place asks for, and the
-// tile's remainder goes to memory. One more kernel adds a message's tiles up.
+// A warp takes 2 KiB of its tile at a time: lane l loads the 16 bytes at 512 s + 16 l in step s.
+// The four lanes of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder
+// stays with it, eight bits in each of its lanes, and is multiplied by x^(8 * 2048) before the next
+// 2 KiB. A tile is 8 to 64 KiB; at its end each lane multiplies one row by the power that its place
+// asks for, and the tile's remainder goes to memory. One more kernel adds a message's tiles up.
 //
 // Tiles lie on the 16-byte grid of addresses and end with the message's last block; what lies
 // before the message are zeros, which change nothing, and the zeros after it are divided off.
@@ -22,11 +22,11 @@
 #include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crc_tables.h"
 #include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
+#include "gpu_engine/cuda/kernels/tile_units.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int hash_threads = 256;
 constexpr int hash_blocks = 3;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
@@ -190,8 +190,9 @@ __global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const 
   }
   const std::uint32_t row_power = tables.row_powers[crc_rows - 1 - (lane % 4 * 8 + lane / 4)];
   const std::uint32_t tile_count = plan.first_units[plan.message_count];
-  for (std::uint32_t tile = blockIdx.x * hash_warps + threadIdx.x / 32; tile < tile_count;
-       tile += gridDim.x * hash_warps) {
+  const TileRange range =
+      tiles_of_warp(tile_count, blockIdx.x * hash_warps + threadIdx.x / 32, gridDim.x * hash_warps);
+  for (std::uint32_t tile = range.begin; tile < range.end; ++tile) {
     const std::uint32_t message = plan.tile_messages[tile];
     const Grid grid(tasks[message]);
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
@@ -228,16 +229,15 @@ __global__ __launch_bounds__(crc_finish_threads) void add_tiles(
   const std::uint32_t first = plan.first_units[message];
   const std::uint32_t tiles = plan.first_units[message + 1] - first;
   std::uint32_t sum = 0;
-  const std::uint32_t threads = min(blockDim.x, crc_finish_threads / tile_factor);
-  if (threadIdx.x < min(tiles, threads)) {
-    // Thread i has the tiles that have i, i + threads, … after them; the farthest first.
-    std::uint32_t after = (tiles - 1 - threadIdx.x) / threads * threads + threadIdx.x;
+  if (threadIdx.x < tiles) {
+    // Thread i has the tiles that have i, i + blockDim.x, … after them; the farthest first.
+    std::uint32_t after = (tiles - 1 - threadIdx.x) / blockDim.x * blockDim.x + threadIdx.x;
     sum = partials[first + tiles - 1 - after];
-    const std::uint32_t stride = threads * tile_factor;
+    const std::uint32_t stride = blockDim.x * tile_factor;
     const std::uint32_t stride_power =
-        stride < crc_finish_threads ? tables.tile_powers[stride] : tables.stride_power;
-    while (after >= threads) {
-      after -= threads;
+        stride < crc_tile_powers ? tables.tile_powers[stride] : tables.largest_stride_power;
+    while (after >= blockDim.x) {
+      after -= blockDim.x;
       sum = multiply(sum, stride_power, tables.polynomial) ^ partials[first + tiles - 1 - after];
     }
     if (threadIdx.x != 0)
@@ -286,7 +286,7 @@ struct Workspace {
 std::uint32_t tile_factor_of(std::uint64_t total_bytes, int multiprocessors) {
   const std::uint64_t enough = std::uint64_t{4} * 24 * multiprocessors;
   std::uint32_t factor = 1;
-  while (factor < 8 && total_bytes / (2 * factor * crc_tile_bytes) >= enough)
+  while (factor < crc_tile_factor_max && total_bytes / (2 * factor * crc_tile_bytes) >= enough)
     factor *= 2;
   return factor;
 }

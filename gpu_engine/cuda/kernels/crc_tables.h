@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Powers of x modulo a CRC's polynomial, and the binary matrices made of them: checksum.cu says
-// what for. All made when compiling; 3 KiB a polynomial.
+// what for. All made when compiling; 7 KiB a polynomial.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,9 @@ inline constexpr int crc_rows = 32;
 inline constexpr int crc_row_bytes = 64;
 inline constexpr int crc_batch_bytes = crc_rows * crc_row_bytes;
 inline constexpr int crc_tile_bytes = 8192;
-inline constexpr int crc_finish_threads = 128;
+inline constexpr std::uint32_t crc_tile_factor_max = 8;
+inline constexpr std::uint32_t crc_finish_threads = 128;
+inline constexpr std::uint32_t crc_tile_powers = crc_finish_threads * crc_tile_factor_max;
 inline constexpr int crc_column_tiles = 4;
 inline constexpr std::uint32_t crc_one = 1u << 31;  // x^0 in reflected order
 
@@ -25,11 +27,11 @@ struct CrcTables {
   std::uint32_t polynomial;
   CrcWordPair data[crc_column_tiles][2][32];
   std::uint32_t fold[crc_column_tiles][32];
-  std::uint32_t row_powers[crc_rows];             // x^(8 * 64 k)
-  std::uint32_t tile_powers[crc_finish_threads];  // x^(8 * 8192 k)
-  std::uint32_t stride_power;                     // x^(8 * 8192 * 128)
-  std::uint32_t byte_powers[64];                  // x^(8 * 2^k)
-  std::uint32_t inverse_byte_powers[16];          // x^(-8 k)
+  std::uint32_t row_powers[crc_rows];          // x^(8 * 64 k)
+  std::uint32_t tile_powers[crc_tile_powers];  // x^(8 * 8192 k)
+  std::uint32_t largest_stride_power;          // x^(8 * 8192 * crc_tile_powers)
+  std::uint32_t byte_powers[64];               // x^(8 * 2^k)
+  std::uint32_t inverse_byte_powers[16];       // x^(-8 k)
 };
 
 template <std::uint32_t polynomial>
@@ -96,17 +98,17 @@ constexpr CrcTables make_crc_tables() {
       }
     }
   }
-  const auto fill_powers = [](std::uint32_t* powers, int count, std::uint32_t step) {
+  const auto fill_powers = [](std::uint32_t* powers, std::uint32_t count, std::uint32_t step) {
     std::uint32_t next = crc_one;
-    for (int i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       powers[i] = next;
       next = crc_multiply<polynomial>(next, step);
     }
     return next;
   };
   fill_powers(tables.row_powers, crc_rows, crc_power<polynomial>(8 * crc_row_bytes));
-  tables.stride_power = fill_powers(tables.tile_powers, crc_finish_threads,
-                                    crc_power<polynomial>(8 * crc_tile_bytes));
+  tables.largest_stride_power =
+      fill_powers(tables.tile_powers, crc_tile_powers, crc_power<polynomial>(8 * crc_tile_bytes));
   power = crc_power<polynomial>(8);
   for (std::uint32_t& byte_power : tables.byte_powers) {
     byte_power = power;

@@ -16,9 +16,6 @@
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
 #include "gpu_engine/cuda/kernels/tile_units.cuh"
 
-#ifndef PFL
-#define PFL "L2"
-#endif
 namespace nacre::engine::cuda {
 namespace {
 
@@ -171,16 +168,6 @@ struct ChainedBlocks {
   }
 };
 
-// Into the second-level cache, for when the unit's turn comes.
-template <bool decrypt>
-__device__ void prefetch_key(const CryptTask& task, const ExpandedCipherKey* expanded) {
-  if (task.key == no_key) return;
-  const ExpandedCipherKey& key = expanded[task.key];
-  const RoundKeys& keys = decrypt ? key.decrypt : key.encrypt;
-  asm volatile("prefetch.global." PFL " [%0];" ::"l"(&keys.at[0]));
-  asm volatile("prefetch.global." PFL " [%0];" ::"l"(&keys.at[RoundKeys::last_round]));
-}
-
 template <CryptMode mode, bool decrypt, int table_count>
 __global__ __launch_bounds__(threads_per_block,
                              1) void crypt_blocks(const CryptTask* __restrict__ tasks,
@@ -206,7 +193,6 @@ __global__ __launch_bounds__(threads_per_block,
     const std::uint32_t unit_message = message_of_unit(plan, tile, lane);
     const bool several_messages =
         !__all_sync(all_lanes, unit_message == __shfl_sync(all_lanes, unit_message, 0));
-    if (several_messages) prefetch_key<decrypt>(tasks[unit_message], expanded);
     ChainedBlocks chain = {};
     if (mode == CryptMode::cbc) chain.before_tile = previous_blocks[tile];
 #pragma unroll 1

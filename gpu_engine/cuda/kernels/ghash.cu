@@ -27,11 +27,11 @@
 #include "gpu_engine/cuda/kernels/gf128.cuh"
 #include "gpu_engine/cuda/kernels/ghash.h"
 #include "gpu_engine/cuda/kernels/small_aes.cuh"
+#include "gpu_engine/cuda/kernels/tile_units.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr unsigned all_lanes = 0xffffffffu;
 constexpr int hash_threads = 256;
 constexpr int hash_blocks = 2;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
@@ -172,8 +172,9 @@ __global__ __launch_bounds__(hash_threads,
                                                           uint4* partials) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t tile_count = plan.first_units[plan.message_count];
-  for (std::uint32_t tile = blockIdx.x * hash_warps + threadIdx.x / 32; tile < tile_count;
-       tile += gridDim.x * hash_warps) {
+  const TileRange range =
+      tiles_of_warp(tile_count, blockIdx.x * hash_warps + threadIdx.x / 32, gridDim.x * hash_warps);
+  for (std::uint32_t tile = range.begin; tile < range.end; ++tile) {
     const std::uint32_t message = plan.tile_messages[tile];
     const AeadTask& task = tasks[message];
     const StreamView stream(task, use);

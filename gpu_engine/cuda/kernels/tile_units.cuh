@@ -15,6 +15,18 @@ namespace nacre::engine::cuda {
 inline constexpr unsigned all_lanes = 0xffffffffu;
 inline constexpr std::uint32_t units_per_warp_tile = 32;
 
+// Neighbouring tiles for each warp, so that every one gets its share of the short tiles that
+// messages of one length have at the same place.
+struct TileRange {
+  std::uint32_t begin, end;
+};
+
+__device__ inline TileRange tiles_of_warp(std::uint32_t tile_count, std::uint32_t warp,
+                                          std::uint32_t warp_count) {
+  return {static_cast<std::uint32_t>(std::uint64_t{tile_count} * warp / warp_count),
+          static_cast<std::uint32_t>(std::uint64_t{tile_count} * (warp + 1) / warp_count)};
+}
+
 __device__ inline std::uint32_t or_over_warp(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_or_sync(all_lanes, value);
