@@ -4,8 +4,10 @@
 #include "gpu_engine/engine.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 
@@ -17,6 +19,12 @@ namespace {
 class PlannedEngine final : public Engine {
  public:
   explicit PlannedEngine(Planner planner) : planner_(std::move(planner)) {}
+
+  // done() may submit again, to a backend that must still be there.
+  ~PlannedEngine() override {
+    std::unique_lock lock(mutex_);
+    all_ended_.wait(lock, [&] { return submitted_count_ == 0; });
+  }
 
   Result<Arena> allocate(std::size_t size_bytes) override { return planner_.allocate(size_bytes); }
 
@@ -47,22 +55,28 @@ class PlannedEngine final : public Engine {
     const bool on_cuda = !plan->cuda.empty();
     const bool on_cpu = !plan->cpu.empty() || !on_cuda;
     std::function<void()> one_ended;
+    std::function<void()> other_ended;
+    {
+      const std::lock_guard lock(mutex_);
+      ++submitted_count_;
+    }
     try {
       one_ended = [this, &payload, done, cpu_ns = plan->cpu_ns, cuda_ns = plan->cuda_ns,
                    left = std::make_shared<std::atomic<int>>(on_cuda && on_cpu ? 2 : 1)] {
         if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
         planner_.ended(cpu_ns, cuda_ns);
         count(payload);
-        done();
+        end_submitted(done);
       };
+      other_ended = one_ended;
     } catch (const std::bad_alloc&) {
       planner_.ended(plan->cpu_ns, plan->cuda_ns);
       run(payload);
-      done();
+      end_submitted(done);
       return;
     }
     // Where the cpu has no share, the payload may be gone when this returns.
-    if (on_cuda) planner_.cuda()->submit(payload, std::move(plan->cuda), one_ended);
+    if (on_cuda) planner_.cuda()->submit(payload, std::move(plan->cuda), std::move(other_ended));
     if (on_cpu) planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
   }
 
@@ -85,6 +99,16 @@ class PlannedEngine final : public Engine {
   std::string backend_name() const override { return planner_.backend_name(); }
 
  private:
+  void end_submitted(const std::function<void()>& done) {
+    // It is the caller's code: whatever it throws against its contract, the payload has ended.
+    try {
+      done();
+    } catch (...) {
+    }
+    const std::lock_guard lock(mutex_);
+    if (--submitted_count_ == 0) all_ended_.notify_all();
+  }
+
   // Nothing where there is no memory even for the results, which are then empty.
   std::optional<Plan> prepare(Payload& payload) {
     try {
@@ -118,7 +142,10 @@ class PlannedEngine final : public Engine {
   std::atomic<std::uint64_t> failed_message_count_ = 0;
   std::atomic<std::uint64_t> input_bytes_ = 0;
   std::atomic<std::uint64_t> output_bytes_ = 0;
-  // Last, so that it goes first and waits for submitted payloads while the counts still stand.
+  std::mutex mutex_;
+  std::condition_variable all_ended_;
+  std::uint64_t submitted_count_ = 0;
+  // Last, so that it goes first: its threads use what stands above.
   Planner planner_;
 };
 

@@ -24,9 +24,12 @@ std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu, 
   const std::string machine = fmt::format("{}; {}; {}", NACRE_VERSION, cpu.name(), cuda.name());
   const std::lock_guard lock(mutex);
   if (known && known_machine == machine) return known;
+  known.reset();
   if (!options.cost_file.empty()) known = CostModel::read(options.cost_file, machine);
   if (!known) {
     known = CostModel::measure(cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); });
+    // The cpu did what a device failed at: that is not what a device costs.
+    if (cuda.stats().failed_batch_count > 0) known.reset();
     if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
   }
   known_machine = machine;
@@ -63,10 +66,10 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
 Plan Planner::plan(const Payload& payload) {
-  if (cuda_ != nullptr && choice_ == EngineChoice::automatic && costs_)
-    return plan_by_cost(payload);
+  const bool devices = cuda_ != nullptr && cuda_->has_device_left();
+  if (devices && choice_ == EngineChoice::automatic && costs_) return plan_by_cost(payload);
   Plan plan;
-  const bool devices_first = cuda_ != nullptr && choice_ == EngineChoice::cuda;
+  const bool devices_first = devices && choice_ == EngineChoice::cuda;
   for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
     const bool on_cuda = devices_first && CudaBackend::takes(payload, payload.messages[i]);
     (on_cuda ? plan.cuda : plan.cpu).push_back(i);

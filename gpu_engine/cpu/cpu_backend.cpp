@@ -7,9 +7,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <csignal>
 #include <new>
 #include <system_error>
+
+#include "gpu_engine/base/blocked_signals.h"
 
 namespace nacre::engine {
 namespace {
@@ -29,22 +30,6 @@ unsigned usable_core_count() {
     return static_cast<unsigned>(CPU_COUNT(&cores));
   return std::max(1u, std::thread::hardware_concurrency());
 }
-
-// Signals belong to the program's own threads: ours inherit a mask that blocks them all.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

@@ -149,34 +149,34 @@ Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run) {
 
 Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
   const std::vector<Payload::Key>& key_table = run.payload.key_table;
-  std::vector<bool> named(key_table.size());
-  for (std::size_t i = 0; i < run.count(); ++i) {
-    named[run.message(i).key_index] = true;
-    if (run.batch.kind.operation == Operation::reseal) named[run.message(i).new_key_index] = true;
-  }
-  // Behind the last one that is named nothing needs a place.
-  const auto last = std::find(named.rbegin(), named.rend(), true);
-  const std::size_t count = static_cast<std::size_t>(named.rend() - last);
   BatchKeys keys;
-  NACRE_ASSIGN(keys.raw_, run.slot.add_upload<RawKey>(count));
+  keys.places_.assign(key_table.size(), UINT32_MAX);
+  std::vector<std::uint32_t> named;
+  const auto name = [&](std::uint32_t index) {
+    if (keys.places_[index] != UINT32_MAX) return;
+    keys.places_[index] = static_cast<std::uint32_t>(named.size());
+    named.push_back(index);
+  };
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    name(run.message(i).key_index);
+    if (run.batch.kind.operation == Operation::reseal) name(run.message(i).new_key_index);
+  }
+  NACRE_ASSIGN(keys.raw_, run.slot.add_upload<RawKey>(named.size()));
   bool any_suite = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    RawKey& raw = keys.raw_.host[i];
-    raw.cipher_key_size = 16;
-    raw.form = KeyForm::block_cipher;
-    if (!named[i]) continue;
-    const Payload::Key& key = key_table[i];
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const Payload::Key& key = key_table[named[i]];
     const ByteView bytes = run.payload.keys.view().subspan(key.offset, key.size);
-    std::copy(bytes.begin(), bytes.end(), raw.bytes);
     const bool is_suite = key.use.kind == KeyKind::suite;
     any_suite |= is_suite;
+    RawKey& raw = keys.raw_.host[i];
+    std::copy(bytes.begin(), bytes.end(), raw.bytes);
     raw.cipher_key_size = static_cast<std::uint32_t>(
         key_size_bytes(is_suite ? block_cipher(key.use.suite) : key.use.cipher));
-    if (is_suite) raw.form = form_of(key.use.suite);
+    raw.form = is_suite ? form_of(key.use.suite) : KeyForm::block_cipher;
   }
-  NACRE_ASSIGN(keys.table_.ciphers, run.slot.take<ExpandedCipherKey>(count));
+  NACRE_ASSIGN(keys.table_.ciphers, run.slot.take<ExpandedCipherKey>(named.size()));
   if (any_suite) {
-    NACRE_ASSIGN(keys.table_.suites, run.slot.take<ExpandedSuiteKey>(count));
+    NACRE_ASSIGN(keys.table_.suites, run.slot.take<ExpandedSuiteKey>(named.size()));
   }
   return keys;
 }

@@ -24,15 +24,17 @@ Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
 // The messages' inputs.
 Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run);
 
-// The payload's keys on the device, at their own indexes; expand_keys() is launched by expand().
+// The keys that the batch names, on the device; expand_keys() is launched by expand().
 class BatchKeys {
  public:
-  // Uploads the keys that the batch names (others stay zero).
   static Result<BatchKeys> add(const BatchRun& run);
+  // Where the payload's key lies in table().
+  std::uint32_t place(std::uint32_t key_index) const { return places_[key_index]; }
   Result<> expand(const BatchRun& run) const;
   KeyTable table() const { return table_; }
 
  private:
+  std::vector<std::uint32_t> places_;
   Mirrored<RawKey> raw_;
   KeyTable table_ = {};
 };

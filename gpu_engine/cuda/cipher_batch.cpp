@@ -25,7 +25,10 @@ Result<> run_cipher_batch(const BatchRun& run) {
     out[i] = place;
     sizes[i] = static_cast<std::uint32_t>(message.input_size);
     CryptTask& task = tasks.host[i];
-    task = {.in = input[i], .out = place, .size = message.input_size, .key = message.key_index};
+    task = {.in = input[i],
+            .out = place,
+            .size = message.input_size,
+            .key = keys.place(message.key_index)};
     std::copy_n(message.iv.begin(), sizeof task.iv, task.iv);
     total += message.input_size;
   }
@@ -76,7 +79,7 @@ Result<> run_suite_batch(const BatchRun& run) {
             .size = size,
             .aad = input[count + i],
             .aad_size = static_cast<std::uint32_t>(message.aad_size),
-            .key = message.key_index,
+            .key = keys.place(message.key_index),
             .nonce = {},
             .tag = encrypts ? place + size : const_cast<Byte*>(input[i]) + size};
     std::copy_n(message.iv.begin(), sizeof task.nonce, task.nonce);

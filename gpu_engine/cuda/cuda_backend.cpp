@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <latch>
 #include <mutex>
 #include <thread>
 
+#include "gpu_engine/base/blocked_signals.h"
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/ceilings.h"
 
@@ -42,16 +42,22 @@ struct Device {
 };
 
 struct Job {
-  Job(Payload& of, std::function<void()> end) : payload(of), done(std::move(end)) {}
+  explicit Job(Payload& of) : payload(of) {}
 
   Payload& payload;
   std::function<void()> done;
   bool input_pinned = false;
   bool output_pinned = false;
-  std::deque<Batch> waiting;  // under the state's mutex, as are the next two
+  std::vector<Batch> batches;
+  // All below: under the state's mutex.
+  std::size_t next_batch = 0;
   unsigned running = 0;
   std::vector<std::uint32_t> for_cpu;
 };
+
+bool overlap(const Byte* a, std::uint64_t a_size, const Byte* b, std::uint64_t b_size) {
+  return a < b + b_size && b < a + a_size;
+}
 
 }  // namespace
 
@@ -62,6 +68,9 @@ struct CudaBackend::State {
         warn(options.warn) {}
   ~State();
 
+  // Opens it and starts its threads.
+  Result<> add_device(int number);
+  void say(const std::string& text) noexcept;
   void start_job(std::unique_ptr<Job> job);
   void work(Device& device, Slot slot);
   void run(Device& device, Slot& slot, Job& job, const Batch& batch);
@@ -92,7 +101,7 @@ struct CudaBackend::State {
 
 namespace {
 
-Result<std::vector<std::unique_ptr<Device>>> find_devices() {
+Result<int> count_devices() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
@@ -100,19 +109,24 @@ Result<std::vector<std::unique_ptr<Device>>> find_devices() {
     return fail(ErrorCode::unsupported, fmt::format("cuda: none ({})", cudaGetErrorString(error)));
   }
   if (count == 0) return fail(ErrorCode::unsupported, "cuda: none (the driver knows no device)");
-  std::vector<std::unique_ptr<Device>> devices;
-  for (int i = 0; i < count; ++i) {
-    cudaDeviceProp properties = {};
-    NACRE_TRY(check(cudaGetDeviceProperties(&properties, i), "asking for a device's properties"));
-    if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0) continue;
-    auto device = std::make_unique<Device>();
-    device->number = i;
-    device->name = properties.name;
-    devices.push_back(std::move(device));
-  }
-  if (devices.empty())
-    return fail(ErrorCode::unsupported, "cuda: none (no device can reach the host's memory)");
-  return devices;
+  return count;
+}
+
+// Makes the device current.
+Result<std::unique_ptr<Device>> open_device(int number) {
+  cudaDeviceProp properties = {};
+  NACRE_TRY(check(cudaGetDeviceProperties(&properties, number), "asking for its properties"));
+  int same_address = 0;
+  NACRE_TRY(check(
+      cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, number),
+      "asking for an attribute"));
+  if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0 || same_address == 0)
+    return fail(ErrorCode::unsupported, "it cannot reach the host's memory");
+  NACRE_TRY(check(cudaSetDevice(number), "choosing it"));
+  auto device = std::make_unique<Device>();
+  device->number = number;
+  device->name = properties.name;
+  return device;
 }
 
 Result<std::vector<Slot>> make_slots() {
@@ -132,31 +146,41 @@ Result<std::vector<Slot>> make_slots() {
 }  // namespace
 
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& options, Backend& cpu) {
-  NACRE_ASSIGN(auto devices, find_devices());
+  NACRE_ASSIGN(const int device_count, count_devices());
   try {
     auto state = std::make_unique<State>(options, cpu);
-    state->devices = std::move(devices);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    for (const std::unique_ptr<Device>& device : state->devices) {
-      NACRE_TRY(check(cudaSetDevice(device->number), "choosing a device"));
-      NACRE_ASSIGN(std::vector<Slot> slots, make_slots());
-      for (Slot& slot : slots) {
-        // Signals belong to the program's own threads.
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        state->threads.emplace_back(
-            [raw = state.get(), on = device.get(), own = std::move(slot)]() mutable {
-              raw->work(*on, std::move(own));
-            });
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        pthread_setname_np(state->threads.back().native_handle(), "nacre-cuda");
+    // One that cannot be used is no reason to leave the others idle.
+    Error last = {ErrorCode::unsupported};
+    for (int number = 0; number < device_count; ++number) {
+      if (const auto added = state->add_device(number); !added) {
+        last = added.error();
+        state->say(fmt::format("CUDA device {} is not used: {}", number, last.message));
       }
     }
+    if (state->devices.empty())
+      return fail(last.code, fmt::format("cuda: none ({})", last.message));
     return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
   } catch (const std::exception& error) {
     return fail(ErrorCode::out_of_memory, fmt::format("starting CUDA threads: {}", error.what()));
   }
+}
+
+Result<> CudaBackend::State::add_device(int number) {
+  NACRE_ASSIGN(std::unique_ptr<Device> device, open_device(number));
+  NACRE_ASSIGN(std::vector<Slot> slots, make_slots());
+  Device& added = *device;
+  {
+    // Threads of devices that are there already may look at the list.
+    const std::lock_guard lock(mutex);
+    devices.push_back(std::move(device));
+  }
+  const BlockedSignals blocked;
+  for (Slot& slot : slots) {
+    threads.emplace_back(
+        [this, &added, own = std::move(slot)]() mutable { work(added, std::move(own)); });
+    pthread_setname_np(threads.back().native_handle(), "nacre-cuda");
+  }
+  return {};
 }
 
 CudaBackend::CudaBackend(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -170,6 +194,10 @@ CudaBackend::State::~State() {
   work_arrived.notify_all();
   for (std::thread& thread : threads)
     thread.join();
+}
+
+bool CudaBackend::has_device_left() const {
+  return state_->any_device_left();
 }
 
 std::string CudaBackend::name() const {
@@ -244,31 +272,33 @@ void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
 
 void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
                          std::function<void()> done) {
-  try {
-    auto job = std::make_unique<Job>(payload, std::move(done));
-    try {
-      cuda::Cut cut = cuda::cut_into_batches(payload, indexes);
-      job->waiting.assign(std::make_move_iterator(cut.batches.begin()),
-                          std::make_move_iterator(cut.batches.end()));
-      job->for_cpu = std::move(cut.rest);
-    } catch (const std::bad_alloc&) {
-      job->waiting.clear();
-      job->for_cpu = std::move(indexes);
-    }
-    job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);
-    job->output_pinned = cuda::is_pinned(payload.output, payload.output_size);
-    state_->start_job(std::move(job));
-  } catch (const std::bad_alloc&) {
+  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
+  if (job == nullptr) {
     state_->cpu.submit(payload, std::move(indexes), std::move(done));
+    return;
   }
+  try {
+    cuda::Cut cut = cuda::cut_into_batches(payload, indexes);
+    job->batches = std::move(cut.batches);
+    job->for_cpu = std::move(cut.rest);
+  } catch (const std::bad_alloc&) {
+    job->for_cpu = std::move(indexes);
+  }
+  job->done = std::move(done);
+  job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);
+  // A batch that fails on its way out runs again, from an input that must still be there.
+  job->output_pinned =
+      cuda::is_pinned(payload.output, payload.output_size) &&
+      !overlap(payload.input, payload.input_size, payload.output, payload.output_size);
+  state_->start_job(std::move(job));
 }
 
 void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
-  if (job->waiting.empty()) {
+  if (job->batches.empty()) {
     end(std::move(job));
     return;
   }
-  const std::size_t batch_count = job->waiting.size();
+  const std::size_t batch_count = job->batches.size();
   {
     std::unique_lock lock(mutex);
     if (!is_engine_thread())
@@ -277,7 +307,7 @@ void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
       queue.push_back(job.get());
     } catch (const std::bad_alloc&) {
       lock.unlock();
-      for (const Batch& batch : job->waiting)
+      for (const Batch& batch : job->batches)
         cpu.run(job->payload, batch.indexes);
       end(std::move(job));
       return;
@@ -303,14 +333,13 @@ void CudaBackend::State::work(Device& device, Slot slot) {
       return;
     }
     Job* const job = queue.front();
-    const Batch batch = std::move(job->waiting.front());
-    job->waiting.pop_front();
+    const Batch& batch = job->batches[job->next_batch++];
     ++job->running;
-    if (job->waiting.empty()) queue.pop_front();
+    if (job->next_batch == job->batches.size()) queue.pop_front();
     lock.unlock();
     run(device, slot, *job, batch);
     lock.lock();
-    if (--job->running > 0 || !job->waiting.empty()) continue;
+    if (--job->running > 0 || job->next_batch < job->batches.size()) continue;
     --job_count;
     room_arrived.notify_one();
     lock.unlock();
@@ -336,7 +365,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
     }
   } catch (const std::bad_alloc&) {
     // What was launched must have ended before its memory serves another batch.
-    static_cast<void>(slot.finish());
+    static_cast<void>(check(cudaDeviceSynchronize(), "waiting for the device"));
   }
   if (good) {
     std::uint64_t bytes = 0;
@@ -355,10 +384,16 @@ void CudaBackend::State::note_failure(Device& device, const Error& error) {
   // An error that comes again at once is the device's own end: a lost context answers nothing.
   const bool answers = check(cudaDeviceSynchronize(), "asking a device").has_value();
   if (!answers) device.lost = true;
-  if (warn == nullptr || device.warned.exchange(true)) return;
+  if (device.warned.exchange(true)) return;
+  say(fmt::format("{} {}: {}; the cpu does its work{}", device.name, device.number, error.message,
+                  answers ? "" : " from now on"));
+}
+
+// It is the caller's code: what it throws must not end the thread.
+void CudaBackend::State::say(const std::string& text) noexcept {
+  if (warn == nullptr) return;
   try {
-    warn(fmt::format("{} {}: {}; the cpu does its work{}", device.name, device.number,
-                     error.message, answers ? "" : " from now on"));
+    warn(text);
   } catch (...) {
   }
 }

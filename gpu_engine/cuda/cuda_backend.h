@@ -51,6 +51,7 @@ class CudaBackend final : public Backend {
   // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
   Result<Arena> allocate(std::size_t size_bytes);
   CudaStats stats() const;
+  bool has_device_left() const;  // false when all are lost
   // For measurements: seconds that the first device's kernels take for the payload, all of it one
   // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
   // unsupported where the payload is none such; out_of_memory, io.

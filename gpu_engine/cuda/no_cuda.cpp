@@ -42,6 +42,10 @@ Result<DeviceCeilings> CudaBackend::measure_ceilings() {
   return fail(ErrorCode::unsupported, "cuda: none");
 }
 
+bool CudaBackend::has_device_left() const {
+  return false;
+}
+
 CudaStats CudaBackend::stats() const {
   return {};
 }

@@ -37,7 +37,7 @@ Result<> run_unseal_batch(const BatchRun& run) {
     plain_max[i] = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(run.message(i).output_capacity, chunk_size_bytes_max));
   }
-  NACRE_ASSIGN(const BatchOpenings openings, BatchOpenings::add(run, records, bodies));
+  NACRE_ASSIGN(const BatchOpenings openings, BatchOpenings::add(run, keys, records, bodies));
   NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max));
   std::vector<const Byte*> plain_at(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -101,11 +101,11 @@ Result<> run_reseal_batch(const BatchRun& run) {
     room[i] = static_cast<std::uint32_t>(std::max(longest, message.input_size));
     total += room[i];
   }
-  NACRE_ASSIGN(const BatchRecords records, BatchRecords::add(run, room));
+  NACRE_ASSIGN(const BatchRecords records, BatchRecords::add(run, keys, room));
   std::vector<Byte*> bodies(count);
   for (std::size_t i = 0; i < count; ++i)
     bodies[i] = records.record(i) + record_header_size;
-  NACRE_ASSIGN(const BatchOpenings openings, BatchOpenings::add(run, old_records, bodies));
+  NACRE_ASSIGN(const BatchOpenings openings, BatchOpenings::add(run, keys, old_records, bodies));
   for (std::size_t i = 0; i < count; ++i)
     openings.task(i).plain_room = chunk_size_bytes_max;
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));

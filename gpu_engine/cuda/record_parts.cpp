@@ -30,7 +30,7 @@ CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index) {
   return run.payload.key_table[key_index].use.suite;
 }
 
-Result<BatchRecords> BatchRecords::add(const BatchRun& run,
+Result<BatchRecords> BatchRecords::add(const BatchRun& run, const BatchKeys& keys,
                                        const std::vector<std::uint32_t>& record_max) {
   const std::uint32_t count = run.count();
   const bool reseals = run.batch.kind.operation == Operation::reseal;
@@ -51,7 +51,7 @@ Result<BatchRecords> BatchRecords::add(const BatchRun& run,
     RecordTask& task = records.tasks_.host[i];
     task = {.record = room + record_shift,
             .aad = aad[i].bytes,
-            .key = key,
+            .key = keys.place(key),
             .epoch = message.epoch,
             .counter = message.counter,
             .tag_size = static_cast<std::uint32_t>(tag_size_bytes(suite)),
@@ -76,7 +76,7 @@ Result<> BatchRecords::seal(const BatchRun& run, KeyForm form, const BatchKeys& 
   return check(put_checksums(tasks_.device, crcs_, run.count(), stream), "completing headers");
 }
 
-Result<BatchOpenings> BatchOpenings::add(const BatchRun& run,
+Result<BatchOpenings> BatchOpenings::add(const BatchRun& run, const BatchKeys& keys,
                                          const std::vector<const Byte*>& records,
                                          const std::vector<Byte*>& bodies) {
   const std::uint32_t count = run.count();
@@ -103,7 +103,7 @@ Result<BatchOpenings> BatchOpenings::add(const BatchRun& run,
             .size = 0,
             .aad = aad.device[i].bytes,
             .aad_size = 0,
-            .key = message.key_index,
+            .key = keys.place(message.key_index),
             .nonce = {},
             .tag = const_cast<Byte*>(records[i])};
     openings.checksums_.host[i] = {.data = records[i], .size = 0, .before = 0};

@@ -15,7 +15,7 @@ CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index);
 class BatchRecords {
  public:
   // For the message's own salt, counter, identity and so on; under new_key_index when resealing.
-  static Result<BatchRecords> add(const BatchRun& run,
+  static Result<BatchRecords> add(const BatchRun& run, const BatchKeys& keys,
                                   const std::vector<std::uint32_t>& record_max);
   // Encrypts, tags and checksums what the tasks describe, and completes the headers.
   Result<> seal(const BatchRun& run, KeyForm form, const BatchKeys& keys,
@@ -42,7 +42,8 @@ class BatchRecords {
 class BatchOpenings {
  public:
   // bodies[i]: where body i goes, at least as long as the record.
-  static Result<BatchOpenings> add(const BatchRun& run, const std::vector<const Byte*>& records,
+  static Result<BatchOpenings> add(const BatchRun& run, const BatchKeys& keys,
+                                   const std::vector<const Byte*>& records,
                                    const std::vector<Byte*>& bodies);
   OpenedTask& task(std::size_t place) const { return tasks_.host[place]; }
   // Checks CRCs and tags and decrypts.

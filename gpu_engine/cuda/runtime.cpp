@@ -28,8 +28,13 @@ cudaError_t injected_error() {
   return fault == Fault::out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
 }
 
+// An error that nobody waits for must not be taken for the next call's.
+void ignore(cudaError_t error) {
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
 void unregister(Byte* data, std::size_t size) {
-  static_cast<void>(cudaHostUnregister(data));
+  ignore(cudaHostUnregister(data));
   munmap(data, size);
 }
 
@@ -65,7 +70,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 Stream::~Stream() {
-  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+  if (stream_ != nullptr) ignore(cudaStreamDestroy(stream_));
 }
 
 Result<Event> Event::create() {
@@ -84,7 +89,7 @@ Event& Event::operator=(Event&& other) noexcept {
 }
 
 Event::~Event() {
-  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+  if (event_ != nullptr) ignore(cudaEventDestroy(event_));
 }
 
 Result<Stopwatch> Stopwatch::start(cudaStream_t stream) {
@@ -107,8 +112,8 @@ Stopwatch::Stopwatch(Stopwatch&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)), end_(std::exchange(other.end_, nullptr)) {}
 
 Stopwatch::~Stopwatch() {
-  if (begin_ != nullptr) static_cast<void>(cudaEventDestroy(begin_));
-  if (end_ != nullptr) static_cast<void>(cudaEventDestroy(end_));
+  if (begin_ != nullptr) ignore(cudaEventDestroy(begin_));
+  if (end_ != nullptr) ignore(cudaEventDestroy(end_));
 }
 
 Result<DeviceMemory> DeviceMemory::allocate(std::size_t size_bytes) {
@@ -132,9 +137,9 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 
 DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
-  static_cast<void>(cudaMemset(data_, 0, size_));
-  static_cast<void>(cudaDeviceSynchronize());
-  static_cast<void>(cudaFree(data_));
+  ignore(cudaMemset(data_, 0, size_));
+  ignore(cudaDeviceSynchronize());
+  ignore(cudaFree(data_));
 }
 
 Result<Arena> allocate_pinned_arena(std::size_t size_bytes) {

@@ -24,7 +24,7 @@ Result<> run_seal_batch(const BatchRun& run) {
     stream_max[i] = plain_size == 0 ? 0 : plain_size - 1;
     total += record_max[i] + record_aad_size;
   }
-  NACRE_ASSIGN(const BatchRecords records, BatchRecords::add(run, record_max));
+  NACRE_ASSIGN(const BatchRecords records, BatchRecords::add(run, keys, record_max));
   std::vector<Byte*> streams_at(count);
   for (std::size_t i = 0; i < count; ++i)
     streams_at[i] = records.record(i) + record_header_size + record_body_header_size;

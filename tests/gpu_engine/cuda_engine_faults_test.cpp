@@ -10,6 +10,47 @@
 namespace nacre::engine {
 namespace {
 
+// Input and output may be the same memory: a batch that fails on its way out must find its input.
+TEST_F(CudaEngine, encrypts_in_place_whatever_fails) {
+  constexpr std::size_t message_size = 100000;
+  constexpr std::size_t message_count = 60;
+  const Bytes key = random_.bytes(32);
+  const Bytes plain = random_.bytes(message_size * message_count);
+  const auto build = [&](Payload& payload, Byte* memory, std::size_t spacing) {
+    payload.input = payload.output = memory;
+    payload.input_size = payload.output_size = spacing * message_count;
+    const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, key);
+    for (std::size_t i = 0; i < message_count; ++i) {
+      std::copy_n(plain.begin() + static_cast<std::ptrdiff_t>(i * message_size), message_size,
+                  memory + i * spacing);
+      payload.messages.push_back({.operation = Operation::encrypt,
+                                  .key_index = ctr,
+                                  .input_offset = i * spacing,
+                                  .input_size = message_size,
+                                  .output_offset = i * spacing,
+                                  .output_capacity = message_size});
+    }
+  };
+  for (const std::size_t spacing : {message_size, message_size + 32}) {  // one run, and many
+    Bytes expected(spacing * message_count);
+    Payload on_cpu;
+    build(on_cpu, expected.data(), spacing);
+    cpu_->run(on_cpu);
+    for (unsigned nth = 1; nth <= 30; ++nth) {
+      Arena memory = cuda_->allocate(spacing * message_count).value();
+      Payload on_cuda;
+      build(on_cuda, memory.data(), spacing);
+      cuda::inject_fault(cuda::Fault::launch_failure, nth);
+      cuda_->run(on_cuda);
+      cuda::inject_fault(cuda::Fault::none, 0);
+      for (const MessageResult& result : on_cuda.results)
+        ASSERT_TRUE(result.ok) << result.detail;
+      ASSERT_TRUE(std::ranges::equal(expected, ByteView(memory.data(), memory.size())))
+          << "spacing " << spacing << ", call " << nth;
+    }
+  }
+}
+
 // What a lost device had is still there, and there is memory for more.
 TEST_F(CudaEngine, goes_on_without_its_device) {
   Maker maker(*cpu_, random_);

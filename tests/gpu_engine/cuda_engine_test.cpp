@@ -129,6 +129,24 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
 }
 
+TEST_F(CudaEngine, takes_a_key_for_each_of_many_messages) {
+  std::vector<Item> items(12000);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i].use.suite = CipherSuite::aes_256_gcm;
+    items[i].key = random_.bytes(32);
+    items[i].input = random_.bytes(random_.below(100));
+    items[i].message.operation = Operation::encrypt;
+    items[i].message.output_capacity = items[i].input.size() + 16;
+  }
+  Built on_cuda(items, cuda_.get(), random_);
+  Built on_cpu(items, nullptr, random_);
+  cuda_->run(on_cuda.get());
+  cpu_->run(on_cpu.get());
+  expect_same(items, on_cuda, on_cpu, *cpu_, random_);
+  EXPECT_EQ(cuda_->stats().cuda_message_count, items.size());
+  EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
+}
+
 TEST_F(CudaEngine, takes_payloads_past_4_gib) {
   constexpr std::size_t message_size = 16u << 20;
   constexpr std::size_t message_count = 280;

@@ -51,7 +51,8 @@ struct Opened {
 Result<Opened> unseal(ByteView record, const engine::RecordHeader& header,
                       const metadata::KeyTree& keys) {
   NACRE_ASSIGN(const auto key, keys.session_key(header.epoch, header.salt));
-  NACRE_ASSIGN(const auto engine, engine::Engine::create({.thread_count = 1}));
+  NACRE_ASSIGN(const auto engine,
+               engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 1}));
   Opened opened{.plain = Bytes(chunk_size_bytes_max)};
   engine::Payload payload;
   payload.input = record.data();

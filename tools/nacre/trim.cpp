@@ -89,7 +89,7 @@ Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_o
   NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
   NACRE_ASSIGN(const auto keys, unlock(place, secret));
   NACRE_TRY(metadata::check_writable(keys.superblock));
-  NACRE_ASSIGN(auto engine, engine::Engine::create({}));
+  NACRE_ASSIGN(auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
   fs::VolumeOptions options;
   options.background_compaction = false;
   options.store.chunk_size_bytes = keys.superblock.chunk_size_bytes;
