@@ -58,7 +58,10 @@ rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.compression = compression();
-  family.write_buffer_size = std::max<std::uint64_t>(options.write_buffer_bytes / 2, 64u << 10);
+  // RocksDB never begins a flush by itself: one that it has queued when a write meets a full disk
+  // is never run and never queued again, and whoever resumes waits for it for ever (7.8.3). We
+  // flush between writes instead; see RocksdbStore::flush_when_full().
+  family.write_buffer_size = std::size_t{1} << 40;
   family.max_write_buffer_number = 3;
   family.arena_block_size = 64u << 10;  // nine families share the budget
   family.target_file_size_base = 16u << 20;
@@ -83,8 +86,8 @@ rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env
   // record that ends with the file was never confirmed and is dropped.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   db.recycle_log_file_num = 0;
-  db.db_write_buffer_size = options.write_buffer_bytes;
-  db.max_total_wal_size = std::max<std::uint64_t>(4 * options.write_buffer_bytes, 16u << 20);
+  db.db_write_buffer_size = 0;
+  db.max_total_wal_size = std::uint64_t{1} << 40;
   db.max_open_files = 256;
   db.max_file_opening_threads = 2;
   db.max_background_jobs = 2;
@@ -232,14 +235,34 @@ Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
     resume_background();
   }
   if (!is_handed_over_) {
+    NACRE_TRY(flush_when_full());
     rocksdb::WriteOptions options;
     options.sync = sync;
     const auto status = db_->Write(options, &batch);
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, writing));
+    buffered_bytes_ += batch.GetDataSize();
     is_handed_over_ = true;
   }
   NACRE_TRY(file_system_->settle_log(sync));
   is_handed_over_ = false;
+  return {};
+}
+
+rocksdb::Status RocksdbStore::flush_families() {
+  rocksdb::FlushOptions options;
+  options.wait = true;
+  std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+  all.push_back(default_family_);
+  const auto status = db_->Flush(options, all);
+  if (status.ok()) buffered_bytes_ = 0;
+  return status;
+}
+
+// In memory a row takes about twice what it takes in a batch.
+Result<void> RocksdbStore::flush_when_full() {
+  if (buffered_bytes_ < write_buffer_bytes_ / 2) return {};
+  const auto status = flush_families();
+  if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
   return {};
 }
 
@@ -275,13 +298,9 @@ Result<void> RocksdbStore::flush() {
       if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, flushing));
       needs_resume_ = false;
     }
-    rocksdb::FlushOptions options;
-    options.wait = true;
-    std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
-    all.push_back(default_family_);
-    auto status = db_->Flush(options, all);
-    // A flush of RocksDB's own may have met a full disk that has room again: nobody was told.
-    if (!status.ok() && db_->Resume().ok()) status = db_->Flush(options, all);
+    auto status = flush_families();
+    // An earlier flush may have met a full disk that has room again.
+    if (!status.ok() && db_->Resume().ok()) status = flush_families();
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
     return file_system_->settle_log(true);
   }());

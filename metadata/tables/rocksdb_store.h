@@ -55,6 +55,8 @@ class RocksdbStore {
   Result<void> try_write(rocksdb::WriteBatch& batch, bool sync);
   Result<void> note(Result<void> result);
   void resume_background();
+  rocksdb::Status flush_families();
+  Result<void> flush_when_full();
   Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
   bool has_flushed_everything() const;
   void release_families();
@@ -69,8 +71,9 @@ class RocksdbStore {
   std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
   std::uint64_t write_buffer_bytes_ = 0;
   // Of the writing thread only.
-  bool needs_resume_ = false;    // no_space stopped RocksDB
-  bool is_handed_over_ = false;  // RocksDB has the batch, its log not yet
+  std::uint64_t buffered_bytes_ = 0;  // of batches that are in no table yet
+  bool needs_resume_ = false;         // no_space stopped RocksDB
+  bool is_handed_over_ = false;       // RocksDB has the batch, its log not yet
   std::optional<Error> failure_;
 };
 
