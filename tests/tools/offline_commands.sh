@@ -16,11 +16,11 @@ expect 0 '^nacre [0-9]' nacre version
 for words in 'crypt file' 'scrub V' 'key add V' 'key rotate V'; do
   expect 2 "nacre: $(cut -d' ' -f1 <<<"$words").*: not in this version" nacre $words
 done
-expect 2 'nacre: frob is no command; there are key, stats.*umount.*--help' nacre frob
+expect 2 'nacre: frob is no command; there are backup, key, stats.*umount.*--help' nacre frob
 expect 2 'nacre: frob is no command' nacre --json frob "$work/a"
 expect 2 'nacre: key frob is no command; there are list, ' nacre key frob "$work/a"
 expect 2 'nacre: dump frob is no command; there are superblock, ' nacre dump frob "$work/a"
-expect 2 'a command is missing; there are key, ' nacre
+expect 2 'a command is missing; there are backup, key, ' nacre
 expect 2 'a command is missing; there are list, ' nacre key
 expect 2 '--repair: not in this version' fsck.nacre --repair "$work/a"
 expect 2 '--dry-run: not in this version' fsck.nacre --dry-run "$work/a"
