@@ -76,6 +76,18 @@ Result<ControlClient> ControlClient::connect(const MountEntry& mount) {
                   mount.mountpoint, tried, mount.mountpoint));
 }
 
+void remove_dead_socket(const MountEntry& mount) {
+  const std::string name = socket_name(mount.device_major, mount.device_minor);
+  for (const auto& folder : SocketFolder::find(mount.owner)) {
+    const int socket = connect_to(folder, name);
+    if (socket >= 0) {
+      ::close(socket);
+    } else if (errno == ECONNREFUSED) {
+      ::unlinkat(folder.descriptor(), name.c_str(), 0);
+    }
+  }
+}
+
 ControlClient::ControlClient(ControlClient&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)), daemon_pid_(other.daemon_pid_) {}
 

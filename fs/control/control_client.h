@@ -46,6 +46,10 @@ class ControlClient {
   pid_t daemon_pid_ = 0;
 };
 
+// Removes what a daemon that was killed left in its folder. While the mount is still there: later
+// another may have its device number, and with it the socket's name. One that answers stays.
+void remove_dead_socket(const MountEntry& mount);
+
 // Where a volume directory (absolute, links resolved) is mounted, as far as this user may ask the
 // daemons of the mounts in the table; one that does not answer soon is passed over.
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory);

@@ -110,7 +110,14 @@ check "the killed daemon stays" wait_until_gone
 expect 8 'no daemon answers.*umount' nacre sync "$m"
 expect 8 'no daemon answers' nacre stats "$m"
 expect 32 'dead mount' mount.nacre "${secret[@]}" "$v" "$m"
+socket_of_dead=$(tail -n 1 "$work/devices" | tr : -)
 expect 8 'unmounted, but its daemon had ended' nacre umount "$m"
+if [ -n "$socket_of_dead" ]; then
+  for socket in {/run,"${XDG_RUNTIME_DIR-/nowhere}"}/nacre/"$socket_of_dead".sock; do
+    [ ! -S "$socket" ] || python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' \
+      "$socket" 2>/dev/null || [ ! -S "$socket" ] || failed "the dead daemon's socket is left: $socket"
+  done
+fi
 ! is_mounted || failed "a dead mount is still there"
 mount_it || failed "mount after a kill: $(cat "$work/mount.log")"
 check "what was synced is gone" cmp "$work/random" "$m/random"

@@ -65,6 +65,7 @@ bool same_device(const fs::MountEntry& a, const fs::MountEntry& b) {
 // The daemon was killed: what is left is a mount that answers nobody.
 int unmount_dead(const fs::MountEntry& mount, const Error& why) {
   print_warning(why.message);
+  fs::remove_dead_socket(mount);
   const auto unmounted =
       fs::unmount(mount.mountpoint, fs::UnmountMode::detach, fs::MountEnvironment::current());
   if (!unmounted) return report(unmounted.error());
