@@ -82,7 +82,10 @@ class EngineContender final : public Contender {
   Result<double> resident_seconds() override {
     constexpr unsigned repetitions = 5;
     NACRE_TRY(select(1));
-    return engine_.measure_resident(payload_, repetitions);
+    NACRE_ASSIGN(const double seconds, engine_.measure_resident(payload_, repetitions));
+    // It left outputs of its own, which an encoder need not make as long as the last time.
+    NACRE_TRY(run());
+    return seconds;
   }
 
   ByteView output(std::size_t index) const override {
