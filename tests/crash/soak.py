@@ -46,6 +46,11 @@ def punch(fd, offset, length):
         raise OSError(code, os.strerror(code))
 
 
+def says_full(text):
+    """Whether a command failed because the disk was full: in Nacre's words, or the system's."""
+    return "space" in text or "disk is full" in text
+
+
 class Soak:
     def __init__(self, volume, disk, chance):
         self.volume, self.disk, self.chance = volume, disk, chance
@@ -273,7 +278,7 @@ class Soak:
         status, text = self.volume.run("nacre", "sync", self.volume.mnt, expect=(0, 8))
         if status == 0:
             self.tree.settle()
-        elif "space" not in text:
+        elif not says_full(text):
             raise Failure(f"nacre sync: {text}")
         return status == 0
 
@@ -325,7 +330,7 @@ class Soak:
             return
         status, text = self.volume.run("nacre", "trim", self.volume.mnt, expect=(0, 8))
         if status != 0:
-            if "space" in text:
+            if says_full(text):
                 self.count("trims without space")
                 return
             raise Failure(f"nacre trim: {text}")
@@ -355,7 +360,7 @@ class Soak:
                 self.tree.settle()
                 volume.wait_for_daemons(60)
                 return
-            if "space" not in text:
+            if not says_full(text):
                 raise Failure(f"nacre umount: {text}")
         elif how == "sync, then kill":
             self.sync_all()
