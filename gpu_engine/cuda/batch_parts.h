@@ -78,14 +78,13 @@ class BatchPlains {
  public:
   // plain_max[i]: the room of message i's plain bytes.
   static Result<BatchPlains> add(const BatchRun& run, const std::vector<std::uint32_t>& plain_max);
-  // cuts: on the device. Afterwards valid() and sizes() hold.
+  // cuts: on the device. After the wait each message's verdict and size are there.
   Result<> decode(const BatchRun& run, const CutTask* cuts) const;
   Byte* plain(std::size_t place) const { return plain_[place]; }
   std::uint32_t first_piece(std::size_t place) const { return first_piece_[place]; }
   std::uint32_t piece_max(std::size_t place) const {
     return first_piece_[place + 1] - first_piece_[place];
   }
-  const std::uint32_t* sizes() const { return sizes_.device; }
   bool is_valid_after(std::size_t place) const { return valid_.host[place] != 0; }
   std::uint32_t size_after(std::size_t place) const { return sizes_.host[place]; }
 

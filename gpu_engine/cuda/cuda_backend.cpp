@@ -49,10 +49,10 @@ struct Job {
   bool input_pinned = false;
   bool output_pinned = false;
   std::vector<Batch> batches;
-  // All below: under the state's mutex.
+  std::vector<std::uint32_t> for_cpu;  // what no device takes; runs when the batches have ended
+  // Under the state's mutex.
   std::size_t next_batch = 0;
   unsigned running = 0;
-  std::vector<std::uint32_t> for_cpu;
 };
 
 bool overlap(const Byte* a, std::uint64_t a_size, const Byte* b, std::uint64_t b_size) {
@@ -216,13 +216,9 @@ Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
 }
 
 CudaStats CudaBackend::stats() const {
-  CudaStats stats = {.message_count = state_->message_count,
-                     .input_bytes = state_->input_bytes,
-                     .failed_batch_count = state_->failed_batch_count,
-                     .device_count = static_cast<unsigned>(state_->devices.size())};
-  for (const std::unique_ptr<Device>& device : state_->devices)
-    stats.lost_device_count += device->lost;
-  return stats;
+  return {.message_count = state_->message_count,
+          .input_bytes = state_->input_bytes,
+          .failed_batch_count = state_->failed_batch_count};
 }
 
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {

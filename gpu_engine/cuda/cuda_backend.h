@@ -30,8 +30,6 @@ struct CudaStats {
   std::uint64_t message_count = 0;       // ended well on a device
   std::uint64_t input_bytes = 0;         // of those
   std::uint64_t failed_batch_count = 0;  // ended on the cpu because a device failed
-  unsigned device_count = 0;
-  unsigned lost_device_count = 0;
 };
 
 class CudaBackend final : public Backend {

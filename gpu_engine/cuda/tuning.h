@@ -18,8 +18,7 @@ inline constexpr std::uint64_t batch_size_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_payload = 2 * slots_per_device;
 inline constexpr std::uint32_t batch_message_count_max = 4096;
 
-// Device memory of a slot for a batch: what came in, what goes out, two stages between them, and
-// keys
+// Device memory of a slot: what came in, what goes out, two stages between them, and expanded keys.
 inline constexpr std::size_t slot_size_bytes = 4 * batch_size_bytes + (96u << 20);
 // Descriptions that the host writes, and what the device answers.
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
