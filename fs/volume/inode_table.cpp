@@ -41,10 +41,7 @@ InodeRef InodeTable::pin(InodeNumber number) {
   if (!slot) {
     slot = std::make_unique<Inode>(number);
     slot->place_ = shard.order.insert(shard.order.end(), slot.get());
-    if (const auto known = shard.shrunk.find(number); known != shard.shrunk.end()) {
-      slot->lookups_ = known->second;
-      shard.shrunk.erase(known);
-    }
+    slot->lookups_ = shard.shrunk.take(number).value_or(0);
   }
   Inode* inode = slot.get();
   inode->used_ = true;
@@ -62,7 +59,7 @@ std::vector<std::unique_ptr<Inode>> InodeTable::shrink(Shard& shard) const {
       shard.order.splice(shard.order.end(), shard.order, inode->place_);
       continue;
     }
-    shard.shrunk.emplace(inode->number(), inode->lookups_);
+    shard.shrunk.insert(inode->number(), inode->lookups_);
     shrunk.push_back(take_out(shard, inode->number()));
   }
   return shrunk;
@@ -143,10 +140,7 @@ void InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
     std::lock_guard lock(shard.mutex);
     const auto found = shard.inodes.find(number);
     if (found == shard.inodes.end()) {
-      const auto known = shard.shrunk.find(number);
-      if (known == shard.shrunk.end()) return;
-      known->second -= std::min(lookups, known->second);
-      if (known->second == 0) shard.shrunk.erase(known);
+      shard.shrunk.subtract(number, lookups);
       return;
     }
     Inode* inode = found->second.get();
@@ -252,6 +246,7 @@ InodeTable::Count InodeTable::count() const {
     std::lock_guard lock(shard.mutex);
     count.in_memory += shard.inodes.size();
     count.known += shard.inodes.size() + shard.shrunk.size();
+    count.shrunk_bytes += shard.shrunk.memory_bytes();
   }
   return count;
 }

@@ -3,7 +3,7 @@
 // the last commit. One object per inode number at any time, loaded from the table inodes on demand,
 // dropped when its last reference and lookup are gone. Past a bound those that the kernel keeps but
 // nobody has used for long shrink to their count of lookups. So memory is bounded: by what is in
-// use, and a few bytes for each inode that the kernel keeps.
+// use, and ten bytes for each inode that the kernel keeps (LookupCounts).
 //
 // An inode whose last name, lookup and reference are gone is not dropped but handed to the retire
 // function, which erases it. Thread-safe. The table's own locks are leaves: nothing else is taken
@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 
 #include "fs/cache/file_data.h"
+#include "fs/volume/lookup_counts.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
 
@@ -153,8 +154,9 @@ class InodeTable {
   void keep_everything() { closing_ = true; }
 
   struct Count {
-    std::size_t known = 0;      // to the kernel or in use
-    std::size_t in_memory = 0;  // of these as objects
+    std::size_t known = 0;         // to the kernel or in use
+    std::size_t in_memory = 0;     // of these as objects
+    std::size_t shrunk_bytes = 0;  // that the others take
   };
   Count count() const;
 
@@ -164,7 +166,7 @@ class InodeTable {
     mutable std::mutex mutex;
     std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes;
     std::list<Inode*> order;  // of inodes, the next to be looked at first
-    std::unordered_map<InodeNumber, std::uint64_t> shrunk;  // their lookups
+    LookupCounts shrunk;
   };
   // What settle() decided, to be carried out without the lock.
   struct Leaving {
