@@ -3,7 +3,8 @@
 // 2008). One input arena, one output arena, one key arena; descriptors hold offsets, never
 // pointers, so a payload can be sent to a device as it is. Operations, codecs, suites, modes, keys
 // and lengths (0 bytes to 1 GiB) may mix. Results are per message: a bad message never fails its
-// neighbours. The engine runs messages in the order that ends soonest; results keep the caller's.
+// neighbours. Results keep the caller's order; the messages run in it too, or in the order that
+// ends soonest, as the payload says.
 #pragma once
 
 #include <cstdint>
@@ -130,6 +131,15 @@ struct KeyUse {
   bool operator==(const KeyUse&) const = default;
 };
 
+enum class MessageOrder : std::uint8_t {
+  // Whatever ends soonest: the longest serial messages first.
+  soonest,
+  // Messages begin in the order of Payload::messages, and none is cut or moved to fill another's
+  // thread. On one thread each ends before the next begins, but for neighbours that are serial
+  // messages of one block cipher: those begin together, as many as its lanes take. Runs on the cpu.
+  as_given,
+};
+
 // Filled by the caller, run by Engine::run() or submit(), then read by the caller. Not thread-safe.
 // The arenas outlive the run; the payload borrows them.
 struct Payload {
@@ -138,6 +148,7 @@ struct Payload {
   Byte* output = nullptr;
   std::uint64_t output_size = 0;
   VolumeId volume_id = {};  // first part of every AAD
+  MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
   std::vector<MessageResult> results;  // same order as messages, filled by the run
 
@@ -148,7 +159,7 @@ struct Payload {
   std::uint32_t add_rsa_public_key(ByteView der);
   std::uint32_t add_rsa_private_key(ByteView der);
   std::uint32_t add_key(const KeyUse& use, ByteView key);
-  void clear();  // keeps capacity, wipes the key arena
+  void clear();  // keeps arenas, volume_id, order and capacity, wipes the key arena
 
   struct Key {
     KeyUse use;

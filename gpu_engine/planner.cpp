@@ -66,7 +66,9 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
 Plan Planner::plan(const Payload& payload) {
-  const bool devices = cuda_ != nullptr && cuda_->has_device_left();
+  // A device runs batches of one kind on several slots at once: it keeps no order.
+  const bool devices =
+      payload.order == MessageOrder::soonest && cuda_ != nullptr && cuda_->has_device_left();
   if (devices && choice_ == EngineChoice::automatic && costs_) return plan_by_cost(payload);
   Plan plan;
   const bool devices_first = devices && choice_ == EngineChoice::cuda;

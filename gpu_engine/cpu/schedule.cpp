@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "gpu_engine/base/limits.h"
 
@@ -92,12 +93,10 @@ class Scheduler {
       total = std::min(total + costs_[index], std::numeric_limits<std::uint64_t>::max() / 2);
     }
     const bool alone = worker_count_max_ == 1 || total < alone_cost_ns_max;
-    for (const std::uint32_t index : indexes_) {
-      if (!sort_out(index, alone)) rest_.push_back(index);
-    }
-    add_serial_tasks();
-    add_message_tasks(alone);
-    std::stable_sort(schedule_.tasks.begin(), schedule_.tasks.end(), by_falling_cost);
+    if (payload_.order == MessageOrder::as_given)
+      add_tasks_as_given(alone);
+    else
+      add_tasks_by_cost(alone);
     schedule_.worker_count = alone ? 1
                                    : static_cast<unsigned>(std::clamp<std::size_t>(
                                          schedule_.tasks.size(), 1, worker_count_max_));
@@ -105,6 +104,45 @@ class Scheduler {
   }
 
  private:
+  void add_tasks_by_cost(bool alone) {
+    for (const std::uint32_t index : indexes_) {
+      if (!sort_out(index, alone)) rest_.push_back(index);
+    }
+    add_serial_tasks();
+    add_message_tasks(alone);
+    std::stable_sort(schedule_.tasks.begin(), schedule_.tasks.end(), by_falling_cost);
+  }
+
+  // Each message joins the last task, or opens the next one.
+  void add_tasks_as_given(bool alone) {
+    std::optional<BlockCipher> cipher_before;
+    for (const std::uint32_t index : indexes_) {
+      const std::optional<BlockCipher> cipher = lane_cipher(index);
+      const bool joins = !schedule_.tasks.empty() && cipher == cipher_before &&
+                         (cipher ? schedule_.tasks.back().count < serial_lane_count(*cipher)
+                                 : alone || schedule_.tasks.back().cost_ns < task_cost_ns);
+      if (!joins)
+        schedule_.tasks.push_back(
+            {.kind = cipher ? Task::Kind::serial_messages : Task::Kind::messages,
+             .first = static_cast<std::uint32_t>(schedule_.order.size()),
+             .count = 0,
+             .cost_ns = 0});
+      Task& task = schedule_.tasks.back();
+      task.cost_ns = cipher ? std::max(task.cost_ns, costs_[index]) : task.cost_ns + costs_[index];
+      ++task.count;
+      schedule_.order.push_back(index);
+      cipher_before = cipher;
+    }
+  }
+
+  // The cipher whose lanes the message can share; none for what runs alone.
+  std::optional<BlockCipher> lane_cipher(std::uint32_t index) const {
+    const auto work = find_cipher_work(payload_, keys_, payload_.messages[index]);
+    if (!work || !is_serial(work->key->mode(), work->direction)) return std::nullopt;
+    if (work->key->lane_key() == nullptr) return std::nullopt;
+    return work->key->cipher();
+  }
+
   // True when the message went to the parts or to the serial ones.
   bool sort_out(std::uint32_t index, bool alone) {
     const Message& message = payload_.messages[index];

@@ -7,6 +7,9 @@
 //   * Messages that can be worked on in parts, and are long, are split.
 //   * Serial messages of block ciphers share the lanes of one thread.
 //   * Everything else runs alone; cheap messages are put together to tasks of some 65 us.
+//
+// A payload whose order is as_given gets tasks in that order instead: of neighbours, and of whole
+// messages, since a part that is late would outlast the message behind it.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "gpu_engine/cipher/implementation.h"
 #include "tests/gpu_engine/test_data.h"
@@ -73,6 +74,13 @@ class Schedules : public testing::Test {
     }
     EXPECT_TRUE(std::ranges::all_of(seen, [](int n) { return n == 1; }));
     EXPECT_TRUE(std::ranges::all_of(part_seen, [](int n) { return n == 1; }));
+    if (payload_.order == MessageOrder::as_given) {
+      EXPECT_TRUE(std::ranges::is_sorted(schedule.order));
+      std::uint32_t next = 0;
+      for (const Task& task : schedule.tasks)
+        EXPECT_EQ(std::exchange(next, task.first + task.count), task.first);
+      return;
+    }
     EXPECT_TRUE(std::ranges::is_sorted(
         schedule.tasks, [](const Task& a, const Task& b) { return a.cost_ns > b.cost_ns; }));
   }
@@ -173,6 +181,33 @@ TEST_F(Schedules, serial_messages_fill_the_lanes_of_few_threads) {
   }
 }
 
+TEST_F(Schedules, a_payload_may_keep_its_order) {
+  const std::uint32_t cbc = add_key(BlockCipher::aes_256, CipherMode::cbc);
+  const std::uint32_t ctr = add_key(BlockCipher::aes_256, CipherMode::ctr);
+  const std::uint64_t size = 1u << 20;
+  add(Operation::compress, 1000);
+  add(Operation::encrypt, size, cbc);
+  add(Operation::encrypt, 4 * size, cbc);
+  add(Operation::encrypt, 32 * size, ctr);
+  add(Operation::encrypt, 2 * size, cbc);
+  add(Operation::compress, 1000);
+  add(Operation::compress, 2000);
+  payload_.order = MessageOrder::as_given;
+  for (const unsigned workers : {1u, 4u}) {
+    const Schedule schedule = make(workers);
+    expect_complete(schedule);
+    EXPECT_TRUE(schedule.splits.empty());
+    EXPECT_EQ(schedule.order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6}));
+    if (!ipsec_mb_is_available()) continue;
+    std::vector<std::uint32_t> counts;
+    for (const Task& task : schedule.tasks)
+      counts.push_back(task.count);
+    EXPECT_EQ(counts, (std::vector<std::uint32_t>{1, 2, 1, 1, 2}));
+  }
+  payload_.order = MessageOrder::soonest;
+  EXPECT_NE(make(4).order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
 TEST_F(Schedules, costs_follow_size_and_kind) {
   const std::uint32_t ctr = add_key(BlockCipher::aes_256, CipherMode::ctr);
   const std::uint32_t cbc = add_key(BlockCipher::aes_256, CipherMode::cbc);
@@ -197,6 +232,7 @@ TEST_F(Schedules, any_mixture_is_complete) {
   TestRandom random;
   for (int round = 0; round < 50; ++round) {
     payload_.clear();
+    payload_.order = round % 2 == 0 ? MessageOrder::soonest : MessageOrder::as_given;
     std::vector<std::uint32_t> key_indexes;
     for (unsigned cipher = 0; cipher < 5; ++cipher) {
       for (unsigned mode = 0; mode < 4; ++mode)
