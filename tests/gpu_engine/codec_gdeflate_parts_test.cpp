@@ -312,6 +312,33 @@ TEST(BlockSplit, of_few_items_or_none_is_one_block) {
   }
 }
 
+TEST(BlockSplit, of_literals_is_where_the_bytes_change) {
+  TestRandom random;
+  static BlockSplit split;
+  Bytes plain(65535);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    plain[i] = static_cast<Byte>(random.below(8) + (i < 32766 ? 0 : 100));
+  split_literals(plain, split);
+  ASSERT_EQ(split.block_count, 2u);
+  EXPECT_EQ(split.ends[0], 32766u);  // two of four blocks
+  EXPECT_EQ(split.ends[1], plain.size());
+  for (std::size_t block = 0, start = 0; block < 2; start = split.ends[block++]) {
+    SymbolCounts counts;
+    for (std::size_t i = start; i < split.ends[block]; ++i)
+      counts.add(plain[i]);
+    counts.litlen[end_of_block] = 1;
+    EXPECT_EQ(split.counts[block].litlen, counts.litlen);
+  }
+
+  for (const std::size_t size : {0u, 1u, 3u, 4u, 5u, 129u, 65536u}) {
+    split_literals(Bytes(size, 7), split);
+    ASSERT_EQ(split.block_count, 1u) << size;
+    EXPECT_EQ(split.ends[0], size);
+    EXPECT_EQ(split.counts[0].litlen[7], size);
+    EXPECT_EQ(split.counts[0].litlen[end_of_block], 1u);
+  }
+}
+
 // What each lane gets, bit by bit, is dealt out to words as format.h tells it.
 class PlainPage {
  public:

@@ -11,6 +11,8 @@ namespace nacre::engine::gdeflate {
 namespace {
 
 constexpr std::size_t piece_item_count_min = 1024;
+// Of literals alone, before any are joined.
+constexpr std::size_t literal_block_count = 4;
 // A description of codes: its fixed part, and for each symbol that occurs.
 constexpr float header_bits = 60;
 constexpr float header_bits_per_symbol = 4;
@@ -24,21 +26,12 @@ float count_block_bits(const SymbolCounts& counts) {
          entropy_bits(counts.litlen) + entropy_bits(counts.distance);
 }
 
-}  // namespace
-
-void split_blocks(std::span<const Item> items, BlockSplit& split) {
-  const std::size_t pieces =
-      std::clamp<std::size_t>(items.size() / piece_item_count_min, 1, block_count_max);
+// Joins the blocks of split, whose ends and counts are there.
+void join_blocks(BlockSplit& split) {
+  std::size_t count = split.block_count;
   std::array<float, block_count_max> bits;
-  for (std::size_t i = 0, start = 0; i < pieces; ++i) {
-    split.ends[i] = items.size() * (i + 1) / pieces;
-    split.counts[i] = {};
-    for (; start < split.ends[i]; ++start)
-      split.counts[i].add(items[start]);
-    split.counts[i].litlen[end_of_block] = 1;
+  for (std::size_t i = 0; i < count; ++i)
     bits[i] = count_block_bits(split.counts[i]);
-  }
-  std::size_t count = pieces;
   const auto join = [&](std::size_t i) {
     SymbolCounts both = split.counts[i];
     both += split.counts[i + 1];
@@ -68,6 +61,47 @@ void split_blocks(std::span<const Item> items, BlockSplit& split) {
     if (best + 1 < count) joined_bits[best] = count_block_bits(join(best));
   }
   split.block_count = count;
+}
+
+// The counts of blocks of `size` bytes each. All blocks are counted at once: equal bytes in a row
+// do not wait for each other.
+void count_bytes(ByteView plain, std::size_t size, BlockSplit& split) {
+  const Byte* const bytes = plain.data();
+  for (std::size_t i = 0; i < size; ++i)
+    for (std::size_t j = 0; j < literal_block_count; ++j)
+      ++split.counts[j].litlen[bytes[j * size + i]];
+}
+
+}  // namespace
+
+void split_blocks(std::span<const Item> items, BlockSplit& split) {
+  const std::size_t pieces =
+      std::clamp<std::size_t>(items.size() / piece_item_count_min, 1, block_count_max);
+  for (std::size_t i = 0, start = 0; i < pieces; ++i) {
+    split.ends[i] = items.size() * (i + 1) / pieces;
+    split.counts[i] = {};
+    for (; start < split.ends[i]; ++start)
+      split.counts[i].add(items[start]);
+    split.counts[i].litlen[end_of_block] = 1;
+  }
+  split.block_count = pieces;
+  join_blocks(split);
+}
+
+void split_literals(ByteView plain, BlockSplit& split) {
+  const std::size_t size = plain.size() / literal_block_count;
+  for (std::size_t i = 0; i < literal_block_count; ++i) {
+    split.ends[i] = (i + 1) * size;
+    split.counts[i] = {};
+    split.counts[i].litlen[end_of_block] = 1;
+  }
+  count_bytes(plain, size, split);
+  SymbolCounts& last = split.counts[literal_block_count - 1];
+  for (const Byte byte : plain.subspan(literal_block_count * size))
+    ++last.litlen[byte];
+  split.ends[literal_block_count - 1] = plain.size();
+  split.block_count = literal_block_count;
+  join_blocks(split);
 }
 
 }  // namespace nacre::engine::gdeflate

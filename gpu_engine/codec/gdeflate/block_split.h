@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include "gpu_engine/base/bytes.h"
 #include "gpu_engine/codec/gdeflate/items.h"
 
 namespace nacre::engine::gdeflate {
@@ -20,5 +21,8 @@ struct BlockSplit {
 
 // Blocks of about equal numbers of items, joined while that saves bits.
 void split_blocks(std::span<const Item> items, BlockSplit& split);
+
+// The same for bytes that are all literals: their codes follow them as they change.
+void split_literals(ByteView plain, BlockSplit& split);
 
 }  // namespace nacre::engine::gdeflate

@@ -135,7 +135,15 @@ std::size_t encode_page(int level, ByteView plain, MutableByteView out) {
 
 std::size_t encode_page_of_literals(ByteView plain, MutableByteView out) {
   if (plain.size() <= page_size_bytes_min) return 0;
-  const std::array blocks = {Block(plain, {}, count_bytes(plain))};
+  auto& split = thread_workspace<BlockSplit>();
+  split_literals(plain, split);
+  std::vector<Block> blocks;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < split.block_count; ++i) {
+    blocks.emplace_back(plain.subspan(start, split.ends[i] - start), std::span<const Item>{},
+                        split.counts[i]);
+    start = split.ends[i];
+  }
   return write_page(blocks, plain.size(), out);
 }
 
