@@ -46,6 +46,27 @@ int check_gcm_cases(const std::string& file, std::size_t case_count) {
   return failing;
 }
 
+// Short ones as often as long ones, up to 128 KiB.
+std::size_t random_size(TestRandom& random) {
+  return random.below(std::size_t{1} << (1 + random.below(17)));
+}
+
+// By every implementation that this processor has.
+void expect_seals_and_opens(CipherSuite suite, ByteView raw, ByteView nonce, ByteView aad,
+                            const Bytes& plain, const Bytes& sealed, const Bytes& tag) {
+  for (const CryptoImplementation implementation : crypto_implementations()) {
+    const auto key = AeadKey::create(suite, raw, implementation).value();
+    Bytes our_sealed(plain.size());
+    Bytes our_tag(tag.size());
+    key->seal(nonce, aad, plain, our_sealed, our_tag);
+    ASSERT_TRUE(our_sealed == sealed);
+    ASSERT_EQ(our_tag, tag);
+    Bytes opened(plain.size());
+    ASSERT_TRUE(key->open(nonce, aad, sealed, tag, opened).has_value());
+    ASSERT_TRUE(opened == plain);
+  }
+}
+
 TEST(AeadOracle, agrees_with_the_published_gcm_vectors) {
   EXPECT_EQ(check_gcm_cases("aes_256_gcm_cavp.rsp", 14), 4);
   EXPECT_EQ(check_gcm_cases("aes_128_192_gcm_nist.rsp", 8), 0);
@@ -63,8 +84,7 @@ TEST(AeadOracle, ipsec_mb_and_openssl_give_the_same_bytes) {
       const Bytes raw = random.bytes(key_size_bytes(suite));
       const auto one = AeadKey::create(suite, raw, CryptoImplementation::ipsec_mb).value();
       const auto other = AeadKey::create(suite, raw, CryptoImplementation::openssl).value();
-      const std::size_t size =
-          round_up(random.below(std::size_t{1} << (1 + random.below(17))), plain_unit_bytes(suite));
+      const std::size_t size = round_up(random_size(random), plain_unit_bytes(suite));
       Bytes nonce = random.bytes(nonce_size_bytes);
       std::fill_n(nonce.begin(), 4, Byte{0});
       const Bytes aad = random.bytes(random.below(300));
@@ -90,6 +110,44 @@ TEST(AeadOracle, ipsec_mb_and_openssl_give_the_same_bytes) {
       ASSERT_FALSE(one->open(nonce, aad, sealed, tag, opened).has_value());
       ASSERT_FALSE(other->open(nonce, aad, sealed, tag, opened).has_value());
     }
+  }
+}
+
+// OpenSSL's own calls, not the implementation that wraps them.
+TEST(AeadOracle, openssl_gives_the_same_gcm_at_random_lengths) {
+  TestRandom random;
+  for (const CipherSuite suite : all_suites()) {
+    if (construction(suite) != SuiteConstruction::gcm) continue;
+    SCOPED_TRACE(to_string(suite));
+    EVP_CIPHER* const cipher =
+        EVP_CIPHER_fetch(nullptr, std::string(to_string(suite)).c_str(), nullptr);
+    ASSERT_NE(cipher, nullptr);
+    EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
+    for (int round = 0; round < 200; ++round) {
+      const Bytes raw = random.bytes(key_size_bytes(suite));
+      const Bytes nonce = random.bytes(nonce_size_bytes);
+      const Bytes aad = random.bytes(round % 10 == 0 ? 0 : random.below(300));
+      const Bytes plain = random.bytes(round == 0 ? 0 : random_size(random));
+      SCOPED_TRACE(testing::Message() << "size " << plain.size() << " aad " << aad.size());
+      Bytes sealed(plain.size());
+      Bytes tag(tag_size_bytes(suite));
+      int size = 0;
+      ASSERT_EQ(EVP_EncryptInit_ex2(context, cipher, raw.data(), nonce.data(), nullptr), 1);
+      ASSERT_EQ(
+          EVP_EncryptUpdate(context, nullptr, &size, aad.data(), static_cast<int>(aad.size())), 1);
+      ASSERT_EQ(EVP_EncryptUpdate(context, sealed.data(), &size, plain.data(),
+                                  static_cast<int>(plain.size())),
+                1);
+      ASSERT_EQ(static_cast<std::size_t>(size), plain.size());
+      ASSERT_EQ(EVP_EncryptFinal_ex(context, sealed.data() + size, &size), 1);
+      ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()),
+                                    tag.data()),
+                1);
+      expect_seals_and_opens(suite, raw, nonce, aad, plain, sealed, tag);
+      if (HasFatalFailure()) return;
+    }
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(cipher);
   }
 }
 
@@ -122,9 +180,12 @@ TEST(AeadOracle, hmac_suites_follow_the_format_to_the_byte) {
     const bool chained = name.ends_with("cbc");
     const std::size_t block = name.starts_with("aes") ? 16 : 8;
     const std::size_t cipher_key_size = (key_size_bytes(suite) - 32) / (chained ? 2 : 1);
-    for (const std::size_t size : {0u, 16u, 4000u}) {
+    for (int round = 0; round < 60; ++round) {
+      const std::size_t size =
+          round == 0 ? 0 : round_up(random_size(random), plain_unit_bytes(suite));
+      SCOPED_TRACE(size);
       const Bytes raw = random.bytes(key_size_bytes(suite));
-      const Bytes aad = random.bytes(52);
+      const Bytes aad = random.bytes(round == 1 ? 0 : random.below(300));
       const Bytes plain = random.bytes(size);
       Bytes nonce(4);
       const Bytes counter = random.bytes(8);
@@ -145,15 +206,7 @@ TEST(AeadOracle, hmac_suites_follow_the_format_to_the_byte) {
       HMAC(EVP_sha256(), raw.data() + raw.size() - 32, 32, authenticated.data(),
            authenticated.size(), tag.data(), nullptr);
 
-      const auto key = AeadKey::create(suite, raw).value();
-      Bytes our_sealed(size);
-      Bytes our_tag(32);
-      key->seal(nonce, aad, plain, our_sealed, our_tag);
-      EXPECT_EQ(our_sealed, sealed);
-      EXPECT_EQ(our_tag, tag);
-      Bytes opened(size);
-      EXPECT_TRUE(key->open(nonce, aad, sealed, tag, opened).has_value());
-      EXPECT_EQ(opened, plain);
+      expect_seals_and_opens(suite, raw, nonce, aad, plain, sealed, tag);
     }
   }
   OSSL_PROVIDER_unload(legacy);

@@ -5,9 +5,11 @@
 #include <argon2.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 #include <set>
 
+#include "tests/gpu_engine/response_file.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
 
@@ -45,26 +47,26 @@ TEST(KdfOracle, hkdf_agrees_with_rfc_5869) {
             "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8");
 }
 
+TEST(KdfOracle, sha256_agrees_with_the_nist_vectors) {
+  const auto cases = read_response_file("sha256_nist.rsp", "Msg");
+  ASSERT_EQ(cases.size(), 13u);
+  for (const ResponseCase& test : cases)
+    EXPECT_EQ(to_hex(sha256(test["Msg"])), test.fields.at("MD")) << test.fields.at("Msg");
+}
+
 TEST(KdfOracle, hmac_agrees_with_rfc_4231) {
-  const auto hmac = [](ByteView key, ByteView message) {
-    return to_hex(hmac_sha256(key, message));
-  };
-  EXPECT_EQ(hmac(Bytes(20, 0x0b), as_bytes("Hi There")),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(hmac(as_bytes("Jefe"), as_bytes("what do ya want for nothing?")),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(hmac(Bytes(20, 0xaa), Bytes(50, 0xdd)),
-            "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
-  EXPECT_EQ(hmac(counting(0x01, 25), Bytes(50, 0xcd)),
-            "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b");
-  EXPECT_EQ(
-      hmac(Bytes(131, 0xaa), as_bytes("Test Using Larger Than Block-Size Key - Hash Key First")),
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-  EXPECT_EQ(hmac(Bytes(131, 0xaa),
-                 as_bytes("This is a test using a larger than block-size key and a larger than "
-                          "block-size data. The key needs to be hashed before being used by the "
-                          "HMAC algorithm.")),
-            "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+  const auto cases = read_response_file("hmac_sha256_rfc4231.rsp", "Key");
+  ASSERT_EQ(cases.size(), 7u);
+  for (const ResponseCase& test : cases) {
+    const std::string& expected = test.fields.at("Mac");
+    const Bytes message = test["Msg"];
+    EXPECT_EQ(to_hex(hmac_sha256(test["Key"], message)).substr(0, expected.size()), expected);
+    // In parts, under a key that stays.
+    const HmacSha256Key key(test["Key"]);
+    const ByteView whole(message);
+    const std::array parts = {whole.first(3), ByteView(), whole.subspan(3)};
+    EXPECT_EQ(to_hex(key.compute(parts)).substr(0, expected.size()), expected);
+  }
 }
 
 TEST(Hmac, takes_an_empty_key_and_an_empty_message) {
