@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages up to the longest: 1 GiB. What only reads runs at that length always, over pages that
+// nobody wrote and that take no memory; what writes as much runs so with NACRE_LONG=1 (some 4 GiB),
+// else at 40 MiB.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <zlib.h>
+
+#include <cstdlib>
+
+#include "gpu_engine/base/limits.h"
+#include "gpu_engine/engine.h"
+#include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
+
+namespace nacre::engine {
+namespace {
+
+// Zero pages that become memory where they are written.
+class SparseMemory {
+ public:
+  explicit SparseMemory(std::size_t size)
+      : size_(size),
+        data_(static_cast<Byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    EXPECT_NE(data_, MAP_FAILED);
+  }
+  ~SparseMemory() { munmap(data_, size_); }
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+
+  Byte* data() { return data_; }
+  std::size_t size() const { return size_; }
+  ByteView view() const { return {data_, size_}; }
+
+ private:
+  std::size_t size_;
+  Byte* data_;
+};
+
+std::unique_ptr<Engine> make_engine() {
+  return Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
+}
+
+Payload make_payload(SparseMemory& input, SparseMemory& output) {
+  Payload payload;
+  payload.input = input.data();
+  payload.input_size = input.size();
+  payload.output = output.data();
+  payload.output_size = output.size();
+  return payload;
+}
+
+std::uint32_t zlib_crc32(ByteView bytes) {
+  uLong crc = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += 1u << 20) {
+    const ByteView part = bytes.subspan(at, std::min<std::size_t>(1u << 20, bytes.size() - at));
+    crc = ::crc32(crc, part.data(), static_cast<uInt>(part.size()));
+  }
+  return static_cast<std::uint32_t>(crc);
+}
+
+constexpr std::uint64_t gib = message_size_bytes_max;
+
+TEST(EngineLongMessages, a_gibibyte_is_read_to_its_last_byte) {
+  SparseMemory input(gib);
+  SparseMemory output(8u << 20);
+  for (const std::uint64_t at : {gib / 3, gib / 2 - 1, gib - 1})
+    input.data()[at] = 0x5a;
+  Payload payload = make_payload(input, output);
+  const auto engine = make_engine();
+  Message& checksum = payload.messages.emplace_back();
+  checksum.operation = Operation::checksum;
+  checksum.input_size = gib;
+  Message& compress = payload.messages.emplace_back();
+  compress.operation = Operation::compress;
+  compress.codec = Codec::lz77;
+  compress.input_size = gib;
+  compress.output_capacity = output.size();
+  engine->run(payload);
+  ASSERT_TRUE(payload.results[0].ok) << payload.results[0].detail;
+  EXPECT_EQ(payload.results[0].crc32, zlib_crc32(input.view()));
+  ASSERT_TRUE(payload.results[1].ok) << payload.results[1].detail;
+  // 257 bytes or so for each 64 KiB of zeros.
+  EXPECT_GT(payload.results[1].output_size, gib / 65536 * 200);
+  EXPECT_LT(payload.results[1].output_size, gib / 65536 * 300);
+}
+
+TEST(EngineLongMessages, a_byte_more_is_refused_before_anything_is_read) {
+  SparseMemory input(gib + 4096);
+  SparseMemory output(2 * gib + 8192);
+  Payload payload = make_payload(input, output);
+  const std::uint32_t key = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 1));
+  for (const Operation operation : {Operation::checksum, Operation::compress, Operation::decompress,
+                                    Operation::encrypt, Operation::decrypt}) {
+    Message& message = payload.messages.emplace_back();
+    message.operation = operation;
+    message.codec = Codec::lz77;
+    message.key_index = key;
+    // Room for a tag is allowed for: see who decrypts a gibibyte.
+    message.input_size = gib + 4096;
+    message.output_capacity = operation == Operation::checksum ? 0 : gib + 4096;
+  }
+  make_engine()->run(payload);
+  for (const MessageResult& result : payload.results) {
+    EXPECT_FALSE(result.ok);
+    EXPECT_EQ(result.error, ErrorCode::too_big) << result.detail;
+  }
+}
+
+class LongRoundTrip : public testing::Test {
+ protected:
+  static std::uint64_t size() {
+    return std::getenv("NACRE_LONG") != nullptr ? gib : (40u << 20) + 16;
+  }
+
+  LongRoundTrip() : plain_(size()), sealed_(size() + (1u << 20)), back_(size()) {
+    TestRandom random;
+    const Bytes pattern = make_data(DataKind::text, 1u << 20, random);
+    for (std::uint64_t at = 0; at < size(); at += pattern.size())
+      std::copy_n(pattern.begin(), std::min<std::uint64_t>(pattern.size(), size() - at),
+                  plain_.data() + at);
+    for (std::uint64_t at = 0; at < size(); at += 60000)  // no two chunks alike
+      store_le(plain_.data() + std::min(at, size() - 8), at);
+  }
+
+  // Runs one message from memory to memory.
+  MessageResult run(Message message, SparseMemory& from, std::uint64_t from_size,
+                    SparseMemory& to) {
+    message.input_size = from_size;
+    payload_.input = from.data();
+    payload_.input_size = from.size();
+    payload_.output = to.data();
+    payload_.output_size = to.size();
+    payload_.messages = {message};
+    engine_->run(payload_);
+    return payload_.results[0];
+  }
+
+  void expect_plain_is_back() const {
+    EXPECT_TRUE(std::equal(plain_.view().begin(), plain_.view().end(), back_.view().begin()));
+  }
+
+  SparseMemory plain_;
+  SparseMemory sealed_;
+  SparseMemory back_;
+  Payload payload_;
+  std::unique_ptr<Engine> engine_ = make_engine();
+};
+
+TEST_F(LongRoundTrip, codecs) {
+  for (const auto& [codec, level] :
+       {std::pair{Codec::lz77, 0}, std::pair{Codec::gdeflate, 1}, std::pair{Codec::zstd, 1}}) {
+    Message message;
+    message.operation = Operation::compress;
+    message.codec = codec;
+    message.level = static_cast<std::int8_t>(level);
+    message.output_capacity = sealed_.size();
+    const MessageResult stream = run(message, plain_, size(), sealed_);
+    ASSERT_TRUE(stream.ok) << stream.detail;
+    EXPECT_LT(stream.output_size, size());
+    message.operation = Operation::decompress;
+    message.output_capacity = size();
+    const MessageResult plain = run(message, sealed_, stream.output_size, back_);
+    ASSERT_TRUE(plain.ok) << plain.detail;
+    ASSERT_EQ(plain.output_size, size());
+    expect_plain_is_back();
+  }
+}
+
+TEST_F(LongRoundTrip, ciphers) {
+  payload_.add_key(CipherSuite::aes_256_gcm, Bytes(32, 1));
+  payload_.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 2));
+  payload_.add_key(BlockCipher::aes_128, CipherMode::cbc, Bytes(16, 3));
+  for (std::uint32_t key = 0; key < payload_.key_table.size(); ++key) {
+    const std::uint64_t tag_size = key == 0 ? 16 : 0;
+    Message message;
+    message.operation = Operation::encrypt;
+    message.key_index = key;
+    message.output_capacity = size() + tag_size;
+    const MessageResult sealed = run(message, plain_, size(), sealed_);
+    ASSERT_TRUE(sealed.ok) << sealed.detail;
+    ASSERT_EQ(sealed.output_size, size() + tag_size);
+    message.operation = Operation::decrypt;
+    message.output_capacity = size();
+    const MessageResult plain = run(message, sealed_, size() + tag_size, back_);
+    ASSERT_TRUE(plain.ok) << plain.detail;
+    ASSERT_EQ(plain.output_size, size());
+    expect_plain_is_back();
+    if (tag_size == 0) continue;
+    // The last bit of the longest message is under the tag.
+    sealed_.data()[size() - 1] ^= 1;
+    EXPECT_EQ(run(message, sealed_, size() + tag_size, back_).error, ErrorCode::tampered);
+  }
+}
+
+}  // namespace
+}  // namespace nacre::engine
