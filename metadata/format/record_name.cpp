@@ -40,7 +40,10 @@ Result<RecordName> decode_record_name(const engine::RecordIdentity& identity) {
                         .kind = static_cast<RecordKind>(identity[28])};
   const bool is_chunk = name.kind == RecordKind::chunk && name.offset == 0;
   const bool is_patch = name.kind == RecordKind::patch && name.offset < chunk_size_bytes_max;
-  if (name.inode.value == 0 || (!is_chunk && !is_patch) ||
+  const bool is_part = name.kind == RecordKind::checkpoint_part && name.offset == 0;
+  const bool is_root =
+      name.kind == RecordKind::checkpoint_root && name.offset == 0 && name.chunk.value == 0;
+  if (name.inode.value == 0 || (!is_chunk && !is_patch && !is_part && !is_root) ||
       !all_zero(ByteView(identity).subspan(29))) {
     return fail(ErrorCode::corrupt, "the identity in a record is malformed");
   }

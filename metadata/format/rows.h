@@ -138,6 +138,7 @@ inline constexpr std::string_view system_key_data_bytes = "data_bytes";       //
 inline constexpr std::string_view system_key_keyring = "keyring_generation";  // u64
 inline constexpr std::string_view system_key_name_hash = "name_hash_key";     // 16 bytes
 inline constexpr std::string_view system_key_session_prefix = "session/";     // + 16 bytes of salt
+inline constexpr std::string_view system_key_checkpoint_prefix = "checkpoint/";  // checkpoint.h
 // value: 1 | ordinal v (1 … 2^24 - 1) | epoch v | opened seconds s
 struct SessionRow {
   std::uint64_t ordinal = 0;  // 1, 2, …; < 2^24
@@ -202,7 +203,13 @@ Result<std::uint64_t> decode_u64(std::string_view value);
 // What a record in a segment is: the identity that its sealed body carries.
 //   0        8             16        24       28   29      32
 //   | inode u64 | chunk u64 | version u64 | offset u32 | kind u8 | 0[3] |
-enum class RecordKind : std::uint8_t { chunk = 1, patch = 2 };
+// Of a checkpoint (checkpoint.h) inode is its number, and chunk the place of a part.
+enum class RecordKind : std::uint8_t {
+  chunk = 1,
+  patch = 2,
+  checkpoint_part = 3,
+  checkpoint_root = 4
+};
 struct RecordName {
   InodeNumber inode;
   ChunkIndex chunk;
@@ -211,6 +218,11 @@ struct RecordName {
   RecordKind kind = RecordKind::chunk;
   auto operator<=>(const RecordName&) const = default;
 };
+// Chunks and patches: rows of the table chunks name them. Others belong to a checkpoint, whose row
+// in the table system names them.
+inline bool is_of_file(RecordKind kind) {
+  return kind == RecordKind::chunk || kind == RecordKind::patch;
+}
 engine::RecordIdentity encode(const RecordName& name);
 Result<RecordName> decode_record_name(const engine::RecordIdentity& identity);
 

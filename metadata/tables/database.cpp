@@ -52,6 +52,9 @@ class DatabaseImpl final : public Database {
   Result<void> close() override;
   DatabaseStats stats() const override;
   Result<DatabaseSnapshot> snapshot() override;
+  std::unique_ptr<CommittedView> committed_view() const override {
+    return store_->committed_view();
+  }
   Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
 
  private:

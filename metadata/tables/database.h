@@ -57,6 +57,19 @@ struct DatabaseStats {
   std::uint64_t held_bytes = 0;  // of files that are there only because a snapshot needs them
 };
 
+// All committed rows as of one moment, whatever is committed later. Thread-safe. It may not outlive
+// its database; as long as it lives the disk keeps what has been replaced since.
+class CommittedView {
+ public:
+  virtual ~CommittedView() = default;
+  // All rows of a table in order, until visit gives an error: that is returned. Leaves the block
+  // cache as it is.
+  virtual Result<void> scan(
+      Table table,
+      const std::function<Result<void>(std::string_view key, std::string_view value)>& visit)
+      const = 0;
+};
+
 class Database {
  public:
   // Errors: corrupt (a bad page or frame), tampered, missing (a file that the manifest names),
@@ -102,6 +115,9 @@ class Database {
   // Puts all committed rows into tables and holds the files that have them. What the groups hold is
   // not part of it. Waits for commits and lets none begin. no_space; read_only.
   virtual Result<DatabaseSnapshot> snapshot() = 0;
+
+  // What has been committed until now; the groups are not part of it. Holds nobody up.
+  virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
   // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
   // manifest and tables in use, the newest OPTIONS, and every log (of which the witnesses know).

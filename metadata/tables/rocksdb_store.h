@@ -48,6 +48,7 @@ class RocksdbStore {
   Result<std::set<std::string>> needed_files() const;  // see Database
   // See Database; by the writing thread.
   Result<DatabaseSnapshot> snapshot();
+  std::unique_ptr<CommittedView> committed_view() const;
   std::uint64_t held_bytes() const { return file_system_->shared_holds()->removed_bytes(); }
 
  private:
