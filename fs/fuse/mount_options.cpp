@@ -19,6 +19,7 @@ struct Target {
 
 constexpr unsigned thread_count_max = 256;
 constexpr std::uint64_t commit_seconds_max = 3600;
+constexpr std::uint64_t checkpoint_minutes_max = 7 * 24 * 60;
 // Below, each byte written would move more than ten others.
 constexpr double space_ratio_min = 1.05;
 constexpr double space_ratio_max = 100;
@@ -123,6 +124,14 @@ constexpr Setting settings[] = {
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(const std::uint64_t seconds, parse_number(name, value, 1, commit_seconds_max));
        target.volume.commit_interval_ms = static_cast<std::uint32_t>(seconds * 1000);
+       return {};
+     }},
+    // Between two checkpoints of the tables; 0: none is written.
+    {"checkpoint", "MINUTES",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(const std::uint64_t minutes,
+                    parse_number(name, value, 0, checkpoint_minutes_max));
+       target.volume.checkpoints.interval_ms = static_cast<std::uint32_t>(minutes * 60'000);
        return {};
      }},
     {"cache", "SIZE",

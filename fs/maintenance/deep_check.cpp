@@ -24,6 +24,12 @@ std::string file_of(metadata::SegmentNumber number) {
 }  // namespace
 
 std::string describe(const metadata::RecordName& name) {
+  if (name.kind == metadata::RecordKind::checkpoint_root) {
+    return fmt::format("the root of checkpoint {:#x}", name.inode.value);
+  }
+  if (name.kind == metadata::RecordKind::checkpoint_part) {
+    return fmt::format("part {} of checkpoint {:#x}", name.chunk.value, name.inode.value);
+  }
   const auto chunk = fmt::format("chunk {} of inode {}", name.chunk.value, name.inode.value);
   if (name.kind == metadata::RecordKind::chunk) return chunk;
   return fmt::format("patch at {} of {}", name.offset, chunk);
@@ -171,11 +177,12 @@ Result<> DeepCheck::unusable_segment(metadata::SegmentNumber, const Error&) {
 }
 
 void DeepCheck::report(const NamedRecord& named, Verdict verdict, std::string what) {
-  findings_.add({.verdict = verdict,
-                 .what = fmt::format("{}: {}", describe(named.name), what),
-                 .file = file_of(named.location.segment),
-                 .offset = named.location.offset,
-                 .inode = named.name.inode});
+  findings_.add(
+      {.verdict = verdict,
+       .what = fmt::format("{}: {}", describe(named.name), what),
+       .file = file_of(named.location.segment),
+       .offset = named.location.offset,
+       .inode = is_of_file(named.name.kind) ? std::optional(named.name.inode) : std::nullopt});
 }
 
 }  // namespace nacre::fs

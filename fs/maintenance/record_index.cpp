@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "metadata/format/checkpoint.h"
+
 namespace nacre::fs {
 
 using metadata::SegmentNumber;
@@ -13,8 +15,29 @@ using metadata::Table;
 
 namespace {
 
+void visit_checkpoint(metadata::CheckpointNumber number, const metadata::CheckpointRow& row,
+                      const std::function<void(const NamedRecord&)>& visit) {
+  visit({.location = row.root.location,
+         .name = metadata::root_name(number, row.root.version),
+         .plain_size = row.root.plain_size});
+  for (std::uint64_t i = 0; i < row.parts.size(); ++i) {
+    const auto& part = row.parts[i];
+    visit({.location = part.location,
+           .name = metadata::part_name(number, i, part.version),
+           .plain_size = part.plain_size});
+  }
+}
+
 Result<> scan_records(const metadata::Database& database,
                       const std::function<void(const NamedRecord&)>& visit) {
+  const std::string_view prefix = metadata::system_key_checkpoint_prefix;
+  NACRE_TRY(database.scan(Table::system, prefix, metadata::prefix_end(prefix),
+                          [&](std::string_view key, std::string_view value) {
+                            const auto number = metadata::decode_checkpoint_key(key);
+                            const auto row = metadata::decode_checkpoint_row(value);
+                            if (number && row) visit_checkpoint(*number, *row, visit);
+                            return true;
+                          }));
   return database.scan(Table::chunks, "", "", [&](std::string_view key, std::string_view value) {
     const auto parts = metadata::decode_chunk_key(key);
     const auto row = metadata::decode_chunk_map_row(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that chunk rows name, segment by segment in order of offset: rows are sorted by file,
-// work on segments wants them sorted by place.
+// The records that rows of chunks and checkpoints name, segment by segment in order of offset: rows
+// are sorted by file, work on segments wants them sorted by place.
 //
 // Memory is bounded: when the records are too many, the table is scanned once for each group of
 // segments whose records fit.

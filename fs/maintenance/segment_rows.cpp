@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/maintenance/deep_check.h"
 #include "fs/maintenance/record_index.h"
 #include "fs/maintenance/structure_parts.h"
 #include "fs/store/segment_table.h"
@@ -61,7 +62,8 @@ Result<> StructureCheck::check_segments() {
     std::uint64_t before_end = metadata::segment_header_size_bytes;
     for (const auto& record : named) {
       const auto& location = record.location;
-      const auto inode = record.name.inode;
+      const auto inode =
+          is_of_file(record.name.kind) ? std::optional(record.name.inode) : std::nullopt;
       live_bytes += location.stored_size;
       if (row == rows.end()) {
         problem(
@@ -82,8 +84,9 @@ Result<> StructureCheck::check_segments() {
         wrong(before == nullptr || location.stored_size < record_size_bytes_min
                   ? fmt::format("a row names {} bytes at {}: no record can lie there",
                                 location.stored_size, describe_place(location))
-                  : fmt::format("rows of inode {} and inode {} name overlapping records at {}",
-                                before->name.inode.value, inode.value, describe_place(location)),
+                  : fmt::format("rows of {} and {} name overlapping records at {}",
+                                describe(before->name), describe(record.name),
+                                describe_place(location)),
               inode);
       }
       before = &record;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "fs/maintenance/structure_parts.h"
+#include "metadata/format/checkpoint.h"
 
 namespace nacre::fs {
 
@@ -49,6 +50,12 @@ Result<> StructureCheck::read_system() {
       system_.sessions.emplace(salt, *row);
       if (!system_.session_by_ordinal.emplace(row->ordinal, salt).second) {
         wrong(fmt::format("two write sessions have the number {}", row->ordinal));
+      }
+    } else if (key.starts_with(metadata::system_key_checkpoint_prefix)) {
+      const auto checkpoint = metadata::decode_checkpoint_key(key);
+      const auto row = metadata::decode_checkpoint_row(value);
+      if (!checkpoint || !row) {
+        undecodable(Table::system, key, checkpoint ? row.error() : checkpoint.error());
       }
     } else {
       wrong(fmt::format("the table system has a row '{}' that this version does not know", key));

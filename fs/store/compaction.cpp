@@ -113,6 +113,8 @@ class Pass final : public SegmentVisitor {
 };
 
 Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
+  // Those of checkpoints are never moved: all that is in their segments dies at once.
+  if (!is_of_file(name.kind)) return false;
   const auto mapped = map_.find(name.inode, name.chunk);
   if (!mapped) {
     if (ends_pass(mapped.error().code)) return tl::unexpected(mapped.error());

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing into segments and reading from them, a payload at a time.
+// Sealing into segments, a payload at a time.
 #include "fs/store/segment_store.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "fs/store/record_names.h"
+#include "fs/store/record_reader.h"
 #include "fs/store/segment_table.h"
+#include "fs/store/versions_in_hand.h"
+#include "fs/store/work_pool.h"
 #include "fs/store/write_session.h"
 
 namespace nacre::fs {
@@ -17,16 +19,6 @@ namespace nacre::fs {
 using metadata::Table;
 
 namespace {
-
-Result<> no_memory_for_results() {
-  return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-}
-
-// One payload's memory. Batches are cut to fit it.
-struct Work {
-  engine::Arena input, output;
-  engine::Payload payload;
-};
 
 class SegmentStoreImpl final : public SegmentStore {
  public:
@@ -39,9 +31,9 @@ class SegmentStoreImpl final : public SegmentStore {
         options_(options),
         table_(std::move(directory), database),
         suite_(keys_->current_epoch().suite),
-        work_size_bytes_(std::max<std::size_t>(
-            work_size_bytes_min,
-            2 * engine::record_size_bound(suite_, options.padding, options.chunk_size_bytes))),
+        work_(engine, keys_->volume_id(),
+              std::max<std::size_t>(work_size_bytes_min, 2 * record_size_bytes_max())),
+        reader_(table_, *keys_, engine, work_, record_size_bytes_max()),
         session_size_bytes_max_(
             std::min(options.session_size_bytes_max, engine::session_size_bytes_max(suite_))) {}
 
@@ -55,7 +47,13 @@ class SegmentStoreImpl final : public SegmentStore {
 
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
   RecordVersion next_version() override { return RecordVersion{next_version_++}; }
-  void read(std::span<ReadRequest> requests) override;
+  void read(std::span<ReadRequest> requests) override {
+    activity_.fetch_add(1, std::memory_order_relaxed);
+    reader_.read(requests);
+  }
+  Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) override;
+  void close_checkpoint() override;
+  RecordVersion settled_version() const override { return RecordVersion{settled_version_}; }
 
   Result<std::optional<Victim>> find_victim(double live_share_max) override;
   void note_compacted(const Victim& victim, bool immovable) override;
@@ -68,7 +66,10 @@ class SegmentStoreImpl final : public SegmentStore {
 
   void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
   void remove_live(const RecordLocation& location) override { table_.add_live(location, -1); }
-  bool stage() override { return table_.stage(); }
+  bool stage() override {
+    settled_version_ = in_hand_.lowest(next_version_);
+    return table_.stage();
+  }
   Result<> sync() override { return table_.sync(); }
   void committed() override { table_.committed(); }
   Result<SegmentHold> hold_committed() override { return table_.hold_committed(); }
@@ -92,11 +93,17 @@ class SegmentStoreImpl final : public SegmentStore {
 
  private:
   static constexpr std::size_t work_size_bytes_min = 2u << 20;
-  static constexpr std::size_t spare_work_count_max = 6;
-  static constexpr std::size_t read_gap_bytes_max = 16u << 10;
   static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 
-  using Pins = std::vector<SharedSegment>;
+  // What a batch keeps in place until rows name its records.
+  struct Pins {
+    std::vector<SharedSegment> segments;
+    VersionsInHand::Mark versions;
+  };
+  struct Packing {
+    engine::Codec codec;
+    int level;
+  };
   // A segment that is being filled.
   struct Appender {
     std::mutex mutex;  // guards what follows and the writes to the segment
@@ -109,14 +116,16 @@ class SegmentStoreImpl final : public SegmentStore {
   // Room for so many records, of so many bytes at most.
   Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
-  Result<std::unique_ptr<Work>> take_work();
-  void give_back(std::unique_ptr<Work> work);
-  Result<> append_batch(std::span<const SealRequest> requests, std::uint64_t bound,
+  std::uint64_t record_size_bytes_max() const {
+    return engine::record_size_bound(suite_, options_.padding, options_.chunk_size_bytes);
+  }
+  Result<SealedBatch> append_to(Appender& appender, const Packing& packing,
+                                std::span<const SealRequest> requests);
+  Result<> append_batch(Appender& appender, const Packing& packing,
+                        std::span<const SealRequest> requests, std::uint64_t bound,
                         std::vector<SealedRecord>& sealed, Pins& pins);
   Result<> write_out(Appender& appender, std::span<const ByteView> pieces,
                      std::span<SealedRecord> sealed, Pins& pins);
-  void read_batch(Work& work, std::span<ReadRequest*> requests);
-  Result<> fetch(ReadRequest** first, ReadRequest** last, MutableByteView into);
 
   metadata::Database& database_;
   std::shared_ptr<const metadata::KeyTree> keys_;
@@ -124,20 +133,21 @@ class SegmentStoreImpl final : public SegmentStore {
   const SegmentStoreOptions options_;
   SegmentTable table_;
   const engine::CipherSuite suite_;
-  const std::size_t work_size_bytes_;
+  WorkPool work_;
+  RecordReader reader_;
 
   const std::uint64_t session_size_bytes_max_;
 
   std::mutex session_mutex_;  // before the appenders' mutexes
-  // Changes under session_mutex_ and both appenders' mutexes: any of them suffices for reading.
+  // Changes under session_mutex_ and all appenders' mutexes: any of them suffices for reading.
   std::shared_ptr<WriteSession> session_;
   std::atomic<std::uint64_t> next_version_{0};
+  VersionsInHand in_hand_;
+  std::atomic<std::uint64_t> settled_version_{0};
 
-  Appender fresh_;  // records that append() makes
-  Appender moved_;  // those that compaction brings
-
-  std::mutex work_mutex_;
-  std::vector<std::unique_ptr<Work>> spare_work_;
+  Appender fresh_;       // records that append() makes
+  Appender moved_;       // those that compaction brings
+  Appender checkpoint_;  // those of checkpoints
 
   std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
   std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};
@@ -157,66 +167,56 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
 // A segment holds records of the session that made it and of earlier ones: both end here.
 Result<> SegmentStoreImpl::begin_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
-  std::scoped_lock lock(fresh_.mutex, moved_.mutex);
-  fresh_.close();
-  moved_.close();
+  std::scoped_lock lock(fresh_.mutex, moved_.mutex, checkpoint_.mutex);
+  for (Appender* appender : {&fresh_, &moved_, &checkpoint_})
+    appender->close();
   next_version_ = session->ordinal << metadata::record_version_session_shift;
   session_ = std::move(session);
   return {};
 }
 
-Result<std::unique_ptr<Work>> SegmentStoreImpl::take_work() {
-  {
-    std::lock_guard lock(work_mutex_);
-    if (!spare_work_.empty()) {
-      auto work = std::move(spare_work_.back());
-      spare_work_.pop_back();
-      return work;
-    }
-  }
-  auto work = std::make_unique<Work>();
-  NACRE_ASSIGN(work->input, engine_.allocate(work_size_bytes_));
-  NACRE_ASSIGN(work->output, engine_.allocate(work_size_bytes_));
-  work->payload.input = work->input.data();
-  work->payload.input_size = work->input.size();
-  work->payload.output = work->output.data();
-  work->payload.output_size = work->output.size();
-  work->payload.volume_id = keys_->volume_id();
-  return work;
-}
-
-void SegmentStoreImpl::give_back(std::unique_ptr<Work> work) {
-  work->payload.clear();
-  std::lock_guard lock(work_mutex_);
-  if (spare_work_.size() < spare_work_count_max) spare_work_.push_back(std::move(work));
-}
-
 Result<SealedBatch> SegmentStoreImpl::append(std::span<const SealRequest> requests) {
-  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   activity_.fetch_add(1, std::memory_order_relaxed);
+  return append_to(fresh_, {.codec = options_.codec, .level = options_.level}, requests);
+}
+
+Result<SealedBatch> SegmentStoreImpl::append_checkpoint(std::span<const SealRequest> requests) {
+  return append_to(checkpoint_, {.codec = engine::Codec::zstd, .level = 0}, requests);
+}
+
+void SegmentStoreImpl::close_checkpoint() {
+  std::lock_guard lock(checkpoint_.mutex);
+  checkpoint_.close();
+}
+
+Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packing& packing,
+                                                std::span<const SealRequest> requests) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   SealedBatch batch;
   batch.records.reserve(requests.size());
   auto pins = std::make_shared<Pins>();
+  pins->versions = in_hand_.mark(next_version_);
   while (!requests.empty()) {
     std::size_t count = 0;
     std::size_t bound = 0;
     for (; count < requests.size(); ++count) {
       const std::size_t one =
           engine::record_size_bound(suite_, options_.padding, requests[count].plain.size());
-      if (bound + one > work_size_bytes_) break;
+      if (bound + one > work_.size_bytes()) break;
       bound += one;
     }
     if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
-    NACRE_TRY(append_batch(requests.first(count), bound, batch.records, *pins));
+    NACRE_TRY(append_batch(appender, packing, requests.first(count), bound, batch.records, *pins));
     requests = requests.subspan(count);
   }
   batch.pin = std::move(pins);
   return batch;
 }
 
-Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests, std::uint64_t bound,
+Result<> SegmentStoreImpl::append_batch(Appender& appender, const Packing& packing,
+                                        std::span<const SealRequest> requests, std::uint64_t bound,
                                         std::vector<SealedRecord>& sealed, Pins& pins) {
-  NACRE_ASSIGN(auto work, take_work());
+  NACRE_ASSIGN(auto work, work_.take());
   NACRE_ASSIGN(const WriteTurn turn, take_turn(requests.size(), bound));
   WriteSession& session = *turn.session;
   engine::Payload& payload = work->payload;
@@ -233,8 +233,8 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests, s
         engine::record_size_bound(suite_, options_.padding, request.plain.size());
     payload.messages.push_back(
         engine::Message{.operation = engine::Operation::seal,
-                        .codec = options_.codec,
-                        .level = static_cast<std::int8_t>(options_.level),
+                        .codec = packing.codec,
+                        .level = static_cast<std::int8_t>(packing.level),
                         .padding = options_.padding,
                         .key_index = key,
                         .input_offset = input_offset,
@@ -252,7 +252,9 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests, s
   }
   engine_.run(payload);
   Result<> outcome;
-  if (payload.results.size() < payload.messages.size()) outcome = no_memory_for_results();
+  if (payload.results.size() < payload.messages.size()) {
+    outcome = fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+  }
   for (const engine::MessageResult& result : payload.results) {
     if (!result.ok) outcome = fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
   }
@@ -266,13 +268,13 @@ Result<> SegmentStoreImpl::append_batch(std::span<const SealRequest> requests, s
       total += size;
     }
     session.stored_bytes -= bound - total;
-    outcome = write_out(fresh_, pieces, std::span(sealed).subspan(first), pins);
+    outcome = write_out(appender, pieces, std::span(sealed).subspan(first), pins);
     if (outcome) {
       appended_records_ += requests.size();
       appended_bytes_ += total;
     }
   }
-  give_back(std::move(work));
+  work_.give_back(std::move(work));
   return outcome;
 }
 
@@ -308,7 +310,7 @@ Result<> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteVie
   segment.unsynced = true;
   segment.size = offset;
   segment.changed = true;
-  pins.push_back(appender.segment);
+  pins.segments.push_back(appender.segment);
   if (offset - appender.written_back >= writeback_step_bytes) {
     file->start_writeback(appender.written_back, offset - appender.written_back);
     appender.written_back = offset;
@@ -351,137 +353,6 @@ Result<SealedBatch> SegmentStoreImpl::append_sealed(std::span<const ByteView> re
     moved_bytes_ += record.size();
   batch.pin = std::move(pins);
   return batch;
-}
-
-void SegmentStoreImpl::read(std::span<ReadRequest> requests) {
-  activity_.fetch_add(1, std::memory_order_relaxed);
-  std::vector<ReadRequest*> order(requests.size());
-  std::iota(order.begin(), order.end(), requests.data());
-  if (order.size() > 1) {
-    std::sort(order.begin(), order.end(),
-              [](const ReadRequest* a, const ReadRequest* b) { return a->location < b->location; });
-  }
-  const std::uint64_t record_max =
-      engine::record_size_bound(suite_, options_.padding, options_.chunk_size_bytes);
-  auto work = take_work();
-  std::span<ReadRequest*> rest(order);
-  while (!rest.empty()) {
-    std::size_t count = 0;
-    std::size_t stored = 0;
-    std::size_t plain = 0;
-    for (; count < rest.size(); ++count) {
-      stored += rest[count]->location.stored_size + read_gap_bytes_max;
-      plain += rest[count]->out.size();
-      if (stored > work_size_bytes_ || plain > work_size_bytes_) break;
-    }
-    if (!work) {
-      for (ReadRequest* request : rest)
-        request->result = tl::unexpected(work.error());
-      return;
-    }
-    if (count == 0 || rest.front()->location.stored_size > record_max) {
-      rest.front()->result = fail(ErrorCode::corrupt, "a row names a record larger than a chunk");
-      rest = rest.subspan(1);
-      continue;
-    }
-    read_batch(**work, rest.first(count));
-    (*work)->payload.clear();
-    rest = rest.subspan(count);
-  }
-  give_back(std::move(*work));
-}
-
-// Reads records of one segment that lie close together with one call.
-Result<> SegmentStoreImpl::fetch(ReadRequest** first, ReadRequest** last, MutableByteView into) {
-  const RecordLocation& begin = (*first)->location;
-  NACRE_ASSIGN(auto segment, table_.find(begin.segment));
-  NACRE_ASSIGN(auto file, table_.file(*segment));
-  NACRE_ASSIGN(auto count, file->read(begin.offset, into));
-  for (ReadRequest** request = first; request != last; ++request) {
-    const RecordLocation& location = (*request)->location;
-    if (location.offset + location.stored_size - begin.offset > count) {
-      (*request)->result =
-          fail(ErrorCode::missing,
-               fmt::format("{} ends before offset {} + {}", segment_path(location.segment),
-                           location.offset, location.stored_size));
-    }
-  }
-  return {};
-}
-
-void SegmentStoreImpl::read_batch(Work& work, std::span<ReadRequest*> requests) {
-  std::vector<ReadRequest*> sent;
-  std::size_t input_offset = 0;
-  std::size_t output_offset = 0;
-  for (std::size_t first = 0; first < requests.size();) {
-    const RecordLocation& begin = requests[first]->location;
-    std::size_t last = first + 1;
-    std::uint64_t end = begin.offset + begin.stored_size;
-    for (; last < requests.size(); ++last) {
-      const RecordLocation& next = requests[last]->location;
-      if (next.segment != begin.segment || next.offset < end ||
-          next.offset - end > read_gap_bytes_max) {
-        break;
-      }
-      end = next.offset + next.stored_size;
-    }
-    const MutableByteView into(work.input.data() + input_offset, end - begin.offset);
-    const auto fetched = fetch(&requests[first], requests.data() + last, into);
-    for (std::size_t i = first; i < last; ++i) {
-      ReadRequest& request = *requests[i];
-      const RecordLocation& location = request.location;
-      if (!fetched) request.result = tl::unexpected(fetched.error());
-      if (!request.result) continue;
-      const std::size_t at = location.offset - begin.offset;
-      const auto header = engine::parse_record_header(into.subspan(at, location.stored_size));
-      auto key =
-          header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
-      if (!key) {
-        request.result = add_context(
-            key.error(),
-            fmt::format("{} offset {}", segment_path(location.segment), location.offset));
-        continue;
-      }
-      work.payload.messages.push_back(
-          engine::Message{.operation = engine::Operation::unseal,
-                          .check_identity = true,
-                          .key_index = work.payload.add_key((*key)->suite, (*key)->key.view()),
-                          .input_offset = input_offset + at,
-                          .input_size = location.stored_size,
-                          .output_offset = output_offset,
-                          .output_capacity = request.out.size(),
-                          .identity = metadata::encode(request.name)});
-      output_offset += request.out.size();
-      sent.push_back(&request);
-    }
-    input_offset += into.size();
-    first = last;
-  }
-  if (sent.empty()) return;
-  engine_.run(work.payload);
-  if (work.payload.results.size() < work.payload.messages.size()) {
-    for (ReadRequest* request : sent)
-      request->result = no_memory_for_results();
-    return;
-  }
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    const engine::MessageResult& result = work.payload.results[i];
-    ReadRequest& request = *sent[i];
-    const auto where = [&] {
-      return fmt::format("{} offset {}", segment_path(request.location.segment),
-                         request.location.offset);
-    };
-    if (!result.ok) {
-      request.result = fail(result.error, fmt::format("{}: {}", where(), result.detail));
-    } else if (result.output_size != request.out.size()) {
-      request.result =
-          fail(ErrorCode::tampered, fmt::format("{}: holds {} bytes where the map says {}", where(),
-                                                result.output_size, request.out.size()));
-    } else {
-      std::copy_n(work.output.data() + work.payload.messages[i].output_offset, result.output_size,
-                  request.out.begin());
-    }
-  }
 }
 
 }  // namespace

@@ -129,6 +129,14 @@ class SegmentStore {
   // Appends sealed records as they are, apart from those that append() makes: what has lived long
   // stays together.
   virtual Result<SealedBatch> append_sealed(std::span<const ByteView> records) = 0;
+  // Records of a checkpoint: apart from all others, in segments that hold nothing else, packed for
+  // size. Up to chunk_size_bytes_max plain bytes each, whatever the volume's chunks have.
+  virtual Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) = 0;
+  // The next one begins a segment of its own.
+  virtual void close_checkpoint() = 0;
+  // As of the last stage(): every record of a lower version is named by rows that were staged until
+  // then, or never will be.
+  virtual RecordVersion settled_version() const = 0;
   // Grows with every append() and read(): who waits for a quiet moment compares two values.
   virtual std::uint64_t activity() const = 0;
 

@@ -163,6 +163,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       }),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  with_ballast(options.compaction, ballast_)),
+      checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
       next_inode_(rows.next_inode),
       inode_limit_(rows.next_inode + inode_reserve_count),
       inode_count_(static_cast<std::int64_t>(rows.inode_count)),
@@ -190,7 +191,7 @@ Result<> VolumeImpl::start() {
   reaper_.start();
   NACRE_TRY(find_orphans());
   if (options_.background_compaction) compactor_.start();
-  return {};
+  return checkpointer_.start();
 }
 
 Result<VolumeSpace> VolumeImpl::space() {
@@ -220,6 +221,7 @@ VolumeStats VolumeImpl::stats() {
                      .loaded_inodes = inodes.in_memory,
                      .segments = store_->stats(),
                      .compaction = compactor_.stats(),
+                     .checkpoints = checkpointer_.stats(),
                      .commits = committer_.stats(),
                      .database = database_->stats(),
                      .engine = engine_->stats(),

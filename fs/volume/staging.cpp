@@ -79,7 +79,10 @@ std::set<InodeNumber> VolumeImpl::unflushed_moves() {
 
 Result<> VolumeImpl::stage() {
   const std::uint64_t group = open_group_++;
-  for (const InodeRef& inode : inodes_.take_dirty(group))
+  // Whatever changes content, names or attributes changes an inode.
+  const auto changed = inodes_.take_dirty(group);
+  if (!changed.empty()) checkpointer_.note_change();
+  for (const InodeRef& inode : changed)
     stage_inode(*inode, group);
   stage_counters();
   compactor_.wake();
@@ -193,6 +196,7 @@ Result<> VolumeImpl::sync_all() {
 Result<> VolumeImpl::close() {
   if (std::exchange(closed_, true)) return {};
   Result<> last;
+  checkpointer_.stop();
   compactor_.stop();
   if (!options_.read_only) {
     // Deleted files that the kernel never forgot go with the last commit.
@@ -200,6 +204,7 @@ Result<> VolumeImpl::close() {
     reaper_.stop();
     cache_.stop();
     closing_ = true;
+    checkpointer_.write_last();
     last = committer_.stop();
   }
   inodes_.keep_everything();
@@ -216,6 +221,7 @@ Result<> VolumeImpl::close() {
 }
 
 VolumeImpl::~VolumeImpl() {
+  checkpointer_.stop();
   compactor_.stop();
   inodes_.keep_everything();
   reaper_.stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compaction and backups need of the volume. An inode whose rows compaction changes is in
-// memory only as long as that takes.
+// What compaction, checkpoints and backups need of the volume. An inode whose rows compaction
+// changes is in memory only as long as that takes.
 #include <future>
 #include <memory>
 #include <utility>
@@ -42,6 +42,11 @@ Result<CompactionReport> VolumeImpl::compact(CompactionGoal goal,
 
 void VolumeImpl::stop_compaction() {
   compactor_.stop();
+}
+
+Result<CheckpointReport> VolumeImpl::write_checkpoint(CheckpointKeep keep) {
+  NACRE_TRY(check_writable());
+  return checkpointer_.write(keep);
 }
 
 Result<BackupSnapshot> VolumeImpl::begin_backup() {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fs/cache/file_data.h"
+#include "fs/checkpoint/checkpointer.h"
 #include "fs/store/backup_snapshot.h"
 #include "fs/store/committer.h"
 #include "fs/store/compactor.h"
@@ -100,6 +101,7 @@ struct VolumeOptions {
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   CompactorOptions compaction;
   bool background_compaction = true;
+  CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
 };
 
@@ -118,6 +120,7 @@ struct VolumeStats {
   std::uint64_t loaded_inodes = 0;  // of these in memory as a whole
   SegmentStats segments;
   CompactorStats compaction;
+  CheckpointStats checkpoints;
   CommitterStats commits;
   metadata::DatabaseStats database;
   engine::EngineStats engine;
@@ -228,6 +231,12 @@ class Volume {
   // frees nothing of it meanwhile, all else goes on. What could not be written to a full disk is
   // not part of it. busy past backup_count_max; read_only: then nothing changes anyway.
   virtual Result<BackupSnapshot> begin_backup() = 0;
+
+  // Commits everything and writes a checkpoint of that, under the current epoch, in segments of its
+  // own; commits again. only_this: then no record of an earlier checkpoint is left. Takes as long
+  // as reading all rows does; nobody waits for it. cancelled by close(); no_space; too_big;
+  // read_only.
+  virtual Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) = 0;
 
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;

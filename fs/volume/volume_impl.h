@@ -128,6 +128,7 @@ class VolumeImpl final : public Volume,
                                    const CompactionProgress& progress) override;
   void stop_compaction() override;
   Result<BackupSnapshot> begin_backup() override;
+  Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) override;
 
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
@@ -250,6 +251,7 @@ class VolumeImpl final : public Volume,
   InodeTable inodes_;
   OrphanReaper reaper_;
   Compactor compactor_;
+  Checkpointer checkpointer_;
   InodeRef root_;
   NamespaceLock namespace_lock_;
 

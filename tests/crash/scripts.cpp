@@ -144,6 +144,28 @@ void reopen_often(WorkedVolume& volume) {
   volume.remove_directory("d");
 }
 
+void write_checkpoints(WorkedVolume& volume) {
+  using fs::CheckpointKeep;
+  volume.make_directory("d");
+  volume.make_file("d/file");
+  volume.write("d/file", 0, 6 * chunk);
+  volume.write_checkpoint(CheckpointKeep::the_one_before);
+  volume.write("d/file", chunk, 2 * chunk);
+  volume.make_file("inlined");
+  volume.write("inlined", 0, 1000);
+  volume.sync("inlined");
+  volume.write_checkpoint(CheckpointKeep::the_one_before);
+  volume.unlink_held("d/file");
+  volume.write_held(0, chunk);
+  volume.write_checkpoint(CheckpointKeep::the_one_before);
+  volume.close();
+  volume.open();
+  volume.rename("inlined", "d/renamed");
+  volume.write_checkpoint(CheckpointKeep::only_this);
+  volume.close();
+  volume.open();
+}
+
 void write_much(WorkedVolume& volume) {
   constexpr std::uint64_t mebibyte = 1u << 20;
   volume.make_file("streamed");

@@ -15,6 +15,8 @@ void change_names(WorkedVolume& volume);
 void change_contents(WorkedVolume& volume);
 // The same volume closed and opened again, with files that were deleted while open.
 void reopen_often(WorkedVolume& volume);
+// Checkpoints between changes, three and more, and at closing.
+void write_checkpoints(WorkedVolume& volume);
 // More dirty bytes than one flush takes by default: streamed, and sparse.
 void write_much(WorkedVolume& volume);
 // Steps by chance, the same for the same seed.

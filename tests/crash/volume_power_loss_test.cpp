@@ -149,6 +149,10 @@ TEST_F(VolumePowerLoss, a_volume_that_is_opened_and_closed_loses_nothing) {
   sweep(reopen_often, 60);
 }
 
+TEST_F(VolumePowerLoss, a_checkpoint_cut_short_leaves_the_volume_and_the_one_before) {
+  sweep(write_checkpoints, 60);
+}
+
 TEST_F(VolumePowerLoss, a_commit_of_many_flushes_is_one_commit) {
   options_.flush_size_bytes_max = 8u << 20;
   options_.store.chunk_size_bytes = 64u << 10;

@@ -367,6 +367,13 @@ void WorkedVolume::sync_all() {
   end("sync all");
 }
 
+void WorkedVolume::write_checkpoint(fs::CheckpointKeep keep) {
+  if (!volume_) return leave_out();
+  const StepNumber step = begin();
+  if (succeeded(volume_->write_checkpoint(keep))) promise_all(step);
+  end("write a checkpoint");
+}
+
 void WorkedVolume::close() {
   if (!volume_) return leave_out();
   const StepNumber step = begin();

@@ -55,6 +55,7 @@ class WorkedVolume {
   void punch(std::string_view path, std::uint64_t offset, std::uint64_t length);
   void sync(std::string_view path);
   void sync_all();
+  void write_checkpoint(fs::CheckpointKeep keep);
   void close();
 
   // The path is there, and of that kind, as far as the script got.

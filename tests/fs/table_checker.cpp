@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/store/chunk_map.h"
+#include "metadata/format/checkpoint.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
 #include "tests/fs/store_fixture.h"
@@ -135,6 +136,13 @@ class Checker {
       EXPECT_EQ(inlined.erase(std::string(key)), 1u) << "an inlined row that nothing names";
     });
     EXPECT_TRUE(inlined.empty()) << "patches without their inlined rows";
+    each(Table::system, [&](std::string_view key, std::string_view value) {
+      if (!key.starts_with(metadata::system_key_checkpoint_prefix)) return;
+      const auto row = metadata::decode_checkpoint_row(value).value();
+      live[row.root.location.segment] += row.root.location.stored_size;
+      for (const auto& part : row.parts)
+        live[part.location.segment] += part.location.stored_size;
+    });
     each(Table::segments, [&](std::string_view key, std::string_view value) {
       const auto segment = metadata::decode_segment_key(key).value();
       EXPECT_EQ(metadata::decode_segment_row(value).value().live_bytes, live[segment])

@@ -98,6 +98,9 @@ class MemoryVolume final : public fs::Volume {
     return fs::CompactionReport{};
   }
   void stop_compaction() override {}
+  Result<fs::CheckpointReport> write_checkpoint(fs::CheckpointKeep) override {
+    return fs::CheckpointReport{};
+  }
   Result<fs::BackupSnapshot> begin_backup() override {
     return fail(ErrorCode::unsupported, "there is nothing on disk");
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/maintenance/deep_check.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
@@ -125,9 +126,7 @@ Result<> dump_record(const DumpArguments& arguments) {
     return {};
   }
   NACRE_ASSIGN(const auto name, metadata::decode_record_name(opened.result.identity));
-  fmt::print("authentic: {} of inode {}, chunk {}, offset {}, version {:#x}\n",
-             name.kind == metadata::RecordKind::chunk ? "chunk" : "patch", name.inode.value,
-             name.chunk.value, name.offset, name.version.value);
+  fmt::print("authentic: {}, version {:#x}\n", fs::describe(name), name.version.value);
   fmt::print("codec {}, {} plain bytes\n", engine::to_string(opened.result.codec),
              opened.result.output_size);
   return {};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "metadata/backing/volume_lock.h"
+#include "metadata/format/checkpoint.h"
 #include "metadata/format/rfc3339.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
@@ -109,6 +110,16 @@ Result<std::string> system_row(std::string_view key, std::string_view value) {
     const auto salt = key.substr(metadata::system_key_session_prefix.size());
     return fmt::format("session {} ordinal {} epoch {} opened {}", hex(as_bytes(salt)), row.ordinal,
                        row.epoch, metadata::rfc3339(row.opened_seconds));
+  }
+  if (key.starts_with(metadata::system_key_checkpoint_prefix)) {
+    NACRE_ASSIGN(const auto number, metadata::decode_checkpoint_key(key));
+    NACRE_ASSIGN(const auto row, metadata::decode_checkpoint_row(value));
+    std::string line =
+        fmt::format("checkpoint {:#x} closed {} root {} version {:#x} parts", number.value,
+                    row.closed_session, describe(row.root.location), row.root.version.value);
+    for (const auto& part : row.parts)
+      line += fmt::format(" {} of {}", describe(part.location), part.plain_size);
+    return line;
   }
   // A key: no more of it than that it is there.
   if (key == metadata::system_key_name_hash) {

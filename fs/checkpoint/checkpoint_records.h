@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the records of one checkpoint: all rows of a view, part by part, then the root.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fs/store/compaction.h"
+#include "fs/store/segment_store.h"
+#include "metadata/format/checkpoint.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+struct CheckpointRecords {
+  metadata::CheckpointNumber number;
+  metadata::CheckpointRow row;
+  metadata::CheckpointRoot root;
+  std::uint64_t stored_bytes = 0;
+  // Keep the segments until the row is in place.
+  std::vector<std::shared_ptr<const void>> pins;
+};
+
+// The table of each section.
+metadata::Table table_of(metadata::CheckpointSection section);
+
+// pace is called after each part with its stored bytes. Holds a part in memory and no lock. Errors:
+// those of pace and of the medium; too_big: more parts than the format has. Then nothing names what
+// was written, and it goes with a commit.
+Result<CheckpointRecords> write_checkpoint_records(SegmentStore& store,
+                                                   const metadata::CommittedView& view,
+                                                   metadata::RecordVersion settled,
+                                                   const Pace& pace);
+
+}  // namespace nacre::fs

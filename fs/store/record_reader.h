@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading records that rows name: neighbours on disk with one call, all of them opened in payloads.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "fs/store/segment_store.h"
+#include "fs/store/segment_table.h"
+#include "fs/store/work_pool.h"
+
+namespace nacre::fs {
+
+// Thread-safe. Everything passed by reference outlives it.
+class RecordReader {
+ public:
+  // record_size_bytes_max: stored; a row that names a larger one is corrupt.
+  RecordReader(SegmentTable& table, const metadata::KeyTree& keys, engine::Engine& engine,
+               WorkPool& pool, std::uint64_t record_size_bytes_max)
+      : table_(table),
+        keys_(keys),
+        engine_(engine),
+        pool_(pool),
+        record_size_bytes_max_(record_size_bytes_max) {}
+
+  // See SegmentStore::read().
+  void read(std::span<ReadRequest> requests);
+
+ private:
+  static constexpr std::size_t read_gap_bytes_max = 16u << 10;
+
+  void read_batch(Work& work, std::span<ReadRequest*> requests);
+  Result<> fetch(ReadRequest** first, ReadRequest** last, MutableByteView into);
+
+  SegmentTable& table_;
+  const metadata::KeyTree& keys_;
+  engine::Engine& engine_;
+  WorkPool& pool_;
+  const std::uint64_t record_size_bytes_max_;
+};
+
+}  // namespace nacre::fs

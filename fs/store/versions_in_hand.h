@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions that were drawn for records which no row names yet. A checkpoint needs to know below
+// which version a record without a row is dead, and not one on its way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+
+namespace nacre::fs {
+
+// Thread-safe.
+class VersionsInHand {
+ public:
+  // Stands for all versions from some number on, as long as it lives.
+  using Mark = std::shared_ptr<const void>;
+
+  // Before drawing versions from next; kept until rows name the records, or nobody will.
+  Mark mark(const std::atomic<std::uint64_t>& next) {
+    std::lock_guard lock(held_->mutex);
+    const auto place = held_->lowest.insert(next.load());
+    return {held_.get(), [held = held_, place](const void*) {
+              std::lock_guard end(held->mutex);
+              held->lowest.erase(place);
+            }};
+  }
+  // No record in hand has a version below this, and none will.
+  std::uint64_t lowest(const std::atomic<std::uint64_t>& next) const {
+    std::lock_guard lock(held_->mutex);
+    return held_->lowest.empty() ? next.load() : *held_->lowest.begin();
+  }
+
+ private:
+  struct Held {
+    std::mutex mutex;
+    std::multiset<std::uint64_t> lowest;
+  };
+  const std::shared_ptr<Held> held_ = std::make_shared<Held>();
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Payloads with their memory, used again and again: what the segment store gives the engine.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gpu_engine/engine.h"
+
+namespace nacre::fs {
+
+// One payload and its arenas. Batches are cut to fit them.
+struct Work {
+  engine::Arena input, output;
+  engine::Payload payload;
+};
+
+// Thread-safe. The engine outlives the pool.
+class WorkPool {
+ public:
+  // size_bytes: of each arena.
+  WorkPool(engine::Engine& engine, const engine::VolumeId& volume_id, std::size_t size_bytes)
+      : engine_(engine), volume_id_(volume_id), size_bytes_(size_bytes) {}
+
+  std::size_t size_bytes() const { return size_bytes_; }
+  Result<std::unique_ptr<Work>> take();  // out_of_memory
+  void give_back(std::unique_ptr<Work> work);
+
+ private:
+  static constexpr std::size_t spare_count_max = 6;
+
+  engine::Engine& engine_;
+  const engine::VolumeId volume_id_;
+  const std::size_t size_bytes_;
+  std::mutex mutex_;  // guards spare_
+  std::vector<std::unique_ptr<Work>> spare_;
+};
+
+}  // namespace nacre::fs
