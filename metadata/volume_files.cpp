@@ -51,7 +51,9 @@ Result<void> check(const VolumeParameters& parameters) {
   return {};
 }
 
-Result<void> check_place(BackingDirectory& directory) {
+}  // namespace
+
+Result<void> check_volume_place(BackingDirectory& directory) {
   NACRE_ASSIGN(const DirectoryState state, inspect_directory(directory));
   const auto refuse = [&](ErrorCode code, std::string_view why) {
     return fail(code, fmt::format("{}: {}", directory.description(), why));
@@ -73,6 +75,8 @@ Result<void> check_place(BackingDirectory& directory) {
   return refuse(ErrorCode::invalid_argument, "unknown state");
 }
 
+namespace {
+
 // Makes the marker and removes what an interrupted mkfs left beside it.
 Result<void> begin(BackingDirectory& directory) {
   NACRE_TRY(replace_file(directory, unfinished_file, as_bytes("mkfs.nacre began here\n")));
@@ -93,8 +97,9 @@ tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState s
   };
   switch (state) {
     case DirectoryState::unfinished:
-      return refuse(ErrorCode::not_found,
-                    "not a volume yet: mkfs.nacre was interrupted here; run it again");
+      return refuse(
+          ErrorCode::not_found,
+          "not a volume yet: mkfs.nacre, or a salvage, was interrupted here; run it again");
     case DirectoryState::damaged:
       return refuse(ErrorCode::missing,
                     "both copies of the superblock are missing; put one back from a backup");
@@ -127,7 +132,7 @@ Result<NewVolume> create_volume_files(BackingDirectory& directory,
                                       const VolumeParameters& parameters,
                                       std::span<const NewRecipient> recipients) {
   NACRE_TRY(check(parameters));
-  NACRE_TRY(check_place(directory));
+  NACRE_TRY(check_volume_place(directory));
   NewVolume volume;
   volume.superblock = {.label = parameters.label,
                        .created = rfc3339_now(),
@@ -142,9 +147,14 @@ Result<NewVolume> create_volume_files(BackingDirectory& directory,
   volume.keyring = std::move(made.keyring);
   volume.keys = std::move(made.keys);
 
-  NACRE_TRY(begin(directory));
-  NACRE_TRY(save_keyring(directory, volume.keyring, *volume.keys));
+  NACRE_TRY(begin_volume_files(directory, volume));
   return volume;
+}
+
+Result<void> begin_volume_files(BackingDirectory& directory, const NewVolume& volume) {
+  NACRE_TRY(check_volume_place(directory));
+  NACRE_TRY(begin(directory));
+  return save_keyring(directory, volume.keyring, *volume.keys);
 }
 
 Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume& volume) {

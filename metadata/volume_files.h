@@ -3,7 +3,8 @@
 //
 // A volume is a directory with a superblock. It is made in two steps, so that a crash in between
 // leaves something that no mount takes for a volume and mkfs knows as its own:
-//   1. create_volume_files(): the marker "mkfs-unfinished", folders db/ and segments/, the keyring
+//   1. create_volume_files() or begin_volume_files(): the marker "mkfs-unfinished", folders db/ and
+//   segments/, the keyring
 //   2. the caller makes the database
 //   3. complete_volume_files(): both superblocks, then the marker goes
 #pragma once
@@ -29,7 +30,7 @@ inline constexpr std::string_view unfinished_file = "mkfs-unfinished";
 
 enum class DirectoryState : std::uint8_t {
   empty,       // nothing, or only the lock file and lost+found
-  unfinished,  // mkfs was interrupted here: it may clear the place and begin again
+  unfinished,  // mkfs or a salvage was interrupted here: both may clear the place and begin again
   volume,      // a superblock is there, in whatever state
   damaged,     // parts of a volume without a superblock: not to be touched
   foreign,     // other files
@@ -56,6 +57,10 @@ struct NewVolume {
 Result<NewVolume> create_volume_files(BackingDirectory& directory,
                                       const VolumeParameters& parameters,
                                       std::span<const NewRecipient> recipients);
+// The parts of that: whether a volume can be made there (exists, not_empty), and step 1 for a
+// volume whose id and keys there are already.
+Result<void> check_volume_place(BackingDirectory& directory);
+Result<void> begin_volume_files(BackingDirectory& directory, const NewVolume& volume);
 // Makes it a volume.
 Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume& volume);
 

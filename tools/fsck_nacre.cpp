@@ -4,6 +4,7 @@
 //
 //   (nothing)   structure: superblock, keyring, every row of every table against the others
 //   --scrub     also every CRC of segments and db/; this alone needs no key
+//   --salvage   makes the volume anew in another directory (fsck_salvage.h)
 //   --deep      also opens every record: authenticates, decompresses, compares with the maps
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/fsck_report.h"
+#include "tools/fsck_salvage.h"
 
 namespace nacre::tools {
 namespace {
@@ -36,6 +38,7 @@ struct Arguments {
   bool dry_run = false;
   bool json = false;
   std::string engine = "auto";
+  std::string salvage_target;
 
   bool wants_keys() const {
     return deep || !scrub || secret.names_passphrase() || !secret.identity.empty();
@@ -87,6 +90,13 @@ int run(const Arguments& arguments) {
                     arguments.repair ? "--repair" : "--dry-run", NACRE_VERSION));
     return exit_usage;
   }
+  if (!arguments.salvage_target.empty()) {
+    return salvage({.volume = arguments.volume,
+                    .target = arguments.salvage_target,
+                    .secret = arguments.secret,
+                    .engine = arguments.engine,
+                    .json = arguments.json});
+  }
   harden_process();
   ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
   const auto checked = check(arguments, printer);
@@ -114,12 +124,20 @@ std::function<int()> add_arguments(CLI::App& app) {
                "Open every record: authenticate, decompress, compare with the maps");
   app.add_flag("--repair", arguments->repair, "Not in this version");
   app.add_flag("--dry-run", arguments->dry_run, "Not in this version");
+  app.add_option("--salvage", arguments->salvage_target,
+                 "Where db/ is lost: make the volume anew from its segments in this directory, "
+                 "which is empty or is to be made")
+      ->type_name("TARGET")
+      ->excludes("--scrub")
+      ->excludes("--deep")
+      ->excludes("--repair");
   app.add_flag("--json", arguments->json, "Report as JSON");
   app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(app, arguments->secret);
   app.footer(
-      "Exit status: 0 clean, 2 usage, 4 damage found, 8 could not check, 16 wrong key, 32 in use");
+      "Exit status: 0 clean, 1 salvaged, 2 usage, 4 damage found, 8 could not check, 16 wrong key, "
+      "32 in use");
   return [arguments] { return run(*arguments); };
 }
 

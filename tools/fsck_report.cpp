@@ -42,12 +42,23 @@ nlohmann::json to_json(const fs::Finding& finding) {
 
 }  // namespace
 
-void print_report(const std::string& volume, const fs::CheckReport& report) {
-  for (const auto& finding : report.findings.findings())
+void print_findings(const fs::FindingList& findings) {
+  for (const auto& finding : findings.findings())
     print_finding(finding);
-  if (const auto dropped = report.findings.dropped_count(); dropped != 0) {
+  if (const auto dropped = findings.dropped_count(); dropped != 0) {
     fmt::print("… and {} more\n", dropped);
   }
+}
+
+nlohmann::json to_json(const fs::FindingList& findings) {
+  auto json = nlohmann::json::array();
+  for (const auto& finding : findings.findings())
+    json.push_back(to_json(finding));
+  return json;
+}
+
+void print_report(const std::string& volume, const fs::CheckReport& report) {
+  print_findings(report.findings);
   if (const auto& structure = report.structure) {
     fmt::print("structure: {} files and directories, {} names, {} rows, {} of data\n",
                structure->inode_count, structure->name_count, structure->row_count,
@@ -85,10 +96,7 @@ void print_report_json(const std::string& volume, const fs::CheckReport& report)
                          {"clean", report.findings.error_count() == 0},
                          {"error_count", report.findings.error_count()},
                          {"dropped_finding_count", report.findings.dropped_count()},
-                         {"findings", nlohmann::json::array()}};
-  for (const auto& finding : report.findings.findings()) {
-    json["findings"].push_back(to_json(finding));
-  }
+                         {"findings", to_json(report.findings)}};
   if (const auto& structure = report.structure) {
     json["structure"] = {{"row_count", structure->row_count},
                          {"inode_count", structure->inode_count},

@@ -4,11 +4,17 @@
 
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "fs/maintenance/checker.h"
 
 namespace nacre::tools {
 
-// On stdout: a line for each finding, then what was checked and how it ended.
+// On stdout: a line for each finding.
+void print_findings(const fs::FindingList& findings);
+// The same in JSON.
+nlohmann::json to_json(const fs::FindingList& findings);
+// On stdout: the findings, then what was checked and how it ended.
 void print_report(const std::string& volume, const fs::CheckReport& report);
 // On stdout: one JSON object.
 //   {"volume", "version", "clean", "error_count", "dropped_finding_count",

@@ -2,11 +2,14 @@
 // Checkpoints: when they are written, what they hold, which records they keep, and that whatever
 // interrupts one leaves a clean volume with the one before.
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <set>
 #include <thread>
 
 #include "metadata/format/checkpoint_stream.h"
 #include "tests/fs/compaction_fixture.h"
+#include "tests/support/temporary_directory.h"
 
 namespace nacre::tests {
 namespace {
@@ -325,6 +328,71 @@ TEST_F(Checkpoint, what_is_settled_is_named_or_dead) {
   for (const std::uint64_t version : versions_of(found[1]))
     EXPECT_TRUE(before.contains(version) || version >= settled) << version << " " << settled;
   expect_clean();
+}
+
+// What one takes, and what others feel of it: for docs/PERFORMANCE.md. On a real directory.
+TEST_F(Checkpoint, of_many_files) {
+  const char* wanted = std::getenv("NACRE_LONG");
+  if (wanted == nullptr) {
+    GTEST_SKIP() << "skipped: checkpoint of many files: it takes minutes; NACRE_LONG=1 runs it";
+  }
+  const TemporaryDirectory place;
+  auto directory = metadata::open_posix_directory(place.path());
+  NACRE_ASSERT_OK(directory);
+  NACRE_ASSERT_OK(fs::Volume::format(*directory, test_keys(), 1, caller_));
+  auto engine = engine::Engine::create({.thread_count = 2});
+  auto opened = fs::Volume::open(*directory, test_keys(), 1, std::move(*engine), options_);
+  NACRE_ASSERT_OK(opened);
+  fs::Volume& many = **opened;
+  fs::InodeNumber folder;
+  const auto make = [&](std::uint64_t i) {
+    if (i % 1000 == 0) {
+      const auto made = many.make_directory(root, fmt::format("folder {}", i), caller_, 0755);
+      NACRE_ASSERT_OK(made);
+      folder = made->inode;
+    }
+    const auto file = many.make_node(folder, fmt::format("file {}.txt", i), caller_, S_IFREG, 0);
+    NACRE_ASSERT_OK(file);
+    NACRE_ASSERT_OK(many.write(file->inode, 0, as_bytes(fmt::format("file {}", i)), {}));
+    many.forget(file->inode, 1);
+  };
+  using Clock = std::chrono::steady_clock;
+  const auto worst_of = [&](std::uint64_t& next, const std::function<bool()>& goes_on) {
+    Clock::duration worst{};
+    while (goes_on()) {
+      const auto begin = Clock::now();
+      make(next++);
+      worst = std::max(worst, Clock::now() - begin);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return std::chrono::duration_cast<std::chrono::microseconds>(worst).count();
+  };
+  std::uint64_t next = 0;
+  for (const std::uint64_t count : {20'000u, 1'000'000u}) {
+    for (; next < count; ++next)
+      make(next);
+    NACRE_ASSERT_OK(many.sync_all());
+    const auto until = Clock::now() + std::chrono::seconds(2);
+    const auto alone = worst_of(next, [&] { return Clock::now() < until; });
+    std::atomic<bool> done{false};
+    Result<fs::CheckpointReport> report;
+    std::thread writer([&] {
+      report = many.write_checkpoint(fs::CheckpointKeep::the_one_before);
+      done = true;
+    });
+    const auto beside = worst_of(next, [&] { return !done; });
+    writer.join();
+    NACRE_ASSERT_OK(report);
+    std::cout << report->row_count << " rows, " << count << " files: " << report->took_ms << " ms, "
+              << report->plain_bytes << " bytes packed to " << report->stored_bytes
+              << "; the slowest of a writer's files: " << alone << " us alone, " << beside
+              << " us beside it\n";
+  }
+  const auto begin = Clock::now();
+  NACRE_ASSERT_OK(many.close());
+  std::cout << "closed in "
+            << std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count()
+            << " ms\n";
 }
 
 TEST_F(Checkpoint, damage_in_one_is_found_by_a_deep_check) {

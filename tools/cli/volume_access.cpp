@@ -85,10 +85,12 @@ Result<VolumePlace> find_volume(const std::string& path) {
     case metadata::DirectoryState::volume:
       break;
     case metadata::DirectoryState::unfinished:
-      return fail(ErrorCode::not_found,
-                  fmt::format("{} is not a volume yet: mkfs.nacre was interrupted there; run it "
-                              "again",
-                              path));
+      return fail(
+          ErrorCode::not_found,
+          fmt::format(
+              "{} is not a volume yet: mkfs.nacre, or a salvage, was interrupted there; run it "
+              "again",
+              path));
     case metadata::DirectoryState::damaged:
       return fail(ErrorCode::missing,
                   fmt::format("{}: both copies of the superblock are missing; put one back from a "

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Salvage: a volume without db/ is made anew from its segments. What the last checkpoint knew comes
+// back as it was; what is newer goes to lost+found; what is gone is an error and never zeros.
+#include <algorithm>
+#include <functional>
+
+#include <spdlog/spdlog.h>
+
+#include "fs/maintenance/salvage.h"
+#include "metadata/format/checkpoint.h"
+#include "tests/crash/recovery.h"
+#include "tests/crash/sample.h"
+#include "tests/fs/backup_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using metadata::Table;
+
+class Salvage : public BackupTest {
+ protected:
+  static constexpr std::uint32_t chunk_size = 16u << 10;
+
+  fs::InodeNumber make(fs::InodeNumber parent, const std::string& name, std::uint32_t type) {
+    const fs::Caller caller{.uid = 1000, .gid = 100};
+    const auto made = S_ISDIR(type) ? volume_->make_directory(parent, name, caller, 0750)
+                                    : volume_->make_node(parent, name, caller, type | 0640, 0);
+    NACRE_EXPECT_OK(made);
+    return made ? made->inode : fs::InodeNumber{};
+  }
+  void write(fs::InodeNumber inode, std::uint64_t offset, const std::string& text) {
+    NACRE_EXPECT_OK(volume_->write(inode, offset, as_bytes(text), {}));
+  }
+  void sync(fs::InodeNumber inode) {
+    std::promise<Result<>> promise;
+    volume_->sync_inode(inode, [&](Result<> result) { promise.set_value(std::move(result)); });
+    NACRE_EXPECT_OK(promise.get_future().get());
+  }
+
+  // Everything that rows can say.
+  void make_tree() {
+    const auto folder = make(root, "folder", S_IFDIR);
+    const auto inner = make(folder, "inner", S_IFDIR);
+    large_ = make(inner, "large", S_IFREG);
+    write(large_, 0, noise(9 * chunk_size + 77));
+    const auto sparse = make(root, "sparse", S_IFREG);
+    write(sparse, 10 * chunk_size, noise(chunk_size));
+    write(make(folder, "text", S_IFREG), 0, std::string(3 * chunk_size, 't'));
+    make(root, "empty", S_IFREG);
+    make(folder, "pipe", S_IFIFO);
+    NACRE_EXPECT_OK(volume_->make_symlink(root, "link", {}, "folder/inner/large"));
+    NACRE_EXPECT_OK(volume_->link(large_, root, "second name"));
+    NACRE_EXPECT_OK(volume_->set_xattr(large_, "user.note", "noted", fs::XattrMode::set, false));
+    NACRE_EXPECT_OK(volume_->sync_all());
+    write(large_, chunk_size + 10, noise(100));  // a patch, and inlined bytes
+    sync(large_);
+    write(sparse, 10 * chunk_size + 5, noise(300));
+    NACRE_EXPECT_OK(volume_->sync_all());
+  }
+  RecoveredTree tree_of(const std::shared_ptr<MemoryBacking>& backing) {
+    const auto volume = open(backing->process_kill());
+    NACRE_EXPECT_OK(volume);
+    return volume ? tests::read_tree(**volume) : RecoveredTree{};
+  }
+  void crash() {
+    volume_.reset();
+    source_ = source_->process_kill();
+  }
+  static void lose_database(MemoryBacking& backing) {
+    for (const auto& path : backing.files()) {
+      if (path.starts_with("db/")) backing.erase(path);
+    }
+  }
+
+  Result<fs::SalvageReport> salvage() {
+    const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
+    NACRE_EXPECT_OK(keys);
+    const auto engine = engine::Engine::create({.thread_count = 2});
+    return fs::salvage_volume(*source_, *keys, target_, **engine, {});
+  }
+  static std::string list(const fs::SalvageReport& report) {
+    std::string text;
+    for (const auto& finding : report.findings.findings()) {
+      text += fmt::format("{}: {} {}: {}\n", to_string(finding.severity),
+                          to_string(finding.verdict), finding.file, finding.what);
+    }
+    return text;
+  }
+  fs::SalvageReport salvage_all() {
+    auto report = salvage();
+    NACRE_EXPECT_OK(report);
+    if (!report) return {};
+    EXPECT_EQ(report->findings.error_count(), 0u) << list(*report);
+    expect_clean(*target_->process_kill());
+    return std::move(*report);
+  }
+  void expect_same(const RecoveredTree& before) {
+    const auto after = tree_of(target_);
+    EXPECT_EQ(after.names, before.names);
+    EXPECT_TRUE(after.contents == before.contents);
+  }
+  // Of a file in lost+found of the target.
+  std::string newer_content(const std::string& name) {
+    const auto volume = open(target_->process_kill());
+    NACRE_EXPECT_OK(volume);
+    const auto folder = (*volume)->lookup(root, "lost+found");
+    NACRE_EXPECT_OK(folder);
+    if (!folder) return {};
+    EXPECT_EQ(folder->mode, static_cast<std::uint32_t>(S_IFDIR | 0700));
+    const auto file = (*volume)->lookup(folder->inode, name);
+    NACRE_EXPECT_OK(file);
+    std::string content(file ? file->size : 0, '\0');
+    NACRE_EXPECT_OK((*volume)->read(
+        file->inode, 0, MutableByteView(reinterpret_cast<Byte*>(content.data()), content.size())));
+    return content;
+  }
+
+  // Of the closed source.
+  std::vector<std::pair<metadata::CheckpointNumber, metadata::CheckpointRow>> checkpoints() {
+    std::vector<std::pair<metadata::CheckpointNumber, metadata::CheckpointRow>> found;
+    const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
+    const auto database = metadata::Database::open(source_, keys->keys, {.read_only = true});
+    NACRE_EXPECT_OK(database);
+    NACRE_EXPECT_OK(
+        (*database)->scan(Table::system, "", "", [&](std::string_view key, std::string_view value) {
+          if (key.starts_with(metadata::system_key_checkpoint_prefix)) {
+            found.emplace_back(*metadata::decode_checkpoint_key(key),
+                               *metadata::decode_checkpoint_row(value));
+          }
+          return true;
+        }));
+    return found;
+  }
+  void damage(const metadata::RecordLocation& location) {
+    const auto path = fmt::format("segments/{:012}.seg", location.segment.value);
+    auto bytes = *source_->load(path);
+    bytes.at(location.offset + location.stored_size / 2) ^= 1;
+    source_->store(path, bytes);
+  }
+
+  fs::InodeNumber large_;
+};
+
+TEST_F(Salvage, of_an_undamaged_volume_returns_every_file_under_its_name) {
+  make_tree();
+  unmount();
+  const auto before = tree_of(source_);
+  lose_database(*source_);
+  const auto report = salvage_all();
+  EXPECT_TRUE(report.checkpoint_seconds);
+  EXPECT_GT(report.record_count, 10u);
+  EXPECT_EQ(report.lost_record_count, 0u);
+  EXPECT_TRUE(report.newer.empty());
+  expect_same(before);
+}
+
+TEST_F(Salvage, reads_only) {
+  make_tree();
+  unmount();
+  lose_database(*source_);
+  source_->set_read_only(true);
+  salvage_all();
+}
+
+TEST_F(Salvage, finds_records_that_compaction_moved_after_the_checkpoint) {
+  options_.store.segment_size_bytes = 64u << 10;
+  unmount();
+  mount();
+  for (int i = 0; i < 20; ++i)
+    put(fmt::format("file {}", i), noise(2 * chunk_size));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  for (int i = 0; i < 20; i += 2)
+    remove(fmt::format("file {}", i));
+  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  compact();
+  EXPECT_GT(volume_->stats().segments.moved_records, 0u);
+  crash();
+  const auto before = tree_of(source_);
+  lose_database(*source_);
+  const auto report = salvage_all();
+  EXPECT_TRUE(report.newer.empty());
+  expect_same(before);
+}
+
+TEST_F(Salvage, twenty_thousand_files_come_back) {
+  for (int folder = 0; folder < 20; ++folder) {
+    const auto parent = make(root, fmt::format("folder {}", folder), S_IFDIR);
+    for (int i = 0; i < 1000; ++i) {
+      const auto file = make(parent, fmt::format("file {}", i), S_IFREG);
+      write(file, 0, fmt::format("{} {} ", folder, i) + std::string(i % 50, 'x'));
+      volume_->forget(file, 1);
+    }
+  }
+  unmount();
+  const auto before = tree_of(source_);
+  lose_database(*source_);
+  EXPECT_EQ(salvage_all().inode_count, 20'021u);
+  expect_same(before);
+}
+
+TEST_F(Salvage, what_is_newer_than_the_checkpoint_goes_to_lost_and_found) {
+  make_tree();
+  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  const auto before = tree_of(source_);
+  const std::string fresh = noise(3 * chunk_size + 5);
+  const auto file = make(root, "made after it", S_IFREG);
+  write(file, 0, fresh);
+  const std::string over = noise(chunk_size);
+  write(large_, 2 * chunk_size, over);  // a whole chunk of an old file
+  NACRE_EXPECT_OK(volume_->sync_all());
+  crash();
+  lose_database(*source_);
+  const auto report = salvage_all();
+  ASSERT_EQ(report.newer.size(), 2u);
+  EXPECT_EQ(report.newer[0].inode, large_);
+  EXPECT_EQ(report.newer[0].paths.size(), 2u);
+  EXPECT_EQ(report.newer[0].chunk_count, 1u);
+  EXPECT_EQ(report.newer[1].inode, file);
+  EXPECT_TRUE(report.newer[1].paths.empty());
+  EXPECT_EQ(newer_content(fmt::format("#{}", file.value)), fresh);
+  EXPECT_EQ(newer_content(fmt::format("#{}", large_.value)),
+            std::string(2 * chunk_size, '\0') + over);
+  // The files of the checkpoint are as it knew them.
+  const auto after = tree_of(target_);
+  for (const auto& [inode, content] : before.contents)
+    EXPECT_TRUE(after.contents.at(inode) == content) << inode.value;
+}
+
+// A piece of a chunk lies over what the checkpoint's file has there.
+TEST_F(Salvage, newer_pieces_are_put_over_what_the_checkpoint_knows) {
+  options_.inline_commit_bytes_max = 0;
+  unmount();
+  mount();
+  std::string content = noise(2 * chunk_size);
+  const auto file = make(root, "file", S_IFREG);
+  write(file, 0, content);
+  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  for (const std::uint32_t offset : {100u, 150u, 9000u}) {
+    const std::string piece = noise(100);
+    write(file, offset, piece);
+    content.replace(offset, piece.size(), piece);
+    sync(file);
+  }
+  crash();
+  lose_database(*source_);
+  const auto report = salvage_all();
+  ASSERT_EQ(report.newer.size(), 1u);
+  EXPECT_EQ(report.newer[0].pieced_count, 1u);
+  EXPECT_EQ(newer_content(fmt::format("#{}", file.value)), content.substr(0, chunk_size));
+}
+
+TEST_F(Salvage, a_volume_without_a_checkpoint_gives_its_files_by_inode) {
+  options_.checkpoints.interval_ms = 0;
+  volume_.reset();
+  source_ = MemoryBacking::create();
+  make_volume(*source_);
+  mount();
+  const std::string content = noise(4 * chunk_size + 9);
+  const auto file = make(root, "file", S_IFREG);
+  write(file, 0, content);
+  unmount();
+  lose_database(*source_);
+  const auto report = salvage_all();
+  EXPECT_FALSE(report.checkpoint_seconds);
+  ASSERT_EQ(report.newer.size(), 1u);
+  EXPECT_EQ(newer_content(fmt::format("#{}", file.value)), content);
+}
+
+TEST_F(Salvage, a_damaged_checkpoint_gives_way_to_the_one_before) {
+  make_tree();
+  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  const auto before = tree_of(source_);
+  make(root, "made after it", S_IFREG);
+  unmount();
+  const auto found = checkpoints();
+  ASSERT_EQ(found.size(), 2u);
+  for (const bool hit_root : {false, true}) {
+    const auto undamaged = source_;
+    source_ = undamaged->process_kill();
+    target_ = MemoryBacking::create();
+    const auto& row = found.back().second;
+    damage(hit_root ? row.root.location : row.parts.front().location);
+    lose_database(*source_);
+    const auto report = salvage();
+    NACRE_ASSERT_OK(report);
+    EXPECT_EQ(report->findings.error_count(), 1u) << list(*report);
+    EXPECT_NE(list(*report).find("is not whole"), std::string::npos) << list(*report);
+    expect_same(before);
+    expect_clean(*target_->process_kill());
+    source_ = undamaged;
+  }
+}
+
+TEST_F(Salvage, lost_records_are_told_and_read_as_errors) {
+  make_tree();
+  unmount();
+  const auto before = tree_of(source_);
+  // The record of the file's chunk 5.
+  metadata::RecordLocation place;
+  {
+    const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
+    const auto database = metadata::Database::open(source_, keys->keys, {.read_only = true});
+    const auto value =
+        (*database)->get(Table::chunks, metadata::chunk_key(large_, metadata::ChunkIndex{5}));
+    place = metadata::decode_chunk_map_row(**value)->chunk->base->location;
+  }
+  damage(place);
+  lose_database(*source_);
+  const auto report = salvage();
+  NACRE_ASSERT_OK(report);
+  EXPECT_EQ(report->lost_record_count, 1u);
+  EXPECT_EQ(report->findings.error_count(), 1u) << list(*report);
+  const auto& findings = report->findings.findings();
+  const auto lost = std::find_if(findings.begin(), findings.end(), [&](const fs::Finding& finding) {
+    return finding.severity == fs::Severity::error;
+  });
+  EXPECT_EQ(lost->inode, large_);
+  EXPECT_EQ(lost->paths.size(), 2u);
+
+  const auto volume = open(target_->process_kill());
+  NACRE_ASSERT_OK(volume);
+  Bytes chunk(chunk_size);
+  for (std::uint64_t index = 0; index < 10; ++index) {
+    const auto got = (*volume)->read(large_, index * chunk_size, chunk);
+    EXPECT_EQ(got.has_value(), index != 5) << index;
+    if (!got) continue;
+    EXPECT_EQ(as_text(ByteView(chunk).first(*got)),
+              before.contents.at(large_).substr(index * chunk_size, chunk_size));
+  }
+}
+
+// Records of another volume, under the names of segments of this one.
+TEST_F(Salvage, forged_checkpoints_are_refused) {
+  make_tree();
+  unmount();
+  const auto before = tree_of(source_);
+  const auto found = checkpoints().back().second;
+  const auto other = MemoryBacking::create();
+  make_volume(*other);
+  {
+    auto volume = open(other);
+    NACRE_ASSERT_OK(volume);
+    for (int i = 0; i < 3; ++i) {
+      NACRE_EXPECT_OK((*volume)->make_node(root, fmt::format("forged {}", i), {}, S_IFREG, 0));
+      NACRE_EXPECT_OK((*volume)->write_checkpoint(fs::CheckpointKeep::the_one_before));
+    }
+    NACRE_EXPECT_OK((*volume)->close());
+  }
+  std::uint64_t number = 1000;
+  for (const auto& path : other->files()) {
+    if (path.starts_with("segments/")) {
+      source_->store(fmt::format("segments/{:012}.seg", number++), *other->load(path));
+    }
+  }
+  lose_database(*source_);
+  const auto report = salvage();
+  NACRE_ASSERT_OK(report);
+  EXPECT_GT(report->findings.findings().size(), 0u);  // notes: their tags are wrong
+  expect_same(before);
+  static_cast<void>(found);
+}
+
+TEST_F(Salvage, goes_on_as_a_volume_that_can_be_salvaged_again) {
+  make_tree();
+  unmount();
+  lose_database(*source_);
+  salvage_all();
+  source_ = target_;
+  target_ = MemoryBacking::create();
+  mount();
+  write(make(root, "afterwards", S_IFREG), 0, noise(2 * chunk_size));
+  unmount();
+  const auto before = tree_of(source_);
+  lose_database(*source_);
+  salvage_all();
+  expect_same(before);
+}
+
+TEST_F(Salvage, a_target_with_other_files_is_left_alone) {
+  make_tree();
+  unmount();
+  lose_database(*source_);
+  target_->store("somebody's", as_bytes("file"));
+  EXPECT_CODE(not_empty, salvage());
+  EXPECT_EQ(target_->files(), std::vector<std::string>{"somebody's"});
+}
+
+TEST_F(Salvage, says_beforehand_that_there_is_no_room) {
+  make_tree();
+  unmount();
+  lose_database(*source_);
+  target_->set_capacity(128u << 10);
+  const auto report = salvage();
+  EXPECT_CODE(no_space, report);
+  EXPECT_TRUE(target_->files().empty());
+}
+
+TEST_F(Salvage, an_older_keyring_is_refused) {
+  make_tree();
+  const auto rows = [&](std::uint64_t generation) {
+    unmount();
+    auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
+    NACRE_ASSERT_OK(keys);
+    auto engine = engine::Engine::create({.thread_count = 1});
+    auto volume = fs::Volume::open(source_, keys->keys, generation, std::move(*engine), options_);
+    NACRE_ASSERT_OK(volume);
+    NACRE_EXPECT_OK((*volume)->make_node(root, "changed", {}, S_IFREG, 0));
+    NACRE_EXPECT_OK((*volume)->close());
+  };
+  rows(7);
+  lose_database(*source_);
+  EXPECT_CODE(rolled_back, salvage());
+  EXPECT_TRUE(target_->files().empty());
+}
+
+// However a salvage ends, its target is no volume until all of it is there, and the next one goes
+// through.
+TEST_F(Salvage, power_loss_leaves_no_volume_or_a_whole_one) {
+  make_tree();
+  unmount();
+  const auto before = tree_of(source_);
+  lose_database(*source_);
+  salvage_all();
+  Sample sample;
+  const std::uint64_t count = target_->change_count();
+  const std::uint64_t stride = sample.stride(count, 12);
+  std::uint64_t states = 0;
+  for (std::uint64_t change = sample.next() % stride; change < count; change += stride) {
+    SCOPED_TRACE(testing::Message() << "seed " << sample.seed() << ", change " << change);
+    target_ = MemoryBacking::create();
+    target_->fail_at(change);
+    static_cast<void>(salvage());
+    target_ = target_->power_loss(sample.next());
+    if (!is_volume(*target_)) salvage_all();
+    expect_same(before);
+    ++states;
+    if (HasFailure()) return;
+  }
+  sample.print(states, count, "changes");
+}
+
+}  // namespace
+}  // namespace nacre::tests

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// fsck.nacre --salvage TARGET: a volume whose db/ is lost, made anew elsewhere.
+#pragma once
+
+#include <string>
+
+#include "tools/cli/secret_source.h"
+
+namespace nacre::tools {
+
+struct SalvageArguments {
+  std::string volume;
+  std::string target;
+  SecretOptions secret;
+  std::string engine = "auto";
+  bool json = false;
+};
+
+// Returns the exit status: 1 rebuilt, 4 rebuilt with losses, or what the error gives.
+int salvage(const SalvageArguments& arguments);
+
+}  // namespace nacre::tools
