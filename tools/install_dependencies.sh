@@ -15,7 +15,7 @@ build_packages=(
   libtiff-dev libdeflate-dev zlib1g-dev # what nacre bench compares with; not needed without them
 )
 test_packages=(
-  libgtest-dev libgmock-dev clang-format-14
+  libgtest-dev libgmock-dev clang-format-14 clang-14 libclang-rt-14-dev
   python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs util-linux mount procps psmisc
 )
 

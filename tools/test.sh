@@ -7,7 +7,7 @@
 #   --preset P    a preset of CMakePresets.json; default dev. --asan and --tsan are short for theirs
 #   --only LABEL  only unit, oracle, crash, model, golden, bad, mount, fuzz, gpu or tidy tests
 #   --tests REGEX only tests whose names match
-#   --long        the full counts of the seeded tests, not samples
+#   --long        the full counts of the seeded tests, not samples; ten minutes of libFuzzer each
 #   --suites DIR  with --long, also the public POSIX suites built in DIR (see posix_suites.sh)
 #
 # The whole output stays in build/P/test-logs. Exit status: 0 all passed, 2 usage, 8 set-up or build
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
       shift ;;
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
-    --long) export NACRE_LONG=1 ;;
+    --long) export NACRE_LONG=1 NACRE_FUZZ_SECONDS="${NACRE_FUZZ_SECONDS:-600}" ;;
     *) usage ;;
   esac
   shift

@@ -17,7 +17,7 @@ compiler=$(command -v clang++ || command -v clang++-14) || {
 }
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_COMPILER="$compiler" -DNACRE_SANITIZE=address+undefined -DNACRE_FUZZERS=ON \
-  -DNACRE_WERROR=OFF >/dev/null
+  -DNACRE_WERROR=OFF -DNACRE_CUDA=OFF >/dev/null
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
   names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip)
@@ -32,7 +32,7 @@ for name in "${names[@]}"; do
   mkdir -p "$build/inputs/$name" "$build/finds/$name"
   found=("$root/tests/fuzz/finds/$name")
   [ -d "${found[0]}" ] || found=()
-  if "$build/bin/libfuzzer_$name" -max_total_time="$seconds" -max_len=70000 -timeout=20 \
+  if "$build/bin/libfuzzer_$name" -max_total_time="$seconds" -max_len=70000 -timeout=120 \
     -artifact_prefix="$build/finds/$name/" -print_final_stats=1 "$build/inputs/$name" "${found[@]}" \
     >"$build/$name.log" 2>&1; then
     echo "$name: nothing found, $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name.log") inputs"

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# fuzz.sh as a test: every harness for NACRE_FUZZ_SECONDS, and once more what was found before.
+#
+#   libfuzzer.sh BUILD
+set -euo pipefail
+skip() { echo "skipped: libFuzzer: $1"; exit 77; }
+
+[ -n "${NACRE_FUZZ_SECONDS-}" ] ||
+  skip "NACRE_FUZZ_SECONDS does not say for how long (CI: 30 for each decoder)"
+compiler=$(command -v clang++ || command -v clang++-14) || skip "no clang++ (Debian: clang-14)"
+probe=$(mktemp -d)
+trap 'rm -rf "$probe"' EXIT
+echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' \
+  >"$probe/probe.cpp"
+"$compiler" -fsanitize=fuzzer,address,undefined "$probe/probe.cpp" -o "$probe/probe" 2>/dev/null ||
+  skip "$compiler has no libFuzzer (Debian: libclang-rt-14-dev)"
+BUILD=$1 "$(dirname "$0")/fuzz.sh" "$NACRE_FUZZ_SECONDS"
