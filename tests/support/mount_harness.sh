@@ -7,7 +7,8 @@
 #   make_volume; mount_volume; … "$mnt" …; remount; …; finish
 #
 # Variables: work (the folder), volume, mnt, passphrase_file. NACRE_BIN names the folder of the
-# programs, NACRE_LONG is set for full counts, NACRE_SEED repeats a seeded test.
+# programs, NACRE_LONG is set for full counts, NACRE_SEED repeats a seeded test. NACRE_MKFS_OPTIONS
+# are what mkfs.nacre is given too: one test for volumes of many kinds.
 set -Eeuo pipefail
 export LC_ALL=C.UTF-8
 
@@ -92,7 +93,10 @@ wait_for_daemon() {
 # The lowest cost that a passphrase may have: tests make many volumes.
 cheap_kdf=(--kdf-memory 8192 --kdf-time 1)
 make_volume() {
-  "$NACRE_BIN/mkfs.nacre" --passphrase-file "$passphrase_file" "${cheap_kdf[@]}" "$@" "$volume" \
+  local wanted
+  read -ra wanted <<<"${NACRE_MKFS_OPTIONS-}"
+  "$NACRE_BIN/mkfs.nacre" --passphrase-file "$passphrase_file" "${cheap_kdf[@]}" \
+    ${wanted[@]+"${wanted[@]}"} "$@" "$volume" \
     >"$work/mkfs.log" 2>&1 || fail "mkfs.nacre: $(cat "$work/mkfs.log")"
 }
 # mount_volume [-o OPTIONS]
