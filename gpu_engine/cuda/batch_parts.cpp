@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "gpu_engine/cuda/kernels/aead.h"
+#include "gpu_engine/cuda/kernels/crypt.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -41,9 +42,9 @@ std::vector<InputRun> find_runs(const std::vector<InputRange>& ranges,
   return runs;
 }
 
-std::vector<OutTask> join_neighbours(const std::vector<OutTask>& outputs) {
-  std::vector<OutTask> runs;
-  for (const OutTask& output : outputs) {
+std::vector<BusTask> join_neighbours(const std::vector<BusTask>& outputs) {
+  std::vector<BusTask> runs;
+  for (const BusTask& output : outputs) {
     if (!runs.empty() && runs.back().from + runs.back().size == output.from &&
         runs.back().to + runs.back().size == output.to) {
       runs.back().size += output.size;
@@ -55,8 +56,8 @@ std::vector<OutTask> join_neighbours(const std::vector<OutTask>& outputs) {
 }
 
 // By the copy engine.
-Result<> copy_runs(const BatchRun& run, const std::vector<OutTask>& runs) {
-  for (const OutTask& r : runs)
+Result<> copy_runs(const BatchRun& run, const std::vector<BusTask>& runs) {
+  for (const BusTask& r : runs)
     NACRE_TRY(
         check(cudaMemcpyAsync(r.to, r.from, r.size, cudaMemcpyDeviceToHost, run.slot.stream()),
               "copying a batch from the device"));
@@ -74,27 +75,48 @@ class ScatterPass {
   ScatterGate& gate_;
 };
 
-// By a kernel, which takes the scattered outputs in ranges of a size.
-Result<> scatter(const BatchRun& run, const std::vector<OutTask>& outputs) {
+// Tasks for a kernel, which takes scattered ranges in parts of a size; uploaded.
+Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector<BusTask>& ranges) {
   std::size_t count = 0;
-  for (const OutTask& output : outputs)
-    count += (output.size + out_task_size_bytes - 1) / out_task_size_bytes;
-  run.slot.begin_upload();
-  NACRE_ASSIGN(const Mirrored<OutTask> tasks, run.slot.add_upload<OutTask>(count));
+  for (const BusTask& range : ranges)
+    count += (range.size + bus_task_size_bytes - 1) / bus_task_size_bytes;
+  NACRE_ASSIGN(const Mirrored<BusTask> tasks, run.slot.add_upload<BusTask>(count));
   std::size_t at = 0;
-  for (const OutTask& output : outputs) {
-    for (std::uint64_t offset = 0; offset < output.size; offset += out_task_size_bytes)
+  for (const BusTask& range : ranges) {
+    for (std::uint64_t offset = 0; offset < range.size; offset += bus_task_size_bytes)
       tasks.host[at++] = {
-          .from = output.from + offset,
-          .to = output.to + offset,
-          .size = std::min<std::uint64_t>(output.size - offset, out_task_size_bytes)};
+          .from = range.from + offset,
+          .to = range.to + offset,
+          .size = std::min<std::uint64_t>(range.size - offset, bus_task_size_bytes)};
   }
-  const ScatterPass pass(run.scatter_gate);
   NACRE_TRY(run.slot.upload());
-  NACRE_TRY(
-      check(scatter_to_host(tasks.device, static_cast<std::uint32_t>(count), run.slot.stream()),
-            "copying a batch from the device"));
+  return tasks;
+}
+
+Result<> scatter(const BatchRun& run, const std::vector<BusTask>& outputs) {
+  run.slot.begin_upload();
+  const ScatterPass pass(run.scatter_gate);
+  NACRE_ASSIGN(const Mirrored<BusTask> tasks, upload_in_parts(run, outputs));
+  NACRE_TRY(check(scatter_to_host(tasks.device, static_cast<std::uint32_t>(tasks.host.size()),
+                                  run.slot.stream()),
+                  "copying a batch from the device"));
   return run.slot.wait();
+}
+
+Result<> gather(const BatchRun& run, Byte* device, const std::vector<InputRun>& runs) {
+  std::vector<BusTask> ranges;
+  ranges.reserve(runs.size());
+  for (const InputRun& r : runs)
+    ranges.push_back({.from = run.payload.input + r.begin,
+                      .to = device + r.device_offset,
+                      .size = r.end - r.begin});
+  NACRE_ASSIGN(const Mirrored<BusTask> tasks, upload_in_parts(run, ranges));
+  std::uint64_t total_bytes = 0;
+  for (const BusTask& task : tasks.host)
+    total_bytes += task.size;
+  return check(gather_from_host(tasks.device, static_cast<std::uint32_t>(tasks.host.size()),
+                                total_bytes, run.slot.stream()),
+               "copying a batch to the device");
 }
 
 Result<> copy_to_device(const BatchRun& run, Byte* to, const Byte* from, std::uint64_t size) {
@@ -122,6 +144,8 @@ Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
     for (const InputRun& r : runs)
       NACRE_TRY(copy_to_device(run, device + r.device_offset, run.payload.input + r.begin,
                                r.end - r.begin));
+  } else if (run.input_pinned) {
+    NACRE_TRY(gather(run, device, runs));
   } else if (size > 0) {
     NACRE_ASSIGN(Byte * staging, run.slot.staging_in(size));
     for (const InputRun& r : runs)
@@ -189,7 +213,7 @@ Result<> BatchKeys::expand(const BatchRun& run) const {
 
 Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
                   const std::vector<std::uint32_t>& sizes) {
-  std::vector<OutTask> outputs;
+  std::vector<BusTask> outputs;
   std::vector<std::size_t> places;
   std::uint64_t staged = 0;
   for (std::size_t i = 0; i < run.count(); ++i) {
@@ -203,12 +227,12 @@ Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
   if (outputs.empty()) return {};
   if (!run.output_pinned) {
     NACRE_ASSIGN(Byte * staging, run.slot.staging_out(staged));
-    for (OutTask& output : outputs) {
+    for (BusTask& output : outputs) {
       output.to = staging;
       staging += round_up(output.size, alignment);
     }
   }
-  const std::vector<OutTask> runs = join_neighbours(outputs);
+  const std::vector<BusTask> runs = join_neighbours(outputs);
   NACRE_TRY(runs.size() <= copy_run_count_max ? copy_runs(run, runs) : scatter(run, outputs));
   for (std::size_t i = 0; i < places.size() && !run.output_pinned; ++i)
     std::copy_n(outputs[i].to, outputs[i].size,

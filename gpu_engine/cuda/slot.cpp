@@ -25,7 +25,7 @@ Result<Slot> Slot::create(std::size_t factor) {
 
 void Slot::begin() {
   used_ = 0;
-  upload_.used = 0;
+  begin_upload();
   download_.used = 0;
 }
 
@@ -46,8 +46,11 @@ Result<std::size_t> Slot::reserve(MirroredMemory& memory, std::size_t size_bytes
 }
 
 Result<> Slot::upload() {
-  return check(cudaMemcpyAsync(upload_.device.data(), upload_.host.data(), upload_.used,
-                               cudaMemcpyHostToDevice, stream()),
+  const std::size_t from = uploaded_;
+  if (upload_.used == from) return {};
+  uploaded_ = upload_.used;
+  return check(cudaMemcpyAsync(upload_.device.data() + from, upload_.host.data() + from,
+                               upload_.used - from, cudaMemcpyHostToDevice, stream()),
                "copying a batch's descriptions to the device");
 }
 

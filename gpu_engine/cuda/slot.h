@@ -49,8 +49,9 @@ class Slot {
     return add_mirrored<T>(download_, count);
   }
 
-  // Forgets what was added for upload so far: the stream has it.
-  void begin_upload() { upload_.used = 0; }
+  // Forgets what was added for upload so far: the device is done with it.
+  void begin_upload() { upload_.used = uploaded_ = 0; }
+  // What was added since the last upload.
   Result<> upload();
   // Copies the downloads and waits for all that the stream was given.
   Result<> finish();
@@ -84,6 +85,7 @@ class Slot {
   DeviceMemory memory_;
   std::size_t used_ = 0;
   MirroredMemory upload_;
+  std::size_t uploaded_ = 0;  // of upload_.used, what the stream has
   MirroredMemory download_;
   Arena staging_in_;
   Arena staging_out_;

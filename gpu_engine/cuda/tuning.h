@@ -24,8 +24,8 @@ inline constexpr std::size_t slot_size_bytes = 4 * batch_size_bytes + (96u << 20
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
 inline constexpr std::size_t download_size_bytes = 1u << 20;
 
-// A batch that lies in more runs than this is not copied run by run (3 us each): inputs are packed
-// on the host first, outputs are written by a kernel.
+// A batch that lies in more runs than this is not copied run by run (3 us each): a kernel reads or
+// writes the host's page-locked memory; inputs elsewhere are packed on the host first.
 inline constexpr std::size_t copy_run_count_max = 24;
 
 }  // namespace nacre::engine::cuda

@@ -2,6 +2,11 @@
 // Movers of codec streams; see the header. Each byte is read and written once, at device memory's
 // speed: some 2 % of what the encoders take. scatter_to_host has few blocks: four saturate PCIe,
 // and more take turns from the copy engine that brings in the next batch (46.9 against 32 GB/s).
+// gather_from_host has to have more on its way: a load over PCIe takes some 1.5 us, so 55 GB/s ask
+// for 83 KB at any time; a block of 512 threads with four loads of 16 bytes each has 32 KB. Tasks
+// of 32 KiB: 4 blocks 50.6 GB/s, 8 and more 51.4; one load a thread 22 and 41 (H200, 2026-11-21).
+#include <algorithm>
+
 #include "gpu_engine/cuda/kernels/copy_bytes.cuh"
 #include "gpu_engine/cuda/kernels/stream_tasks.h"
 
@@ -14,6 +19,10 @@ constexpr std::uint32_t stored_bit = 1u << 31;
 constexpr int block_threads = 256;
 constexpr int scatter_blocks = 4;
 constexpr int scatter_threads = 512;
+constexpr std::uint32_t gather_blocks_min = 8;
+constexpr std::uint32_t gather_blocks_max = 32;
+constexpr std::uint64_t gather_bytes_in_flight = 128u << 10;
+constexpr int gather_threads = 512;
 
 std::uint32_t blocks_for(std::uint32_t count) {
   return (count + block_threads - 1) / block_threads;
@@ -132,10 +141,18 @@ __global__ void judge_streams_kernel(const CutTask* tasks, std::uint32_t count,
   sizes[i] = good ? task.plain_size : 0;
 }
 
-__global__ void scatter_to_host_kernel(const OutTask* tasks, std::uint32_t count) {
+__global__ void scatter_to_host_kernel(const BusTask* tasks, std::uint32_t count) {
   for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
-    const OutTask task = tasks[i];
+    const BusTask task = tasks[i];
     copy_bytes(task.to, task.from, static_cast<std::uint32_t>(task.size), threadIdx.x, blockDim.x);
+  }
+}
+
+__global__ void gather_from_host_kernel(const BusTask* tasks, std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const BusTask task = tasks[i];
+    copy_aligned_alike(task.to, task.from, static_cast<std::uint32_t>(task.size), threadIdx.x,
+                       blockDim.x);
   }
 }
 
@@ -182,9 +199,20 @@ cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const Codec
   return cudaGetLastError();
 }
 
-cudaError_t scatter_to_host(const OutTask* tasks, std::uint32_t count, cudaStream_t stream) {
+cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
   scatter_to_host_kernel<<<scatter_blocks, scatter_threads, 0, stream>>>(tasks, count);
+  return cudaGetLastError();
+}
+
+cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
+                             cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  // A block has one task on its way: of small ones there must be more at a time.
+  const std::uint64_t task_size = std::max<std::uint64_t>(total_bytes / count, 1);
+  const auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      gather_bytes_in_flight / task_size, gather_blocks_min, gather_blocks_max));
+  gather_from_host_kernel<<<blocks, gather_threads, 0, stream>>>(tasks, count);
   return cudaGetLastError();
 }
 

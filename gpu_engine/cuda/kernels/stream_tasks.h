@@ -68,15 +68,18 @@ cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const Codec
                           const std::uint32_t* decoded, std::uint32_t* valid, std::uint32_t* sizes,
                           cudaStream_t stream);
 
-// Bytes on their way to the host, whose page-locked memory the kernel writes. Tasks of about
-// out_task_size_bytes share the work well.
-struct OutTask {
+// Bytes on their way to or from the host, whose page-locked memory the kernel writes or reads.
+// Tasks of at most bus_task_size_bytes share the work well; none has more than 4 GiB.
+struct BusTask {
   const Byte* from;
   Byte* to;
   std::uint64_t size;
 };
-inline constexpr std::uint32_t out_task_size_bytes = 32u << 10;
+inline constexpr std::uint32_t bus_task_size_bytes = 32u << 10;
 
-cudaError_t scatter_to_host(const OutTask* tasks, std::uint32_t count, cudaStream_t stream);
+cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStream_t stream);
+// from and to are alike modulo 16. No byte outside the tasks, of total_bytes in all, is read.
+cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
+                             cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda
