@@ -119,6 +119,14 @@ Result<> gather(const BatchRun& run, Byte* device, const std::vector<InputRun>& 
                "copying a batch to the device");
 }
 
+KeyDirections directions_of(const BatchKind& kind) {
+  const bool encrypts_alone = kind.form == KeyForm::block_cipher
+                                  ? kind.direction == CryptDirection::encrypt ||
+                                        kind.mode == CryptMode::ctr || kind.mode == CryptMode::ofb
+                                  : kind.form != KeyForm::cbc_hmac;
+  return encrypts_alone ? KeyDirections::encrypt : KeyDirections::both;
+}
+
 Result<> copy_to_device(const BatchRun& run, Byte* to, const Byte* from, std::uint64_t size) {
   return check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, run.slot.stream()),
                "copying a batch to the device");
@@ -198,7 +206,9 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
         key_size_bytes(is_suite ? block_cipher(key.use.suite) : key.use.cipher));
     raw.form = is_suite ? form_of(key.use.suite) : KeyForm::block_cipher;
   }
-  NACRE_ASSIGN(keys.table_.ciphers, run.slot.take<ExpandedCipherKey>(named.size()));
+  NACRE_ASSIGN(keys.table_.ciphers,
+               run.slot.take<CipherKeyGroup>(cipher_key_group_count(named.size())));
+  keys.directions_ = directions_of(run.batch.kind);
   if (any_suite) {
     NACRE_ASSIGN(keys.table_.suites, run.slot.take<ExpandedSuiteKey>(named.size()));
   }
@@ -206,8 +216,8 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
 }
 
 Result<> BatchKeys::expand(const BatchRun& run) const {
-  return check(expand_keys(raw_.device, static_cast<std::uint32_t>(raw_.host.size()), table_,
-                           run.slot.stream()),
+  return check(expand_keys(raw_.device, static_cast<std::uint32_t>(raw_.host.size()), directions_,
+                           table_, run.slot.stream()),
                "expanding keys");
 }
 

@@ -8,6 +8,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/kernels/checksum.h"
+#include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/record_tasks.h"
 
 namespace nacre::engine::cuda {
@@ -36,6 +37,7 @@ class BatchKeys {
  private:
   std::vector<std::uint32_t> places_;
   Mirrored<RawKey> raw_;
+  KeyDirections directions_ = KeyDirections::both;
   KeyTable table_ = {};
 };
 

@@ -46,7 +46,7 @@ Bytes run(const Mode& mode, Direction direction, const Bytes& arena,
   for (const Bytes& key : keys)
     raw_keys.push_back(raw_key(key));
   const DeviceArray<RawKey> d_keys(raw_keys);
-  const DeviceArray<ExpandedCipherKey> d_expanded(keys.size());
+  const DeviceArray<CipherKeyGroup> d_expanded(cipher_key_group_count(keys.size()));
   const DeviceArray<Byte> d_arena(arena);
   std::vector<CryptTask> tasks;
   std::uint64_t total_bytes = 0;
@@ -60,7 +60,11 @@ Bytes run(const Mode& mode, Direction direction, const Bytes& arena,
   const auto count = static_cast<std::uint32_t>(tasks.size());
   const DeviceArray<CryptTask> d_tasks(tasks);
   const DeviceArray<Byte> d_workspace(crypt_workspace_size(count, total_bytes));
-  EXPECT_EQ(expand_keys(d_keys.data(), static_cast<std::uint32_t>(keys.size()),
+  const KeyDirections directions =
+      direction == Direction::encrypt || mode.mode == CryptMode::ctr || mode.mode == CryptMode::ofb
+          ? KeyDirections::encrypt
+          : KeyDirections::both;
+  EXPECT_EQ(expand_keys(d_keys.data(), static_cast<std::uint32_t>(keys.size()), directions,
                         {d_expanded.data(), nullptr}, nullptr),
             cudaSuccess);
   EXPECT_EQ(

@@ -54,7 +54,7 @@ Outcome run(KeyForm form, bool seals, const Bytes& arena,
     raw_keys.push_back(raw);
   }
   const DeviceArray<RawKey> d_keys(raw_keys);
-  const DeviceArray<ExpandedCipherKey> d_ciphers(keys.size());
+  const DeviceArray<CipherKeyGroup> d_ciphers(cipher_key_group_count(keys.size()));
   const DeviceArray<ExpandedSuiteKey> d_suites(keys.size());
   const KeyTable table = {d_ciphers.data(), d_suites.data()};
   const DeviceArray<Byte> d_arena(arena);
@@ -78,7 +78,10 @@ Outcome run(KeyForm form, bool seals, const Bytes& arena,
   const DeviceArray<AeadTask> d_tasks(tasks);
   const DeviceArray<Byte> d_workspace(aead_workspace_size(count, total_bytes));
   const DeviceArray<std::uint32_t> d_verdicts(std::vector<std::uint32_t>(count, 77));
-  EXPECT_EQ(expand_keys(d_keys.data(), static_cast<std::uint32_t>(keys.size()), table, nullptr),
+  const KeyDirections directions =
+      form == KeyForm::cbc_hmac ? KeyDirections::both : KeyDirections::encrypt;
+  EXPECT_EQ(expand_keys(d_keys.data(), static_cast<std::uint32_t>(keys.size()), directions, table,
+                        nullptr),
             cudaSuccess);
   EXPECT_EQ(seals ? aead_seal(form, d_tasks.data(), count, total_bytes, table, d_workspace.data(),
                               nullptr)

@@ -39,8 +39,8 @@ __device__ uint4 first_vector(KeyForm form, const AeadTask& task, const SmallTab
   // GCM keeps counter 1 for the tag.
   if (form == KeyForm::gcm) vector.w = swap_bytes(2u);
   if (form == KeyForm::cbc_hmac)
-    vector = encrypt_one_block(tables, keys.suites[task.key].iv, keys.ciphers[task.key].round_count,
-                               vector);
+    vector = encrypt_one_block(tables, RoundKeyView<1>{keys.suites[task.key].iv.at},
+                               CipherKeyView(keys.ciphers, task.key).round_count(), vector);
   return vector;
 }
 

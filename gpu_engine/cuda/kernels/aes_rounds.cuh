@@ -163,21 +163,43 @@ __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)
                  : last_encrypt_round(t, s, keys[RoundKeys::last_round]);
 }
 
+// One key's round keys, distance apart.
+template <int distance>
+struct RoundKeyView {
+  const uint4* first;
+
+  __device__ uint4 at(std::uint32_t round) const { return first[distance * round]; }
+};
+
+// A key of a table.
+struct CipherKeyView {
+  const CipherKeyGroup& group;
+  std::uint32_t place;
+
+  __device__ CipherKeyView(const CipherKeyGroup* table, std::uint32_t key)
+      : group(table[key / CipherKeyGroup::key_count]), place(key % CipherKeyGroup::key_count) {}
+  using RoundKeysView = RoundKeyView<CipherKeyGroup::key_count>;
+  __device__ RoundKeysView encrypt() const { return {&group.encrypt[0][place]}; }
+  __device__ RoundKeysView decrypt() const { return {&group.decrypt[0][place]}; }
+  __device__ std::uint32_t round_count() const { return group.round_counts[place]; }
+};
+
 // Leaves out those that round_count does without.
-__device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeys& from,
+template <int distance>
+__device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeyView<distance>& from,
                                        std::uint32_t round_count) {
 #pragma unroll
   for (int i = 0; i < 10; ++i)
-    keys[i] = from.at[i];
+    keys[i] = from.at(i);
   if (round_count > 10) {
-    keys[10] = from.at[10];
-    keys[11] = from.at[11];
+    keys[10] = from.at(10);
+    keys[11] = from.at(11);
     if (round_count > 12) {
-      keys[12] = from.at[12];
-      keys[13] = from.at[13];
+      keys[12] = from.at(12);
+      keys[13] = from.at(13);
     }
   }
-  keys[RoundKeys::last_round] = from.at[RoundKeys::last_round];
+  keys[RoundKeys::last_round] = from.at(RoundKeys::last_round);
 }
 
 }  // namespace nacre::engine::cuda

@@ -37,7 +37,7 @@ std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes)
 }
 
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const ExpandedCipherKey* keys,
+                  std::uint32_t count, std::uint64_t total_bytes, const CipherKeyGroup* keys,
                   void* workspace, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
   if (reinterpret_cast<std::uintptr_t>(tasks) % 16 != 0) return cudaErrorMisalignedAddress;

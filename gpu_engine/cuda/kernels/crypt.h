@@ -11,13 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/cuda/kernels/forms.h"
 #include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 
 namespace nacre::engine::cuda {
-
-enum class CryptMode : std::uint8_t { ecb, cbc, ofb, ctr };
-enum class CryptDirection : std::uint8_t { encrypt, decrypt };
 
 // A task with this key is not run: its output becomes zeros.
 inline constexpr std::uint32_t no_key = UINT32_MAX;
@@ -27,7 +25,7 @@ std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes)
 // ECB, CTR and CBC decryption spread a message over all warps. CBC encryption and OFB give each
 // message to one thread, 32 neighbours to a warp: neighbours should be about equally long.
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const ExpandedCipherKey* keys,
+                  std::uint32_t count, std::uint64_t total_bytes, const CipherKeyGroup* keys,
                   void* workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

@@ -46,13 +46,13 @@ struct CounterRounds {
   uint4 round_2;              // but for the lookups in column 0 after round 1
 
   template <typename Tables>
-  __device__ void prepare(const Tables& t, const RoundKeys& keys, uint4 counter) {
-    const uint4 s = counter ^ keys.at[0];
-    const uint4 key_1 = keys.at[1];
+  __device__ void prepare(const Tables& t, const uint4 (&keys)[15], uint4 counter) {
+    const uint4 s = counter ^ keys[0];
+    const uint4 key_1 = keys[1];
     last_column = s.w;
     round_1 = t.template at<0>(s.x) ^ t.template at<1>(s.y) ^ t.template at<2>(s.z) ^ key_1.x;
     const uint4 m = round_without_first_column(t, s, key_1);
-    round_2 = keys.at[2];
+    round_2 = keys[2];
     round_2.x ^= t.template at<1>(m.y) ^ t.template at<2>(m.z) ^ t.template at<3>(m.w);
     round_2.y ^= t.template at<0>(m.y) ^ t.template at<1>(m.z) ^ t.template at<2>(m.w);
     round_2.z ^= t.template at<0>(m.z) ^ t.template at<1>(m.w) ^ t.template at<3>(m.y);
@@ -172,7 +172,7 @@ template <CryptMode mode, bool decrypt, int table_count>
 __global__ __launch_bounds__(threads_per_block,
                              1) void crypt_blocks(const CryptTask* __restrict__ tasks,
                                                   TilePlan plan,
-                                                  const ExpandedCipherKey* __restrict__ expanded,
+                                                  const CipherKeyGroup* __restrict__ expanded,
                                                   const uint4* __restrict__ previous_blocks) {
   extern __shared__ std::uint32_t shared[];
   const SharedTables<table_count> tables(shared,
@@ -206,9 +206,9 @@ __global__ __launch_bounds__(threads_per_block,
         counters.valid = false;
         if (message.key != no_key && message.key != key_in_registers) {
           key_in_registers = message.key;
-          const ExpandedCipherKey& key = expanded[message.key];
-          round_count = key.round_count;
-          load_round_keys(keys, decrypt ? key.decrypt : key.encrypt, round_count);
+          const CipherKeyView key(expanded, message.key);
+          round_count = key.round_count();
+          load_round_keys(keys, decrypt ? key.decrypt() : key.encrypt(), round_count);
         }
       }
       const std::uint64_t start = std::uint64_t{unit - message.first_unit} * unit_bytes;
@@ -234,8 +234,7 @@ __global__ __launch_bounds__(threads_per_block,
           if (!counters.valid || counters.upper != counter.upper()) {
             counters.valid = true;
             counters.upper = counter.upper();
-            counters.prepare(tables, expanded[message.key].encrypt,
-                             counter.block_without_last_byte());
+            counters.prepare(tables, keys, counter.block_without_last_byte());
           }
           out = in ^ run_rounds<false, 3>(tables, counters.state(tables, counter.last_byte()), keys,
                                           round_count);
@@ -265,7 +264,7 @@ __global__ void save_previous_blocks(const CryptTask* tasks, TilePlan plan, uint
 
 template <CryptMode mode, bool decrypt, int table_count>
 cudaError_t launch(const CryptTask* tasks, const TilePlanWorkspace& plan,
-                   const ExpandedCipherKey* keys, const uint4* previous_blocks,
+                   const CipherKeyGroup* keys, const uint4* previous_blocks,
                    const DeviceShape& shape, cudaStream_t stream) {
   const auto kernel = crypt_blocks<mode, decrypt, table_count>;
   constexpr int shared_bytes = shared_tables_bytes<table_count>;
@@ -282,7 +281,7 @@ cudaError_t launch(const CryptTask* tasks, const TilePlanWorkspace& plan,
 
 template <int table_count>
 cudaError_t launch_mode(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                        const TilePlanWorkspace& plan, const ExpandedCipherKey* keys,
+                        const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                         const uint4* previous_blocks, const DeviceShape& shape,
                         cudaStream_t stream) {
   switch (mode) {
@@ -304,7 +303,7 @@ cudaError_t launch_mode(CryptMode mode, CryptDirection direction, const CryptTas
 }  // namespace
 
 cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                           const TilePlanWorkspace& plan, const ExpandedCipherKey* keys,
+                           const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                            uint4* previous_blocks, cudaStream_t stream) {
   DeviceShape shape;
   const cudaError_t error = device_shape(shape);

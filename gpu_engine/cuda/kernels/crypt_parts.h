@@ -14,10 +14,10 @@ inline constexpr std::uint32_t crypt_units_per_tile = 32;
 // previous_blocks: for CBC decryption, the ciphertext block before each tile; as long as the plan
 // has tiles.
 cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                           const TilePlanWorkspace& plan, const ExpandedCipherKey* keys,
+                           const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                            uint4* previous_blocks, cudaStream_t stream);
 
 cudaError_t crypt_serial(CryptMode mode, const CryptTask* tasks, std::uint32_t count,
-                         const ExpandedCipherKey* keys, cudaStream_t stream);
+                         const CipherKeyGroup* keys, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

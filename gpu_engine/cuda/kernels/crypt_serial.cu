@@ -24,7 +24,7 @@ __device__ void fill_with_zeros(const CryptTask& task) {
 template <CryptMode mode, int table_count>
 __global__ __launch_bounds__(threads_per_block,
                              1) void crypt_chains(const CryptTask* tasks, std::uint32_t count,
-                                                  const ExpandedCipherKey* __restrict__ expanded) {
+                                                  const CipherKeyGroup* __restrict__ expanded) {
   extern __shared__ std::uint32_t shared[];
   const SharedTables<table_count> tables(shared, aes_encryption_table);
   const std::uint32_t groups = (count + 31) / 32;
@@ -40,10 +40,10 @@ __global__ __launch_bounds__(threads_per_block,
     // CBC takes whole blocks; what hangs over is no block.
     const std::uint64_t size =
         mode == CryptMode::cbc ? task.size / block_bytes * block_bytes : task.size;
-    const ExpandedCipherKey& key = expanded[task.key];
-    const std::uint32_t round_count = key.round_count;
+    const CipherKeyView key(expanded, task.key);
+    const std::uint32_t round_count = key.round_count();
     uint4 keys[15] = {};
-    load_round_keys(keys, key.encrypt, round_count);
+    load_round_keys(keys, key.encrypt(), round_count);
     uint4 state = load_bytes_of_block(task.iv, 16);
     uint4 next = {};
     if (size != 0) next = load_block(task.in, 0, size);
@@ -60,7 +60,7 @@ __global__ __launch_bounds__(threads_per_block,
 }
 
 template <CryptMode mode, int table_count>
-cudaError_t launch(const CryptTask* tasks, std::uint32_t count, const ExpandedCipherKey* keys,
+cudaError_t launch(const CryptTask* tasks, std::uint32_t count, const CipherKeyGroup* keys,
                    const DeviceShape& shape, cudaStream_t stream) {
   const auto kernel = crypt_chains<mode, table_count>;
   constexpr int shared_bytes = shared_tables_bytes<table_count>;
@@ -76,7 +76,7 @@ cudaError_t launch(const CryptTask* tasks, std::uint32_t count, const ExpandedCi
 }  // namespace
 
 cudaError_t crypt_serial(CryptMode mode, const CryptTask* tasks, std::uint32_t count,
-                         const ExpandedCipherKey* keys, cudaStream_t stream) {
+                         const CipherKeyGroup* keys, cudaStream_t stream) {
   DeviceShape shape;
   const cudaError_t error = device_shape(shape);
   if (error != cudaSuccess) return error;

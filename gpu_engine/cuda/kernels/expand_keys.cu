@@ -22,19 +22,26 @@ __device__ std::uint32_t substitute_word(const SmallTables& tables, std::uint32_
   return substitute_column(tables, word, word, word, word);
 }
 
-// FIPS 197, 5.2, in little-endian words. Returns the number of rounds.
-__device__ std::uint32_t expand(const SmallTables& tables, const Byte* key, std::uint32_t key_words,
-                                RoundKeys& round_keys) {
-  const std::uint32_t rounds = key_words + 6;
-  auto* const slots = reinterpret_cast<std::uint32_t*>(&round_keys);
-  std::uint32_t recent[8];  // the last key_words words, word i at i % key_words
+__device__ uint4 unmix(uint4 key) {
+  return make_uint4(unmix_column(key.x), unmix_column(key.y), unmix_column(key.z),
+                    unmix_column(key.w));
+}
+
+// FIPS 197, 5.2, in little-endian words: write(round, key) for each round key in turn. All in
+// registers, since every index is a constant.
+template <std::uint32_t key_words, typename Write>
+__device__ void expand(const SmallTables& tables, const Byte* key, const Write& write) {
+  constexpr std::uint32_t rounds = key_words + 6;
+  std::uint32_t recent[key_words];  // the last words, word i at i % key_words
+#pragma unroll
+  for (std::uint32_t i = 0; i < key_words; ++i)
+    recent[i] = load_bytes(key + 4 * i, 4);
   std::uint32_t constant = 1;
+  uint4 round_key = {};
+#pragma unroll
   for (std::uint32_t i = 0; i < 4 * (rounds + 1); ++i) {
-    std::uint32_t word;
     const std::uint32_t place = i % key_words;
-    if (i < key_words) {
-      word = load_bytes(key + 4 * i, 4);
-    } else {
+    if (i >= key_words) {
       std::uint32_t last = recent[(i - 1) % key_words];
       if (place == 0) {
         last = substitute_word(tables, rotate_left(last, 24)) ^ constant;
@@ -42,35 +49,57 @@ __device__ std::uint32_t expand(const SmallTables& tables, const Byte* key, std:
       } else if (key_words == 8 && place == 4) {
         last = substitute_word(tables, last);
       }
-      word = recent[place] ^ last;
+      recent[place] ^= last;
     }
-    recent[place] = word;
-    const std::uint32_t round = i / 4 == rounds ? RoundKeys::last_round : i / 4;
-    slots[4 * round + i % 4] = word;
+    if (i % 4 == 0) round_key.x = recent[place];
+    if (i % 4 == 1) round_key.y = recent[place];
+    if (i % 4 == 2) round_key.z = recent[place];
+    if (i % 4 == 3) {
+      round_key.w = recent[place];
+      write(i / 4, round_key);
+    }
   }
-  return rounds;
 }
 
-__device__ uint4 unmix(uint4 key) {
-  return make_uint4(unmix_column(key.x), unmix_column(key.y), unmix_column(key.z),
-                    unmix_column(key.w));
+template <std::uint32_t count>
+struct KeyWords {
+  static constexpr std::uint32_t value = count;
+};
+
+// Calls work(KeyWords<key_words>()): the number as a constant.
+template <typename Work>
+__device__ void with_key_words(std::uint32_t key_words, const Work& work) {
+  if (key_words == 4)
+    work(KeyWords<4>());
+  else if (key_words == 6)
+    work(KeyWords<6>());
+  else
+    work(KeyWords<8>());
 }
 
-__global__ void expand_ciphers(const RawKey* keys, std::uint32_t count,
-                               ExpandedCipherKey* expanded) {
+// Neighbouring threads write neighbouring parts of a cache line. The inverse cipher takes the keys
+// backwards, with MixColumns undone between the first and the last.
+template <KeyDirections directions>
+__global__ void expand_ciphers(const RawKey* keys, std::uint32_t count, CipherKeyGroup* groups) {
   __shared__ std::uint32_t shared[256];
   const SmallTables tables(shared);
   const std::uint32_t index = blockIdx.x * cipher_threads + threadIdx.x;
   if (index >= count) return;
-  ExpandedCipherKey& out = expanded[index];
-  const std::uint32_t rounds =
-      expand(tables, keys[index].bytes, key_words_of(keys[index]), out.encrypt);
-  out.round_count = rounds;
-  // Backwards, and MixColumns undone between the first and the last.
-  out.decrypt.at[0] = out.encrypt.at[RoundKeys::last_round];
-  for (std::uint32_t round = 1; round < rounds; ++round)
-    out.decrypt.at[round] = unmix(out.encrypt.at[rounds - round]);
-  out.decrypt.at[RoundKeys::last_round] = out.encrypt.at[0];
+  CipherKeyGroup& out = groups[index / CipherKeyGroup::key_count];
+  const std::uint32_t place = index % CipherKeyGroup::key_count;
+  with_key_words(key_words_of(keys[index]), [&](auto words) {
+    constexpr std::uint32_t key_words = decltype(words)::value;
+    constexpr std::uint32_t rounds = key_words + 6;
+    out.round_counts[place] = rounds;
+    expand<key_words>(tables, keys[index].bytes, [&](std::uint32_t round, uint4 key) {
+      const bool is_last = round == rounds;
+      out.encrypt[is_last ? RoundKeys::last_round : round][place] = key;
+      if (directions == KeyDirections::encrypt) return;
+      const bool is_end = round == 0 || is_last;
+      out.decrypt[round == 0 ? RoundKeys::last_round : rounds - round][place] =
+          is_end ? key : unmix(key);
+    });
+  });
 }
 
 constexpr int hash_squares = 17;
@@ -150,7 +179,7 @@ __device__ void write_hmac_state(const Byte* key, std::uint32_t pad, std::uint32
 }
 
 __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
-                              const ExpandedCipherKey* ciphers, ExpandedSuiteKey* expanded) {
+                              const CipherKeyGroup* ciphers, ExpandedSuiteKey* expanded) {
   __shared__ std::uint32_t shared[256];
   __shared__ uint4 all_squares[suite_threads / 32][hash_squares];
   const SmallTables tables(shared);
@@ -162,8 +191,9 @@ __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
   const std::uint32_t key_words = key_words_of(key);
   const std::uint32_t cipher_key_size = 4 * key_words;
   if (key.form == KeyForm::gcm) {
-    const uint4 hash_key = swap_bytes(encrypt_one_block(
-        tables, ciphers[index].encrypt, ciphers[index].round_count, make_uint4(0, 0, 0, 0)));
+    const CipherKeyView cipher(ciphers, index);
+    const uint4 hash_key = swap_bytes(
+        encrypt_one_block(tables, cipher.encrypt(), cipher.round_count(), make_uint4(0, 0, 0, 0)));
     uint4* const squares = all_squares[threadIdx.x / 32];
     write_squares(hash_key, lane, squares);
     write_powers(squares, 2, lane, out.ghash_short_powers);
@@ -182,7 +212,13 @@ __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
     const Byte* const hmac_key = key.bytes + (chained ? 2 : 1) * cipher_key_size;
     if (lane == 0) write_hmac_state(hmac_key, 0x36363636, out.hmac_inner);
     if (lane == 1) write_hmac_state(hmac_key, 0x5c5c5c5c, out.hmac_outer);
-    if (lane == 2 && chained) expand(tables, key.bytes + cipher_key_size, key_words, out.iv);
+    if (lane == 2 && chained)
+      with_key_words(key_words, [&](auto words) {
+        expand<decltype(words)::value>(
+            tables, key.bytes + cipher_key_size, [&](std::uint32_t round, uint4 key) {
+              out.iv.at[round == decltype(words)::value + 6 ? RoundKeys::last_round : round] = key;
+            });
+      });
   }
 }
 
@@ -190,10 +226,12 @@ static_assert(sizeof(RawKey::bytes) == 2 * 32 + hmac_key_size);
 
 }  // namespace
 
-cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyTable table,
-                        cudaStream_t stream) {
+cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
+                        KeyTable table, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  expand_ciphers<<<(count + cipher_threads - 1) / cipher_threads, cipher_threads, 0, stream>>>(
+  const auto kernel = directions == KeyDirections::both ? expand_ciphers<KeyDirections::both>
+                                                        : expand_ciphers<KeyDirections::encrypt>;
+  kernel<<<(count + cipher_threads - 1) / cipher_threads, cipher_threads, 0, stream>>>(
       keys, count, table.ciphers);
   if (table.suites != nullptr) {
     constexpr int keys_per_block = suite_threads / 32;

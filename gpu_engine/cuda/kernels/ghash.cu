@@ -254,8 +254,8 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(
   if (threadIdx.x == finish_threads - 32) {
     uint4 counter = load_bytes_of_block(task.nonce, sizeof(task.nonce));
     counter.w = swap_bytes(1u);
-    const ExpandedCipherKey& key = keys.ciphers[task.key];
-    mask = encrypt_one_block(tables, key.encrypt, key.round_count, counter);
+    const CipherKeyView key(keys.ciphers, task.key);
+    mask = encrypt_one_block(tables, key.encrypt(), key.round_count(), counter);
   }
   const std::uint32_t first = plan.first_units[message];
   const uint4 sum = sum_of_tiles(partials + first, plan.first_units[message + 1] - first,

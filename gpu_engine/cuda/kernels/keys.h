@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys on the device: raw ones as the host sends them, and what the kernels make of them.
 //
-// expand_keys() writes one ExpandedCipherKey a key, and one ExpandedSuiteKey a key where the caller
-// has suites. Both are as secret as the keys: the caller wipes them.
+// expand_keys() writes the keys into CipherKeyGroups, and one ExpandedSuiteKey a key where the
+// caller has suites. Both are as secret as the keys: the caller wipes them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,12 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/cuda/kernels/forms.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 
 namespace nacre::engine::cuda {
-
-// How a suite combines encryption and authentication, or that the key is a bare block cipher's.
-enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
 
 // bytes: the key of the block cipher; for cbc_hmac the key of the IVs, as long; for both HMAC forms
 // the HMAC key (32). docs/FORMAT.md, "Cipher suites".
@@ -32,11 +30,19 @@ struct RoundKeys {
   uint4 at[last_round + 1];
 };
 
-struct alignas(32) ExpandedCipherKey {
-  RoundKeys encrypt;
-  RoundKeys decrypt;  // of the equivalent inverse cipher (FIPS 197, 5.3.5)
-  std::uint32_t round_count;
+// Round keys of eight neighbouring keys; key k is at k % 8 of group k / 8. A round's eight fill a
+// cache line: a warp whose lanes work under eight keys fetches each round at the price of one.
+struct alignas(128) CipherKeyGroup {
+  static constexpr std::uint32_t key_count = 8;
+  static constexpr int last_round = RoundKeys::last_round;
+  uint4 encrypt[last_round + 1][key_count];
+  uint4 decrypt[last_round + 1][key_count];  // of the equivalent inverse cipher (FIPS 197, 5.3.5)
+  std::uint32_t round_counts[key_count];
 };
+
+constexpr std::size_t cipher_key_group_count(std::size_t key_count) {
+  return (key_count + CipherKeyGroup::key_count - 1) / CipherKeyGroup::key_count;
+}
 
 // GHASH as products of binary matrices: see ghash.cu for what the numbers mean.
 inline constexpr int ghash_rows = 32;
@@ -55,12 +61,15 @@ struct alignas(32) ExpandedSuiteKey {
 };
 
 struct KeyTable {
-  ExpandedCipherKey* ciphers;
+  CipherKeyGroup* ciphers;
   ExpandedSuiteKey* suites;  // nullptr when all keys are bare block ciphers'
 };
 
+// Which of a CipherKeyGroup's round keys are needed: ECB and CBC decrypt with those of the inverse.
+enum class KeyDirections : std::uint8_t { encrypt, both };
+
 // A key with another size than 16, 24 or 32 is a caller's error; it is treated as 32.
-cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyTable table,
-                        cudaStream_t stream);
+cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
+                        KeyTable table, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

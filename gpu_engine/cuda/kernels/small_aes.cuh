@@ -28,12 +28,14 @@ class SmallTables {
   const std::uint32_t* shared_;
 };
 
-__device__ inline uint4 encrypt_one_block(const SmallTables& tables, const RoundKeys& keys,
+template <int distance>
+__device__ inline uint4 encrypt_one_block(const SmallTables& tables,
+                                          const RoundKeyView<distance>& keys,
                                           std::uint32_t round_count, uint4 block) {
-  uint4 state = block ^ keys.at[0];
+  uint4 state = block ^ keys.at(0);
   for (std::uint32_t round = 1; round < round_count; ++round)
-    state = encrypt_round(tables, state, keys.at[round]);
-  return last_encrypt_round(tables, state, keys.at[RoundKeys::last_round]);
+    state = encrypt_round(tables, state, keys.at(round));
+  return last_encrypt_round(tables, state, keys.at(RoundKeys::last_round));
 }
 
 }  // namespace nacre::engine::cuda
