@@ -98,29 +98,5 @@ TEST_F(CudaCrc, random_mixtures_match_the_cpu) {
   }
 }
 
-TEST_F(CudaCrc, pieces_combine_to_the_whole) {
-  TestRandom random;
-  std::vector<std::uint32_t> first, second;
-  std::vector<std::uint64_t> sizes;
-  for (int i = 0; i < 300; ++i) {
-    first.push_back(static_cast<std::uint32_t>(random.next()));
-    second.push_back(static_cast<std::uint32_t>(random.next()));
-    sizes.push_back(i == 0 ? 0 : random.next() >> random.below(64));
-  }
-  const DeviceArray<std::uint32_t> d_first(first), d_second(second), d_results(first.size());
-  const DeviceArray<std::uint64_t> d_sizes(sizes);
-  for (const auto polynomial : {ChecksumPolynomial::crc32, ChecksumPolynomial::crc32c}) {
-    ASSERT_CUDA(combine_checksums(polynomial, d_first.data(), d_second.data(), d_sizes.data(),
-                                  static_cast<std::uint32_t>(first.size()), d_results.data(),
-                                  nullptr));
-    const auto results = d_results.copy();
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      ASSERT_EQ(results[i], polynomial == ChecksumPolynomial::crc32
-                                ? crc32_combine(first[i], second[i], sizes[i])
-                                : crc32c_combine(first[i], second[i], sizes[i]));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace nacre::engine::cuda

@@ -32,7 +32,6 @@ constexpr int hash_blocks = 3;  // a multiprocessor
 constexpr int hash_warps = hash_threads / 32;
 constexpr int batch_blocks = crc_batch_bytes / 16;
 constexpr int small_tile_blocks = crc_tile_bytes / 16;
-constexpr int simple_threads = 128;
 
 __device__ const CrcTables crc_tables[2] = {make_crc_tables<crc32_polynomial_reflected>(),
                                             make_crc_tables<crc32c_polynomial_reflected>()};
@@ -259,15 +258,6 @@ __global__ __launch_bounds__(crc_finish_threads) void add_tiles(
   results[message] = ~(sum ^ sums[0]);
 }
 
-__global__ void combine(int polynomial, const std::uint32_t* first, const std::uint32_t* second,
-                        const std::uint64_t* second_sizes, std::uint32_t count,
-                        std::uint32_t* results) {
-  const std::uint32_t index = blockIdx.x * simple_threads + threadIdx.x;
-  if (index < count)
-    results[index] =
-        append_zeros(first[index], second_sizes[index], crc_tables[polynomial]) ^ second[index];
-}
-
 struct Workspace {
   TilePlanWorkspace plan;
   std::uint32_t* partials;
@@ -318,15 +308,6 @@ cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, s
   const bool many_tiles = total_bytes / crc_tile_bytes / factor / count >= 64;
   add_tiles<<<count, many_tiles ? crc_finish_threads : 32, 0, stream>>>(
       tasks, pieces.plan.plan, factor, index, pieces.partials, results);
-  return cudaGetLastError();
-}
-
-cudaError_t combine_checksums(ChecksumPolynomial polynomial, const std::uint32_t* first,
-                              const std::uint32_t* second, const std::uint64_t* second_sizes,
-                              std::uint32_t count, std::uint32_t* results, cudaStream_t stream) {
-  if (count == 0) return cudaSuccess;
-  combine<<<(count + simple_threads - 1) / simple_threads, simple_threads, 0, stream>>>(
-      static_cast<int>(polynomial), first, second, second_sizes, count, results);
   return cudaGetLastError();
 }
 

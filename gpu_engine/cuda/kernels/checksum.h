@@ -20,9 +20,4 @@ cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, s
                      std::uint64_t total_bytes, std::uint32_t* results, void* workspace,
                      cudaStream_t stream);
 
-// results[i] = the checksum of two pieces in a row, from that of each and the second one's size.
-cudaError_t combine_checksums(ChecksumPolynomial polynomial, const std::uint32_t* first,
-                              const std::uint32_t* second, const std::uint64_t* second_sizes,
-                              std::uint32_t count, std::uint32_t* results, cudaStream_t stream);
-
 }  // namespace nacre::engine::cuda
