@@ -65,8 +65,8 @@ double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   return at[i - 1] + (at[i] - at[i - 1]) * (bytes - low) / (high - low);
 }
 
-std::uint64_t CostModel::cuda_share(WorkClass work, std::uint64_t bytes, double cpu_backlog_ns,
-                                    double cuda_backlog_ns) const {
+std::uint64_t CostModel::cuda_share(WorkClass work, std::uint64_t bytes, double cuda_load,
+                                    double cpu_backlog_ns, double cuda_backlog_ns) const {
   const auto whole = static_cast<double>(bytes);
   // Below the first size, the cpu's cost is in proportion; a device's is not.
   const auto on_cpu = [&](double part) {
@@ -74,7 +74,7 @@ std::uint64_t CostModel::cuda_share(WorkClass work, std::uint64_t bytes, double 
     return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work, part) * least;
   };
   const auto on_cuda = [&](double part) {
-    return part == 0 ? 0 : cuda_backlog_ns + cuda_ns(work, part);
+    return part == 0 ? 0 : cuda_backlog_ns + cuda_ns(work, part * cuda_load);
   };
   int best = 0;
   double best_ns = on_cpu(whole);

@@ -62,9 +62,10 @@ class CostModel {
   double cpu_ns(WorkClass work, double bytes) const { return cost(cpu_, work, bytes); }
   double cuda_ns(WorkClass work, double bytes) const { return cost(cuda_, work, bytes); }
   // Of bytes of work, how many to give to the devices so that all ends soonest, when each backend
-  // has that many nanoseconds of other work before it.
-  std::uint64_t cuda_share(WorkClass work, std::uint64_t bytes, double cpu_backlog_ns,
-                           double cuda_backlog_ns) const;
+  // has that many nanoseconds of other work before it. cuda_load: how many times as much as when
+  // the costs were measured each device has to take, since others are lost; at least 1.
+  std::uint64_t cuda_share(WorkClass work, std::uint64_t bytes, double cuda_load,
+                           double cpu_backlog_ns, double cuda_backlog_ns) const;
 
  private:
   static double cost(const Costs& costs, WorkClass work, double bytes);

@@ -31,16 +31,12 @@ class PlannedEngine final : public Engine {
   void run(Payload& payload) override {
     auto plan = prepare(payload);
     if (!plan) return count(payload);
-    if (plan->cuda.empty()) {
-      planner_.cpu().run(payload, plan->cpu);
-    } else if (plan->cpu.empty()) {
-      planner_.cuda()->run(payload, plan->cuda);
-    } else {
-      std::latch cuda_ended(1);
-      planner_.cuda()->submit(payload, std::move(plan->cuda), [&] { cuda_ended.count_down(); });
-      planner_.cpu().run(payload, plan->cpu);
-      cuda_ended.wait();
-    }
+    std::latch cuda_ended(plan->cuda.empty() ? 0 : 1);
+    if (!plan->cuda.empty())
+      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
+                                     [&] { cuda_ended.count_down(); });
+    if (!plan->cpu.empty()) planner_.cpu().run(payload, plan->cpu);
+    cuda_ended.wait();
     planner_.ended(plan->cpu_ns, plan->cuda_ns);
     count(payload);
   }
@@ -76,7 +72,9 @@ class PlannedEngine final : public Engine {
       return;
     }
     // Where the cpu has no share, the payload may be gone when this returns.
-    if (on_cuda) planner_.cuda()->submit(payload, std::move(plan->cuda), std::move(other_ended));
+    if (on_cuda)
+      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
+                                     std::move(other_ended));
     if (on_cpu) planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
   }
 

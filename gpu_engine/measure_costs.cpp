@@ -203,7 +203,7 @@ std::optional<CostModel> CostModel::measure(
       const double alone = std::min(costs[0][at].back(), costs[1][at].back());
       splits[at] = true;
       const CostModel model(costs[0], costs[1], splits);
-      const std::uint64_t share = model.cuda_share(work, sizes.back(), 0, 0);
+      const std::uint64_t share = model.cuda_share(work, sizes.back(), 1, 0, 0);
       if (share == 0 || share == sizes.back()) continue;
       const auto both = measurement.measure_both(cpu, cuda, work, share);
       if (!both) return std::nullopt;

@@ -66,54 +66,45 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
 Plan Planner::plan(const Payload& payload) {
+  std::vector<std::uint32_t> all(payload.messages.size());
+  std::iota(all.begin(), all.end(), 0);
   // A device runs batches of one kind on several slots at once: it keeps no order.
-  const bool devices =
-      payload.order == MessageOrder::soonest && cuda_ != nullptr && cuda_->has_device_left();
-  if (devices && choice_ == EngineChoice::automatic && costs_) return plan_by_cost(payload);
-  Plan plan;
-  const bool devices_first = devices && choice_ == EngineChoice::cuda;
-  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
-    const bool on_cuda = devices_first && CudaBackend::takes(payload, payload.messages[i]);
-    (on_cuda ? plan.cuda : plan.cpu).push_back(i);
-  }
-  return plan;
+  const double load_factor =
+      payload.order == MessageOrder::soonest && cuda_ != nullptr ? cuda_->load_factor() : 0;
+  if (load_factor == 0 || (choice_ == EngineChoice::automatic && !costs_))
+    return {.cpu = std::move(all)};
+  cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
+  if (choice_ == EngineChoice::cuda)
+    return {.cpu = std::move(sorted.rest), .cuda = std::move(sorted.groups)};
+  return deal_out(payload, std::move(sorted), load_factor);
 }
 
-Plan Planner::plan_by_cost(const Payload& payload) {
-  Plan plan;
-  // What either can do, by class.
-  std::array<std::vector<std::uint32_t>, work_class_count> shared;
-  std::array<std::uint64_t, work_class_count> bytes = {};
-  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
-    const Message& message = payload.messages[i];
-    if (!CudaBackend::takes(payload, message)) {
-      plan.cpu.push_back(i);
-      continue;
-    }
-    const auto work = static_cast<std::size_t>(class_of(payload, message));
-    shared[work].push_back(i);
-    bytes[work] += size_of(message);
-  }
+Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor) {
+  Plan plan = {.cpu = std::move(sorted.rest)};
   const auto cpu_before = static_cast<double>(backlog_->cpu_ns.load(std::memory_order_relaxed));
   const auto cuda_before = static_cast<double>(backlog_->cuda_ns.load(std::memory_order_relaxed));
   double cpu_ns = 0;
   double cuda_ns = 0;
-  for (std::size_t work = 0; work < work_class_count; ++work) {
-    const auto work_class = static_cast<WorkClass>(work);
-    std::uint64_t left = bytes[work] < cuda_size_bytes_min
-                             ? 0
-                             : costs_->cuda_share(work_class, bytes[work], cpu_before + cpu_ns,
-                                                  cuda_before + cuda_ns);
+  for (cuda::KindGroup& group : sorted.groups) {
+    // Messages of a kind are of one class.
+    const WorkClass work = class_of(payload, payload.messages[group.indexes.front()]);
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t index : group.indexes)
+      bytes += size_of(payload.messages[index]);
+    const std::uint64_t share =
+        bytes < cuda_size_bytes_min
+            ? 0
+            : costs_->cuda_share(work, bytes, load_factor, cpu_before + cpu_ns,
+                                 cuda_before + cuda_ns);
     std::uint64_t on_cuda = 0;
-    for (const std::uint32_t index : shared[work]) {
-      const std::uint64_t size = size_of(payload.messages[index]);
-      const bool takes = left > 0;
-      left -= std::min(left, size);
-      (takes ? plan.cuda : plan.cpu).push_back(index);
-      if (takes) on_cuda += size;
-    }
-    cpu_ns += costs_->cpu_ns(work_class, static_cast<double>(bytes[work] - on_cuda));
-    if (on_cuda > 0) cuda_ns += costs_->cuda_ns(work_class, static_cast<double>(on_cuda));
+    auto end = group.indexes.begin();
+    for (; end != group.indexes.end() && on_cuda < share; ++end)
+      on_cuda += size_of(payload.messages[*end]);
+    plan.cpu.insert(plan.cpu.end(), end, group.indexes.end());
+    group.indexes.erase(end, group.indexes.end());
+    cpu_ns += costs_->cpu_ns(work, static_cast<double>(bytes - on_cuda));
+    cuda_ns += costs_->cuda_ns(work, static_cast<double>(on_cuda) * load_factor);
+    if (!group.indexes.empty()) plan.cuda.push_back(std::move(group));
   }
   plan.cpu_ns = static_cast<std::uint64_t>(cpu_ns);
   plan.cuda_ns = static_cast<std::uint64_t>(cuda_ns);
@@ -131,7 +122,7 @@ Backend& Planner::cpu() const {
   return *cpu_;
 }
 
-Backend* Planner::cuda() const {
+CudaBackend* Planner::cuda() const {
   return cuda_.get();
 }
 

@@ -20,7 +20,7 @@ class CpuBackend;
 // The messages of a payload, each in one of the two, and what they are expected to take there.
 struct Plan {
   std::vector<std::uint32_t> cpu;
-  std::vector<std::uint32_t> cuda;
+  std::vector<cuda::KindGroup> cuda;  // none of them empty
   std::uint64_t cpu_ns = 0;
   std::uint64_t cuda_ns = 0;
 };
@@ -40,7 +40,7 @@ class Planner {
   void ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns);
 
   Backend& cpu() const;
-  Backend* cuda() const;  // nullptr where there is none
+  CudaBackend* cuda() const;  // nullptr where there is none
   Result<Arena> allocate(std::size_t size_bytes) const;
   Result<double> measure_resident(Payload& payload, unsigned repetitions) const;
   Result<DeviceCeilings> measure_ceilings() const;
@@ -50,7 +50,7 @@ class Planner {
  private:
   Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<CudaBackend> cuda,
           std::optional<CostModel> costs);
-  Plan plan_by_cost(const Payload& payload);
+  Plan deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor);
 
   EngineChoice choice_;
   std::optional<CostModel> costs_;

@@ -1,209 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages a device takes, and how many at a time; see the header.
+// How many messages go at a time; see the header.
 #include "gpu_engine/cuda/batch.h"
 
 #include <algorithm>
 
-#include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/tuning.h"
-#include "gpu_engine/record/record.h"
 
 namespace nacre::engine::cuda {
 namespace {
 
-bool lies_within(std::uint64_t offset, std::uint64_t size, std::uint64_t whole) {
-  return offset <= whole && size <= whole - offset;
+// A mode or HMAC that gives each message to one thread.
+bool may_be_serial(const BatchKind& kind) {
+  return kind.form != KeyForm::gcm;
 }
 
-bool has_key(const Payload& payload, std::uint32_t index, KeyKind kind) {
-  if (index >= payload.key_table.size()) return false;
-  const Payload::Key& key = payload.key_table[index];
-  if (key.use.kind != kind) return false;
-  if (kind == KeyKind::suite ? !suite_from_number(static_cast<std::uint8_t>(key.use.suite))
-                             : !is_known(key.use.cipher, key.use.mode))
-    return false;
-  const bool is_aes =
-      block_size_bytes(kind == KeyKind::suite ? block_cipher(key.use.suite) : key.use.cipher) ==
-      block_size_bytes_max;
-  return is_aes && key.size == (kind == KeyKind::suite ? key_size_bytes(key.use.suite)
-                                                       : key_size_bytes(key.use.cipher));
-}
-
-CryptMode mode_of(CipherMode mode) {
-  switch (mode) {
-    case CipherMode::ecb:
-      return CryptMode::ecb;
-    case CipherMode::cbc:
-      return CryptMode::cbc;
-    case CipherMode::ofb:
-      return CryptMode::ofb;
-    case CipherMode::ctr:
-      return CryptMode::ctr;
+std::uint64_t batch_size_max(const Payload& payload, const std::vector<KindGroup>& groups,
+                             std::size_t slot_count) {
+  std::uint64_t total = 0;
+  for (const KindGroup& group : groups) {
+    for (const std::uint32_t index : group.indexes)
+      total += payload.messages[index].input_size;
   }
-  return CryptMode::ctr;
-}
-
-bool device_has_codec(Codec codec) {
-  return codec == Codec::none || codec == Codec::lz77;
-}
-
-std::optional<BatchKind> find_record_kind(const Payload& payload, const Message& message) {
-  if (!has_key(payload, message.key_index, KeyKind::suite)) return std::nullopt;
-  const CipherSuite suite = payload.key_table[message.key_index].use.suite;
-  BatchKind kind = {.operation = message.operation, .form = form_of(suite)};
-  if (message.operation == Operation::seal) {
-    if (!device_has_codec(message.codec) || message.level < 0 || message.level > codec_level_max ||
-        message.input_size > chunk_size_bytes_max ||
-        message.output_capacity < record_size_bound(suite, message.padding, message.input_size))
-      return std::nullopt;
-    kind.codec = message.codec;
-    if (message.codec != Codec::none) kind.level = message.level;
-    return kind;
-  }
-  if (message.input_size < record_size_bytes_min || message.input_size > record_size_bytes_max)
-    return std::nullopt;
-  if (message.operation == Operation::reseal) {
-    if (!has_key(payload, message.new_key_index, KeyKind::suite)) return std::nullopt;
-    kind.new_form = form_of(payload.key_table[message.new_key_index].use.suite);
-  }
-  return kind;
-}
-
-// Bare codecs and checksums.
-std::optional<BatchKind> find_plain_kind(const Message& message) {
-  BatchKind kind = {.operation = message.operation};
-  switch (message.operation) {
-    case Operation::compress:
-      if (!device_has_codec(message.codec) || message.level < 0 || message.level > codec_level_max)
-        return std::nullopt;
-      kind.codec = message.codec;
-      if (message.codec != Codec::none) kind.level = message.level;
-      return kind;
-    case Operation::decompress:
-      if (!device_has_codec(message.codec)) return std::nullopt;
-      kind.codec = message.codec;
-      return kind;
-    case Operation::checksum:
-      if (message.checksum != Checksum::crc32 && message.checksum != Checksum::crc32c)
-        return std::nullopt;
-      kind.checksum = message.checksum;
-      return kind;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& message) {
-  const bool encrypts = message.operation == Operation::encrypt;
-  if (has_key(payload, message.key_index, KeyKind::block_cipher)) {
-    const KeyUse& use = payload.key_table[message.key_index].use;
-    if (message.output_capacity < message.input_size ||
-        (takes_whole_blocks(use.mode) && message.input_size % block_size_bytes_max != 0))
-      return std::nullopt;
-    return BatchKind{.operation = message.operation,
-                     .form = KeyForm::block_cipher,
-                     .mode = mode_of(use.mode),
-                     .direction = encrypts ? CryptDirection::encrypt : CryptDirection::decrypt};
-  }
-  if (!has_key(payload, message.key_index, KeyKind::suite)) return std::nullopt;
-  const CipherSuite suite = payload.key_table[message.key_index].use.suite;
-  const std::size_t tag_size = tag_size_bytes(suite);
-  if (!encrypts && message.input_size < tag_size) return std::nullopt;
-  const std::uint64_t size = encrypts ? message.input_size : message.input_size - tag_size;
-  if (size % plain_unit_bytes(suite) != 0 ||
-      message.output_capacity < size + (encrypts ? tag_size : 0))
-    return std::nullopt;
-  return BatchKind{.operation = message.operation, .form = form_of(suite)};
+  return std::clamp(total / (batches_per_slot * std::max<std::size_t>(slot_count, 1)),
+                    batch_fill_bytes_min, batch_fill_bytes_max);
 }
 
 }  // namespace
 
-KeyForm form_of(CipherSuite suite) {
-  switch (construction(suite)) {
-    case SuiteConstruction::gcm:
-      return KeyForm::gcm;
-    case SuiteConstruction::ctr_hmac:
-      return KeyForm::ctr_hmac;
-    case SuiteConstruction::cbc_hmac:
-      return KeyForm::cbc_hmac;
-  }
-  return KeyForm::gcm;
-}
-
-std::uint64_t batch_weight(const Message& message) {
-  constexpr std::uint64_t overhead = 256;
-  if (message.operation == Operation::checksum) return message.input_size + overhead;
-  const std::uint64_t output =
-      message.operation == Operation::unseal
-          ? std::min<std::uint64_t>(message.output_capacity, chunk_size_bytes_max)
-          : message.output_capacity;
-  const bool shortens =
-      message.operation == Operation::seal || message.operation == Operation::compress ||
-      message.operation == Operation::reseal || message.operation == Operation::encrypt ||
-      message.operation == Operation::decrypt;
-  return std::max(message.input_size, shortens ? message.input_size : output) + overhead;
-}
-
-std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
-  if (!lies_within(message.input_offset, message.input_size, payload.input_size) ||
-      !lies_within(message.aad_offset, message.aad_size, payload.input_size) ||
-      !lies_within(message.output_offset, message.output_capacity, payload.output_size) ||
-      message.aad_size > batch_size_bytes ||
-      batch_weight(message) + message.aad_size > batch_size_bytes)
-    return std::nullopt;
-  switch (message.operation) {
-    case Operation::seal:
-    case Operation::unseal:
-    case Operation::reseal:
-      return find_record_kind(payload, message);
-    case Operation::encrypt:
-    case Operation::decrypt:
-      return find_crypt_kind(payload, message);
-    default:
-      return find_plain_kind(message);
-  }
-}
-
-Cut cut_into_batches(const Payload& payload, MessageIndexes indexes) {
-  struct Open {
-    Batch batch;
-    std::uint64_t size = 0;
-  };
-  std::uint64_t total = 0;
-  for (const std::uint32_t index : indexes)
-    total += std::min(payload.messages[index].input_size, batch_size_bytes);
-  const std::uint64_t size_max =
-      std::clamp(total / batches_per_payload, batch_size_bytes_min, batch_size_bytes);
-  Cut cut;
-  std::vector<Open> open;
-  for (const std::uint32_t index : indexes) {
-    const Message& message = payload.messages[index];
-    const auto kind = find_kind(payload, message);
-    if (!kind) {
-      cut.rest.push_back(index);
-      continue;
+std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
+                                    std::size_t slot_count) {
+  const std::uint64_t size_max = batch_size_max(payload, groups, slot_count);
+  std::vector<Batch> batches;
+  for (const KindGroup& group : groups) {
+    std::uint64_t left = 0;
+    for (const std::uint32_t index : group.indexes) {
+      const Message& message = payload.messages[index];
+      const std::uint64_t size = batch_weight(message) + message.aad_size;
+      // One that alone is larger still makes a batch.
+      if (size > left || batches.back().indexes.size() == batch_message_count_max) {
+        batches.push_back({.kind = group.kind, .indexes = {}});
+        left = std::max(size, size_max);
+      }
+      batches.back().indexes.push_back(index);
+      left -= size;
     }
-    auto at = std::ranges::find_if(open, [&](const Open& o) { return o.batch.kind == *kind; });
-    if (at == open.end()) at = open.insert(open.end(), Open{.batch = {.kind = *kind}});
-    const std::uint64_t size = batch_weight(message) + message.aad_size;
-    if (!at->batch.indexes.empty() &&
-        (at->size + size > size_max || at->batch.indexes.size() == batch_message_count_max)) {
-      cut.batches.push_back(std::move(at->batch));
-      *at = {.batch = {.kind = *kind}};
-    }
-    at->batch.indexes.push_back(index);
-    at->size += size;
   }
-  for (Open& o : open)
-    cut.batches.push_back(std::move(o.batch));
-  // A serial mode gives each message to one thread of a warp, which ends with its longest.
-  for (Batch& batch : cut.batches) {
-    if (batch.kind.form == KeyForm::block_cipher || batch.kind.form == KeyForm::cbc_hmac)
+  // A warp ends with the longest message of its threads.
+  for (Batch& batch : batches) {
+    if (may_be_serial(batch.kind))
       std::ranges::stable_sort(batch.indexes, std::greater(), [&](std::uint32_t index) {
         return payload.messages[index].input_size;
       });
   }
-  return cut;
+  return batches;
 }
 
 }  // namespace nacre::engine::cuda

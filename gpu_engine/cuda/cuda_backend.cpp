@@ -17,6 +17,7 @@
 #include <deque>
 #include <latch>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "gpu_engine/base/blocked_signals.h"
@@ -36,6 +37,7 @@ constexpr std::size_t slot_memory_divisor = 3;
 struct Device {
   int number = 0;
   std::string name;
+  std::size_t slot_count = 0;
   std::atomic<bool> lost = false;
   std::atomic<bool> warned = false;
   cuda::ScatterGate scatter_gate{cuda::ScatterGate::max()};
@@ -77,14 +79,20 @@ struct CudaBackend::State {
   // What a device failed at; says so once a device.
   void note_failure(Device& device, const Error& error);
   void end(std::unique_ptr<Job> job);
-  bool any_device_left() const {
-    return std::ranges::any_of(devices, [](const auto& device) { return !device->lost; });
+  bool any_device_left() const { return slots_left() > 0; }
+  // Of devices that are not lost.
+  std::size_t slots_left() const {
+    std::size_t count = 0;
+    for (const auto& device : devices)
+      count += device->lost ? 0 : device->slot_count;
+    return count;
   }
 
   Backend& cpu;
   const unsigned queued_payload_max;
   const std::function<void(std::string_view)> warn;
   std::vector<std::unique_ptr<Device>> devices;
+  std::size_t slot_count = 0;  // of all devices
 
   std::atomic<std::uint64_t> message_count = 0;
   std::atomic<std::uint64_t> input_bytes = 0;
@@ -169,6 +177,8 @@ Result<> CudaBackend::State::add_device(int number) {
   NACRE_ASSIGN(std::unique_ptr<Device> device, open_device(number));
   NACRE_ASSIGN(std::vector<Slot> slots, make_slots());
   Device& added = *device;
+  added.slot_count = slots.size();
+  slot_count += slots.size();
   {
     // Threads of devices that are there already may look at the list.
     const std::lock_guard lock(mutex);
@@ -196,8 +206,9 @@ CudaBackend::State::~State() {
     thread.join();
 }
 
-bool CudaBackend::has_device_left() const {
-  return state_->any_device_left();
+double CudaBackend::load_factor() const {
+  const std::size_t left = state_->slots_left();
+  return left == 0 ? 0 : static_cast<double>(state_->slot_count) / static_cast<double>(left);
 }
 
 std::string CudaBackend::name() const {
@@ -205,10 +216,6 @@ std::string CudaBackend::name() const {
   for (const std::unique_ptr<Device>& device : state_->devices)
     name += fmt::format(", {} {}", device->name, device->number);
   return name;
-}
-
-bool CudaBackend::takes(const Payload& payload, const Message& message) {
-  return cuda::find_kind(payload, message).has_value();
 }
 
 Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
@@ -222,16 +229,15 @@ CudaStats CudaBackend::stats() const {
 }
 
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {
-  Batch batch;
+  std::vector<std::uint32_t> all(payload.messages.size());
+  std::iota(all.begin(), all.end(), 0);
+  const cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
+  if (sorted.groups.size() != 1 || !sorted.rest.empty())
+    return fail(ErrorCode::unsupported, "the payload is no batch of a device");
+  const Batch& batch = sorted.groups.front();
   std::uint64_t weight = 0;
-  for (std::uint32_t i = 0; i < payload.messages.size(); ++i) {
-    const auto kind = cuda::find_kind(payload, payload.messages[i]);
-    if (!kind || (i > 0 && *kind != batch.kind))
-      return fail(ErrorCode::unsupported, "the payload is no batch of a device");
-    batch.kind = *kind;
-    batch.indexes.push_back(i);
-    weight += cuda::batch_weight(payload.messages[i]);
-  }
+  for (const Message& message : payload.messages)
+    weight += cuda::batch_weight(message);
   NACRE_TRY(check(cudaSetDevice(state_->devices.front()->number), "choosing a device"));
   NACRE_ASSIGN(Slot slot, Slot::create(weight / cuda::batch_size_bytes + 1));
   payload.results.assign(payload.messages.size(), MessageResult{});
@@ -268,18 +274,32 @@ void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
 
 void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
                          std::function<void()> done) {
-  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
-  if (job == nullptr) {
+  cuda::Sorted sorted;
+  try {
+    sorted = cuda::sort_by_kind(payload, indexes);
+  } catch (const std::bad_alloc&) {
     state_->cpu.submit(payload, std::move(indexes), std::move(done));
     return;
   }
-  try {
-    cuda::Cut cut = cuda::cut_into_batches(payload, indexes);
-    job->batches = std::move(cut.batches);
-    job->for_cpu = std::move(cut.rest);
-  } catch (const std::bad_alloc&) {
-    job->for_cpu = std::move(indexes);
+  submit_sorted(payload, std::move(sorted), std::move(done));
+}
+
+void CudaBackend::submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) {
+  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
+  if (job == nullptr) {
+    for (const cuda::KindGroup& group : sorted.groups)
+      state_->cpu.run(payload, group.indexes);
+    state_->cpu.run(payload, sorted.rest);
+    done();
+    return;
   }
+  try {
+    job->batches = cuda::cut_into_batches(payload, sorted.groups, state_->slots_left());
+  } catch (const std::bad_alloc&) {
+    // Too large for slots as they may be, they end on the cpu.
+    job->batches = std::move(sorted.groups);
+  }
+  job->for_cpu = std::move(sorted.rest);
   job->done = std::move(done);
   job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);
   // A batch that fails on its way out runs again, from an input that must still be there.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/cuda/message_kind.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::engine {
@@ -44,12 +45,15 @@ class CudaBackend final : public Backend {
   void submit(Payload& payload, std::vector<std::uint32_t> indexes,
               std::function<void()> done) override;
 
-  // Whether the devices can do this message at all. Thread-safe.
-  static bool takes(const Payload& payload, const Message& message);
+  // As submit(), of messages that have been sorted.
+  void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done);
+
   // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
   Result<Arena> allocate(std::size_t size_bytes);
   CudaStats stats() const;
-  bool has_device_left() const;  // false when all are lost
+  // How many times its share each device has to take: 1 with all of them, more when some are lost;
+  // 0 when all are.
+  double load_factor() const;
   // For measurements: seconds that the first device's kernels take for the payload, all of it one
   // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
   // unsupported where the payload is none such; out_of_memory, io.

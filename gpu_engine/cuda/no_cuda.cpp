@@ -21,13 +21,14 @@ std::string CudaBackend::name() const {
 
 void CudaBackend::run(Payload& /*payload*/, MessageIndexes /*indexes*/) {}
 
-void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*indexes*/,
-                         std::function<void()> done) {
+void CudaBackend::submit_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/,
+                                std::function<void()> done) {
   done();
 }
 
-bool CudaBackend::takes(const Payload& /*payload*/, const Message& /*message*/) {
-  return false;
+void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*indexes*/,
+                         std::function<void()> done) {
+  done();
 }
 
 Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
@@ -42,8 +43,8 @@ Result<DeviceCeilings> CudaBackend::measure_ceilings() {
   return fail(ErrorCode::unsupported, "cuda: none");
 }
 
-bool CudaBackend::has_device_left() const {
-  return false;
+double CudaBackend::load_factor() const {
+  return 0;
 }
 
 CudaStats CudaBackend::stats() const {

@@ -11,11 +11,13 @@ namespace nacre::engine::cuda {
 // fills the device is pieces in flight: slots × batch size.
 inline constexpr unsigned slots_per_device = 8;
 
-// What a batch holds at most: bytes of one message's larger side, summed; and messages. A payload
-// that would not fill the slots with such batches is cut into more and smaller ones.
+// What a batch can hold: bytes of one message's larger side, summed; and messages. Batches are
+// filled less far where there are enough of them: long ones end a payload late, short ones leave
+// the codecs too few pieces at a time. Each slot is to get two of a payload.
 inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
-inline constexpr std::uint64_t batch_size_bytes_min = 4u << 20;
-inline constexpr std::uint64_t batches_per_payload = 2 * slots_per_device;
+inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
+inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
+inline constexpr std::uint64_t batches_per_slot = 2;
 inline constexpr std::uint32_t batch_message_count_max = 4096;
 
 // Device memory of a slot: what came in, what goes out, two stages between them, and expanded keys.

@@ -36,10 +36,10 @@ TEST(CostModel, interpolates_and_goes_on_as_it_ended) {
 
 TEST(CostModel, gives_small_work_to_the_cpu_and_large_work_to_both) {
   const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 1 << 20, 0, 0), 0u);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 64 << 10, 0, 0), 0u);
+  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 1 << 20, 1, 0, 0), 0u);
+  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 64 << 10, 1, 0, 0), 0u);
   // Both end together when the devices have ten parts of eleven.
-  const std::uint64_t share = model.cuda_share(WorkClass::seal_coded, 1u << 30, 0, 0);
+  const std::uint64_t share = model.cuda_share(WorkClass::seal_coded, 1u << 30, 1, 0, 0);
   EXPECT_NEAR(static_cast<double>(share), (1u << 30) * 10.0 / 11.0, (1u << 30) / 16.0);
 }
 
@@ -48,7 +48,7 @@ TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
     const CostModel model(linear(0, 1), linear(2e6, cuda_ns), all_split);
     for (std::uint64_t size = 1 << 20; size < 4ull << 30; size = size * 3 / 2) {
       const auto bytes = static_cast<double>(size);
-      const auto share = static_cast<double>(model.cuda_share(WorkClass::crypt, size, 0, 0));
+      const auto share = static_cast<double>(model.cuda_share(WorkClass::crypt, size, 1, 0, 0));
       const double planned = std::max(model.cpu_ns(WorkClass::crypt, bytes - share),
                                       share > 0 ? model.cuda_ns(WorkClass::crypt, share) : 0);
       const double alone =
@@ -61,19 +61,32 @@ TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
 TEST(CostModel, takes_one_backend_where_two_gain_nothing) {
   const CostModel model(linear(0, 1), linear(3e6, 0.9), {});
   for (std::uint64_t size = 1 << 20; size < 4ull << 30; size *= 2) {
-    const std::uint64_t share = model.cuda_share(WorkClass::unseal, size, 0, 0);
+    const std::uint64_t share = model.cuda_share(WorkClass::unseal, size, 1, 0, 0);
     EXPECT_TRUE(share == 0 || share == size);
   }
-  EXPECT_EQ(model.cuda_share(WorkClass::unseal, 1u << 30, 0, 0), 1u << 30);
+  EXPECT_EQ(model.cuda_share(WorkClass::unseal, 1u << 30, 1, 0, 0), 1u << 30);
 }
 
 TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
   const CostModel model(linear(0, 1), linear(3e6, 0.9), all_split);
   const std::uint64_t size = 16u << 20;
-  const std::uint64_t idle = model.cuda_share(WorkClass::seal_coded, size, 0, 0);
-  EXPECT_GT(model.cuda_share(WorkClass::seal_coded, size, 1e9, 0), idle);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 1e9, 0), size);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 0, 1e9), 0u);
+  const std::uint64_t idle = model.cuda_share(WorkClass::seal_coded, size, 1, 0, 0);
+  EXPECT_GT(model.cuda_share(WorkClass::seal_coded, size, 1, 1e9, 0), idle);
+  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 1, 1e9, 0), size);
+  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 1, 0, 1e9), 0u);
+}
+
+TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
+  const CostModel model(linear(0, 1), linear(3e6, 0.4), all_split);
+  const std::uint64_t size = 1u << 30;
+  std::uint64_t before = size;
+  for (const double load : {1.0, 2.0, 4.0}) {
+    const std::uint64_t share = model.cuda_share(WorkClass::seal_coded, size, load, 0, 0);
+    // Both end together.
+    EXPECT_NEAR(static_cast<double>(share), size / (1 + 0.4 * load), size / 16.0) << load;
+    EXPECT_LT(share, before) << load;
+    before = share;
+  }
 }
 
 TEST(CostModel, is_kept_in_a_file_of_one_machine) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which messages of a payload a device does, sorted by what it does with them. Looked at once a
+// message: the planner deals sorted messages out, and batches are cut from what it leaves there.
+// Free of CUDA.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu_engine/backend.h"
+#include "gpu_engine/cuda/kernels/forms.h"
+
+namespace nacre::engine::cuda {
+
+// What a device does with a message; all that two messages of a batch have in common.
+struct BatchKind {
+  Operation operation = Operation::seal;
+  KeyForm form = KeyForm::gcm;                         // of what needs a key
+  KeyForm new_form = KeyForm::gcm;                     // reseal
+  CryptMode mode = CryptMode::ctr;                     // of form block_cipher
+  CryptDirection direction = CryptDirection::encrypt;  // of form block_cipher
+  Codec codec = Codec::none;                           // seal, compress, decompress
+  int level = 0;                                       // seal, compress
+  Checksum checksum = Checksum::crc32;
+  bool operator==(const BatchKind&) const = default;
+};
+
+KeyForm form_of(CipherSuite suite);
+
+// Messages of one kind.
+struct KindGroup {
+  BatchKind kind;
+  std::vector<std::uint32_t> indexes;  // into Payload::messages
+};
+
+struct Sorted {
+  std::vector<KindGroup> groups;    // a kind each, messages in their order
+  std::vector<std::uint32_t> rest;  // what no device can do, or the cpu has to find fault with
+};
+
+// Throws std::bad_alloc.
+Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes);
+
+// What a message takes of a batch's size.
+std::uint64_t batch_weight(const Message& message);
+
+}  // namespace nacre::engine::cuda
