@@ -28,6 +28,8 @@ class PlannedEngine final : public Engine {
 
   Result<Arena> allocate(std::size_t size_bytes) override { return planner_.allocate(size_bytes); }
 
+  std::uint64_t payload_size_bytes() const override { return planner_.payload_size_bytes(); }
+
   void run(Payload& payload) override {
     auto plan = prepare(payload);
     if (!plan) return count(payload);

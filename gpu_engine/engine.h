@@ -59,6 +59,9 @@ class Engine {
 
   // Zeroed memory for payloads. out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
+  // Plain bytes that a payload should hold where the caller can choose: with less, what runs it is
+  // not busy; more gains little.
+  virtual std::uint64_t payload_size_bytes() const = 0;
 
   // Runs the payload and returns when every result is there. A small payload runs on the calling
   // thread; a large one on as many threads as there are workers, the caller being one of them.

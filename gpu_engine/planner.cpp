@@ -16,6 +16,11 @@ namespace {
 // Below this, waking a device costs more than any of its work saves.
 constexpr std::uint64_t cuda_size_bytes_min = 512u << 10;
 
+// What keeps the backends busy: a device has few pieces at a time below 16 MiB
+// (docs/PERFORMANCE_CUDA.md).
+constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
+constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
+
 // The costs of this machine: from the file, else measured, once a process.
 std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu, CudaBackend& cuda) {
   static std::mutex mutex;
@@ -132,6 +137,14 @@ Result<Arena> Planner::allocate(std::size_t size_bytes) const {
     if (auto pinned = cuda_->allocate(size_bytes)) return pinned;
   }
   return allocate_host_arena(size_bytes);
+}
+
+std::uint64_t Planner::payload_size_bytes() const {
+  const bool devices =
+      cuda_ != nullptr &&
+      (choice_ == EngineChoice::cuda ||
+       (costs_ && costs_->cuda_share(WorkClass::seal_coded, cuda_payload_bytes, 1, 0, 0) > 0));
+  return devices ? cuda_payload_bytes : cpu_payload_bytes;
 }
 
 Result<double> Planner::measure_resident(Payload& payload, unsigned repetitions) const {

@@ -42,6 +42,7 @@ class Planner {
   Backend& cpu() const;
   CudaBackend* cuda() const;  // nullptr where there is none
   Result<Arena> allocate(std::size_t size_bytes) const;
+  std::uint64_t payload_size_bytes() const;
   Result<double> measure_resident(Payload& payload, unsigned repetitions) const;
   Result<DeviceCeilings> measure_ceilings() const;
   void add_stats(EngineStats& stats) const;

@@ -44,6 +44,8 @@ struct FileCacheOptions {
   unsigned read_ahead_thread_count = 2;
   // A flush takes no more chunks past this, so that a payload stays within the engine's reach.
   std::uint64_t flush_size_bytes_max = 8u << 20;
+  // A run of this many complete chunks is worth a payload of its own.
+  std::uint64_t streaming_chunk_count = 32;
   Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
 };
 

@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
 // Chunks whose rows one operation cuts off at once: bounds the lock's time and the group's growth.
 constexpr std::uint64_t cut_step_chunks = 8192;
-// A run of this many complete chunks is worth a payload of its own.
-constexpr std::uint64_t streaming_chunks = 32;
 
 }  // namespace
 
@@ -50,7 +48,7 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
     write_dirty(offset, bytes);
     if (offset + bytes.size() > size_) size_ = offset + bytes.size();
     note_dirty();
-    stream = complete_chunks_ >= streaming_chunks;
+    stream = complete_chunks_ >= cache_.options().streaming_chunk_count;
     if (stream) complete_chunks_ = 0;
   }
   cache_.committer().note_change();

@@ -20,6 +20,19 @@ using metadata::Table;
 
 namespace {
 
+constexpr std::size_t spare_work_count_max = 6;
+// Larger ones are for flushes, which one thread and now and then a commit have.
+constexpr std::size_t spare_large_work_count_max = 2;
+
+// Memory for payloads of about so many plain bytes: of whole chunks, two at least, each with the
+// room that its record may take.
+std::size_t work_size_for(std::uint64_t plain_bytes, engine::CipherSuite suite,
+                          const SegmentStoreOptions& options) {
+  const std::uint64_t chunk_count =
+      std::max<std::uint64_t>(2, plain_bytes / options.chunk_size_bytes);
+  return chunk_count * engine::record_size_bound(suite, options.padding, options.chunk_size_bytes);
+}
+
 class SegmentStoreImpl final : public SegmentStore {
  public:
   SegmentStoreImpl(std::shared_ptr<metadata::BackingDirectory> directory,
@@ -31,8 +44,11 @@ class SegmentStoreImpl final : public SegmentStore {
         options_(options),
         table_(std::move(directory), database),
         suite_(keys_->current_epoch().suite),
-        work_(engine, keys_->volume_id(),
-              std::max<std::size_t>(work_size_bytes_min, 2 * record_size_bytes_max())),
+        work_(engine, keys_->volume_id(), work_size_for(payload_size_bytes_min, suite_, options),
+              spare_work_count_max),
+        large_work_(engine, keys_->volume_id(),
+                    work_size_for(flush_payload_size_bytes(engine, options), suite_, options),
+                    spare_large_work_count_max),
         reader_(table_, *keys_, engine, work_, record_size_bytes_max()),
         session_size_bytes_max_(
             std::min(options.session_size_bytes_max, engine::session_size_bytes_max(suite_))) {}
@@ -92,7 +108,6 @@ class SegmentStoreImpl final : public SegmentStore {
   }
 
  private:
-  static constexpr std::size_t work_size_bytes_min = 2u << 20;
   static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 
   // What a batch keeps in place until rows name its records.
@@ -134,6 +149,7 @@ class SegmentStoreImpl final : public SegmentStore {
   SegmentTable table_;
   const engine::CipherSuite suite_;
   WorkPool work_;
+  WorkPool large_work_;  // of what append() seals in one payload
   RecordReader reader_;
 
   const std::uint64_t session_size_bytes_max_;
@@ -202,7 +218,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packin
     for (; count < requests.size(); ++count) {
       const std::size_t one =
           engine::record_size_bound(suite_, options_.padding, requests[count].plain.size());
-      if (bound + one > work_.size_bytes()) break;
+      if (bound + one > large_work_.size_bytes()) break;
       bound += one;
     }
     if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
@@ -216,7 +232,8 @@ Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packin
 Result<> SegmentStoreImpl::append_batch(Appender& appender, const Packing& packing,
                                         std::span<const SealRequest> requests, std::uint64_t bound,
                                         std::vector<SealedRecord>& sealed, Pins& pins) {
-  NACRE_ASSIGN(auto work, work_.take());
+  WorkPool& pool = bound <= work_.size_bytes() ? work_ : large_work_;
+  NACRE_ASSIGN(auto work, pool.take());
   NACRE_ASSIGN(const WriteTurn turn, take_turn(requests.size(), bound));
   WriteSession& session = *turn.session;
   engine::Payload& payload = work->payload;
@@ -274,7 +291,7 @@ Result<> SegmentStoreImpl::append_batch(Appender& appender, const Packing& packi
       appended_bytes_ += total;
     }
   }
-  work_.give_back(std::move(work));
+  pool.give_back(std::move(work));
   return outcome;
 }
 

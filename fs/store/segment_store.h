@@ -10,6 +10,7 @@
 // committed the group.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -96,6 +97,16 @@ struct SegmentStats {
   std::uint64_t moved_records = 0;
   std::uint64_t moved_bytes = 0;  // appended once more by compaction
 };
+
+// What append() seals in one payload: as the engine likes it, but little beside a segment and what
+// a session may seal.
+inline constexpr std::uint64_t payload_size_bytes_min = 2u << 20;
+inline std::uint64_t flush_payload_size_bytes(const engine::Engine& engine,
+                                              const SegmentStoreOptions& options) {
+  return std::max(payload_size_bytes_min,
+                  std::min({engine.payload_size_bytes(), options.segment_size_bytes / 4,
+                            options.session_size_bytes_max / 2}));
+}
 
 class SegmentStore {
  public:

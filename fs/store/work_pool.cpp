@@ -27,7 +27,7 @@ Result<std::unique_ptr<Work>> WorkPool::take() {
 void WorkPool::give_back(std::unique_ptr<Work> work) {
   work->payload.clear();
   std::lock_guard lock(mutex_);
-  if (spare_.size() < spare_count_max) spare_.push_back(std::move(work));
+  if (spare_.size() < spare_count_max_) spare_.push_back(std::move(work));
 }
 
 }  // namespace nacre::fs

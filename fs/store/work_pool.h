@@ -20,20 +20,24 @@ struct Work {
 // Thread-safe. The engine outlives the pool.
 class WorkPool {
  public:
-  // size_bytes: of each arena.
-  WorkPool(engine::Engine& engine, const engine::VolumeId& volume_id, std::size_t size_bytes)
-      : engine_(engine), volume_id_(volume_id), size_bytes_(size_bytes) {}
+  // size_bytes: of each arena. At most spare_count_max wait for their next use: memory that devices
+  // reach is dear to make, and dear to keep.
+  WorkPool(engine::Engine& engine, const engine::VolumeId& volume_id, std::size_t size_bytes,
+           std::size_t spare_count_max)
+      : engine_(engine),
+        volume_id_(volume_id),
+        size_bytes_(size_bytes),
+        spare_count_max_(spare_count_max) {}
 
   std::size_t size_bytes() const { return size_bytes_; }
   Result<std::unique_ptr<Work>> take();  // out_of_memory
   void give_back(std::unique_ptr<Work> work);
 
  private:
-  static constexpr std::size_t spare_count_max = 6;
-
   engine::Engine& engine_;
   const engine::VolumeId volume_id_;
   const std::size_t size_bytes_;
+  const std::size_t spare_count_max_;
   std::mutex mutex_;  // guards spare_
   std::vector<std::unique_ptr<Work>> spare_;
 };

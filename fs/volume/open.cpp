@@ -36,6 +36,22 @@ VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOpt
   return options;
 }
 
+FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engine& engine,
+                               Ballast& ballast) {
+  FileCacheOptions cache = {.dirty_budget_bytes = options.dirty_budget_bytes,
+                            .cache_budget_bytes = options.cache_budget_bytes,
+                            .read_ahead_bytes_max = options.read_ahead_bytes_max,
+                            .flush_size_bytes_max = options.flush_size_bytes_max,
+                            .ballast = &ballast};
+  // An engine that likes long payloads gets them: two a flush, as long as the budget allows.
+  const std::uint64_t payload = flush_payload_size_bytes(engine, options.store);
+  if (payload > payload_size_bytes_min && 8 * payload <= options.dirty_budget_bytes) {
+    cache.flush_size_bytes_max = std::max(cache.flush_size_bytes_max, 2 * payload);
+    cache.streaming_chunk_count *= payload / payload_size_bytes_min;
+  }
+  return cache;
+}
+
 CompactorOptions with_ballast(CompactorOptions options, Ballast& ballast) {
   options.ballast = &ballast;
   return options;
@@ -150,11 +166,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       committer_(*database_, *store_,
                  {.interval_ms = options.commit_interval_ms, .ballast = &ballast_}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
-             {.dirty_budget_bytes = options.dirty_budget_bytes,
-              .cache_budget_bytes = options.cache_budget_bytes,
-              .read_ahead_bytes_max = options.read_ahead_bytes_max,
-              .flush_size_bytes_max = options.flush_size_bytes_max,
-              .ballast = &ballast_}),
+             cache_options(options, *engine_, ballast_)),
       inodes_(
           *database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); },
           options.loaded_inodes_max),
