@@ -30,6 +30,8 @@ constexpr Effort efforts[10] = {
     {1, 0},  // default
     {8, 0}, {4, 0}, {2, 0}, {1, 0}, {0, 3}, {0, 4}, {0, 6}, {0, 9}, {0, LZ4HC_CLEVEL_MAX},
 };
+static_assert(efforts[lz4_fast_level_max].thorough_level == 0 &&
+              efforts[lz4_fast_level_max + 1].thorough_level != 0);
 
 const char* chars(const Byte* bytes) {
   return reinterpret_cast<const char*>(bytes);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/codec/lz4_fast.h"
 #include "gpu_engine/cuda/tuning.h"
 #include "gpu_engine/record/record.h"
 
@@ -44,8 +45,14 @@ CryptMode mode_of(CipherMode mode) {
   return CryptMode::ctr;
 }
 
-bool device_has_codec(Codec codec) {
+bool device_decodes(Codec codec) {
   return codec == Codec::none || codec == Codec::lz77;
+}
+
+// Its encoder is one of the fast ones: a thorough level asks for a ratio that it does not reach.
+bool device_encodes(Codec codec, int level) {
+  return device_decodes(codec) && level >= 0 &&
+         level <= (codec == Codec::lz77 ? lz4_fast_level_max : codec_level_max);
 }
 
 std::optional<BatchKind> find_record_kind(const Payload& payload, const Message& message) {
@@ -53,7 +60,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
   const CipherSuite suite = payload.key_table[message.key_index].use.suite;
   BatchKind kind = {.operation = message.operation, .form = form_of(suite)};
   if (message.operation == Operation::seal) {
-    if (!device_has_codec(message.codec) || message.level < 0 || message.level > codec_level_max ||
+    if (!device_encodes(message.codec, message.level) ||
         message.input_size > chunk_size_bytes_max ||
         message.output_capacity < record_size_bound(suite, message.padding, message.input_size))
       return std::nullopt;
@@ -75,13 +82,12 @@ std::optional<BatchKind> find_plain_kind(const Message& message) {
   BatchKind kind = {.operation = message.operation};
   switch (message.operation) {
     case Operation::compress:
-      if (!device_has_codec(message.codec) || message.level < 0 || message.level > codec_level_max)
-        return std::nullopt;
+      if (!device_encodes(message.codec, message.level)) return std::nullopt;
       kind.codec = message.codec;
       if (message.codec != Codec::none) kind.level = message.level;
       return kind;
     case Operation::decompress:
-      if (!device_has_codec(message.codec)) return std::nullopt;
+      if (!device_decodes(message.codec)) return std::nullopt;
       kind.codec = message.codec;
       return kind;
     case Operation::checksum:

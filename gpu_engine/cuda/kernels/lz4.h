@@ -15,7 +15,8 @@ namespace nacre::engine::cuda {
 // Device memory that lz4_encode needs for count tasks; it keeps nothing there between calls.
 std::size_t lz4_encode_workspace_size(std::uint32_t count);
 
-// level: 0 … 9 as the CPU's codec takes it; 3 and more look into a larger table, at half the speed.
+// level: one of the fast ones of the CPU's codec; 3 and more look into a larger table, at half the
+// speed.
 cudaError_t lz4_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                        void* workspace, cudaStream_t stream, int level = 0);
 

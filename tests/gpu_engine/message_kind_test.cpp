@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which messages are sorted to devices. No device is needed for that.
+#include "gpu_engine/cuda/message_kind.h"
+
+#include <numeric>
+
+#include "tests/gpu_engine/test_payload.h"
+
+namespace nacre::engine {
+namespace {
+
+class MessageKinds : public testing::Test {
+ protected:
+  cuda::Sorted sort() {
+    std::vector<std::uint32_t> all(payload_.get().messages.size());
+    std::iota(all.begin(), all.end(), 0);
+    return cuda::sort_by_kind(payload_.get(), all);
+  }
+
+  std::unique_ptr<Engine> engine_ =
+      Engine::create({.choice = EngineChoice::cpu, .thread_count = 1}).value();
+  TestPayload payload_{*engine_};
+  const Bytes key_ = Bytes(32, 7);
+  const Bytes plain_ = Bytes(5000, 'a');
+};
+
+TEST_F(MessageKinds, are_grouped_in_their_order) {
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    if (i % 3 == 0) {
+      payload_.add(Operation::checksum, plain_, 0).checksum = Checksum::crc32;
+    } else {
+      payload_.add_seal(plain_, key_, i % 3 == 1 ? Codec::lz77 : Codec::zstd, i);
+    }
+  }
+  const cuda::Sorted sorted = sort();
+  ASSERT_EQ(sorted.groups.size(), 2u);
+  EXPECT_EQ(sorted.groups[0].kind.operation, Operation::checksum);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 3, 6, 9}));
+  EXPECT_EQ(sorted.groups[1].kind.operation, Operation::seal);
+  EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{1, 4, 7, 10}));
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2, 5, 8, 11}));
+}
+
+// A device coded level 9 like level 3: 2.66 times smaller where LZ4HC makes it 3.18.
+TEST_F(MessageKinds, leave_thorough_levels_of_lz77_to_the_cpu) {
+  for (int level = -1; level <= 10; ++level) {
+    payload_.add_seal(plain_, key_, Codec::lz77, 0).level = static_cast<std::int8_t>(level);
+    Message& bare = payload_.add(Operation::compress, plain_, 2 * plain_.size());
+    bare.codec = Codec::lz77;
+    bare.level = static_cast<std::int8_t>(level);
+  }
+  const cuda::Sorted sorted = sort();
+  std::vector<std::uint32_t> taken;
+  for (const cuda::KindGroup& group : sorted.groups)
+    taken.insert(taken.end(), group.indexes.begin(), group.indexes.end());
+  std::ranges::sort(taken);
+  // Levels 0 to 4.
+  EXPECT_EQ(taken, (std::vector<std::uint32_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(sorted.rest.size(), 24 - taken.size());
+}
+
+// What they decode does not say how thoroughly it was coded.
+TEST_F(MessageKinds, take_records_of_every_level) {
+  payload_.add_seal(plain_, key_, Codec::lz77, 0).level = 9;
+  engine_->run(payload_.get());
+  const Bytes record(payload_.output(0).begin(), payload_.output(0).end());
+  payload_.add_unseal(record, key_, plain_.size());
+  const cuda::Sorted sorted = sort();
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{0}));
+  ASSERT_EQ(sorted.groups.size(), 1u);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
+}
+
+}  // namespace
+}  // namespace nacre::engine
