@@ -3,22 +3,25 @@
 # All that needs a CUDA device, in one run: tests, sanitizers, bench, and a mount whose files go in
 # and out through the device. Its log is the evidence; its last lines are a short table.
 #
-#   tools/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--gib N] [--repeat N] [--engines LIST]
-#                      [PART…]
+#   tools/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
+#                      [--engines LIST] [PART…]
 #
 # DIR of --bin holds the built programs (cuda_tests, engine_tests, nacre, mkfs.nacre, mount.nacre, fsck.nacre), of
-# --lib the shared libraries that this machine lacks. PART: tests sanitize bench mount (default all).
+# --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
+# holds (needed where that is elsewhere than when the tests were built).
+# PART: tests sanitize bench mount (the default, some four minutes); codecs, ciphers (bench of those: as long again).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
 set -u
-bin='' corpus='' gib=8 repeat=16 engines='cpu auto'
+bin='' corpus='' gib=8 repeat=8 engines='cpu auto'
 parts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --bin) bin=$(realpath "$2"); shift 2 ;;
     --corpus) corpus=$(realpath "$2"); shift 2 ;;
     --lib) LD_LIBRARY_PATH=$(realpath "$2")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; export LD_LIBRARY_PATH; shift 2 ;;
+    --vectors) NACRE_VECTORS=$(realpath "$2"); export NACRE_VECTORS; shift 2 ;;
     --gib) gib=$2; shift 2 ;;
     --repeat) repeat=$2; shift 2 ;;
     --engines) engines=$2; shift 2 ;;
@@ -30,11 +33,14 @@ done
 [ ${#parts[@]} -gt 0 ] || parts=(tests sanitize bench mount)
 command -v nvidia-smi >/dev/null || { echo "gpu_check.sh: no CUDA device here" >&2; exit 1; }
 export NACRE_REQUIRE_GPU=1 PATH=$bin:$PATH
+# Of the tests: long ones, and those that make an engine for every call that can fail.
+unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
+unsanitized+=':*whatever_fails*:*without_its_device*'
 work=$(mktemp -d /dev/shm/nacre-gpu.XXXXXX)
 export XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
 table=()
 status=0
-note() { table+=("$(printf '%-34s %s' "$1" "$2")"); }
+note() { table+=("$(printf '%-40s %s' "$1" "$2")"); }
 verdict() {  # NAME STATUS
   if [ "$2" = 0 ]; then note "$1" good; else note "$1" "FAILED ($2)"; status=1; fi
 }
@@ -60,80 +66,123 @@ if wants tests; then
   fi
 fi
 if wants sanitize; then
+  # All side by side, with a small part of the random tests: each access costs a hundredfold, and
+  # racecheck's share is dearest where lookups in shared memory are most of the work.
+  sanitized=()
+  pids=()
   for tool in memcheck racecheck; do
-    timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 cuda_tests \
-      --gtest_brief=1 --gtest_filter='-*many_batches*:*nearly_as_small*:CudaEngineFaults*' \
-      >"$work/$tool.log" 2>&1
+    for suite in CudaLz4 CudaCipherModes CudaCipherSuites CudaCrc CudaEngine; do
+      sanitized+=("$tool $suite")
+      part=20 without=$unsanitized
+      case "$tool $suite" in
+        'racecheck CudaCipherModes') part=60 ;;
+        'racecheck CudaEngine') part=80 without=$unsanitized:*key_for_each* ;;
+      esac
+      NACRE_TEST_PART=$part timeout 110 compute-sanitizer --tool $tool --error-exitcode 9 \
+        --print-limit 5 cuda_tests --gtest_filter="$suite.*:$without" \
+        >"$work/$tool-$suite.log" 2>&1 &
+      pids+=($!)
+    done
+  done
+  for i in "${!sanitized[@]}"; do
+    wait "${pids[i]}"
     code=$?
-    grep -v NACRE_TEST_SEED "$work/$tool.log" | tail -30 | cut -c1-160
-    verdict "compute-sanitizer $tool" $code
+    grep -E 'OK|FAILED|RUN|=====' "$work/${sanitized[i]/ /-}.log" | grep -v '\[ RUN' | tail -12 | cut -c1-160
+    [ $code = 0 ] || tail -8 "$work/${sanitized[i]/ /-}.log" | cut -c1-160
+    verdict "compute-sanitizer ${sanitized[i]}" $code
   done
 fi
+bench() {  # WHAT REPEAT
+  nacre bench "$1" "$corpus" --sample 80M --repeat "$2" --threads "$(nproc)" --seconds 0.3 \
+    --json "$work/$1.json"
+  verdict "bench $1" $?
+}
 if wants bench; then
   # One thread takes long for much: the processor's column for one comes from a sample.
   nacre bench seal "$corpus" --engine cpu --threads 1 --seconds 0.2
   verdict 'bench seal, one thread' $?
-  for what in seal codecs checksum ciphers; do
-    # Ciphers have many rows, and DES is slow: some take a second for each 100 MiB.
-    times=$repeat
-    [ $what != ciphers ] || times=1
-    nacre bench $what "$corpus" --sample 80M --repeat "$times" --threads "$(nproc)" --seconds 0.3 \
-      --json "$work/$what.json"
-    verdict "bench $what" $?
+  for what in seal checksum; do
+    bench $what "$repeat"
   done
 fi
+# Thorough levels and DES take seconds for each 100 MiB.
+if wants codecs; then bench codecs 2; fi
+if wants ciphers; then bench ciphers 1; fi
 
-# Copies the corpus into a mount and out of it, and prints bytes a second of wall time and the
-# daemon's and copiers' processor seconds.
-seconds_of() { awk '{print $14 + $15}' "/proc/$1/stat"; }
+# Runs COMMAND and notes the bytes a second of its wall time, and the processor time of the daemon.
+ticks_of() { awk '{print $14, $15}' "/proc/$1/stat"; }
+timed() {  # NAME BYTES COMMAND…
+  local name=$1 bytes=$2 user system user_end system_end begin code
+  shift 2
+  read -r user system < <(ticks_of "$daemon")
+  begin=$(date +%s.%N)
+  "$@"
+  code=$?
+  read -r user_end system_end < <(ticks_of "$daemon")
+  note "$name" "$(awk -v t="$bytes" -v b="$begin" -v e="$(date +%s.%N)" -v u=$((user_end - user)) \
+    -v s=$((system_end - system)) \
+    'BEGIN{printf "%.2f GB/s, daemon %.1f s user, %.1f s system", t/(e-b)/1e9, u/100, s/100}')"
+  [ $code = 0 ] || verdict "$name" $code
+}
+mount_volume() {  # ENGINE
+  mount.nacre --passphrase-file "$work/pw" --engine "$1" "$volume" "$work/mnt"
+  local code=$?
+  verdict "mount, $1" $code
+  daemon=$(pgrep -f "mount.nacre.*$volume" | head -1)
+  return $code
+}
+make_volume() {
+  mkfs.nacre --passphrase-file "$work/pw" --kdf-memory 8192 --kdf-time 1 "$volume" >/dev/null
+}
+copy_in() {  # JOBS
+  mkdir "$work/mnt/$1"
+  find "$work/in" -mindepth 1 -maxdepth 1 -printf '%f\n' |
+    xargs -P "$1" -I{} cp -r "$work/in/{}" "$work/mnt/$1/{}" && nacre sync "$work/mnt"
+}
+read_out() {  # JOBS
+  find "$work/mnt/$1" -mindepth 1 -maxdepth 1 | xargs -P "$1" -I{} sh -c 'cat {}/* >/dev/null'
+}
+check_volume() {  # ENGINE NAME BYTES
+  local begin code
+  begin=$(date +%s.%N)
+  fsck.nacre --deep --engine "$1" --passphrase-file "$work/pw" "$volume" >"$work/fsck.log" 2>&1
+  code=$?
+  [ $code = 0 ] || tail -5 "$work/fsck.log"
+  note "$2" "$(awk -v t="$3" -v b="$begin" -v e="$(date +%s.%N)" \
+    'BEGIN{printf "%.2f s, %.2f GB/s", e-b, t/(e-b)/1e9}')"
+  verdict "$2" $code
+}
 if wants mount; then
   echo 'a passphrase of the check' >"$work/pw"
   mkdir "$work/in" "$work/mnt"
   size=$(du -sb "$corpus" | cut -f1)
   copies=$((gib * 1073741824 / size))
   [ "$copies" -gt 0 ] || copies=1
-  for i in $(seq "$copies"); do cp -r "$corpus" "$work/in/$i"; done
   total=$((copies * size))
+  # A virtual machine's memory is slow when it is used for the first time: the first engine would
+  # pay for the others.
+  head -c $((3 * total)) /dev/zero >"$work/fill"
+  rm "$work/fill"
+  for i in $(seq "$copies"); do cp -r "$corpus" "$work/in/$i"; done
+  volume=$work/volume
+  make_volume
+  for engine in cpu cuda; do check_volume $engine "fsck --deep, $engine, an empty volume" 0; done
+  rm -rf "$volume"
   for engine in $engines; do
-    volume=$work/volume-$engine
-    mkfs.nacre --passphrase-file "$work/pw" --kdf-memory 8192 --kdf-time 1 "$volume" >/dev/null &&
-      mount.nacre --passphrase-file "$work/pw" --engine $engine "$volume" "$work/mnt"
-    code=$?
-    verdict "mount, $engine" $code
-    [ $code = 0 ] || continue
-    pid=$(pgrep -f "mount.nacre.*$volume" | head -1)
-    for jobs in 1 8; do
-      before=$(seconds_of "$pid") begin=$(date +%s.%N)
-      mkdir "$work/mnt/$jobs"
-      ls "$work/in" | xargs -P $jobs -I{} cp -r "$work/in/{}" "$work/mnt/$jobs/{}" && nacre sync "$work/mnt"
-      code=$?
-      end=$(date +%s.%N) after=$(seconds_of "$pid")
-      note "write $jobs jobs, $engine" "$(awk -v b=$begin -v e=$end -v t=$total -v c0=$before -v c1=$after \
-        'BEGIN{printf "%.2f GB/s, daemon %.1f cpu s", t/(e-b)/1e9, (c1-c0)/100}')"
-      [ $code = 0 ] || verdict "write $jobs jobs, $engine" $code
-    done
+    make_volume
+    verdict "mkfs" $?
+    mount_volume "$engine" || continue
+    for jobs in 1 8; do timed "write $jobs jobs, $engine" $total copy_in $jobs; done
     nacre stats "$work/mnt" | grep -E 'engine|stored|live'
-    nacre umount "$work/mnt" && mount.nacre --passphrase-file "$work/pw" --engine $engine "$volume" "$work/mnt"
-    verdict "mounted again, $engine" $?
-    pid=$(pgrep -f "mount.nacre.*$volume" | head -1)
+    nacre umount "$work/mnt" && mount_volume "$engine" || continue
     for jobs in 1 8; do
-      before=$(seconds_of "$pid") begin=$(date +%s.%N)
-      ls "$work/mnt/$jobs" | xargs -P $jobs -I{} sh -c "cat $work/mnt/$jobs/{}/* >/dev/null"
-      end=$(date +%s.%N) after=$(seconds_of "$pid")
-      note "cold read $jobs jobs, $engine" "$(awk -v b=$begin -v e=$end -v t=$total -v c0=$before -v c1=$after \
-        'BEGIN{printf "%.2f GB/s, daemon %.1f cpu s", t/(e-b)/1e9, (c1-c0)/100}')"
+      timed "cold read $jobs jobs, $engine" $total read_out $jobs
       diff -r "$work/in" "$work/mnt/$jobs"
       verdict "same bytes $jobs jobs, $engine" $?
     done
     nacre umount "$work/mnt"
     for checker in cpu cuda; do
-      begin=$(date +%s.%N)
-      fsck.nacre --deep --engine $checker --passphrase-file "$work/pw" "$volume" >"$work/fsck.log" 2>&1
-      code=$?
-      [ $code = 0 ] || tail -5 "$work/fsck.log"
-      note "fsck --deep --engine $checker" "$(awk -v b=$begin -v e="$(date +%s.%N)" -v t=$total \
-        'BEGIN{printf "%.2f GB/s", 2*t/(e-b)/1e9}')"
-      verdict "volume of $engine, fsck $checker" $code
+      check_volume $checker "fsck --deep, $checker, written by $engine" $((2 * total))
     done
     rm -rf "$volume"
   done

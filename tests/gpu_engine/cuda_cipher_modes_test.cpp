@@ -115,8 +115,8 @@ TEST_F(CudaCipherModes, random_mixtures_match_the_cpu) {
         keys.push_back(random.bytes(16 + 8 * (i % 3)));
       RangeAllocator ranges(random);
       std::vector<PlannedMessage> messages;
-      for (int i = 0; i < 200; ++i) {
-        std::size_t size = i == 7 ? (3u << 20) + 5 : random_size(random);
+      for (std::size_t i = 0; i < 200 / test_part(); ++i) {
+        std::size_t size = i == 7 ? (3u << 20) / test_part() + 5 : random_size(random);
         if (takes_whole_blocks(mode.cpu_mode)) size = size / 16 * 16;
         const std::size_t in = ranges.take(size);
         const std::size_t out = i % 3 == 0 ? in : ranges.take(size);
@@ -161,7 +161,7 @@ TEST_F(CudaCipherModes, many_short_messages_match_the_cpu) {
     std::vector<Bytes> keys;
     std::vector<PlannedMessage> messages;
     std::size_t used = 0;
-    for (std::uint32_t i = 0; i < 3000; ++i) {
+    for (std::uint32_t i = 0; i < 3000 / test_part(); ++i) {
       keys.push_back(random.bytes(16 + 8 * random.below(3)));
       const std::size_t size = 16 * (i % 4 == 3 ? random.below(40) : 16);
       messages.push_back({used, used, size, i, {}});

@@ -16,6 +16,18 @@
 
 #include "tests/gpu_engine/test_data.h"
 
+namespace nacre::engine {
+
+// NACRE_TEST_PART=N: random tests take the N-th part of their messages and of their longest ones,
+// as they do under a sanitizer. 1 otherwise.
+inline std::size_t test_part() {
+  static const char* const text = std::getenv("NACRE_TEST_PART");
+  static const int part = text == nullptr ? 1 : std::atoi(text);
+  return part < 1 ? 1 : static_cast<std::size_t>(part);
+}
+
+}  // namespace nacre::engine
+
 namespace nacre::engine::cuda {
 
 #define ASSERT_CUDA(call)                                                                  \

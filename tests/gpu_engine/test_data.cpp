@@ -102,7 +102,9 @@ std::string to_hex(ByteView bytes) {
 }
 
 std::string read_vector(const std::string& name) {
-  std::ifstream file(NACRE_VECTORS "/" + name, std::ios::binary);
+  // Where the tests run, the tree that they were built from may not be.
+  const char* const folder = std::getenv("NACRE_VECTORS");
+  std::ifstream file((folder != nullptr ? folder : NACRE_VECTORS) + ("/" + name), std::ios::binary);
   EXPECT_TRUE(file.good()) << "no file " << name;
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
