@@ -299,6 +299,7 @@ Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionPro
     // What is dirty first: it may kill records that would be moved for nothing.
     NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
     NACRE_TRY(tidy_inlined(Speed::full));
+    NACRE_TRY(tidy_patched(Speed::full));
     store_.close_segments();
     const SegmentStats closed = store_.stats();
     // Writers may go on meanwhile: what they leave is no part of this.

@@ -44,13 +44,25 @@ struct MemoryBacking::State {
   bool read_only = false;
   std::uint64_t capacity_bytes = unlimited;
   std::vector<InjectedFailure> failures;
+  std::shared_ptr<const Watcher> watcher;
 
+  // Without the mutex.
+  void announce(std::uint32_t operation, std::string_view path) const;
   // All below with mutex held.
   Admission admit(std::uint32_t operation, std::string_view path);
   Result<MemoryFolder*> folder(std::string_view name) const;
   Result<FolderEntry> entry(std::string_view path) const;
   Result<void> check_space(const MemoryFile& file, std::uint64_t size) const;
 };
+
+void MemoryBacking::State::announce(std::uint32_t operation, std::string_view path) const {
+  std::shared_ptr<const Watcher> watching;
+  {
+    const std::lock_guard lock(mutex);
+    watching = watcher;
+  }
+  if (watching) (*watching)(operation, path);
+}
 
 Admission MemoryBacking::State::admit(std::uint32_t operation, std::string_view path) {
   const bool is_change = (operation & change_any) != 0;
@@ -128,6 +140,7 @@ class OpenMemoryFile final : public BackingFile {
         writable_(writable) {}
 
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out) override {
+    state_->announce(operation_read, path_);
     const std::lock_guard lock(state_->mutex);
     if (auto admission = state_->admit(operation_read, path_); admission.error) {
       return tl::unexpected(*admission.error);
@@ -139,6 +152,7 @@ class OpenMemoryFile final : public BackingFile {
     Bytes bytes;
     for (const ByteView piece : pieces)
       bytes.insert(bytes.end(), piece.begin(), piece.end());
+    state_->announce(change_write, path_);
     const std::lock_guard lock(state_->mutex);
     NACRE_TRY(check_writable());
     const auto admission = state_->admit(change_write, path_);
@@ -151,6 +165,7 @@ class OpenMemoryFile final : public BackingFile {
   }
 
   Result<void> sync() override {
+    state_->announce(change_sync, path_);
     const std::lock_guard lock(state_->mutex);
     const auto admission = state_->admit(change_sync, path_);
     if (admission.error) {
@@ -173,6 +188,7 @@ class OpenMemoryFile final : public BackingFile {
   }
 
   Result<void> truncate(std::uint64_t size) override {
+    state_->announce(change_truncate, path_);
     const std::lock_guard lock(state_->mutex);
     NACRE_TRY(check_writable());
     const auto admission = state_->admit(change_truncate, path_);
@@ -184,6 +200,7 @@ class OpenMemoryFile final : public BackingFile {
   }
 
   Result<void> allocate(std::uint64_t size) override {
+    state_->announce(change_write, path_);
     const std::lock_guard lock(state_->mutex);
     NACRE_TRY(check_writable());
     const auto admission = state_->admit(change_write, path_);
@@ -282,6 +299,12 @@ void MemoryBacking::set_capacity(std::uint64_t bytes) {
   state_->capacity_bytes = bytes;
 }
 
+void MemoryBacking::watch(Watcher watcher) {
+  auto watching = watcher ? std::make_shared<const Watcher>(std::move(watcher)) : nullptr;
+  const std::lock_guard lock(state_->mutex);
+  state_->watcher = std::move(watching);
+}
+
 std::vector<std::string> MemoryBacking::files() const {
   std::vector<std::string> paths;
   const std::lock_guard lock(state_->mutex);
@@ -329,8 +352,9 @@ void MemoryBacking::erase(std::string_view path) {
 
 Result<std::unique_ptr<BackingFile>> MemoryBacking::open(std::string_view path, OpenMode mode) {
   NACRE_ASSIGN(const auto parts, metadata::split_path(path));
-  const std::lock_guard lock(state_->mutex);
   const bool creates = mode == OpenMode::create_new || mode == OpenMode::create_or_empty;
+  if (creates) state_->announce(change_create, path);
+  const std::lock_guard lock(state_->mutex);
   const auto admission = state_->admit(creates ? +change_create : operation_look, path);
   if (admission.error && !admission.takes_effect) return tl::unexpected(*admission.error);
 
@@ -358,6 +382,7 @@ Result<std::unique_ptr<BackingFile>> MemoryBacking::open(std::string_view path, 
 
 Result<void> MemoryBacking::remove(std::string_view path) {
   NACRE_ASSIGN(const auto parts, metadata::split_path(path));
+  state_->announce(change_remove, path);
   const std::lock_guard lock(state_->mutex);
   const auto admission = state_->admit(change_remove, path);
   if (admission.takes_effect) {
@@ -376,6 +401,7 @@ Result<void> MemoryBacking::rename(std::string_view from, std::string_view to) {
   NACRE_ASSIGN(const auto from_parts, metadata::split_path(from));
   NACRE_ASSIGN(const auto to_parts, metadata::split_path(to));
   NACRE_TRY(metadata::check_same_folder(from, to));
+  state_->announce(change_rename, from);
   const std::lock_guard lock(state_->mutex);
   const auto admission = state_->admit(change_rename, from);
   if (admission.takes_effect) {
@@ -448,6 +474,7 @@ Result<std::vector<std::string>> MemoryBacking::list(std::string_view folder) {
 }
 
 Result<void> MemoryBacking::sync_directory(std::string_view folder) {
+  state_->announce(change_sync_directory, folder);
   const std::lock_guard lock(state_->mutex);
   const auto admission = state_->admit(change_sync_directory, folder);
   if (admission.error) return tl::unexpected(*admission.error);

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +85,10 @@ class MemoryBacking final : public metadata::BackingDirectory {
   void clear_failures();  // those of fail_at(), stop() and inject()
   // Every change fails with read_only, as on a medium that is mounted so.
   void set_read_only(bool read_only);
+  // Called before each read, and each change of a file or folder, on the thread that makes it and
+  // under no lock: a disk is as slow there as this takes. None: an empty function.
+  using Watcher = std::function<void(std::uint32_t operation, std::string_view path)>;
+  void watch(Watcher watcher);
   // Bytes that files may take together (the sum of their sizes); past it writes fail with no_space.
   void set_capacity(std::uint64_t bytes);
 
