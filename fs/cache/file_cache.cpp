@@ -117,10 +117,10 @@ void FileCache::want_streaming(std::shared_ptr<FileData> file) {
 
 void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range) {
   std::lock_guard lock(read_ahead_mutex_);
-  if (read_ahead_stopping_ || read_ahead_.size() >= queued_read_ahead_max) return;
   // In pieces, so that several threads share one file's range.
   constexpr std::uint64_t piece = 1u << 20;
   for (std::uint64_t done = 0; done < range.size; done += piece) {
+    if (read_ahead_stopping_ || read_ahead_.size() >= queued_read_ahead_max) return;
     read_ahead_.push_back(Ahead{file, {range.offset + done, std::min(piece, range.size - done)}});
     read_ahead_wake_.notify_one();
   }
@@ -272,6 +272,10 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
 
 FileCache::Stats FileCache::stats() const {
   Stats stats{.dirty_bytes = dirty_bytes(), .chunks = chunks_.stats()};
+  {
+    std::lock_guard lock(read_ahead_mutex_);
+    stats.read_ahead_queue = read_ahead_.size();
+  }
   std::lock_guard lock(dirty_mutex_);
   stats.dirty_files = dirty_files_.size();
   return stats;

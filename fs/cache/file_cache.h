@@ -70,6 +70,10 @@ class FileCache {
   // Ends the threads; dirty bytes stay dirty.
   void stop();
 
+  // Where its queues end: what comes then is not read ahead, or merged only when it must be.
+  static constexpr std::size_t queued_read_ahead_max = 64;
+  static constexpr std::size_t patched_chunk_count_max = 16384;
+
   // Step (a) of a commit: flushes what was dirty in the scope when this was called. When it is at
   // most inline_bytes_max and the scope names files, it goes into the WriteBatch. The first error
   // is returned, after all files have been tried; a file that failed stays dirty and is added to
@@ -80,6 +84,7 @@ class FileCache {
   struct Stats {
     std::uint64_t dirty_bytes = 0;
     std::uint64_t dirty_files = 0;
+    std::size_t read_ahead_queue = 0;  // pieces that wait for a thread
     ChunkCache::Stats chunks;
   };
   Stats stats() const;
@@ -119,9 +124,6 @@ class FileCache {
   Result<> flush_some();
   std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
 
-  static constexpr std::size_t queued_read_ahead_max = 64;
-  static constexpr std::size_t patched_chunk_count_max = 16384;
-
   metadata::Database& database_;
   SegmentStore& store_;
   Committer& committer_;
@@ -147,7 +149,7 @@ class FileCache {
   std::mutex patched_mutex_;  // guards patched_
   std::set<std::pair<InodeNumber, ChunkIndex>> patched_;
 
-  std::mutex read_ahead_mutex_;
+  mutable std::mutex read_ahead_mutex_;
   std::condition_variable read_ahead_wake_;
   struct Ahead {
     std::shared_ptr<FileData> file;
