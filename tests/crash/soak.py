@@ -36,6 +36,10 @@ STORED_OVERHEAD_BYTES = 1 << 20
 # Beside the segments and the ballast: tables, their log, what ext4 keeps for itself.
 DISK_OVERHEAD_BYTES = 32 << 20
 
+# It moves nearly all that the disk holds, a few times if there is little room: on a machine with
+# other work this may take minutes, and is no hang.
+TRIM_LIMIT_S = 900
+
 libc = ctypes.CDLL(None, use_errno=True)
 PUNCH_HOLE_KEEP_SIZE = 3
 
@@ -328,7 +332,8 @@ class Soak:
         """After a trim what is stored is what is live, or little more."""
         if not self.sync_all():
             return
-        status, text = self.volume.run("nacre", "trim", self.volume.mnt, expect=(0, 8))
+        status, text = self.volume.run("nacre", "trim", self.volume.mnt, limit_s=TRIM_LIMIT_S,
+                                       expect=(0, 8))
         if status != 0:
             if says_full(text):
                 self.count("trims without space")
@@ -423,7 +428,7 @@ class Soak:
             self.step(lambda path=self.path(key): os.unlink(path), (key, None))
         if not self.sync_all():
             raise Failure("an empty volume cannot be synced")
-        self.volume.run("nacre", "trim", self.volume.mnt)
+        self.volume.run("nacre", "trim", self.volume.mnt, limit_s=TRIM_LIMIT_S)
         segments = self.stats()["segments"]
         if segments["live_bytes"] != 0 or segments["stored_bytes"] > STORED_OVERHEAD_BYTES:
             raise Failure(f"all files are deleted, and this is left: {segments}")
