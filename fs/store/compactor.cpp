@@ -150,7 +150,9 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
   if (is_much || (is_idle && (inlined != tidied_inlined_bytes_ || !tidied_once_))) {
     NACRE_TRY(tidy_inlined(Speed::paced));
   }
-  return is_idle ? tidy_patched(Speed::paced) : Result<>();
+  if (!is_idle) return {};
+  NACRE_TRY(tidy_patched(Speed::paced));
+  return join_small(Speed::paced, report);
 }
 
 Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
@@ -173,10 +175,28 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
-  NACRE_TRY(admit(*victim));
+  NACRE_TRY(compact(*victim, speed, report));
+  return true;
+}
+
+// All of them once there are too many, so that none is moved time and again.
+Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
+  std::size_t count_max = options_.small_segment_count_max;
+  for (std::uint64_t left = store_.stats().segment_count; left > 0; --left) {
+    NACRE_TRY(pace(0, speed));
+    NACRE_ASSIGN(const auto victim, store_.find_small_victim(count_max));
+    if (!victim) break;
+    count_max = 0;
+    NACRE_TRY(compact(*victim, speed, report));
+  }
+  return {};
+}
+
+Result<> Compactor::compact(const Victim& victim, Speed speed, CompactionReport& report) {
+  NACRE_TRY(admit(victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
   const auto compacted =
-      compact_segment(store_, map_, keeper_, *victim, [&](std::uint64_t bytes) -> Result<> {
+      compact_segment(store_, map_, keeper_, victim, [&](std::uint64_t bytes) -> Result<> {
         const std::uint64_t moved = store_.stats().moved_bytes;
         report.moved_bytes += moved - moved_before;
         NACRE_TRY(commit_now_and_then(moved - moved_before));
@@ -184,8 +204,8 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
         return pace(bytes, speed);
       });
   if (!compacted) return tl::unexpected(compacted.error());
-  const bool immovable = compacted->damaged_records > 0 && victim->segment->live_bytes > 0;
-  store_.note_compacted(*victim, immovable);
+  const bool immovable = compacted->damaged_records > 0 && victim.segment->live_bytes > 0;
+  store_.note_compacted(victim, immovable);
   // The interval's commit gives back what this emptied, although nobody else changes anything.
   committer_.note_change();
   if (immovable) {
@@ -193,12 +213,12 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
     spdlog::error(
         "{}; {} such places in {}, which stays as it is: run fsck.nacre --deep to see which files "
         "are hit",
-        compacted->first_damage.message, compacted->damaged_records, segment_path(victim->number));
+        compacted->first_damage.message, compacted->damaged_records, segment_path(victim.number));
   }
   ++report.segment_count;
   std::lock_guard lock(mutex_);
   ++stats_.segment_count;
-  return true;
+  return {};
 }
 
 Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes) {
@@ -312,6 +332,7 @@ Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionPro
       NACRE_ASSIGN(const bool done, compact_one(1 - reclaimable_share_min, Speed::full, report));
       if (!done) break;
     }
+    NACRE_TRY(join_small(Speed::full, report));
   }
   // The commit removes what is empty; a second one is for readers who still had a hand on it.
   NACRE_TRY(committer_.commit(CommitScope{.everything = true}));

@@ -39,6 +39,8 @@ struct CompactorOptions {
   std::uint64_t inlined_bytes_max = 8u << 20;
   // The segments being filled are closed for compaction when that much of them must be dead.
   std::uint64_t open_dead_bytes_min = 8u << 20;
+  // More small segments than that are joined, on an idle volume or by a trim.
+  std::size_t small_segment_count_max = 64;
   // Moved bytes that wait for a commit: what they free is free only then, and their rows take
   // memory. A multiple of it must fit into the room that the ballast keeps for moving.
   std::uint64_t uncommitted_bytes_max = 64u << 20;
@@ -93,6 +95,8 @@ class Compactor {
   Result<> reach_bound(Speed speed, CompactionReport& report);
   // True when there was a victim and it was read through.
   Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
+  Result<> join_small(Speed speed, CompactionReport& report);
+  Result<> compact(const Victim& victim, Speed speed, CompactionReport& report);
   Result<> tidy_inlined(Speed speed);
   Result<> tidy_patched(Speed speed);
   Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);

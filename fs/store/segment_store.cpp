@@ -71,7 +71,13 @@ class SegmentStoreImpl final : public SegmentStore {
   void close_checkpoint() override;
   RecordVersion settled_version() const override { return RecordVersion{settled_version_}; }
 
-  Result<std::optional<Victim>> find_victim(double live_share_max) override;
+  Result<std::optional<Victim>> find_victim(double live_share_max) override {
+    return victim_of(table_.find_victim(live_share_max));
+  }
+  Result<std::optional<Victim>> find_small_victim(std::size_t count_max) override {
+    return victim_of(
+        table_.find_small_victim(options_.segment_size_bytes / small_segment_divisor, count_max));
+  }
   void note_compacted(const Victim& victim, bool immovable) override;
   void close_segments() override;
   std::vector<Result<RecordName>> names_of(std::span<const ByteView> records) override {
@@ -128,6 +134,7 @@ class SegmentStoreImpl final : public SegmentStore {
     void close();
   };
 
+  Result<std::optional<Victim>> victim_of(SharedSegment segment);
   // Room for so many records, of so many bytes at most.
   Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
@@ -335,15 +342,10 @@ Result<> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteVie
   return {};
 }
 
-Result<std::optional<Victim>> SegmentStoreImpl::find_victim(double live_share_max) {
-  if (options_.read_only) return std::nullopt;
-  auto segment = table_.find_victim(live_share_max);
-  if (!segment) return std::nullopt;
+Result<std::optional<Victim>> SegmentStoreImpl::victim_of(SharedSegment segment) {
+  if (options_.read_only || !segment) return std::nullopt;
   NACRE_ASSIGN(auto file, table_.file(*segment));
-  return Victim{.segment = segment,
-                .number = segment->number,
-                .size = segment->size,
-                .file = std::move(file)};
+  return Victim{segment, segment->number, segment->size, std::move(file)};
 }
 
 void SegmentStoreImpl::note_compacted(const Victim& victim, bool immovable) {

@@ -81,6 +81,9 @@ struct Victim {
 // A segment is worth rewriting when at least this share of it is dead.
 inline constexpr double reclaimable_share_min = 1.0 / 16;
 
+// A segment is small below a full one's size divided by this.
+inline constexpr std::uint64_t small_segment_divisor = 16;
+
 struct SegmentStats {
   std::uint64_t segment_count = 0;
   std::uint64_t stored_bytes = 0;  // of all segment files
@@ -131,6 +134,9 @@ class SegmentStore {
   // For compaction. The closed segment that gives most for what it costs (SegmentTable), of those
   // with a live share of live_share_max or less; none when there is no such segment.
   virtual Result<std::optional<Victim>> find_victim(double live_share_max) = 0;
+  // The smallest of the small closed segments, where there are more than count_max of them: backups
+  // and mounts close segments however little is in them.
+  virtual Result<std::optional<Victim>> find_small_victim(std::size_t count_max) = 0;
   // Compaction has read all of it. immovable: a record in it cannot be opened, so it stays.
   virtual void note_compacted(const Victim& victim, bool immovable) = 0;
   // Closes the segments being filled, so that compaction may have them; those without records stay.

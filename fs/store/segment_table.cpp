@@ -36,6 +36,12 @@ bool was_tried_in_vain(const Segment& segment) {
   return segment.live_bytes == segment.live_bytes_left;
 }
 
+// One in somebody's hands is not: records of it may be about to get their rows.
+bool is_free_to_move(const SharedSegment& segment) {
+  return !segment->open_for_append && !segment->immovable && segment.use_count() == 1 &&
+         segment->live_bytes > 0 && !was_tried_in_vain(*segment);
+}
+
 Result<std::uint64_t> system_number(const metadata::Database& database, std::string_view key) {
   NACRE_ASSIGN(auto value, database.get(Table::system, key));
   if (!value) return fail(ErrorCode::corrupt, fmt::format("the database has no row '{}'", key));
@@ -319,14 +325,24 @@ void SegmentTable::committed() {
   }
 }
 
+SharedSegment SegmentTable::find_small_victim(std::uint64_t size_max, std::size_t count_max) const {
+  std::shared_lock lock(mutex_);
+  SharedSegment smallest;
+  std::size_t count = 0;
+  for (const auto& [number, segment] : segments_) {
+    if (segment->size >= size_max || !is_free_to_move(segment)) continue;
+    ++count;
+    if (smallest == nullptr || segment->size < smallest->size) smallest = segment;
+  }
+  return count > count_max ? smallest : nullptr;
+}
+
 SharedSegment SegmentTable::find_victim(double live_share_max) const {
   std::shared_lock lock(mutex_);
   SharedSegment victim;
   double best = -1;
   for (const auto& [number, segment] : segments_) {
-    // In somebody's hands: records of it may be about to get their rows.
-    if (segment->open_for_append || segment->immovable || segment.use_count() > 1) continue;
-    if (segment->live_bytes <= 0 || was_tried_in_vain(*segment)) continue;
+    if (!is_free_to_move(segment)) continue;
     const double share = live_share_of(*segment);
     if (share > live_share_max) continue;
     // Benefit to cost (Rosenblum and Ousterhout, 1992): what is freed, times how long it is likely

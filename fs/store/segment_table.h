@@ -81,6 +81,10 @@ class SegmentTable {
   // the older it is; null when there is none.
   SharedSegment find_victim(double live_share_max) const;
 
+  // The smallest of the closed segments below a size that compaction may rewrite, where there are
+  // more than so many of them; null otherwise.
+  SharedSegment find_small_victim(std::uint64_t size_max, std::size_t count_max) const;
+
   // See SegmentStore.
   bool stage();
   Result<> sync();

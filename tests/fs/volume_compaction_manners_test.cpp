@@ -255,5 +255,58 @@ TEST_F(CompactionManners, a_trim_merges_patches) {
   expect_one_base(file);
 }
 
+// Each backup closes the segments that are being filled, however little is in them.
+class CompactionOfSmallSegments : public CompactionManners {
+ protected:
+  void SetUp() override {
+    options_.compaction.small_segment_count_max = 20;
+    CompactionManners::SetUp();
+    unmount();
+    options_.store.segment_size_bytes = 1u << 20;  // less than 64 KiB is small
+    mount();
+  }
+  void make_segments(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const InodeNumber file = make_file(root, std::to_string(i));
+      contents_[file] = noise(chunk_size, static_cast<std::uint32_t>(i));
+      write(file, 0, contents_[file]);
+      NACRE_EXPECT_OK(volume().begin_backup());
+    }
+    NACRE_EXPECT_OK(volume().sync_all());
+  }
+};
+
+TEST_F(CompactionOfSmallSegments, joins_them_when_there_are_many) {
+  make_segments(50);
+  ASSERT_GE(segments().segment_count, 50u);
+  const std::uint64_t live = segments().live_bytes;
+  compact();
+  EXPECT_EQ(segments().segment_count, 1u);
+  EXPECT_EQ(segments().moved_bytes, live) << "each record once";
+  expect_contents();
+  unmount();
+  expect_clean();
+}
+
+TEST_F(CompactionOfSmallSegments, leaves_few_alone) {
+  make_segments(20);
+  compact();
+  EXPECT_EQ(segments().segment_count, 20u);
+  EXPECT_EQ(segments().moved_bytes, 0u);
+  expect_contents();
+}
+
+TEST_F(CompactionOfSmallSegments, joins_them_on_an_idle_volume) {
+  unmount();
+  options_.background_compaction = true;
+  options_.compaction.idle_after = std::chrono::milliseconds(20);
+  options_.commit_interval_ms = 20;
+  mount();
+  make_segments(50);
+  while (segments().segment_count > 20)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  expect_contents();
+}
+
 }  // namespace
 }  // namespace nacre::tests
