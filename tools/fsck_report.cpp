@@ -107,6 +107,7 @@ void print_report_json(const std::string& volume, const fs::CheckReport& report)
                          {"record_count", structure->record_count},
                          {"segment_count", structure->segment_count},
                          {"data_bytes", structure->data_bytes},
+                         {"lost_bytes", structure->lost_bytes},
                          {"live_bytes", structure->live_bytes}};
   }
   if (const auto& records = report.records) {

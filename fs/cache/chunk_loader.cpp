@@ -20,6 +20,7 @@ bool is_sound(const ChunkRow& row, std::uint32_t chunk_size_bytes) {
       (row.base->plain_size > chunk_size_bytes || row.base->valid_size > row.base->plain_size)) {
     return false;
   }
+  if (!row.lost.empty() && row.lost.back().end() > chunk_size_bytes) return false;
   return std::all_of(row.patches.begin(), row.patches.end(), [&](const ChunkPatch& patch) {
     return patch.valid_size <= patch.plain_size &&
            std::uint64_t{patch.offset} + patch.plain_size <= chunk_size_bytes;
@@ -132,6 +133,12 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
     const Byte* from = part.patch->location ? part.scratch.get()
                                             : reinterpret_cast<const Byte*>(part.inlined.data());
     std::copy_n(from, part.patch->valid_size, content.bytes.get() + part.patch->offset);
+  }
+  // What lay there once, or was stored in its place, is not to be seen.
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (!results[i]) continue;
+    for (const metadata::LostRange& range : chunks[i].row->lost)
+      std::fill_n(contents[i]->bytes.get() + range.offset, range.size, Byte{0});
   }
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (results[i]) results[i] = SharedContent(std::move(contents[i]));

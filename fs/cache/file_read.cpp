@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "fs/cache/chunk_loader.h"
 #include "fs/cache/file_cache.h"
 #include "fs/cache/file_data.h"
@@ -23,6 +25,21 @@ void copy_content(const ChunkContent& content, std::uint32_t from, MutableByteVi
       content.size > from ? std::min<std::size_t>(content.size - from, out.size()) : 0;
   std::copy_n(content.bytes.get() + from, inside, out.begin());
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(inside), out.end(), Byte{0});
+}
+
+// Of [from, to) of a chunk, all that its row says is lost must lie under dirty bytes.
+Result<> check_lost(InodeNumber inode, std::uint64_t index, const metadata::ChunkRow& row,
+                    std::uint32_t from, std::uint32_t to,
+                    const std::vector<std::pair<std::uint32_t, Bytes>>& over) {
+  if (!is_lost(row, from, to)) return {};
+  metadata::ChunkRow left{.base = {}, .patches = {}, .lost = row.lost};
+  for (const auto& [at, bytes] : over)
+    erase_lost(left, at, at + static_cast<std::uint32_t>(bytes.size()));
+  if (!is_lost(left, from, to)) return {};
+  return fail(ErrorCode::missing,
+              fmt::format("inode {} chunk {}: bytes that are read here were lost, as a repair has "
+                          "stated; what is written there anew can be read again",
+                          inode.value, index));
 }
 
 }  // namespace
@@ -54,6 +71,11 @@ Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
     const Result<> planned = plan(offset, out, pieces);
     if (!planned && attempt >= read_attempts_max) return tl::unexpected(planned.error());
     if (!planned) continue;
+    for (const Piece& piece : pieces) {
+      if (!piece.is_mapped || piece.mapped.hole) continue;
+      const auto end = piece.from + static_cast<std::uint32_t>(piece.out.size());
+      NACRE_TRY(check_lost(inode_, piece.index, piece.mapped.row, piece.from, end, piece.over));
+    }
     const Result<> loaded = load(pieces, failures);
     if (loaded) break;
     if (std::any_of(failures.begin(), failures.end(), is_last)) {

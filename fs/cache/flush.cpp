@@ -20,6 +20,12 @@ namespace {
 // Dirty bytes of at most this share of a chunk become patches of it.
 constexpr std::uint32_t patch_share = 4;
 
+void erase_written(ChunkRow& row, const DirtyChunk& dirty) {
+  if (row.lost.empty()) return;
+  for (const DirtyChunk::Piece& piece : dirty.pieces())
+    erase_lost(row, piece.offset, piece.end());
+}
+
 }  // namespace
 
 Flush::~Flush() {
@@ -156,6 +162,7 @@ bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, con
   };
   ChunkRow row = old;
   std::erase_if(row.patches, is_covered);
+  erase_written(row, dirty);
   if (row.patches.size() + dirty.pieces().size() > metadata::patch_count_max) return false;
   chunk.row = std::move(row);
   const InodeNumber inode = file.data->inode_;
@@ -198,6 +205,8 @@ Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const M
   }
   dirty.overlay(0, {chunk.buffer.get(), end});
   build_base(file, chunk, {chunk.buffer.get(), end});
+  chunk.row.lost = old.row.lost;
+  erase_written(chunk.row, dirty);
   return {};
 }
 

@@ -5,7 +5,8 @@
 //
 // How a chunk is stored: whole as a new base record when the dirty bytes replace all that it held;
 // else small pieces as patches (records, or inlined rows), as long as the row has room for them;
-// else merged with what the chunk holds into a new base.
+// else merged with what the chunk holds into a new base. What was lost of a chunk stays lost but
+// for the bytes that were written anew.
 #pragma once
 
 #include <cstdint>

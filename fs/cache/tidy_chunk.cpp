@@ -49,6 +49,7 @@ Result<Tidied> merge(FileCache& cache, InodeNumber inode, ChunkIndex index, cons
                               .version = record.version,
                               .plain_size = content->size,
                               .valid_size = content->size};
+  tidied.row.lost = row.lost;
   return tidied;
 }
 

@@ -6,10 +6,9 @@
 //   xattrs                      belong to an inode
 //   chunks, inlined             each chunk below a file's size is covered by exactly one row, none
 //                               beyond; patches whose bytes are inlined have them, and no others
-//                               are
+//                               are. What a row says is lost is a note
 //   segments                    live counts, files, headers, sessions; rows name records within
-//   what
-//                               is committed, and no two name overlapping records
+//                               what is committed, and no two name overlapping records
 //   system                      counters are past what they number; totals
 //
 // Offline: nothing else may change the database meanwhile. Reads rows and the segments' headers
@@ -42,6 +41,7 @@ struct StructureCounts {
   std::uint64_t segment_count = 0;
   std::uint64_t data_bytes = 0;
   std::uint64_t live_bytes = 0;
+  std::uint64_t lost_bytes = 0;  // that rows say are lost: part of data_bytes
 };
 
 struct StructureContext {

@@ -83,6 +83,8 @@ class StructureCheck {
   struct FileState;
   void begin_file(FileState& file, metadata::InodeNumber inode);
   void finish_file(const FileState& file);
+  void check_lost_row(FileState& file, std::uint64_t index, std::uint64_t count);
+  void note_lost(FileState& file, std::uint64_t chunk_count, std::uint64_t bytes);
   void check_chunk_row(FileState& file, metadata::ChunkIndex index, const metadata::ChunkRow& row);
 
   void check_segment_files(const std::map<metadata::SegmentNumber, metadata::SegmentRow>& rows);

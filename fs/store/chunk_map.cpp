@@ -14,6 +14,7 @@ namespace nacre::fs {
 using metadata::ChunkMapRow;
 using metadata::ChunkPatch;
 using metadata::ChunkRow;
+using metadata::LostRange;
 using metadata::Table;
 
 namespace {
@@ -34,10 +35,19 @@ std::uint64_t tag_of(const ChunkRow& row) {
   for (const ChunkPatch& patch : row.patches) {
     tag = mix(mix(tag, patch.version.value), std::uint64_t{patch.offset} << 32 | patch.valid_size);
   }
+  for (const LostRange& range : row.lost)
+    tag = mix(tag, std::uint64_t{range.offset} << 32 | range.size);
   return tag;
 }
 
-MappedChunk mapped_of(ChunkRow row, std::string_view value) {
+// Of a row that is no chunk's.
+template <typename Run>
+Run run_of(std::uint64_t first, const ChunkMapRow& row) {
+  return row.lost ? Run{first, row.lost->chunk_count, true}
+                  : Run{first, row.hole->chunk_count, false};
+}
+
+MappedChunk mapped_row(ChunkRow row, std::string_view value) {
   const std::uint64_t tag = tag_of(row);
   return MappedChunk{
       .row = std::move(row), .tag = tag, .place = std::hash<std::string_view>{}(value)};
@@ -70,19 +80,55 @@ std::uint32_t content_end(const ChunkRow& row) {
   for (const ChunkPatch& patch : row.patches) {
     end = std::max(end, patch.offset + patch.valid_size);
   }
-  return end;
+  return row.lost.empty() ? end : std::max(end, row.lost.back().end());
+}
+
+void erase_lost(ChunkRow& row, std::uint32_t from, std::uint32_t to) {
+  std::vector<LostRange> left;
+  for (const LostRange& range : row.lost) {
+    if (range.end() <= from || to <= range.offset) {
+      left.push_back(range);
+      continue;
+    }
+    if (range.offset < from) left.push_back({range.offset, from - range.offset});
+    if (to < range.end()) left.push_back({to, range.end() - to});
+  }
+  row.lost = std::move(left);
+}
+
+bool is_lost(const ChunkRow& row, std::uint32_t from, std::uint32_t to) {
+  return std::any_of(row.lost.begin(), row.lost.end(), [&](const LostRange& range) {
+    return range.offset < to && from < range.end();
+  });
+}
+
+ChunkRow lost_chunk(std::uint32_t size) {
+  return ChunkRow{.base = {}, .patches = {}, .lost = {LostRange{0, size}}};
 }
 
 Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
   NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
   if (value) {
     NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(*value));
-    if (row.chunk) return mapped_of(std::move(*row.chunk), *value);
-    return MappedChunk{.hole = true, .run = row.hole->chunk_count};
+    if (row.chunk) return mapped_row(std::move(*row.chunk), *value);
+    return mapped_of(run_of<Run>(index.value, row), index.value);
   }
-  NACRE_ASSIGN(auto hole, hole_before(inode, index));
-  if (!hole || hole->first + hole->count <= index.value) return no_row(inode, index.value);
-  return MappedChunk{.hole = true, .run = hole->first + hole->count - index.value};
+  NACRE_ASSIGN(auto run, run_before(inode, index));
+  if (!run || run->end() <= index.value) return no_row(inode, index.value);
+  return mapped_of(*run, index.value);
+}
+
+MappedChunk ChunkMap::mapped_of(const Run& run, std::uint64_t index) const {
+  if (!run.is_lost) return MappedChunk{.hole = true, .run = run.end() - index};
+  ChunkRow row = lost_chunk(chunk_size_bytes_);
+  return mapped_row(row, metadata::encode(row));
+}
+
+// What the run adds to the file's data bytes by its chunks in [first, end).
+std::int64_t ChunkMap::data_bytes_of(const Run& run, std::uint64_t first, std::uint64_t end) const {
+  if (!run.is_lost) return 0;
+  const std::uint64_t count = std::min(end, run.end()) - std::max(first, run.first);
+  return static_cast<std::int64_t>(count * chunk_size_bytes_);
 }
 
 Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIndex first,
@@ -95,9 +141,8 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
     return chunks;
   }
   struct Row {
-    std::uint64_t index;
-    std::uint64_t hole_count;  // 0: a chunk
-    MappedChunk chunk;
+    Run run;
+    std::optional<MappedChunk> chunk;  // none: all of the run
   };
   std::vector<Row> rows;
   Result<> bad;
@@ -112,38 +157,38 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
           return false;
         }
         if (row->chunk) {
-          rows.push_back(Row{parts->index.value, 0, mapped_of(std::move(*row->chunk), value)});
+          rows.push_back({{parts->index.value, 1}, mapped_row(std::move(*row->chunk), value)});
         } else {
-          rows.push_back(Row{parts->index.value, row->hole->chunk_count, {}});
+          rows.push_back({run_of<Run>(parts->index.value, *row), {}});
         }
         return true;
       }));
   NACRE_TRY(bad);
-  const auto append_hole = [&](std::uint64_t hole_end) {
-    const std::uint64_t end = std::min(hole_end, first.value + count);
+  const auto append_run = [&](const Run& run) {
+    const std::uint64_t end = std::min(run.end(), first.value + count);
     for (std::uint64_t at = first.value + chunks.size(); at < end; ++at) {
-      chunks.push_back(MappedChunk{.hole = true, .run = hole_end - at});
+      chunks.push_back(mapped_of(run, at));
     }
   };
-  if (rows.empty() || rows.front().index != first.value) {
-    // Only a hole that began earlier can cover the first chunks.
-    NACRE_ASSIGN(auto hole, hole_before(inode, first));
-    if (hole) append_hole(hole->first + hole->count);
+  if (rows.empty() || rows.front().run.first != first.value) {
+    // Only a run that began earlier can cover the first chunks.
+    NACRE_ASSIGN(auto run, run_before(inode, first));
+    if (run) append_run(*run);
   }
   for (Row& row : rows) {
-    if (first.value + chunks.size() != row.index) break;  // a gap, or two rows over one chunk
-    if (row.hole_count == 0) {
-      chunks.push_back(std::move(row.chunk));
+    if (first.value + chunks.size() != row.run.first) break;  // a gap, or two rows over one chunk
+    if (row.chunk) {
+      chunks.push_back(std::move(*row.chunk));
     } else {
-      append_hole(row.index + row.hole_count);
+      append_run(row.run);
     }
   }
   if (chunks.size() < count) return no_row(inode, first.value + chunks.size());
   return chunks;
 }
 
-Result<std::optional<ChunkMap::Hole>> ChunkMap::hole_before(InodeNumber inode,
-                                                            ChunkIndex index) const {
+Result<std::optional<ChunkMap::Run>> ChunkMap::run_before(InodeNumber inode,
+                                                          ChunkIndex index) const {
   if (index.value == 0) return std::nullopt;
   NACRE_ASSIGN(auto last,
                database_.find_last(Table::chunks, metadata::chunk_prefix(inode),
@@ -151,8 +196,10 @@ Result<std::optional<ChunkMap::Hole>> ChunkMap::hole_before(InodeNumber inode,
   if (!last) return std::nullopt;
   NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(last->key));
   NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(last->value));
-  if (!row.hole || parts.index.value + row.hole->chunk_count < index.value) return std::nullopt;
-  return Hole{parts.index.value, row.hole->chunk_count};
+  if (row.chunk) return std::nullopt;
+  const Run run = run_of<Run>(parts.index.value, row);
+  if (run.end() < index.value) return std::nullopt;
+  return run;
 }
 
 void ChunkMap::release(InodeNumber inode, ChunkIndex index, const ChunkRow& row,
@@ -177,9 +224,20 @@ void ChunkMap::put_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow& ro
   }
 }
 
-void ChunkMap::put_hole(InodeNumber inode, std::uint64_t first, std::uint64_t count) {
-  database_.put(Table::chunks, metadata::chunk_key(inode, ChunkIndex{first}),
-                metadata::encode(metadata::HoleRow{count}));
+void ChunkMap::put_run(InodeNumber inode, const Run& run) {
+  if (run.count == 0) return;
+  database_.put(Table::chunks, metadata::chunk_key(inode, ChunkIndex{run.first}),
+                run.is_lost ? metadata::encode(metadata::LostRow{run.count})
+                            : metadata::encode(metadata::HoleRow{run.count}));
+}
+
+void ChunkMap::cut_run(InodeNumber inode, const Run& run, std::uint64_t first, std::uint64_t end) {
+  if (run.first < first) {
+    put_run(inode, {run.first, first - run.first, run.is_lost});
+  } else {
+    database_.erase(Table::chunks, metadata::chunk_key(inode, ChunkIndex{run.first}));
+  }
+  if (run.end() > end) put_run(inode, {end, run.end() - end, run.is_lost});
 }
 
 Result<std::int64_t> ChunkMap::set_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow& row,
@@ -194,15 +252,15 @@ Result<std::int64_t> ChunkMap::set_chunk(InodeNumber inode, ChunkIndex index, co
       if (old.chunk) {
         old_row = &*old.chunk;
         change -= content_end(*old_row);
-      } else if (old.hole->chunk_count > 1) {
-        put_hole(inode, index.value + 1, old.hole->chunk_count - 1);
       }
-    } else {
-      NACRE_ASSIGN(auto hole, hole_before(inode, index));
-      if (!hole || hole->first + hole->count <= index.value) return no_row(inode, index.value);
-      put_hole(inode, hole->first, index.value - hole->first);
-      const std::uint64_t end = hole->first + hole->count;
-      if (end > index.value + 1) put_hole(inode, index.value + 1, end - index.value - 1);
+    }
+    if (old_row == nullptr) {
+      const auto run = value ? Result<std::optional<Run>>(run_of<Run>(index.value, old))
+                             : run_before(inode, index);
+      if (!run) return tl::unexpected(run.error());
+      if (!*run || (*run)->end() <= index.value) return no_row(inode, index.value);
+      change -= data_bytes_of(**run, index.value, index.value + 1);
+      cut_run(inode, **run, index.value, index.value + 1);
     }
   }
   // What the row names comes alive before what it replaces dies.
@@ -218,17 +276,28 @@ Result<std::int64_t> ChunkMap::set_chunk(InodeNumber inode, ChunkIndex index, co
 Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count) {
   if (count == 0) return 0;
   std::int64_t change = 0;
-  std::uint64_t begin = first.value;
-  std::uint64_t end = begin + count;
-  NACRE_ASSIGN(auto before, hole_before(inode, first));
-  if (before) {
-    begin = before->first;
-    end = std::max(end, before->first + before->count);
-  }
+  Run hole{first.value, count};
+  const std::uint64_t end = hole.end();
+  // Holes that reach into this one, or end where it begins, become part of it; of lost chunks only
+  // those within it go.
+  const auto absorb = [&](const Run& run) {
+    if (run.is_lost) {
+      if (run.end() <= first.value) return;
+      change -= data_bytes_of(run, first.value, end);
+      cut_run(inode, run, first.value, end);
+      return;
+    }
+    database_.erase(Table::chunks, metadata::chunk_key(inode, ChunkIndex{run.first}));
+    const std::uint64_t joined_end = std::max(hole.end(), run.end());
+    hole.first = std::min(hole.first, run.first);
+    hole.count = joined_end - hole.first;
+  };
+  NACRE_ASSIGN(auto before, run_before(inode, first));
+  if (before) absorb(*before);
   std::vector<std::uint64_t> replaced;
   Result<> bad;
   NACRE_TRY(database_.scan(Table::chunks, metadata::chunk_key(inode, first),
-                           metadata::chunk_key(inode, ChunkIndex{first.value + count}),
+                           metadata::chunk_key(inode, ChunkIndex{end}),
                            [&](std::string_view key, std::string_view value) {
                              const auto parts = metadata::decode_chunk_key(key);
                              const auto row = metadata::decode_chunk_map_row(value);
@@ -237,8 +306,6 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
                                return false;
                              }
                              replaced.push_back(parts->index.value);
-                             if (row->hole)
-                               end = std::max(end, parts->index.value + row->hole->chunk_count);
                              return true;
                            }));
   NACRE_TRY(bad);
@@ -247,13 +314,15 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
     NACRE_ASSIGN(auto value, database_.get(Table::chunks, key));
     if (!value) return no_row(inode, index);
     NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(*value));
-    if (row.chunk) {
-      change -= content_end(*row.chunk);
-      release(inode, ChunkIndex{index}, *row.chunk, nullptr);
+    if (!row.chunk) {
+      absorb(run_of<Run>(index, row));
+      continue;
     }
+    change -= content_end(*row.chunk);
+    release(inode, ChunkIndex{index}, *row.chunk, nullptr);
     database_.erase(Table::chunks, key);
   }
-  put_hole(inode, begin, end - begin);
+  put_run(inode, hole);
   return change;
 }
 
@@ -279,16 +348,18 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
       NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
       change -= content_end(*row.chunk);
       release(inode, parts.index, *row.chunk, nullptr);
+    } else if (row.lost) {
+      change -= static_cast<std::int64_t>(row.lost->chunk_count * chunk_size_bytes_);
     }
     database_.erase(Table::chunks, key);
   }
   if (count == 0) return change;
-  NACRE_ASSIGN(auto before, hole_before(inode, ChunkIndex{count}));
-  if (before) {
-    if (before->first + before->count > count)
-      put_hole(inode, before->first, count - before->first);
-    return change;
+  NACRE_ASSIGN(auto before, run_before(inode, ChunkIndex{count}));
+  if (before && before->end() > count) {
+    change -= data_bytes_of(*before, count, before->end());
+    cut_run(inode, *before, count, before->end());
   }
+  if (before && !before->is_lost) return change;
   // The last chunk that stays keeps only what lies before the new end.
   const auto keep = static_cast<std::uint32_t>(size - (count - 1) * chunk_size_bytes_);
   if (keep == chunk_size_bytes_) return change;
@@ -301,6 +372,7 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
   for (ChunkPatch& patch : row.patches) {
     patch.valid_size = std::min(patch.valid_size, keep - patch.offset);
   }
+  erase_lost(row, keep, chunk_size_bytes_);
   NACRE_ASSIGN(auto trimmed, set_chunk(inode, last, row, false));
   return change + trimmed;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map from a file's chunks to records: every change of a chunk row, the live counts that follow
 // from it, and the invariant that each chunk below a file's size is covered by exactly one row.
+// Chunks that are lost count as data: nobody knows that they were none.
 //
 // Stateless over the database's open group. The caller holds the operation lock and the file's own
 // lock: two threads never change one file's map at once; reads may come from anywhere.
@@ -18,7 +19,7 @@
 
 namespace nacre::fs {
 
-// What the map says of one chunk.
+// What the map says of one chunk. A lost one has a row that says so: the range of all its bytes.
 struct MappedChunk {
   bool hole = false;
   metadata::ChunkRow row;   // when not a hole
@@ -70,19 +71,32 @@ class ChunkMap {
   void release(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
                const metadata::ChunkRow* keep);
   void put_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row, bool is_new);
-  void put_hole(InodeNumber inode, std::uint64_t first, std::uint64_t count);
-  // The hole whose row lies before index and that reaches index or ends right there.
-  struct Hole {
+  // One row over count chunks: a hole, or lost.
+  struct Run {
     std::uint64_t first = 0, count = 0;
+    bool is_lost = false;
+    std::uint64_t end() const { return first + count; }
   };
-  Result<std::optional<Hole>> hole_before(InodeNumber inode, ChunkIndex index) const;
+  void put_run(InodeNumber inode, const Run& run);  // of 0 chunks: nothing
+  // The run whose row lies before index and that reaches index or ends right there.
+  Result<std::optional<Run>> run_before(InodeNumber inode, ChunkIndex index) const;
+  // Cuts [first, end) out of a run that reaches into it: what is left on both sides has its rows.
+  void cut_run(InodeNumber inode, const Run& run, std::uint64_t first, std::uint64_t end);
+  MappedChunk mapped_of(const Run& run, std::uint64_t index) const;
+  std::int64_t data_bytes_of(const Run& run, std::uint64_t first, std::uint64_t end) const;
 
   metadata::Database& database_;
   SegmentStore& store_;
   std::uint32_t chunk_size_bytes_;
 };
 
-// Bytes from the chunk's start to the last that the base or a patch gives.
+// Bytes from the chunk's start to the last that the base or a patch gives, or that is lost.
 std::uint32_t content_end(const metadata::ChunkRow& row);
+// Bytes [from, to) are known again, or for the first time.
+void erase_lost(metadata::ChunkRow& row, std::uint32_t from, std::uint32_t to);
+// Some of [from, to) is lost.
+bool is_lost(const metadata::ChunkRow& row, std::uint32_t from, std::uint32_t to);
+// Nothing but lost: all bytes up to size.
+metadata::ChunkRow lost_chunk(std::uint32_t size);
 
 }  // namespace nacre::fs

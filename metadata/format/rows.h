@@ -82,9 +82,14 @@ struct RecordLocation {
 // damage, never zeros. The content of a chunk is: zeros, then the first valid_size bytes of the
 // base, then the patches in order. Shrinking a file lowers valid sizes, so that bytes cut off never
 // come back when it grows.
+// Lost ranges lie over all of that: their bytes are not known any more, which is a fact of its own
+// (fsck.nacre --repair states it) and neither zeros nor damage. Reading them is an error.
 //   hole:             1 | 0 u8 | chunk count v (> 0)
 //   without a base:   1 | 1 u8 | patches
 //   with a base:      1 | 2 u8 | location | version | plain size v | cut size v | patches
+//   lost chunks:      1 | 3 u8 | chunk count v (> 0); none reaches past the end of its file
+//   with lost ranges: 1 | 4 u8 | count v (> 0) | range… | then as behind 1 or 2, that number first
+//   range:            gap v (from the end of the one before; > 0 but for the first) | size v (> 0)
 //   patches:          count v (<= 32) | patch…
 //   patch:            offset v | plain size v (> 0) | cut size v | version | location
 //   location:         segment v | offset v | stored size v (> 0);   of an inlined patch: 0 v
@@ -104,17 +109,29 @@ struct ChunkPatch {
   RecordVersion version;
   std::optional<RecordLocation> location;  // none: the bytes are a row of the table inlined
 };
+struct LostRange {
+  std::uint32_t offset = 0;  // within the chunk
+  std::uint32_t size = 0;    // > 0
+  std::uint32_t end() const { return offset + size; }
+  auto operator<=>(const LostRange&) const = default;
+};
 struct ChunkRow {
   std::optional<ChunkBase> base;    // none: zeros below the patches
   std::vector<ChunkPatch> patches;  // at most patch_count_max
+  std::vector<LostRange> lost;      // in order; between two there are bytes
 };
 struct HoleRow {
   std::uint64_t chunk_count = 0;  // > 0
 };
-// One of the two.
+// Chunks of which nothing is known.
+struct LostRow {
+  std::uint64_t chunk_count = 0;  // > 0
+};
+// One of the three.
 struct ChunkMapRow {
   std::optional<ChunkRow> chunk;
   std::optional<HoleRow> hole;
+  std::optional<LostRow> lost;
 };
 
 // segments: key = segment u64.
@@ -190,6 +207,7 @@ std::string encode(const InodeRow& row);
 std::string encode(const DentryRow& row);
 std::string encode(const ChunkRow& row);
 std::string encode(const HoleRow& row);
+std::string encode(const LostRow& row);
 std::string encode(const SegmentRow& row);
 std::string encode(const SessionRow& row);
 std::string encode_u64(std::uint64_t value);

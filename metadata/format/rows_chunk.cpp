@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint8_t kind_hole = 0;
 constexpr std::uint8_t kind_zeros = 1;  // a chunk without a base
 constexpr std::uint8_t kind_base = 2;
+constexpr std::uint8_t kind_lost_run = 3;
+constexpr std::uint8_t kind_lost_ranges = 4;
 
 constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t session_max = (1ull << (64 - record_version_session_shift)) - 1;
@@ -76,10 +78,39 @@ ChunkPatch read_patch(RowReader& reader) {
   return patch;
 }
 
+std::vector<LostRange> read_lost(RowReader& reader) {
+  std::vector<LostRange> ranges;
+  // Two ranges never touch, so a chunk has room for half as many as it has bytes.
+  const std::uint64_t count = reader.number(1, chunk_size_bytes_max / 2);
+  std::uint32_t end = 0;
+  for (std::uint64_t i = 0; i < count && !reader.failed(); ++i) {
+    LostRange range;
+    range.offset = end + reader.number_32(i == 0 ? 0 : 1, chunk_size_bytes_max - end);
+    range.size = reader.number_32(1, chunk_size_bytes_max);
+    reader.require(range.size <= chunk_size_bytes_max - range.offset);
+    end = range.offset + range.size;
+    ranges.push_back(range);
+    if (end > chunk_size_bytes_max) break;  // which has failed
+  }
+  return ranges;
+}
+
+void write_lost(RowWriter& writer, const std::vector<LostRange>& ranges) {
+  writer.byte(kind_lost_ranges);
+  writer.number(ranges.size());
+  std::uint32_t end = 0;
+  for (const LostRange& range : ranges) {
+    writer.number(range.offset - end);
+    writer.number(range.size);
+    end = range.end();
+  }
+}
+
 }  // namespace
 
 std::string encode(const ChunkRow& row) {
   RowWriter writer;
+  if (!row.lost.empty()) write_lost(writer, row.lost);
   writer.byte(row.base ? kind_base : kind_zeros);
   if (row.base) {
     write(writer, std::optional(row.base->location));
@@ -103,14 +134,28 @@ std::string encode(const HoleRow& row) {
   return writer.take();
 }
 
+std::string encode(const LostRow& row) {
+  RowWriter writer;
+  writer.byte(kind_lost_run);
+  writer.number(row.chunk_count);
+  return writer.take();
+}
+
 Result<ChunkMapRow> decode_chunk_map_row(std::string_view value) {
   RowReader reader(value, "chunk");
   ChunkMapRow row;
-  const std::uint8_t kind = reader.byte(kind_base);
+  std::uint8_t kind = reader.byte(kind_lost_ranges);
   if (kind == kind_hole) {
     row.hole = HoleRow{.chunk_count = reader.number(1)};
+  } else if (kind == kind_lost_run) {
+    row.lost = LostRow{.chunk_count = reader.number(1)};
   } else {
     row.chunk.emplace();
+    if (kind == kind_lost_ranges) {
+      row.chunk->lost = read_lost(reader);
+      kind = reader.byte(kind_base);
+      reader.require(kind != kind_hole);
+    }
     if (kind == kind_base) row.chunk->base = read_base(reader);
     const std::uint64_t count = reader.number(0, patch_count_max);
     for (std::uint64_t i = 0; i < count && !reader.failed(); ++i) {

@@ -146,7 +146,9 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
           EXPECT_TRUE(parts && row);
           if (!parts || !row) return false;
           EXPECT_EQ(next[parts->inode], parts->index.value) << "a gap or an overlap";
-          next[parts->inode] = parts->index.value + (row->hole ? row->hole->chunk_count : 1);
+          next[parts->inode] = parts->index.value + (row->hole   ? row->hole->chunk_count
+                                                     : row->lost ? row->lost->chunk_count
+                                                                 : 1);
           if (row->chunk) {
             if (row->chunk->base) live += row->chunk->base->location.stored_size;
             for (const auto& patch : row->chunk->patches) {

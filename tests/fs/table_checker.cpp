@@ -118,7 +118,10 @@ class Checker {
       ASSERT_TRUE(inodes_.contains(parts.inode)) << "chunks of no inode " << parts.inode.value;
       std::uint64_t& end = covered[parts.inode];
       EXPECT_EQ(parts.index.value, end) << "a gap or overlap in inode " << parts.inode.value;
-      end = parts.index.value + (row.hole ? row.hole->chunk_count : 1);
+      end = parts.index.value + (row.hole   ? row.hole->chunk_count
+                                 : row.lost ? row.lost->chunk_count
+                                            : 1);
+      if (row.lost) data_bytes[parts.inode] += row.lost->chunk_count * chunk_size_bytes_;
       if (!row.chunk) return;
       data_bytes[parts.inode] += fs::content_end(*row.chunk);
       const auto& base = row.chunk->base;

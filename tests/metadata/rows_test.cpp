@@ -16,6 +16,7 @@ namespace nacre::metadata {
 
 // Beside the others, where templates below find it.
 static std::string encode(const ChunkMapRow& row) {
+  if (row.lost) return encode(*row.lost);
   return row.hole ? encode(*row.hole) : encode(*row.chunk);
 }
 
@@ -249,6 +250,13 @@ TEST(ChunkRow, survives_every_damage_of_one_byte) {
   expect_robust(encode(row), decode_chunk_map_row);
   row.base.reset();
   expect_robust(encode(row), decode_chunk_map_row);
+  row.lost = {{0, 1}, {2, 300}, {chunk_size_bytes_max - 1, 1}};
+  expect_robust(encode(row), decode_chunk_map_row);
+  row.patches.clear();
+  row.lost = {{5, chunk_size_bytes_max - 5}};
+  expect_robust(encode(row), decode_chunk_map_row);
+  row.base = typical_base();
+  expect_robust(encode(row), decode_chunk_map_row);
   row.patches.assign(patch_count_max, typical_patch());
   expect_round_trip(encode(row), decode_chunk_map_row);
   expect_random_bytes_never_crash(decode_chunk_map_row);
@@ -273,6 +281,44 @@ TEST(ChunkRow, is_refused_beyond_its_bounds) {
   EXPECT_TRUE(refused([](ChunkRow& r) { r.patches[0].valid_size = 0; }));
   EXPECT_TRUE(refused([](ChunkRow& r) { r.patches[0].valid_size = r.patches[0].plain_size + 1; }));
   EXPECT_TRUE(refused([](ChunkRow& r) { r.patches[0].offset = chunk_size_bytes_max - 4095; }));
+}
+
+TEST(ChunkRow, comes_back_with_its_lost_ranges) {
+  ChunkRow row;
+  row.base = typical_base();
+  row.lost = {{7, 1}, {4096, 100}, {chunk_size_bytes_max - 3, 3}};
+  const auto decoded = decode_chunk_map_row(encode(row));
+  ASSERT_TRUE(decoded && decoded->chunk);
+  EXPECT_EQ(decoded->chunk->lost, row.lost);
+  EXPECT_TRUE(decoded->chunk->base);
+}
+
+TEST(ChunkRow, is_refused_when_lost_ranges_touch_or_reach_past_the_largest_chunk) {
+  const auto refused = [](std::vector<LostRange> lost) {
+    ChunkRow row;
+    row.lost = std::move(lost);
+    const auto decoded = decode_chunk_map_row(encode(row));
+    return !decoded && decoded.error().code == ErrorCode::corrupt;
+  };
+  EXPECT_FALSE(refused({{0, 1}, {2, 1}}));
+  EXPECT_TRUE(refused({{0, 1}, {1, 1}}));
+  EXPECT_TRUE(refused({{0, 0}}));
+  EXPECT_TRUE(refused({{0, chunk_size_bytes_max + 1}}));
+  EXPECT_TRUE(refused({{1, chunk_size_bytes_max}}));
+  EXPECT_TRUE(refused({{0, 1}, {chunk_size_bytes_max, 1}}));
+  EXPECT_TRUE(refused({{0, u32_max}}));
+}
+
+TEST(LostRow, comes_back_and_survives_every_damage_of_one_byte) {
+  for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{1} << 40, u64_max}) {
+    const std::string value = encode(LostRow{.chunk_count = count});
+    const auto row = decode_chunk_map_row(value);
+    ASSERT_TRUE(row);
+    ASSERT_TRUE(row->lost && !row->hole && !row->chunk);
+    EXPECT_EQ(row->lost->chunk_count, count);
+    expect_robust(value, decode_chunk_map_row);
+  }
+  EXPECT_FALSE(decode_chunk_map_row(encode(LostRow{.chunk_count = 0})));
 }
 
 TEST(ChunkRow, stays_small) {

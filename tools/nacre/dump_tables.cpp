@@ -68,6 +68,9 @@ Result<std::string> chunk_row(std::string_view key, std::string_view value) {
   NACRE_ASSIGN(const auto row, metadata::decode_chunk_map_row(value));
   std::string line = fmt::format("{} chunk {}", parts.inode.value, parts.index.value);
   if (row.hole) return line + fmt::format(" hole of {} chunks", row.hole->chunk_count);
+  if (row.lost) return line + fmt::format(" lost: {} chunks", row.lost->chunk_count);
+  for (const auto& range : row.chunk->lost)
+    line += fmt::format(" lost at {}: {} bytes", range.offset, range.size);
   if (const auto& base = row.chunk->base) {
     line += fmt::format(" base {} version {:#x} valid {} of {}", describe(base->location),
                         base->version.value, base->valid_size, base->plain_size);
