@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -38,8 +38,13 @@ class Window {
     if (offset < begin_ || offset + size > begin_ + filled_) load(offset);
     return ByteView(buffer_).subspan(static_cast<std::size_t>(offset - begin_), size);
   }
-  // The system's words for what could not be read since this was asked last.
-  std::optional<Error> take_read_error() { return std::exchange(read_error_, std::nullopt); }
+  // The system's words, if some of these bytes could not be read.
+  std::optional<Error> read_error_in(std::uint64_t offset, std::uint64_t size) const {
+    const auto block =
+        bad_blocks_.lower_bound(offset < block_size_bytes ? 0 : offset - block_size_bytes + 1);
+    if (block == bad_blocks_.end() || *block >= offset + size) return {};
+    return read_error_;
+  }
 
  private:
   void load(std::uint64_t offset) {
@@ -50,7 +55,9 @@ class Window {
     if (read_all(offset, all)) return;
     for (std::size_t at = 0; at < filled_; at += block_size_bytes) {
       const auto block = all.subspan(at, std::min(block_size_bytes, filled_ - at));
-      if (!read_all(offset + at, block)) std::fill(block.begin(), block.end(), Byte{0});
+      if (read_all(offset + at, block)) continue;
+      std::fill(block.begin(), block.end(), Byte{0});
+      bad_blocks_.insert(offset + at);
     }
   }
 
@@ -70,7 +77,8 @@ class Window {
   Bytes buffer_;
   std::uint64_t begin_ = 0;
   std::size_t filled_ = 0;
-  std::optional<Error> read_error_;
+  std::set<std::uint64_t> bad_blocks_;  // where they begin; each of block_size_bytes
+  std::optional<Error> read_error_;     // the last one
 };
 
 class Walk {
@@ -94,7 +102,8 @@ class Walk {
       const std::uint64_t next = next_start(offset);
       visitor_.passed(next - offset);
       if (next == end_ && !bounds_.committed_size) return offset;
-      const auto read_error = window_.take_read_error();
+      // Not by chance rot, since zeros stand for what could not be read.
+      const auto read_error = window_.read_error_in(offset, next - offset);
       NACRE_TRY(visitor_.damage(offset, next - offset, read_error.value_or(header.error())));
       offset = next;
     }
