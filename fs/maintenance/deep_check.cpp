@@ -72,21 +72,27 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
                            std::span<const NamedRecord> named) {
   ++counts_.record_count;
   counts_.stored_bytes += bytes.size();
-  if (named.empty() || mode_ == DeepCheckMode::checksum) return {};
-  const NamedRecord& first = named.front();
-  if (first.plain_size > chunk_size_bytes_max) {
+  if (mode_ == DeepCheckMode::checksum) return {};
+  // More than one is damage: the record can be only one of them.
+  for (const NamedRecord& one : named)
+    open(one, header, bytes);
+  return {};
+}
+
+void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes) {
+  if (named.plain_size > chunk_size_bytes_max) {
     report(
-        first, Verdict::structure,
-        fmt::format("the row says that it holds {} bytes, more than any chunk", first.plain_size));
-    return {};
+        named, Verdict::structure,
+        fmt::format("the row says that it holds {} bytes, more than any chunk", named.plain_size));
+    return;
   }
   const auto key = keys_->session_key(header.epoch, header.salt);
   if (!key) {
-    report(first, Verdict::tampered, key.error().message);
-    return {};
+    report(named, Verdict::tampered, key.error().message);
+    return;
   }
   if (stages_[filling_].input_used + bytes.size() > arena_size_bytes ||
-      stages_[filling_].output_used + first.plain_size > arena_size_bytes) {
+      stages_[filling_].output_used + named.plain_size > arena_size_bytes) {
     submit(stages_[filling_]);
     filling_ = (filling_ + 1) % stages_.size();
     collect(stages_[filling_]);
@@ -100,12 +106,11 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
        .input_offset = stage.input_used,
        .input_size = bytes.size(),
        .output_offset = stage.output_used,
-       .output_capacity = first.plain_size,
-       .identity = metadata::encode(first.name)});
-  stage.waiting.push_back(first);
+       .output_capacity = named.plain_size,
+       .identity = metadata::encode(named.name)});
+  stage.waiting.push_back(named);
   stage.input_used += bytes.size();
-  stage.output_used += first.plain_size;
-  return {};
+  stage.output_used += named.plain_size;
 }
 
 void DeepCheck::submit(Stage& stage) {
@@ -177,6 +182,7 @@ Result<> DeepCheck::unusable_segment(metadata::SegmentNumber, const Error&) {
 }
 
 void DeepCheck::report(const NamedRecord& named, Verdict verdict, std::string what) {
+  if (on_bad_record_) on_bad_record_(named, verdict, what);
   findings_.add(
       {.verdict = verdict,
        .what = fmt::format("{}: {}", describe(named.name), what),

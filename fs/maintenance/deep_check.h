@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -46,6 +47,10 @@ class DeepCheck final : public ChunkVisitor {
   Result<> misplaced(const NamedRecord& named, const Error& error) override;
   Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) override;
 
+  // Also called for each record that a row names and that is not good, in the row's terms.
+  using OnBadRecord = std::function<void(const NamedRecord&, Verdict, std::string_view what)>;
+  void on_bad_record(OnBadRecord on_bad_record) { on_bad_record_ = std::move(on_bad_record); }
+
   ~DeepCheck() override;
   // Opens what is still waiting. After the walk.
   void finish();
@@ -65,6 +70,7 @@ class DeepCheck final : public ChunkVisitor {
     std::optional<std::latch> ended;  // of a payload that the engine has
   };
   Result<> allocate(Stage& stage);
+  void open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes);
   void submit(Stage& stage);
   // Waits for the engine and judges; the stage is empty then.
   void collect(Stage& stage);
@@ -74,6 +80,7 @@ class DeepCheck final : public ChunkVisitor {
   std::shared_ptr<const metadata::KeyTree> keys_;
   const DeepCheckMode mode_;
   FindingList& findings_;
+  OnBadRecord on_bad_record_;
   std::array<Stage, 4> stages_;  // used in turn
   std::size_t filling_ = 0;
   DeepCheckCounts counts_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A volume in memory with a few files of every kind, unmounted, whose rows and bytes a test may
-// change before the checker looks at it.
+// change before the checker looks at it. Built with NACRE_REPAIRS_EVERY_DEFECT each test ends with
+// a repair of what it did to the volume (repair_fixture.h).
 #pragma once
 
 #include <functional>
@@ -15,6 +16,9 @@
 #include "fs/maintenance/checker.h"
 #include "fs/maintenance/record_index.h"
 #include "tests/fs/volume_fixture.h"
+#ifdef NACRE_REPAIRS_EVERY_DEFECT
+#include "tests/tools/repair_fixture.h"
+#endif
 
 namespace nacre::tests {
 
@@ -40,6 +44,19 @@ class CheckerTest : public VolumeTest {
     write(large_, chunk_size + 10, "inlined bytes");
     NACRE_EXPECT_OK(sync(large_));
     unmount();
+  }
+
+#ifdef NACRE_REPAIRS_EVERY_DEFECT
+  void TearDown() override {
+    VolumeTest::TearDown();
+    if (HasFailure() || is_beyond_repair_) return;
+    store_superblock_and_keyring(*backing_, chunk_size);
+    Repairer(backing_, opened_keys(chunk_size, keyring_generation_)).expect_repaired();
+  }
+#endif
+  // Says that no repair can put right what this test does, and why.
+  void leave_it_broken(std::string_view) {
+    is_beyond_repair_ = true;
   }
 
   static std::string noise(std::size_t size, unsigned seed) {
@@ -169,6 +186,7 @@ class CheckerTest : public VolumeTest {
   }
 
   std::uint64_t keyring_generation_ = 1;
+  bool is_beyond_repair_ = false;
   fs::InodeNumber folder_, inner_, small_, large_, sparse_;
 };
 

@@ -203,6 +203,7 @@ TEST_F(CheckerRecords, a_segment_of_another_volume_or_number_is_tampered) {
 }
 
 TEST_F(CheckerRecords, a_segment_that_cannot_be_read_is_unreadable) {
+  leave_it_broken("the disk may give it back");
   backing_->inject(
       {.operations = operation_read, .path_part = path_of(record_of(large_, 0).location.segment)});
   const auto report = check({.deep = true});
@@ -262,6 +263,7 @@ TEST_F(CheckerRecords, damage_in_files_that_nothing_depends_on_is_a_note) {
 }
 
 TEST_F(CheckerRecords, a_file_that_cannot_be_read_is_an_error_even_if_nothing_depends_on_it) {
+  leave_it_broken("the disk may give it back");
   backing_->store("db/LOG", Bytes(100, Byte{7}));
   backing_->inject({.operations = operation_read, .path_part = "db/LOG"});
   expect_finding(check({.deep = true}), Verdict::unreadable, "");
@@ -269,6 +271,7 @@ TEST_F(CheckerRecords, a_file_that_cannot_be_read_is_an_error_even_if_nothing_de
 }
 
 TEST_F(CheckerRecords, a_damaged_log_is_an_error_whatever_its_number) {
+  leave_it_broken("the database cannot be opened");
   mount();
   for (const unsigned seed : {3u, 4u}) {
     write(small_, 0, noise(100, seed));

@@ -163,6 +163,7 @@ TEST_F(CheckerStructure, attribute_of_nothing) {
 }
 
 TEST_F(CheckerStructure, rows_that_do_not_decode) {
+  leave_it_broken("a later version may know the row of the table system");
   edit([&](Database& database) {
     database.put(Table::inodes, metadata::inode_key(sparse_), "garbage");
     database.put(Table::chunks, "short key", "garbage");
@@ -374,6 +375,7 @@ TEST_F(CheckerStructure, torn_tail_of_a_segment_is_a_note) {
 }
 
 TEST_F(CheckerStructure, segment_that_no_commit_named_is_a_note) {
+  leave_it_broken("the newer db/ must be put back");
   const auto record = record_of(large_, 0);
   edit_file(path_of(record.location.segment), [&](Bytes& bytes) {
     auto header = metadata::decode_segment_header(bytes);
@@ -423,6 +425,7 @@ TEST_F(CheckerStructure, totals) {
 }
 
 TEST_F(CheckerStructure, keyring_put_back) {
+  leave_it_broken("the newer keyring must be put back");
   edit([&](Database& database) {
     database.put(Table::system, metadata::system_key_keyring, metadata::encode_u64(3));
   });

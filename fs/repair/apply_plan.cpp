@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the steps of a plan, and takes them back.
+#include <fmt/format.h>
+
+#include "fs/repair/repair.h"
+#include "metadata/format/rows.h"
+
+namespace nacre::fs {
+
+using metadata::BackingDirectory;
+using metadata::Database;
+using metadata::OpenMode;
+
+namespace {
+
+// Rows that become durable together. Any number of groups, in order, leaves a volume of which a new
+// plan makes a sound one.
+constexpr std::size_t group_size_bytes = 8u << 20;
+
+enum class Direction : std::uint8_t { forward, back };
+
+template <typename Edit>
+const auto& target(const Edit& edit, Direction direction) {
+  return direction == Direction::forward ? edit.after : edit.before;
+}
+
+Result<> commit(Database& database) {
+  if (!database.freeze()) return {};
+  return database.commit_frozen(true);
+}
+
+Result<> change_rows(Database& database, const RepairPlan& plan, Direction direction) {
+  std::size_t size = 0;
+  for (const RepairStep& step : plan.steps) {
+    const auto* edit = std::get_if<RowEdit>(&step.change);
+    if (edit == nullptr) continue;
+    const auto& value = target(*edit, direction);
+    size += edit->key.size() + (value ? value->size() : 0);
+    if (value) {
+      database.put(edit->table, edit->key, *value);
+    } else {
+      database.erase(edit->table, edit->key);
+    }
+    if (size < group_size_bytes) continue;
+    NACRE_TRY(commit(database));
+    size = 0;
+  }
+  return commit(database);
+}
+
+Result<> write_bytes(BackingDirectory& directory, const BytesEdit& edit, Direction direction) {
+  NACRE_ASSIGN(const auto file, directory.open(edit.path, OpenMode::read_write));
+  NACRE_TRY(file->write(edit.offset, ByteView(target(edit, direction))));
+  return file->sync();
+}
+
+std::string folder_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return std::string(slash == path.npos ? std::string_view() : path.substr(0, slash));
+}
+
+Result<> write_file(BackingDirectory& directory, const FileEdit& edit, Direction direction) {
+  const auto& content = target(edit, direction);
+  if (content) return metadata::replace_file(directory, edit.path, *content);
+  const auto removed = directory.remove(edit.path);
+  if (!removed && removed.error().code != ErrorCode::not_found) return removed;
+  return directory.sync_directory(folder_of(edit.path));
+}
+
+Result<> change_files(BackingDirectory& directory, const RepairPlan& plan, Direction direction) {
+  for (const RepairStep& step : plan.steps) {
+    if (const auto* bytes = std::get_if<BytesEdit>(&step.change)) {
+      NACRE_TRY(write_bytes(directory, *bytes, direction));
+    } else if (const auto* file = std::get_if<FileEdit>(&step.change)) {
+      NACRE_TRY(write_file(directory, *file, direction));
+    }
+  }
+  return {};
+}
+
+bool has_rows(const RepairPlan& plan) {
+  for (const RepairStep& step : plan.steps) {
+    if (std::holds_alternative<RowEdit>(step.change)) return true;
+  }
+  return false;
+}
+
+Result<> make_changes(const std::shared_ptr<BackingDirectory>& directory,
+                      const metadata::VolumeKeys& volume, const RepairPlan& plan,
+                      Direction direction) {
+  NACRE_TRY(metadata::check_writable(volume.superblock));
+  if (has_rows(plan)) {
+    NACRE_ASSIGN(const auto database, Database::open(directory, volume.keys, {}));
+    NACRE_TRY(change_rows(*database, plan, direction));
+    NACRE_TRY(database->close());
+  }
+  return change_files(*directory, plan, direction);
+}
+
+// How what is there now compares with a step.
+enum class State : std::uint8_t { before, after, other };
+
+template <typename T>
+State compare(const T& now, const T& before, const T& after) {
+  if (now == after) return State::after;
+  return now == before ? State::before : State::other;
+}
+
+Result<State> state_of(const Database& database, const RowEdit& edit) {
+  NACRE_ASSIGN(const auto now, database.get(edit.table, edit.key));
+  return compare(now, edit.before, edit.after);
+}
+
+Result<State> state_of(BackingDirectory& directory, const BytesEdit& edit) {
+  NACRE_ASSIGN(const auto file, directory.open(edit.path, OpenMode::read));
+  Bytes now(edit.after.size());
+  NACRE_ASSIGN(const auto got, file->read(edit.offset, now));
+  now.resize(got);
+  return compare(now, edit.before, edit.after);
+}
+
+Result<State> state_of(BackingDirectory& directory, const FileEdit& edit) {
+  std::optional<Bytes> now;
+  auto content = metadata::read_file(directory, edit.path);
+  if (content) {
+    now = std::move(*content);
+  } else if (content.error().code != ErrorCode::not_found) {
+    return tl::unexpected(content.error());
+  }
+  return compare(now, edit.before, edit.after);
+}
+
+std::string describe(const RepairStep& step) {
+  if (const auto* row = std::get_if<RowEdit>(&step.change)) {
+    return fmt::format("a row of the table {}", metadata::to_string(row->table));
+  }
+  if (const auto* bytes = std::get_if<BytesEdit>(&step.change)) {
+    return fmt::format("{} at offset {}", bytes->path, bytes->offset);
+  }
+  return std::get<FileEdit>(step.change).path;
+}
+
+tl::unexpected<Error> changed_since(const std::string& what) {
+  return fail(ErrorCode::not_permitted,
+              fmt::format("the volume changed since the repair: {}. Undoing it now would damage "
+                          "what came after; nothing was changed",
+                          what));
+}
+
+// True when some step has been made and not been taken back.
+Result<bool> check_all(BackingDirectory& directory, const Database& database,
+                       const RepairPlan& plan) {
+  bool any = false;
+  bool names_sessions = false;
+  for (const RepairStep& step : plan.steps) {
+    const auto* row = std::get_if<RowEdit>(&step.change);
+    const auto* bytes = std::get_if<BytesEdit>(&step.change);
+    const auto state = row != nullptr     ? state_of(database, *row)
+                       : bytes != nullptr ? state_of(directory, *bytes)
+                                          : state_of(directory, std::get<FileEdit>(step.change));
+    if (!state) return tl::unexpected(state.error());
+    if (*state == State::other) {
+      return changed_since(fmt::format("{} is not as it was left ({})", describe(step), step.why));
+    }
+    any = any || *state == State::after;
+    names_sessions = names_sessions || (row != nullptr && row->table == metadata::Table::system &&
+                                        row->key == metadata::system_key_next_session);
+  }
+  NACRE_ASSIGN(const auto next,
+               database.get(metadata::Table::system, metadata::system_key_next_session));
+  if (!names_sessions && next && metadata::decode_u64(*next).value_or(0) != plan.next_session) {
+    return changed_since("it was mounted for writing");
+  }
+  return any;
+}
+
+}  // namespace
+
+Result<> apply_plan(const std::shared_ptr<BackingDirectory>& directory,
+                    const metadata::VolumeKeys& volume, const RepairPlan& plan) {
+  return make_changes(directory, volume, plan, Direction::forward);
+}
+
+Result<bool> undo_plan(const std::shared_ptr<BackingDirectory>& directory,
+                       const metadata::VolumeKeys& volume, const RepairPlan& plan) {
+  {
+    NACRE_ASSIGN(const auto database, Database::open(directory, volume.keys, {.read_only = true}));
+    NACRE_ASSIGN(const bool any, check_all(*directory, *database, plan));
+    if (!any) return false;
+  }
+  NACRE_TRY(make_changes(directory, volume, plan, Direction::back));
+  return true;
+}
+
+}  // namespace nacre::fs

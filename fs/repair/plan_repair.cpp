@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which a repair is planned.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "fs/maintenance/path_finder.h"
+#include "fs/repair/repair.h"
+#include "fs/repair/repair_parts.h"
+#include "gpu_engine/kdf/kdf.h"
+#include "metadata/format/checkpoint.h"
+#include "metadata/format/rfc3339.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+namespace {
+
+Result<> add_paths(const metadata::Database& database, RepairPlan& plan) {
+  std::set<metadata::InodeNumber> inodes;
+  for (const auto& step : plan.steps) {
+    if (step.inode) inodes.insert(*step.inode);
+  }
+  for (const auto& lost : plan.lost)
+    inodes.insert(lost.inode);
+  NACRE_ASSIGN(const auto paths, find_paths(database, inodes));
+  const auto paths_of = [&](metadata::InodeNumber inode) {
+    const auto found = paths.find(inode);
+    return found == paths.end() ? std::vector<std::string>() : found->second;
+  };
+  for (auto& step : plan.steps) {
+    if (step.inode) step.paths = paths_of(*step.inode);
+  }
+  for (auto& lost : plan.lost)
+    lost.paths = paths_of(lost.inode);
+  return {};
+}
+
+// An older keyring may lack the keys of newer records, which would all seem forged.
+Result<> check_keyring(const metadata::Database& database, const metadata::VolumeKeys& volume) {
+  NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_keyring));
+  const auto known = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
+  if (!known || *known <= volume.keyring.generation) return {};
+  return fail(
+      ErrorCode::rolled_back,
+      fmt::format("the keyring is of generation {}, but the volume was used with generation "
+                  "{}: put the newer one back first; nothing was changed",
+                  volume.keyring.generation, *known));
+}
+
+// The last checkpoint may say that nothing has changed since it was written; now something does.
+Result<> reopen_checkpoints(RepairContext& context) {
+  if (!context.draft.changes_rows()) return {};
+  std::map<std::string, metadata::CheckpointRow> closed;
+  NACRE_TRY(context.scan(Table::system, [&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(metadata::system_key_checkpoint_prefix)) return;
+    auto row = metadata::decode_checkpoint_row(value);
+    if (row && row->closed_session != 0) closed.emplace(key, std::move(*row));
+  }));
+  for (auto& [key, row] : closed) {
+    row.closed_session = 0;
+    NACRE_TRY(context.draft.put(Table::system, key, metadata::encode(row),
+                                "a checkpoint is older than this repair"));
+  }
+  return {};
+}
+
+Result<> run_parts(RepairContext& context) {
+  NACRE_TRY(repair_copies(context));
+  NACRE_TRY(repair_name_hash(context));
+  NACRE_TRY(repair_names(context));
+  NACRE_TRY(repair_chunk_rows(context));
+  NACRE_TRY(repair_segment_rows(context));
+  NACRE_TRY(repair_records(context));
+  NACRE_TRY(repair_accounts(context));
+  return reopen_checkpoints(context);
+}
+
+}  // namespace
+
+Result<> RepairContext::scan(
+    Table table,
+    const std::function<void(std::string_view key, std::string_view value)>& visit) const {
+  const auto scanned =
+      database().scan(table, "", "", [&](std::string_view key, std::string_view value) {
+        visit(key, value);
+        return true;
+      });
+  if (!scanned) return add_context(scanned.error(), metadata::to_string(table));
+  return {};
+}
+
+Result<metadata::RecordVersion> RepairContext::next_version() {
+  if (next_version_number == 0) {
+    NACRE_ASSIGN(const auto stored,
+                 database().get(Table::system, metadata::system_key_next_session));
+    const auto ordinal = stored ? metadata::decode_u64(*stored) : fail(ErrorCode::missing);
+    if (!ordinal || *ordinal == 0) {
+      return fail(ErrorCode::corrupt,
+                  "the count of write sessions is damaged: repair without --drop-damaged first");
+    }
+    engine::SessionSalt salt;
+    engine::random_bytes(salt);
+    const metadata::SessionRow row{
+        .ordinal = *ordinal, .epoch = volume.keys->current_epoch().number, .opened_seconds = 0};
+    NACRE_TRY(draft.put(Table::system, metadata::session_key_of(salt), metadata::encode(row),
+                        "a write session for what this repair writes"));
+    NACRE_TRY(draft.put(Table::system, std::string(metadata::system_key_next_session),
+                        metadata::encode_u64(*ordinal + 1),
+                        "a write session for what this repair writes"));
+    next_version_number = *ordinal << metadata::record_version_session_shift;
+  }
+  return metadata::RecordVersion{next_version_number++};
+}
+
+Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                const RepairOptions& options, const ProgressFunction& progress) {
+  // Open for reading, so that no change can reach the disk.
+  NACRE_ASSIGN(const auto database,
+               metadata::Database::open(directory, volume.keys, {.read_only = true}));
+  NACRE_TRY(check_keyring(*database, volume));
+  RepairDraft made;
+  PlanDraft draft(*database);
+  RepairContext context{.directory = *directory,
+                        .volume = volume,
+                        .engine = engine,
+                        .options = options,
+                        .progress = progress,
+                        .draft = draft,
+                        .left = made.left};
+  NACRE_TRY(run_parts(context));
+  made.plan = draft.take();
+  made.plan.volume_id = volume.keys->volume_id();
+  made.plan.created = metadata::rfc3339_now();
+  NACRE_ASSIGN(const auto next, database->get(Table::system, metadata::system_key_next_session));
+  if (next) {
+    NACRE_ASSIGN(made.plan.next_session, metadata::decode_u64(*next));
+  }
+  NACRE_TRY(add_paths(*database, made.plan));
+  return made;
+}
+
+}  // namespace nacre::fs

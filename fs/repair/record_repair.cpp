@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The repair of what rows say of records against the records themselves: the deep check walks the
+// segments, and every piece of a chunk that it cannot open is lost.
+//
+// A damaged stretch of a segment gets a header and a checksum that fit it, and keeps all its other
+// bytes: a record that nobody names and nobody can open. So the checksums of the segment are right
+// again, also for who has no key, and the walk past it does not depend on luck.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "fs/maintenance/deep_check.h"
+#include "fs/repair/repair_parts.h"
+#include "fs/store/segment_table.h"
+#include "gpu_engine/checksum/crc32.h"
+#include "metadata/format/checkpoint.h"
+
+namespace nacre::fs {
+
+using metadata::ChunkPatch;
+using metadata::ChunkRow;
+using metadata::RecordKind;
+using metadata::SegmentNumber;
+using metadata::SegmentRow;
+using metadata::Table;
+
+namespace {
+
+// Of a record that nobody sealed: no session gets that far with its first salt.
+constexpr std::uint32_t filler_counter = ~0u;
+
+struct BadPiece {
+  metadata::RecordName name;
+  metadata::RecordLocation location;
+  Verdict verdict = Verdict::rot;
+  std::string why;
+};
+
+struct Stretch {
+  SegmentNumber segment;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+class RecordRepair final : public ChunkVisitor {
+ public:
+  explicit RecordRepair(RepairContext& context) : context_(context) {}
+
+  Result<> run() {
+    NACRE_ASSIGN(deep_, DeepCheck::create(context_.engine, context_.volume.keys,
+                                          DeepCheckMode::open, findings_));
+    deep_->on_bad_record([this](const NamedRecord& named, Verdict verdict, std::string_view what) {
+      if (is_of_file(named.name.kind)) {
+        bad_[{named.name.inode, named.name.chunk}].push_back(
+            {named.name, named.location, verdict, std::string(what)});
+      } else if (verdict != Verdict::unreadable) {
+        bad_checkpoints_.emplace(named.name.inode.value, what);
+      }
+    });
+    NACRE_TRY(walk_chunks(context_.directory, context_.database(),
+                          context_.volume.keys->volume_id(), *this, context_.progress));
+    deep_->finish();
+    for (const auto& [chunk, pieces] : bad_)
+      NACRE_TRY(lose(chunk.first, chunk.second, pieces));
+    for (const Stretch& stretch : stretches_)
+      NACRE_TRY(fill(stretch));
+    for (const auto& [number, why] : bad_checkpoints_) {
+      NACRE_TRY(context_.draft.erase(
+          Table::system, metadata::checkpoint_key(metadata::CheckpointNumber{number}),
+          fmt::format("a checkpoint names a bad record, and is of no use without it: {}", why)));
+    }
+    return enter_sessions();
+  }
+
+  Result<> begin_segment(SegmentNumber number, const SegmentRow& row) override {
+    rows_.emplace(number, row);
+    return deep_->begin_segment(number, row);
+  }
+  Result<> record(SegmentNumber segment, std::uint64_t offset, const engine::RecordHeader& header,
+                  ByteView bytes, std::span<const NamedRecord> named) override {
+    note_session(header, named);
+    return deep_->record(segment, offset, header, bytes, named);
+  }
+  Result<> damage(SegmentNumber segment, std::uint64_t offset, std::uint64_t size,
+                  const Error& error, std::span<const NamedRecord> named) override {
+    if (verdict_of(error.code) == Verdict::unreadable) {
+      context_.leave(Verdict::unreadable,
+                     fmt::format("{} bytes at offset {} cannot be read ({}). They may come back: "
+                                 "copy the volume to a sound disk and repair it there",
+                                 size, offset, error.message),
+                     segment_path(segment));
+    } else {
+      stretches_.push_back({segment, offset, size});
+    }
+    return deep_->damage(segment, offset, size, error, named);
+  }
+  Result<> misplaced(const NamedRecord& named, const Error& error) override {
+    return deep_->misplaced(named, error);
+  }
+  Result<> unusable_segment(SegmentNumber number, const Error& error) override {
+    return deep_->unusable_segment(number, error);
+  }
+
+ private:
+  void note_session(const engine::RecordHeader& header, std::span<const NamedRecord> named);
+  Result<> lose(metadata::InodeNumber inode, metadata::ChunkIndex index,
+                const std::vector<BadPiece>& pieces);
+  Result<> fill(Stretch stretch);
+  Result<> fill(const Stretch& stretch, const std::string& path, metadata::BackingFile& file,
+                const SegmentRow& row);
+  Result<> enter_sessions();
+
+  RepairContext& context_;
+  std::unique_ptr<DeepCheck> deep_;
+  FindingList findings_;  // of which the plan says all
+  std::map<std::pair<metadata::InodeNumber, metadata::ChunkIndex>, std::vector<BadPiece>> bad_;
+  std::map<std::uint64_t, std::string> bad_checkpoints_;  // by number
+  std::vector<Stretch> stretches_;
+  std::map<SegmentNumber, SegmentRow> rows_;
+  struct Session {
+    metadata::SessionRow row;
+    NamedRecord witness;
+  };
+  std::map<engine::SessionSalt, Session> sessions_;
+};
+
+Result<> RecordRepair::lose(metadata::InodeNumber inode, metadata::ChunkIndex index,
+                            const std::vector<BadPiece>& pieces) {
+  const std::string key = metadata::chunk_key(inode, index);
+  NACRE_ASSIGN(const auto value, context_.database().get(Table::chunks, key));
+  if (!value) return {};
+  NACRE_ASSIGN(const auto decoded, metadata::decode_chunk_map_row(*value));
+  if (!decoded.chunk) return {};
+  const ChunkRow& old = *decoded.chunk;
+  const auto bad_at = [&](const std::optional<metadata::RecordLocation>& location,
+                          metadata::RecordVersion version, std::uint32_t offset, RecordKind kind) {
+    return std::any_of(pieces.begin(), pieces.end(), [&](const BadPiece& piece) {
+      return piece.verdict != Verdict::unreadable && location == piece.location &&
+             piece.name.version == version && piece.name.offset == offset &&
+             piece.name.kind == kind;
+    });
+  };
+  ChunkRow row = lose_pieces(
+      old,
+      [&](const ChunkPatch* patch) {
+        return patch == nullptr
+                   ? bad_at(old.base->location, old.base->version, 0, RecordKind::chunk)
+                   : bad_at(patch->location, patch->version, patch->offset, RecordKind::patch);
+      },
+      context_.chunk_size_bytes());
+  const BadPiece& first = pieces.front();
+  if (metadata::encode(row) == metadata::encode(old)) {
+    context_.leave(first.verdict, fmt::format("{}: {}", describe(first.name), first.why),
+                   segment_path(first.location.segment));
+    return {};
+  }
+  const std::string why = fmt::format("{} offset {}: {}", segment_path(first.location.segment),
+                                      first.location.offset, first.why);
+  NACRE_ASSIGN(auto after,
+               finish_row(context_, inode, index, std::move(row), &old, first.verdict, why));
+  return context_.draft.put(
+      Table::chunks, key, std::move(after),
+      fmt::format("chunk {} of inode {} names a bad record: {}", index.value, inode.value, why),
+      inode);
+}
+
+Result<> RecordRepair::fill(Stretch stretch) {
+  const auto row = rows_.find(stretch.segment);
+  if (row == rows_.end()) return {};
+  NACRE_ASSIGN(const std::string path,
+               find_segment(context_.directory, stretch.segment, row->second.salt));
+  NACRE_ASSIGN(const auto file, context_.directory.open(path, metadata::OpenMode::read));
+  constexpr std::uint64_t least = engine::record_size_bytes_min;
+  if (stretch.size < least) {
+    if (stretch.offset + stretch.size == row->second.committed_size) {
+      row->second.committed_size = stretch.offset;
+      return context_.draft.put(
+          Table::segments, metadata::segment_key(stretch.segment), metadata::encode(row->second),
+          fmt::format("segment {} ends within a record", stretch.segment.value));
+    }
+    context_.leave(Verdict::rot,
+                   fmt::format("{} damaged bytes at offset {} are too few to be put right; no file "
+                               "uses them",
+                               stretch.size, stretch.offset),
+                   path);
+    return {};
+  }
+  while (stretch.size != 0) {
+    Stretch part = stretch;
+    part.size = std::min<std::uint64_t>(part.size, engine::record_size_bytes_max);
+    const std::uint64_t rest = stretch.size - part.size;
+    if (rest != 0 && rest < least) part.size -= least;
+    NACRE_TRY(fill(part, path, *file, row->second));
+    stretch.offset += part.size;
+    stretch.size -= part.size;
+  }
+  return {};
+}
+
+Result<> RecordRepair::fill(const Stretch& stretch, const std::string& path,
+                            metadata::BackingFile& file, const SegmentRow& row) {
+  Bytes bytes(stretch.size);
+  NACRE_ASSIGN(const auto got, file.read(stretch.offset, bytes));
+  if (got != bytes.size()) {
+    return fail(ErrorCode::io, fmt::format("{}: the file became shorter", path));
+  }
+  engine::RecordHeader header{.magic = engine::record_magic,
+                              .version = engine::record_version,
+                              .reserved_a = 0,
+                              .reserved_b = 0,
+                              .stored_size = static_cast<std::uint32_t>(stretch.size),
+                              .epoch = row.epoch,
+                              .salt = row.salt,
+                              .counter = filler_counter,
+                              .crc32 = 0};
+  Bytes after(engine::record_header_size_bytes);
+  store_le(after.data(), header);
+  const std::uint32_t head =
+      engine::crc32(0, ByteView(after).first(engine::record_aad_header_size_bytes));
+  header.crc32 = engine::crc32(head, ByteView(bytes).subspan(engine::record_header_size_bytes));
+  store_le(after.data(), header);
+  bytes.resize(after.size());
+  context_.draft.add(
+      BytesEdit{.path = path, .offset = stretch.offset, .before = bytes, .after = after},
+      fmt::format("{} damaged bytes get the header of a record that nobody names", stretch.size));
+  return {};
+}
+
+// A session whose row is gone: a record of it says its salt and epoch, the row that names the
+// record its number.
+void RecordRepair::note_session(const engine::RecordHeader& header,
+                                std::span<const NamedRecord> named) {
+  if (named.empty() || !is_of_file(named.front().name.kind) || sessions_.contains(header.salt))
+    return;
+  const std::uint64_t ordinal =
+      named.front().name.version.value >> metadata::record_version_session_shift;
+  sessions_.emplace(header.salt, Session{.row = {.ordinal = ordinal, .epoch = header.epoch},
+                                         .witness = named.front()});
+}
+
+Result<> RecordRepair::enter_sessions() {
+  std::set<std::uint64_t> known;
+  NACRE_TRY(context_.scan(Table::system, [&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(metadata::system_key_session_prefix)) return;
+    if (const auto row = metadata::decode_session_row(value)) known.insert(row->ordinal);
+  }));
+  for (const auto& [salt, session] : sessions_) {
+    const auto& name = session.witness.name;
+    if (session.row.ordinal == 0 || known.contains(session.row.ordinal)) continue;
+    if (bad_.contains({name.inode, name.chunk})) continue;
+    NACRE_TRY(context_.draft.put(
+        Table::system, metadata::session_key_of(salt), metadata::encode(session.row),
+        fmt::format("write session {} had no row: made anew from its records",
+                    session.row.ordinal)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> repair_records(RepairContext& context) {
+  return RecordRepair(context).run();
+}
+
+}  // namespace nacre::fs
