@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsck.nacre: checks a volume that is not mounted. Changes nothing: repair comes in a later
-// version.
+// fsck.nacre: checks a volume that is not mounted, and repairs it when asked to.
 //
 //   (nothing)   structure: superblock, keyring, every row of every table against the others
 //   --scrub     also every CRC of segments and db/; this alone needs no key
 //   --salvage   makes the volume anew in another directory (fsck_salvage.h)
 //   --deep      also opens every record: authenticates, decompresses, compares with the maps
+//   --repair    plans a repair, writes the plan down, makes it; --dry-run, --undo (fsck_repair.h)
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +23,7 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/fsck_repair.h"
 #include "tools/fsck_report.h"
 #include "tools/fsck_salvage.h"
 
@@ -34,8 +35,7 @@ struct Arguments {
   SecretOptions secret;
   bool scrub = false;
   bool deep = false;
-  bool repair = false;
-  bool dry_run = false;
+  RepairArguments repair;
   bool json = false;
   std::string engine = "auto";
   std::string salvage_target;
@@ -83,13 +83,6 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
 }
 
 int run(const Arguments& arguments) {
-  if (arguments.repair || arguments.dry_run) {
-    print_error(
-        fmt::format("{}: not in this version ({}). Without it, fsck.nacre checks and "
-                    "changes nothing",
-                    arguments.repair ? "--repair" : "--dry-run", NACRE_VERSION));
-    return exit_usage;
-  }
   if (!arguments.salvage_target.empty()) {
     return salvage({.volume = arguments.volume,
                     .target = arguments.salvage_target,
@@ -98,6 +91,10 @@ int run(const Arguments& arguments) {
                     .json = arguments.json});
   }
   harden_process();
+  if (arguments.repair.is_asked_for()) {
+    return run_repair(arguments.volume, arguments.secret, arguments.engine, arguments.repair,
+                      arguments.json);
+  }
   ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
   const auto checked = check(arguments, printer);
   printer.clear();
@@ -122,22 +119,33 @@ std::function<int()> add_arguments(CLI::App& app) {
                "Verify every checksum of segments and database; alone it needs no key");
   app.add_flag("--deep", arguments->deep,
                "Open every record: authenticate, decompress, compare with the maps");
-  app.add_flag("--repair", arguments->repair, "Not in this version");
-  app.add_flag("--dry-run", arguments->dry_run, "Not in this version");
+  auto* repair = app.add_flag("--repair", arguments->repair.repair,
+                              "Repair what is found; every record is opened for it");
+  app.add_flag("--dry-run", arguments->repair.dry_run,
+               "Print what --repair or --undo would do, and change nothing");
+  app.add_flag("--drop-damaged", arguments->repair.drop_damaged,
+               "Put holes, which read as zeros, in the place of what is lost")
+      ->needs(repair);
+  app.add_option("--undo", arguments->repair.undo,
+                 "Take back the repair of this plan, if nothing changed since")
+      ->type_name("PLAN")
+      ->excludes(repair);
   app.add_option("--salvage", arguments->salvage_target,
                  "Where db/ is lost: make the volume anew from its segments in this directory, "
                  "which is empty or is to be made")
       ->type_name("TARGET")
       ->excludes("--scrub")
       ->excludes("--deep")
-      ->excludes("--repair");
+      ->excludes("--repair")
+      ->excludes("--dry-run")
+      ->excludes("--undo");
   app.add_flag("--json", arguments->json, "Report as JSON");
   app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(app, arguments->secret);
   app.footer(
-      "Exit status: 0 clean, 1 salvaged, 2 usage, 4 damage found, 8 could not check, 16 wrong key, "
-      "32 in use");
+      "Exit status: 0 clean, 1 repaired or salvaged, 2 usage, 4 damage found or left, 8 could not "
+      "check, 16 wrong key, 32 in use");
   return [arguments] { return run(*arguments); };
 }
 
@@ -145,6 +153,6 @@ std::function<int()> add_arguments(CLI::App& app) {
 }  // namespace nacre::tools
 
 int main(int argc, char** argv) {
-  return nacre::tools::run_command_line("fsck.nacre", "Check a Nacre volume; changes nothing", argc,
+  return nacre::tools::run_command_line("fsck.nacre", "Check a Nacre volume, and repair it", argc,
                                         argv, nacre::tools::add_arguments);
 }

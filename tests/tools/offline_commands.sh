@@ -22,8 +22,6 @@ expect 2 'nacre: key frob is no command; there are list, ' nacre key frob "$work
 expect 2 'nacre: dump frob is no command; there are superblock, ' nacre dump frob "$work/a"
 expect 2 'a command is missing; there are backup, key, ' nacre
 expect 2 'a command is missing; there are list, ' nacre key
-expect 2 '--repair: not in this version' fsck.nacre --repair "$work/a"
-expect 2 '--dry-run: not in this version' fsck.nacre --dry-run "$work/a"
 
 # --- mkfs.nacre: what it refuses leaves no trace.
 bad_mkfs() {

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fsck_repair.h.
+#include "tools/fsck_repair.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/maintenance/checker.h"
+#include "fs/repair/repair.h"
+#include "gpu_engine/engine.h"
+#include "metadata/backing/volume_lock.h"
+#include "tools/cli/engine_option.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/fsck_report.h"
+
+namespace nacre::tools {
+
+namespace {
+
+struct OpenVolume {
+  VolumePlace place;
+  metadata::VolumeLock lock;
+  metadata::VolumeKeys volume;
+};
+
+struct Outcome {
+  fs::RepairPlan plan;
+  fs::FindingList left;                  // that the plan does not repair
+  std::string plan_name;                 // empty: nothing was written
+  bool is_changed = false;               // the plan was made, or taken back
+  std::optional<fs::CheckReport> after;  // of a volume that was changed
+};
+
+Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
+                        metadata::LockMode mode) {
+  NACRE_ASSIGN(auto place, find_volume(path));
+  auto lock = metadata::VolumeLock::acquire(place.path, {.mode = mode});
+  if (!lock && lock.error().code == ErrorCode::busy) {
+    return fail(ErrorCode::busy, fmt::format("{}. A repair needs the volume for itself: unmount it",
+                                             lock.error().message));
+  }
+  if (!lock) return tl::unexpected(lock.error());
+  NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+  warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
+  return OpenVolume{std::move(place), std::move(*lock), std::move(volume)};
+}
+
+Result<Outcome> undo(const OpenVolume& open, const RepairArguments& arguments) {
+  Outcome outcome;
+  NACRE_ASSIGN(outcome.plan,
+               fs::load_plan(*open.place.directory, *open.volume.keys, arguments.undo));
+  if (arguments.dry_run) return outcome;
+  NACRE_ASSIGN(outcome.is_changed, fs::undo_plan(open.place.directory, open.volume, outcome.plan));
+  return outcome;
+}
+
+Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
+                       const RepairArguments& arguments, ProgressPrinter& printer) {
+  const auto progress = [&](const fs::Progress& state) { printer.update(state); };
+  NACRE_ASSIGN(const auto choice, parse_engine(engine_name));
+  NACRE_ASSIGN(const auto engine,
+               engine::Engine::create(engine_options(
+                   choice, [](std::string_view text) { print_error(std::string(text)); })));
+  NACRE_ASSIGN(auto draft, fs::plan_repair(open.place.directory, open.volume, *engine,
+                                           {.drop_damaged = arguments.drop_damaged}, progress));
+  Outcome outcome{.plan = std::move(draft.plan), .left = std::move(draft.left), .plan_name = {}};
+  const auto& directory = *open.place.directory;
+  if (arguments.dry_run || (outcome.plan.steps.empty() && outcome.left.error_count() == 0)) {
+    return outcome;
+  }
+  metadata::VolumeKeys volume = open.volume;
+  if (!outcome.plan.steps.empty()) {
+    NACRE_ASSIGN(outcome.plan_name,
+                 fs::save_plan(*open.place.directory, *open.volume.keys, outcome.plan));
+    const auto applied = fs::apply_plan(open.place.directory, open.volume, outcome.plan);
+    if (!applied) {
+      return add_context(applied.error(),
+                         fmt::format("{}: the repair was interrupted, and the next one goes on "
+                                     "from there; plan {}",
+                                     directory.description(), outcome.plan_name));
+    }
+    outcome.is_changed = true;
+    volume.warnings.clear();  // about copies that have been put right
+  }
+  NACRE_ASSIGN(outcome.after,
+               fs::check_volume(open.place.directory, volume, *engine, {.deep = true}, progress));
+  return outcome;
+}
+
+std::string place_of(const fs::RepairStep& step) {
+  if (const auto* row = std::get_if<fs::RowEdit>(&step.change)) {
+    const std::string_view what = !row->before ? "new row" : row->after ? "row" : "row removed";
+    return fmt::format("{} {}", metadata::to_string(row->table), what);
+  }
+  if (const auto* bytes = std::get_if<fs::BytesEdit>(&step.change)) {
+    return fmt::format("{} offset {}", bytes->path, bytes->offset);
+  }
+  return std::get<fs::FileEdit>(step.change).path;
+}
+
+void print_paths(const std::vector<std::string>& paths) {
+  for (const auto& path : paths)
+    fmt::print("    {}\n", printable(path));
+}
+
+void print_plan(const fs::RepairPlan& plan) {
+  for (const auto& step : plan.steps) {
+    fmt::print("step: {}: {}\n", printable(place_of(step)), printable(step.why));
+    print_paths(step.paths);
+  }
+  for (const auto& lost : plan.lost) {
+    fmt::print("lost: inode {}, {} bytes at offset {}: {}: {}; {}\n", lost.inode.value, lost.size,
+               lost.offset, to_string(lost.verdict), printable(lost.why),
+               lost.is_dropped ? "replaced by a hole" : "reading them fails from now on");
+    print_paths(lost.paths);
+  }
+}
+
+std::uint64_t left_count(const Outcome& outcome) {
+  return outcome.after ? outcome.after->findings.error_count() : outcome.left.error_count();
+}
+
+void print_outcome(const std::string& volume, const Outcome& outcome,
+                   const RepairArguments& arguments) {
+  const std::string name = printable(volume);
+  const std::size_t steps = outcome.plan.steps.size();
+  print_plan(outcome.plan);
+  for (const auto& finding : outcome.left.findings()) {
+    fmt::print("left: {}: {}{}{}\n", to_string(finding.verdict), printable(finding.file),
+               finding.file.empty() ? "" : ": ", printable(finding.what));
+  }
+  if (!arguments.undo.empty()) {
+    const std::string_view state = arguments.dry_run    ? "nothing was changed"
+                                   : outcome.is_changed ? "taken back"
+                                                        : "none of them had to be taken back";
+    fmt::print("{}: {} steps of {}, {}\n", name, steps, printable(arguments.undo), state);
+    return;
+  }
+  if (outcome.after) {
+    print_report(volume, *outcome.after);
+  }
+  if (outcome.is_changed) {
+    fmt::print("{}: repaired in {} steps, {} ranges of bytes are lost\n", name, steps,
+               outcome.plan.lost.size());
+    fmt::print("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
+               outcome.plan_name, name);
+  } else if (steps != 0) {
+    fmt::print("{}: {} steps would repair it, {} ranges of bytes are lost; nothing was changed\n",
+               name, steps, outcome.plan.lost.size());
+  } else if (!outcome.after) {
+    fmt::print("{}: nothing to repair\n", name);
+  }
+}
+
+void print_outcome_json(const std::string& volume, const Outcome& outcome,
+                        const RepairArguments& arguments) {
+  using nlohmann::json;
+  json all = {{"volume", volume},
+              {"version", NACRE_VERSION},
+              {"dry_run", arguments.dry_run},
+              {"undo", !arguments.undo.empty()},
+              {"changed", outcome.is_changed},
+              {"plan", arguments.undo.empty() ? outcome.plan_name : arguments.undo},
+              {"steps", json::array()},
+              {"lost", json::array()},
+              {"left", json::array()},
+              {"left_count", left_count(outcome)}};
+  const std::string text = fs::to_text(outcome.plan);
+  for (std::size_t at = text.find('\n') + 1; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    json line = json::parse(text.substr(at, end - at), nullptr, false);
+    if (line.contains("lost")) {
+      all["lost"].push_back(line["lost"]);
+    } else {
+      all["steps"].push_back(std::move(line));
+    }
+    at = end + 1;
+  }
+  const auto& findings = outcome.after ? outcome.after->findings : outcome.left;
+  for (const auto& finding : findings.findings()) {
+    if (finding.severity == fs::Severity::note) continue;
+    all["left"].push_back({{"verdict", to_string(finding.verdict)},
+                           {"what", finding.what},
+                           {"file", finding.file},
+                           {"paths", finding.paths}});
+  }
+  fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+int exit_code(const Outcome& outcome, const RepairArguments& arguments) {
+  if (!arguments.undo.empty()) return exit_fine;
+  if (left_count(outcome) != 0) return exit_damage;
+  if (outcome.plan.steps.empty()) return exit_fine;
+  return arguments.dry_run ? exit_damage : exit_corrected;
+}
+
+}  // namespace
+
+int run_repair(const std::string& volume, const SecretOptions& secret,
+               const std::string& engine_name, const RepairArguments& arguments, bool json) {
+  ProgressPrinter printer(!json || ::isatty(STDERR_FILENO) != 0);
+  const auto outcome = [&]() -> Result<Outcome> {
+    const auto mode =
+        arguments.dry_run ? metadata::LockMode::shared : metadata::LockMode::exclusive;
+    NACRE_ASSIGN(const auto opened, open(volume, secret, mode));
+    if (!arguments.undo.empty()) return undo(opened, arguments);
+    return repair(opened, engine_name, arguments, printer);
+  }();
+  printer.clear();
+  if (!outcome) return report(outcome.error());
+  if (json) {
+    print_outcome_json(volume, *outcome, arguments);
+  } else {
+    print_outcome(volume, *outcome, arguments);
+  }
+  if (std::fflush(stdout) != 0) {
+    print_error("the report could not be written");
+    return exit_operational;
+  }
+  return exit_code(*outcome, arguments);
+}
+
+}  // namespace nacre::tools

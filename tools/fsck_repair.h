@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// fsck.nacre --repair, --dry-run and --undo: what fs/repair plans and does, told to a user.
+#pragma once
+
+#include <string>
+
+#include "tools/cli/secret_source.h"
+
+namespace nacre::tools {
+
+struct RepairArguments {
+  bool repair = false;
+  bool dry_run = false;
+  bool drop_damaged = false;
+  std::string undo;  // the name of a plan
+  bool is_asked_for() const { return repair || dry_run || !undo.empty(); }
+};
+
+// Prints what it does on stdout. Returns the exit code: 0 nothing to do, or undone; 1 repaired; 4
+// something is left, or would be repaired without --dry-run; else as exit_code_of().
+int run_repair(const std::string& volume, const SecretOptions& secret,
+               const std::string& engine_name, const RepairArguments& arguments, bool json);
+
+}  // namespace nacre::tools
