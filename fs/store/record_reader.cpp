@@ -84,9 +84,15 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
     for (std::size_t i = first; i < last; ++i) {
       ReadRequest& request = *requests[i];
       const RecordLocation& location = request.location;
-      if (!fetched) request.result = tl::unexpected(fetched.error());
-      if (!request.result) continue;
       const std::size_t at = location.offset - begin.offset;
+      if (!fetched) {
+        // What the disk cannot read costs the record that lies there, not its neighbours.
+        const auto alone = last - first == 1 ? fetched
+                                             : fetch(&requests[i], &requests[i] + 1,
+                                                     into.subspan(at, location.stored_size));
+        if (!alone) request.result = tl::unexpected(alone.error());
+      }
+      if (!request.result) continue;
       const auto header = engine::parse_record_header(into.subspan(at, location.stored_size));
       auto key =
           header ? keys_.session_key(header->epoch, header->salt) : tl::unexpected(header.error());
