@@ -177,9 +177,11 @@ Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSec
   if (!keyring) return tl::unexpected(keyring.error());
 
   VolumeKeys volume;
-  auto keys = open_keyring(keyring->keyring, secret);
-  if (!keys) return add_context(keys.error(), directory.description());
-  volume.keys = std::move(*keys);
+  auto opened = open_keyring(keyring->keyring, secret);
+  if (!opened) return add_context(opened.error(), directory.description());
+  volume.keys = std::move(opened->keys);
+  volume.access = std::make_shared<const KeyringAccess>(std::move(opened->access));
+  volume.keyring_is_torn = keyring->is_torn;
   auto verified = verify_superblock(superblock.superblock, *volume.keys);
   if (!verified) return add_context(verified.error(), directory.description());
   volume.superblock = std::move(*verified);

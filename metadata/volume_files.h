@@ -69,6 +69,8 @@ struct VolumeKeys {
   Keyring keyring;
   std::shared_ptr<const KeyTree> keys;
   std::vector<Error> warnings;  // for the log of a mount and for fsck: about damaged copies
+  std::shared_ptr<const KeyringAccess> access;  // for changing the keyring; dropped by all others
+  bool keyring_is_torn = false;                 // an update of it was interrupted, see FoundKeyring
 };
 // Reads and authenticates superblock and keyring. Everything in the result may be believed but for
 // its freshness: the caller compares keyring.generation with the database (rolled_back), and

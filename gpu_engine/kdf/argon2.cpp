@@ -21,14 +21,6 @@ constexpr std::uint32_t calibrated_memory_kib_min = 64u << 10;
 constexpr std::uint32_t calibrated_memory_kib_max = 1u << 20;
 constexpr std::uint32_t calibrated_lanes_max = 4;
 
-std::uint32_t physical_memory_kib() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_size = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page_size <= 0) return 0;
-  const auto kib = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size) / 1024;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kib, UINT32_MAX));
-}
-
 // 0 when it could not be run.
 std::uint64_t measure_us(const Argon2Parameters& parameters) {
   static constexpr std::array<Byte, 16> sample = {};
@@ -40,6 +32,13 @@ std::uint64_t measure_us(const Argon2Parameters& parameters) {
 }
 
 }  // namespace
+
+std::uint64_t machine_memory_kib() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_size <= 0) return 0;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size) / 1024;
+}
 
 Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Parameters& parameters,
                              std::size_t size) {
@@ -77,8 +76,8 @@ Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Par
 // Memory is what makes guessing dear, so time is bought with memory first and with passes only when
 // the memory that may be asked for is used up. Time grows linearly with both.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms) {
-  const std::uint32_t memory_max =
-      std::clamp(physical_memory_kib() / 8, calibrated_memory_kib_min, calibrated_memory_kib_max);
+  const auto memory_max = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      machine_memory_kib() / 8, calibrated_memory_kib_min, calibrated_memory_kib_max));
   Argon2Parameters chosen = {
       .memory_kib = calibrated_memory_kib_min,
       .passes = 1,

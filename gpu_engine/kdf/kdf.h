@@ -55,6 +55,9 @@ Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Par
 // Parameters that take about target_ms on this machine; never below 64 MiB and 1 pass.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms);
 
+// Physical memory; 0 when the system does not say.
+std::uint64_t machine_memory_kib();
+
 // Fills from getrandom(2).
 void random_bytes(MutableByteView out);
 

@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr DocumentKind kind{.format = "nacre keyring", .version = 1, .size_bytes_max = 16u << 20};
+constexpr DocumentKind kind{
+    .format = "nacre keyring", .version = 1, .size_bytes_max = keyring_size_bytes_max};
 constexpr std::size_t name_size_max = 64;
 constexpr std::size_t public_key_size_max = 2u << 10;
 constexpr std::size_t private_key_size_max = 8u << 10;
@@ -45,7 +46,7 @@ json to_json(const Recipient& recipient) {
                      {"lanes", lock->kdf.lanes},
                      {"salt", to_base64(lock->salt)}};
     fields["private_key"] = to_base64(lock->sealed_private_key);
-    fields["mac"] = to_hex(lock->mac);
+    if (lock->mac) fields["mac"] = to_hex(*lock->mac);
   }
   return fields;
 }
@@ -96,7 +97,7 @@ Result<PassphraseLock> parse_lock(const json& fields) {
   NACRE_ASSIGN(
       lock.sealed_private_key,
       get_base64(fields, "private_key", sealed_secret_overhead_bytes, private_key_size_max));
-  NACRE_TRY(get_hex(fields, "mac", lock.mac));
+  if (fields.contains("mac")) NACRE_TRY(get_hex(fields, "mac", lock.mac.emplace()));
   return lock;
 }
 
@@ -183,7 +184,11 @@ Result<FoundKeyring> find_keyring(BackingDirectory& directory) {
                                                 return parsed.claims.generation;
                                               }));
   NACRE_ASSIGN(auto keyring, parse_keyring(chosen.text));
-  return FoundKeyring{std::move(keyring), std::move(chosen.warnings)};
+  const bool is_torn =
+      std::any_of(chosen.warnings.begin(), chosen.warnings.end(),
+                  [](const Error& warning) { return warning.code == ErrorCode::rolled_back; });
+  return FoundKeyring{std::move(keyring), std::move(chosen.warnings), is_torn,
+                      std::move(chosen.text)};
 }
 
 Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring,

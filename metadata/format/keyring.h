@@ -28,7 +28,8 @@
 //         "label": "",
 //         "mac": "64 hex digits",               passphrase only: HMAC-SHA256 under K2 of
 //                                               "nacre recipient" | volume id [16] |
-//                                               fingerprint [32] | wrapped volume key
+//                                               fingerprint [32] | wrapped volume key. Not there
+//                                               when somebody else changed the volume key
 //         "private_key": "base64",              passphrase only: PKCS#8, sealed under K1,
 //                                               AAD: "nacre private key"
 //         "public_key": "base64",               DER SubjectPublicKeyInfo
@@ -44,7 +45,10 @@
 // Why each recipient has its own MAC: anybody can wrap a volume key of his own to a public key and
 // make a whole keyring around it. The MAC under the passphrase shows that the holder's own volume
 // was meant. For a bare RSA key nothing in the volume can show that; there the pinned
-// KeyTree::fingerprint() does.
+// KeyTree::fingerprint() does. Whoever changes the volume key wraps the new one for every
+// passphrase too, but cannot make their MACs: such a recipient has none until its passphrase is
+// used to open the volume for writing, and until then the pinned fingerprint is all there is for it
+// as well.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +71,7 @@
 namespace nacre::metadata {
 
 inline constexpr std::string_view keyring_file = "keyring";
+inline constexpr std::size_t keyring_size_bytes_max = 16u << 20;
 inline constexpr std::size_t recipient_count_max = 1000;
 inline constexpr std::size_t passphrase_count_max = 32;  // opening may have to try each
 inline constexpr std::size_t epoch_count_max = 4096;
@@ -76,7 +81,7 @@ struct PassphraseLock {
   engine::Argon2Parameters kdf = {};
   Bytes salt;
   Bytes sealed_private_key;
-  engine::Sha256Digest mac = {};
+  std::optional<engine::Sha256Digest> mac;  // none since somebody else changed the volume key
 };
 struct Recipient {
   std::string label;
@@ -126,19 +131,33 @@ std::string encode_keyring(const Keyring& keyring, const KeyTree& keys);
 // corrupt, also for KDF parameters out of bounds; unsupported for a later version or a suite that
 // this build does not have. Takes no more memory than a few times the text's size.
 Result<Unverified<Keyring>> parse_keyring(ByteView text);
+
+// What it takes to change the recipients of a keyring, from opening it: keyring_recipients.h.
+struct KeyringAccess {
+  SecretBytes volume_key;           // wiped with this; for that alone
+  std::size_t recipient_index = 0;  // whose secret it was
+  // Of a passphrase recipient that has no MAC: the one that belongs there.
+  std::optional<engine::Sha256Digest> missing_mac;
+};
+struct OpenedKeyring {
+  std::shared_ptr<const KeyTree> keys;
+  KeyringAccess access;
+};
 // Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs
-// on the way: what the keyring claims may be believed when this succeeds. A passphrase is tried
-// with every passphrase recipient. wrong_key, tampered, out_of_memory.
-Result<std::shared_ptr<const KeyTree>> open_keyring(const Unverified<Keyring>& keyring,
-                                                    const VolumeSecret& secret);
+// on the way: what the keyring claims may be believed when this succeeds, but that it is the
+// holder's own volume only if no MAC was missing. A passphrase is tried with every passphrase
+// recipient, the cheapest first. wrong_key, tampered, out_of_memory.
+Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret);
 
 struct FoundKeyring {
   Unverified<Keyring> keyring;
   std::vector<Error> warnings;  // about its other copy
+  bool is_torn = false;         // the other copy is whole, but of an earlier generation
+  Bytes text;                   // of the file that is used
 };
 // Without keys. not_found when neither copy is there; else as parse_keyring() and read_copies().
 Result<FoundKeyring> find_keyring(BackingDirectory& directory);
-// Both copies. The caller has raised the generation.
+// Both copies. The caller has raised the generation. Of a volume in use: KeyringKeeper.
 Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring, const KeyTree& keys);
 
 }  // namespace nacre::metadata

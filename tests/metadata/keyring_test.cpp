@@ -50,7 +50,8 @@ const Made& volume() {
 
 Result<std::shared_ptr<const KeyTree>> open(const std::string& text, const VolumeSecret& with) {
   NACRE_ASSIGN(const auto parsed, parse_keyring(as_bytes(text)));
-  return open_keyring(parsed, with);
+  NACRE_ASSIGN(auto opened, open_keyring(parsed, with));
+  return std::move(opened.keys);
 }
 
 ErrorCode open_error(const std::string& text, const VolumeSecret& with) {

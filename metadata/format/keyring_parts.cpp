@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// See keyring_parts.h.
+#include "metadata/format/keyring_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "metadata/format/document.h"
+#include "metadata/format/rfc3339.h"
+#include "metadata/format/sealed_secret.h"
+#include "metadata/format/text_bytes.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+constexpr std::size_t salt_size_bytes = 32;
+
+Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView volume_key,
+                                 const std::string& label, const engine::RsaPublicKey& key) {
+  NACRE_TRY(check_label(label));
+  Recipient recipient{.label = label, .created = rfc3339_now()};
+  recipient.public_key = key.to_der();
+  recipient.fingerprint = engine::sha256(recipient.public_key);
+  NACRE_ASSIGN(recipient.wrapped_volume_key, key.wrap(volume_key, oaep_label(volume_id)));
+  return recipient;
+}
+
+Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView volume_key,
+                                 const NewPassphrase& wanted) {
+  if (wanted.passphrase.empty()) {
+    return fail(ErrorCode::invalid_argument, "the passphrase is empty");
+  }
+  PassphraseLock lock{.kdf = wanted.kdf, .salt = Bytes(salt_size_bytes)};
+  engine::random_bytes(lock.salt);
+  NACRE_ASSIGN(const PassphraseKeys keys, derive_passphrase_keys(wanted.passphrase.view(), lock));
+  NACRE_ASSIGN(const auto private_key, engine::RsaPrivateKey::generate(wanted.rsa_bits));
+  NACRE_ASSIGN(const SecretBytes der, private_key.to_der());
+  NACRE_ASSIGN(lock.sealed_private_key,
+               seal_secret(keys.sealing(), as_bytes(private_key_aad), der.view()));
+  NACRE_ASSIGN(Recipient recipient,
+               make_recipient(volume_id, volume_key, wanted.label, private_key.public_key()));
+  lock.mac = recipient_mac(keys, volume_id, recipient);
+  recipient.passphrase = std::move(lock);
+  return recipient;
+}
+
+}  // namespace
+
+Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const PassphraseLock& lock) {
+  const std::uint64_t machine_kib = engine::machine_memory_kib();
+  if (machine_kib != 0 && lock.kdf.memory_kib > machine_kib) {
+    return fail(ErrorCode::out_of_memory,
+                fmt::format("the key derivation of a passphrase asks for {} MiB of memory, this "
+                            "machine has {}: open the volume on a larger one or with another "
+                            "secret, or somebody changed the keyring to make this fail",
+                            lock.kdf.memory_kib / 1024, machine_kib / 1024));
+  }
+  NACRE_ASSIGN(SecretBytes both,
+               engine::argon2id(passphrase, lock.salt, lock.kdf, 2 * passphrase_key_size_bytes));
+  return PassphraseKeys{std::move(both)};
+}
+
+engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::VolumeId& volume_id,
+                                   const Recipient& recipient) {
+  const ByteView purpose = as_bytes("nacre recipient");
+  Bytes message(purpose.begin(), purpose.end());
+  message.insert(message.end(), volume_id.begin(), volume_id.end());
+  message.insert(message.end(), recipient.fingerprint.begin(), recipient.fingerprint.end());
+  message.insert(message.end(), recipient.wrapped_volume_key.begin(),
+                 recipient.wrapped_volume_key.end());
+  return engine::hmac_sha256(keys.mac(), message);
+}
+
+std::string oaep_label(const engine::VolumeId& volume_id) {
+  return "nacre volume key" + to_hex(volume_id);
+}
+
+Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number,
+                engine::CipherSuite suite) {
+  Bytes aad(volume_id.begin(), volume_id.end());
+  aad.resize(aad.size() + sizeof number);
+  store_le(aad.data() + volume_id.size(), number);
+  aad.push_back(static_cast<Byte>(suite));
+  return aad;
+}
+
+Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRecipient& wanted) {
+  const auto* passphrase = std::get_if<NewPassphrase>(&wanted);
+  const auto* public_key = std::get_if<NewPublicKey>(&wanted);
+  const auto passphrase_count =
+      std::count_if(keyring.recipients.begin(), keyring.recipients.end(),
+                    [](const Recipient& recipient) { return recipient.passphrase.has_value(); });
+  if (keyring.recipients.size() >= recipient_count_max ||
+      (passphrase && static_cast<std::size_t>(passphrase_count) >= passphrase_count_max)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a volume has at most {} recipients, of which {} passphrases",
+                            recipient_count_max, passphrase_count_max));
+  }
+  NACRE_ASSIGN(Recipient recipient, passphrase
+                                        ? make_recipient(keyring.volume_id, volume_key, *passphrase)
+                                        : make_recipient(keyring.volume_id, volume_key,
+                                                         public_key->label, public_key->key));
+  for (const Recipient& other : keyring.recipients) {
+    if (other.fingerprint == recipient.fingerprint) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("the public key {} is given twice, or is among the recipients "
+                              "already",
+                              to_hex(recipient.fingerprint).substr(0, 16)));
+    }
+  }
+  keyring.recipients.push_back(std::move(recipient));
+  return {};
+}
+
+}  // namespace nacre::metadata
