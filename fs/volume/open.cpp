@@ -139,6 +139,9 @@ Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDi
                             directory->description(), keyring_generation, rows.keyring_generation));
   }
   if (!options.read_only) {
+    // Whoever wrote the newer keyring may have been killed before its name was durable, and what a
+    // row asks for must be.
+    if (keyring_generation > rows.keyring_generation) NACRE_TRY(directory->sync_directory(""));
     // Durable together with the write session that the store begins now.
     parts.database->put(Table::system, metadata::system_key_next_inode,
                         metadata::encode_u64(rows.next_inode + inode_reserve_count));

@@ -49,6 +49,17 @@ Result<CheckpointReport> VolumeImpl::write_checkpoint(CheckpointKeep keep) {
   return checkpointer_.write(keep);
 }
 
+Result<> VolumeImpl::note_keyring_generation(std::uint64_t generation) {
+  NACRE_TRY(check_writable());
+  {
+    const auto operation = committer_.begin_operation();
+    database_->put(metadata::Table::system, metadata::system_key_keyring,
+                   metadata::encode_u64(generation));
+  }
+  committer_.note_change();
+  return committer_.commit(CommitScope{});
+}
+
 Result<BackupSnapshot> VolumeImpl::begin_backup() {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   if (++backup_count_ > backup_count_max) {

@@ -238,6 +238,10 @@ class Volume {
   // read_only.
   virtual Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) = 0;
 
+  // From now on an older keyring is refused: durable when it returns. The keyring of that
+  // generation must be durable already. For KeyringKeeper. read_only.
+  virtual Result<> note_keyring_generation(std::uint64_t generation) = 0;
+
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;
 

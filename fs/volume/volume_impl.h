@@ -129,6 +129,7 @@ class VolumeImpl final : public Volume,
   void stop_compaction() override;
   Result<BackupSnapshot> begin_backup() override;
   Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) override;
+  Result<> note_keyring_generation(std::uint64_t generation) override;
 
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;

@@ -42,6 +42,8 @@ class BackingFile {
   // Makes the file at least that large, and its bytes take up room: to write there needs no more of
   // it, where the file system can promise that. no_space leaves the file in between.
   virtual Result<void> allocate(std::uint64_t size) = 0;
+  // Whether no name leads to it any more: it was replaced or removed. False where nobody knows.
+  virtual bool is_nameless() { return false; }
 };
 
 enum class OpenMode : std::uint8_t {

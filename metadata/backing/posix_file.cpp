@@ -125,6 +125,11 @@ class PosixFile final : public BackingFile {
     return write_noise(size);
   }
 
+  bool is_nameless() override {
+    struct stat status = {};
+    return fstat(descriptor_.get(), &status) == 0 && status.st_nlink == 0;
+  }
+
  private:
   // Where the file system cannot set room aside it must be filled: with bytes that do not shrink
   // when the file system compresses.

@@ -211,6 +211,11 @@ class OpenMemoryFile final : public BackingFile {
     return outcome(admission);
   }
 
+  bool is_nameless() override {
+    const std::lock_guard lock(state_->mutex);
+    return !state_->root->names(*file_);
+  }
+
  private:
   Result<void> check_writable() const {
     if (writable_) return {};

@@ -57,6 +57,13 @@ std::shared_ptr<MemoryFolder> MemoryFolder::survive(Survival survival,
   return std::make_shared<MemoryFolder>(std::move(entries));
 }
 
+bool MemoryFolder::names(const MemoryFile& file) const {
+  for (const auto& [name, entry] : now_) {
+    if (entry.file.get() == &file || (entry.folder && entry.folder->names(file))) return true;
+  }
+  return false;
+}
+
 std::uint64_t MemoryFolder::used_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [name, entry] : now_) {

@@ -44,6 +44,8 @@ class MemoryFolder {
 
   // What power loss leaves, files and folders below included.
   std::shared_ptr<MemoryFolder> survive(Survival survival, std::mt19937_64& random) const;
+  // Whether a name in it or below leads to the file.
+  bool names(const MemoryFile& file) const;
   // The sum of the sizes of all files below.
   std::uint64_t used_bytes() const;
   // Appends the paths of all files below, each after prefix.

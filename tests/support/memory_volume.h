@@ -94,6 +94,7 @@ class MemoryVolume final : public fs::Volume {
 
   void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
   Result<> sync_all() override { return {}; }
+  Result<> note_keyring_generation(std::uint64_t) override { return {}; }
   Result<fs::CompactionReport> compact(fs::CompactionGoal, const fs::CompactionProgress&) override {
     return fs::CompactionReport{};
   }
