@@ -136,6 +136,19 @@ Result<BackupSnapshot> ControlClient::begin_backup() {
   return snapshot;
 }
 
+Result<> ControlClient::replace_keyring(std::string_view text) {
+  const nlohmann::json command = {{"command", "replace_keyring"}};
+  const nlohmann::json keyring = {{"keyring", text}};
+  NACRE_TRY(write_line(socket_, command.dump(), request_timeout));
+  // A daemon that refuses does not read on, but its reply says why.
+  const auto written = write_line(socket_, keyring.dump(), request_timeout);
+  const auto reply = read_reply(std::nullopt);
+  if (!reply)
+    return tl::unexpected(reply.error().code == ErrorCode::stale && !written ? written.error()
+                                                                             : reply.error());
+  return {};
+}
+
 Result<> ControlClient::wait_until_closed(Timeout timeout) {
   NACRE_TRY(read_reply(timeout));
   return {};

@@ -34,6 +34,8 @@ class ControlClient {
   // The daemon holds what it lists until this connection is closed. io when the list makes no
   // sense.
   Result<BackupSnapshot> begin_backup();
+  // Hands over the text of a keyring; the errors of KeyringKeeper::replace_recipients().
+  Result<> replace_keyring(std::string_view text);
   // After request("prepare_unmount"): the second line.
   Result<> wait_until_closed(Timeout timeout);
   // The process at the other end, by what the kernel says.

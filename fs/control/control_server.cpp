@@ -203,7 +203,7 @@ void ControlServer::serve(Connection& connection) {
     Sequel sequel;
     if (const auto request =
             read_line(connection.socket, request_size_bytes_max, request_timeout)) {
-      reply = handle(*request, sequel);
+      reply = handle(*request, connection.socket, sequel);
     } else {
       reply = error_reply(request.error());
     }
@@ -243,7 +243,7 @@ Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot)
   }
 }
 
-nlohmann::json ControlServer::handle(std::string_view request, Sequel& sequel) {
+nlohmann::json ControlServer::handle(std::string_view request, int socket, Sequel& sequel) {
   const auto message = parse_message(request);
   if (!message) return error_reply(message.error());
   const auto command = message->find("command");
@@ -272,6 +272,10 @@ nlohmann::json ControlServer::handle(std::string_view request, Sequel& sequel) {
     sequel.backup = std::move(*snapshot);
     return reply;
   }
+  if (name == "replace_keyring") {
+    if (const auto done = replace_keyring(socket); !done) return error_reply(done.error());
+    return info();
+  }
   if (name == "sync" || name == "prepare_unmount") {
     if (const auto synced = handler_.sync(); !synced) return error_reply(synced.error());
     sequel.wait_for_close = name == "prepare_unmount";
@@ -280,7 +284,21 @@ nlohmann::json ControlServer::handle(std::string_view request, Sequel& sequel) {
   return error_reply({ErrorCode::unsupported, fmt::format("unknown command '{}'", name)});
 }
 
-nlohmann::json ControlServer::info() const {
+Result<> ControlServer::replace_keyring(int socket) {
+  const std::unique_lock lock(keyring_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return fail(ErrorCode::busy, "another change of the keyring is under way; try again");
+  }
+  NACRE_ASSIGN(const auto line, read_line(socket, keyring_line_size_bytes_max, request_timeout));
+  NACRE_ASSIGN(const auto message, parse_message(line));
+  const auto keyring = message.find("keyring");
+  if (keyring == message.end() || !keyring->is_string()) {
+    return fail(ErrorCode::invalid_argument, "the second line holds no keyring");
+  }
+  return handler_.replace_recipients(keyring->get_ref<const std::string&>());
+}
+
+nlohmann::json ControlServer::info() {
   return {{"ok", true},
           {"version", NACRE_VERSION},
           {"pid", ::getpid()},
@@ -288,7 +306,8 @@ nlohmann::json ControlServer::info() const {
           {"mountpoint", description_.mountpoint},
           {"volume_id", description_.volume_id},
           {"label", description_.label},
-          {"read_only", description_.read_only}};
+          {"read_only", description_.read_only},
+          {"keyring_generation", handler_.keyring_generation()}};
 }
 
 void ControlServer::reap(bool everything) {

@@ -9,6 +9,9 @@
 //                    it, and stats tell meanwhile how far it is
 //   backup           commits, and holds what the commit names while the connection is open; the
 //                    reply and the lines behind it name the files
+//   replace_keyring  puts the keyring in the line that follows in place of the volume's, if it
+//   differs
+//                    in its recipients alone
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed in the end
 //
@@ -56,6 +59,9 @@ class ControlHandler {
   virtual VolumeStats stats() = 0;
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<BackupSnapshot> begin_backup() = 0;
+  virtual std::uint64_t keyring_generation() = 0;
+  // text: from who may control the mount, but need not know its keys. KeyringKeeper.
+  virtual Result<> replace_recipients(std::string_view text) = 0;
 };
 
 class ControlServer {
@@ -92,9 +98,10 @@ class ControlServer {
     bool wait_for_close = false;  // a second line tells how the volume was closed
     std::optional<BackupSnapshot> backup;
   };
-  nlohmann::json handle(std::string_view request, Sequel& sequel);
+  nlohmann::json handle(std::string_view request, int socket, Sequel& sequel);
+  Result<> replace_keyring(int socket);
   Result<> serve_backup(int socket, const BackupSnapshot& snapshot);
-  nlohmann::json info() const;
+  nlohmann::json info();
   void reap(bool everything);
 
   const MountDescription description_;
@@ -106,6 +113,7 @@ class ControlServer {
   int wake_ = -1;
   std::thread acceptor_;
 
+  std::mutex keyring_mutex_;  // one large message at a time
   std::mutex mutex_;
   std::list<Connection> connections_;
   std::vector<int> waiting_for_close_;

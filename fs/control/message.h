@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes over the control socket: one line of JSON each way, then the end.
 //
-//   request   {"command": "sync" | "stats" | "info" | "trim" | "backup" |
+//   request   {"command": "sync" | "stats" | "info" | "trim" | "backup" | "replace_keyring" |
 //             "prepare_unmount"}
 //   reply     {"ok": true, …}  or  {"ok": false, "error": {"code": "busy", "message": "…"}}
 //
+// The request replace_keyring is followed by a line {"keyring": "TEXT"}.
 // The reply to backup is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
 // Both ends check sizes and times and take nothing for granted about the other.
 #pragma once
@@ -22,6 +23,8 @@ namespace nacre::fs {
 
 inline constexpr std::size_t request_size_bytes_max = 4u << 10;
 inline constexpr std::size_t reply_size_bytes_max = 256u << 10;
+// The largest keyring with its line breaks and quotation marks escaped.
+inline constexpr std::size_t keyring_line_size_bytes_max = 24u << 20;
 inline constexpr std::chrono::milliseconds request_timeout{5000};
 // Files in one line of a backup's list; their paths are short.
 inline constexpr std::size_t backup_line_count_max = 2048;

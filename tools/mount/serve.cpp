@@ -21,6 +21,8 @@
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/format/keyring_recipients.h"
+#include "metadata/keyring_keeper.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
@@ -37,8 +39,8 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 // What the control socket asks of the mount.
 class MountControl final : public fs::ControlHandler {
  public:
-  MountControl(fs::Volume& volume, const fs::FuseSession& session)
-      : volume_(volume), session_(session) {}
+  MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, const fs::FuseSession& session)
+      : volume_(volume), keyring_(keyring), session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
   // a commit counts when no write arrived around it.
@@ -64,10 +66,19 @@ class MountControl final : public fs::ControlHandler {
       return tl::unexpected(synced.error());
     return volume_.begin_backup();
   }
+  std::uint64_t keyring_generation() override { return keyring_.generation(); }
+  Result<> replace_recipients(std::string_view text) override {
+    // Before a file is touched that the row could not follow.
+    NACRE_TRY(volume_.note_keyring_generation(keyring_.generation()));
+    NACRE_TRY(keyring_.replace_recipients(as_bytes(text)));
+    spdlog::info("the keyring was changed: it is of generation {}", keyring_.generation());
+    return {};
+  }
 
  private:
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
   fs::Volume& volume_;
+  metadata::KeyringKeeper& keyring_;
   const fs::FuseSession& session_;
 };
 
@@ -166,6 +177,11 @@ class Mount {
                                    std::move(engine), options);
     if (!volume) return add_context(volume.error(), place_.path);
     volume_ = std::move(*volume);
+    keyring_.emplace(place_.directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
+      return volume_->note_keyring_generation(generation);
+    });
+    if (!plan_.volume_options.read_only) mend_keyring();
+    keys_.access.reset();  // the raw volume key is of no more use
     return {};
   }
 
@@ -177,7 +193,7 @@ class Mount {
       return tl::unexpected(session.error());
     }
     session_ = std::move(*session);
-    MountControl control(*volume_, *session_);
+    MountControl control(*volume_, *keyring_, *session_);
     auto server =
         fs::ControlServer::start(describe(plan_, place_, keys_.superblock, *session_), control);
     if (!server) {
@@ -221,6 +237,20 @@ class Mount {
   bool is_usable() const { return usable_; }
 
  private:
+  // What an earlier change of it left to whoever comes next. Without this the volume is as usable.
+  void mend_keyring() {
+    Result<> mended;
+    if (keys_.access->missing_mac) {
+      mended = keyring_->replace(metadata::confirm_recipient(keys_.keyring, *keys_.access));
+    } else if (keys_.keyring_is_torn) {
+      mended = keyring_->finish_update();
+    }
+    if (!mended) {
+      spdlog::warn("{}: the keyring could not be brought up to date: {}", place_.path,
+                   mended.error().message);
+    }
+  }
+
   void announce() {
     usable_ = true;
     spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
@@ -247,6 +277,7 @@ class Mount {
   std::optional<metadata::VolumeLock> lock_;
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Volume> volume_;
+  std::optional<metadata::KeyringKeeper> keyring_;
   std::unique_ptr<fs::FuseSession> session_;
   bool usable_ = false;
 };
