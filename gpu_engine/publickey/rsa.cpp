@@ -71,7 +71,9 @@ std::string text_of(BIO* bio) {
   return std::string(text, static_cast<std::size_t>(size));
 }
 
-Bytes encode_public(const EVP_PKEY* key) {
+}  // namespace
+
+Bytes encode_public_key(const EVP_PKEY* key) {
   const int size = i2d_PUBKEY(key, nullptr);
   require(size > 0);
   Bytes der(static_cast<std::size_t>(size));
@@ -79,8 +81,6 @@ Bytes encode_public(const EVP_PKEY* key) {
   require(i2d_PUBKEY(key, &end) == size);
   return der;
 }
-
-}  // namespace
 
 std::string take_openssl_reason() {
   const unsigned long code = ERR_peek_last_error();
@@ -114,7 +114,7 @@ Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key) {
 
 Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key) {
   // The public half gets a key object of its own, so that handing it out never lends the private.
-  NACRE_ASSIGN(RsaPublicKey public_key, RsaPublicKey::from_der(encode_public(key.get())));
+  NACRE_ASSIGN(RsaPublicKey public_key, RsaPublicKey::from_der(encode_public_key(key.get())));
   return RsaPrivateKey(std::make_shared<const RsaPrivateKey::State>(
       RsaPrivateKey::State{std::move(key), std::move(public_key)}));
 }
@@ -130,7 +130,7 @@ Result<RsaPublicKey> RsaPublicKey::from_der(ByteView der) {
 }
 
 Bytes RsaPublicKey::to_der() const {
-  return encode_public(state_->key.get());
+  return encode_public_key(state_->key.get());
 }
 
 std::string RsaPublicKey::to_pem() const {
@@ -233,7 +233,9 @@ RsaPublicKey RsaPrivateKey::public_key() const {
 }
 
 Result<SecretBytes> RsaPrivateKey::unwrap(ByteView wrapped, std::string_view label) const {
-  const auto modulus_size = static_cast<std::size_t>(EVP_PKEY_get_size(state_->key.get()));
+  const auto modulus_size = state_->public_key.modulus_size_bytes();
+  if (state_->is_elsewhere && wrapped.size() == modulus_size)
+    return unwrap_elsewhere(state_->key.get(), wrapped, label);
   const OaepParameters parameters(label);
   const OpensslOwner<EVP_PKEY_CTX> context = make_context(state_->key.get());
   if (context == nullptr || EVP_PKEY_decrypt_init_ex(context.get(), parameters.get()) != 1)

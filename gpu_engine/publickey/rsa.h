@@ -3,8 +3,10 @@
 // operations. OpenSSL, with its blinding and constant-time exponentiation for private keys.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
@@ -46,6 +48,11 @@ class RsaPublicKey {
   std::shared_ptr<const State> state_;
 };
 
+// Gives the PIN or passphrase of a key elsewhere; called when it is wanted, at most once.
+using AskPin = std::function<Result<SecretBytes>()>;
+// "SCHEME:…": a name for RsaPrivateKey::from_uri() rather than that of a file.
+bool is_key_uri(std::string_view name);
+
 class RsaPrivateKey {
  public:
   static Result<RsaPrivateKey> generate(int bits);
@@ -53,6 +60,10 @@ class RsaPrivateKey {
   // invalid_argument when it needs one and passphrase is empty.
   static Result<RsaPrivateKey> from_pem(std::string_view pem, ByteView passphrase = {});
   static Result<RsaPrivateKey> from_der(ByteView der);  // PKCS#8
+  // A key in a token or store: "engine:ID:KEY" in an OpenSSL engine, any other URI in OpenSSL's
+  // store (providers; "file:"). It may never leave its place: then to_der() and to_pem() fail.
+  // not_found; wrong_key for a wrong PIN; the errors of ask_pin.
+  static Result<RsaPrivateKey> from_uri(const std::string& uri, const AskPin& ask_pin);
   Result<SecretBytes> to_der() const;
   Result<std::string> to_pem() const;  // PKCS#8, unencrypted
   RsaPublicKey public_key() const;

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include "gpu_engine/publickey/rsa.h"
+#include "gpu_engine/publickey/rsa_state.h"
 #include "tests/gpu_engine/response_file.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
@@ -86,6 +87,33 @@ TEST(RsaOracle, agrees_with_the_wycheproof_vectors_of_oaep) {
     ASSERT_TRUE(opened.has_value());
     EXPECT_EQ(to_hex(opened->view()), test.fields.at("PT"));
   }
+}
+
+// For keys in tokens that know nothing but the bare operation.
+TEST(RsaOracle, the_padding_taken_apart_here_agrees_with_the_wycheproof_vectors_of_oaep) {
+  const auto cases = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "CT");
+  const auto keys = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "Key");
+  const RsaPrivateKey key = RsaPrivateKey::from_der(keys[0]["Key"]).value();
+  std::size_t opened_count = 0, refused_count = 0;
+  for (const ResponseCase& test : cases) {
+    SCOPED_TRACE(test.fields.at("CT").substr(0, 32));
+    const auto block = key.apply(test["CT"]);
+    if (!block) {
+      EXPECT_TRUE(test.must_fail);
+      continue;
+    }
+    const Bytes label_bytes = test["Label"];
+    const auto opened = decode_oaep(block->view(), as_text(label_bytes));
+    ++(opened ? opened_count : refused_count);
+    if (test.must_fail) {
+      EXPECT_EQ(error_of(opened), ErrorCode::wrong_key);
+      continue;
+    }
+    ASSERT_TRUE(opened.has_value());
+    EXPECT_EQ(to_hex(opened->view()), test.fields.at("PT"));
+  }
+  EXPECT_GT(opened_count, 10u);
+  EXPECT_GT(refused_count, 5u);
 }
 
 }  // namespace

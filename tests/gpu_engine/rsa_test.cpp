@@ -184,5 +184,48 @@ TEST(Rsa, generates_sound_keys_within_the_bounds) {
     EXPECT_EQ(error_of(RsaPrivateKey::generate(bits)), ErrorCode::invalid_argument) << bits;
 }
 
+TEST(RsaUri, is_told_from_the_name_of_a_file) {
+  for (const char* name : {"pkcs11:object=x", "engine:pkcs11:x", "file:/k.pem", "a+b-1.c:x"})
+    EXPECT_TRUE(is_key_uri(name)) << name;
+  for (const char* name : {"key.pem", "/etc/a:b", "./a:b", "C:key", ":x", "", "Key:x"})
+    EXPECT_FALSE(is_key_uri(name)) << name;
+}
+
+TEST(RsaUri, names_a_key_in_openssls_store) {
+  const std::string folder = std::string("file:") + NACRE_VECTORS + "/rsa/";
+  int asked = 0;
+  const auto answer = [&](std::string_view pin) {
+    return [&asked, pin]() -> Result<SecretBytes> {
+      ++asked;
+      return SecretBytes(as_bytes(pin));
+    };
+  };
+  const auto plain = RsaPrivateKey::from_uri(folder + "test_key_pkcs8.pem", answer("unasked"));
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_EQ(asked, 0);
+  const auto sealed =
+      RsaPrivateKey::from_uri(folder + "test_key_pkcs8_encrypted.pem", answer("test passphrase"));
+  ASSERT_TRUE(sealed.has_value()) << sealed.error().message;
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(sealed->public_key().fingerprint(), plain->public_key().fingerprint());
+  const Bytes wrapped = plain->public_key().wrap(as_bytes("a secret"), "a label").value();
+  EXPECT_EQ(as_text(sealed->unwrap(wrapped, "a label").value().view()), "a secret");
+  EXPECT_EQ(error_of(sealed->unwrap(wrapped, "another")), ErrorCode::wrong_key);
+  EXPECT_EQ(error_of(sealed->unwrap(ByteView(wrapped).first(100), "a label")),
+            ErrorCode::wrong_key);
+
+  EXPECT_EQ(
+      error_of(RsaPrivateKey::from_uri(folder + "test_key_pkcs8_encrypted.pem", answer("wrong"))),
+      ErrorCode::wrong_key);
+  EXPECT_EQ(error_of(RsaPrivateKey::from_uri(folder + "nothing.pem", answer("x"))),
+            ErrorCode::not_found);
+  EXPECT_EQ(error_of(RsaPrivateKey::from_uri("engine:nonsense:key", answer("x"))),
+            ErrorCode::not_found);
+  // What keeps a PIN from being given is what is told.
+  const auto no_pin = []() -> Result<SecretBytes> { return fail(ErrorCode::cancelled, "no"); };
+  EXPECT_EQ(error_of(RsaPrivateKey::from_uri(folder + "test_key_pkcs8_encrypted.pem", no_pin)),
+            ErrorCode::cancelled);
+}
+
 }  // namespace
 }  // namespace nacre::engine

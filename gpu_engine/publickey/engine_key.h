@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys in OpenSSL engines. OpenSSL 3 calls engines outdated, but on Debian 12 they are the only way
+// to PKCS#11 tokens: there is no provider for them.
+#pragma once
+
+#include <string>
+
+#include "gpu_engine/publickey/openssl_key.h"
+#include "gpu_engine/publickey/pin_prompt.h"
+
+namespace nacre::engine {
+
+// name: "ID:KEY", KEY as the engine ID names it. Null when the engine gives no key of that name;
+// not_found when there is no such engine; unsupported when OpenSSL was built without any.
+Result<OpensslOwner<EVP_PKEY>> load_engine_key(const std::string& name, PinPrompt& prompt);
+
+}  // namespace nacre::engine

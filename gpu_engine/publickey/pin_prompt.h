@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers OpenSSL's questions for a PIN or passphrase, so that it never asks on the terminal
+// itself. Whoever needs one is asked once, and only when it is wanted.
+#pragma once
+
+#include <openssl/ui.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "gpu_engine/publickey/rsa.h"
+
+namespace nacre::engine {
+
+class PinPrompt {
+ public:
+  explicit PinPrompt(const AskPin& ask)
+      : ask_(ask), method_(UI_UTIL_wrap_read_pem_callback(give, 0)) {}
+  PinPrompt(const PinPrompt&) = delete;
+  PinPrompt& operator=(const PinPrompt&) = delete;
+  ~PinPrompt() { UI_destroy_method(method_); }
+
+  UI_METHOD* method() const { return method_; }
+  void* method_data() { return this; }
+  bool was_asked() const { return was_asked_; }
+  // Why there is no PIN.
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  static int give(char* out, int capacity, int /*writing*/, void* user) {
+    auto& self = *static_cast<PinPrompt*>(user);
+    if (!self.was_asked_) {
+      self.was_asked_ = true;
+      auto pin = self.ask_();
+      if (pin) {
+        self.pin_ = std::move(*pin);
+      } else {
+        self.failure_ = pin.error();
+      }
+    }
+    const ByteView pin = self.pin_.view();
+    if (pin.empty() || pin.size() > static_cast<std::size_t>(capacity)) return -1;
+    std::copy(pin.begin(), pin.end(), out);
+    return static_cast<int>(pin.size());
+  }
+
+  const AskPin& ask_;
+  UI_METHOD* const method_;
+  bool was_asked_ = false;
+  SecretBytes pin_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace nacre::engine
