@@ -21,15 +21,13 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/recipient_options.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 
 namespace nacre::tools {
 namespace {
-
-constexpr std::size_t public_key_size_bytes_max = 64u << 10;
-constexpr std::uint32_t kdf_target_ms = 1000;
 
 struct Arguments {
   std::string volume;
@@ -40,9 +38,8 @@ struct Arguments {
   std::string chunk_size = "64K";
   std::string padding = "none";
   std::string label;
-  std::string kdf_memory;
+  KdfOptions kdf;
   int level = 0;
-  std::uint32_t kdf_time = 0;
   bool allow_legacy_cipher = false;
 };
 
@@ -142,40 +139,6 @@ Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) 
   return parameters;
 }
 
-Result<engine::Argon2Parameters> parse_kdf(const Arguments& arguments) {
-  std::uint64_t memory_kib = 0;
-  if (!arguments.kdf_memory.empty()) {
-    NACRE_ASSIGN(const auto bytes, parse_size(arguments.kdf_memory, 1024));
-    memory_kib = bytes / 1024;
-    if (memory_kib < engine::argon2_memory_kib_min || memory_kib > engine::argon2_memory_kib_max) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--kdf-memory {}: from {} KiB to {} KiB", arguments.kdf_memory,
-                              engine::argon2_memory_kib_min, engine::argon2_memory_kib_max));
-    }
-  }
-  constexpr std::uint32_t lanes_of_explicit = 4;
-  engine::Argon2Parameters kdf{.memory_kib = 0, .passes = 1, .lanes = lanes_of_explicit};
-  if (memory_kib == 0 || arguments.kdf_time == 0) kdf = engine::calibrate_argon2(kdf_target_ms);
-  if (memory_kib != 0) kdf.memory_kib = static_cast<std::uint32_t>(memory_kib);
-  if (arguments.kdf_time != 0) kdf.passes = arguments.kdf_time;
-  return kdf;
-}
-
-// A file's name as the label of the key in it; check_label() decides whether it is fit for one.
-Result<metadata::NewPublicKey> read_recipient(const std::string& path) {
-  NACRE_ASSIGN(const auto pem, read_secret_file(path, public_key_size_bytes_max));
-  if (as_text(pem.view()).find("PRIVATE KEY") != std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} holds a private key: give the public one (openssl pkey -in {} "
-                            "-pubout makes it)",
-                            path, path));
-  }
-  auto key = engine::RsaPublicKey::from_pem(as_text(pem.view()));
-  if (!key) return add_context(key.error(), path);
-  return metadata::NewPublicKey{.label = std::filesystem::path(path).filename().string(),
-                                .key = std::move(*key)};
-}
-
 Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arguments) {
   std::vector<metadata::NewRecipient> recipients;
   for (const auto& path : arguments.recipients) {
@@ -189,7 +152,7 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arg
       read_passphrase(arguments.secret,
                       {.prompt = fmt::format("Passphrase for the new volume {}", arguments.volume),
                        .confirm = true}));
-  NACRE_ASSIGN(const auto kdf, parse_kdf(arguments));
+  NACRE_ASSIGN(const auto kdf, parse_kdf(arguments.kdf));
   recipients.insert(recipients.begin(),
                     metadata::NewPassphrase{
                         .label = "passphrase", .passphrase = std::move(passphrase), .kdf = kdf});
@@ -317,11 +280,7 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_option("--padding", arguments->padding,
                  "none, or padme: records get up to 12 % longer and tell less about their content")
       ->capture_default_str();
-  app.add_option("--kdf-memory", arguments->kdf_memory,
-                 "Memory of Argon2id for the passphrase, in KiB or with M or G (default: what "
-                 "takes about a second here)");
-  app.add_option("--kdf-time", arguments->kdf_time, "Passes of Argon2id over that memory")
-      ->check(CLI::Range(1u, engine::argon2_passes_max));
+  add_kdf_options(app, arguments->kdf);
   app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");
   return [arguments] {
     harden_process();

@@ -35,6 +35,21 @@ std::string missing_command(const CLI::App& app) {
   return fmt::format("a command is missing; there are {}", commands);
 }
 
+void add_three_sources(CLI::App& app, SecretOptions& secret, const std::string& prefix,
+                       std::string_view what) {
+  auto* file = app.add_option(
+      prefix + "passphrase-file", secret.passphrase_file,
+      fmt::format("Read {} from this file; one newline at its end is ignored", what));
+  auto* descriptor =
+      app.add_option(prefix + "passphrase-fd", secret.passphrase_fd,
+                     fmt::format("Read {} from this file descriptor, to its end", what))
+          ->check(CLI::NonNegativeNumber);
+  auto* command = app.add_option(prefix + "passphrase-command", secret.passphrase_command,
+                                 fmt::format("Take what this shell command prints as {}", what));
+  file->excludes(descriptor)->excludes(command);
+  descriptor->excludes(command);
+}
+
 }  // namespace
 
 int run_command_line(const std::string& program, const std::string& description, int argc,
@@ -66,23 +81,20 @@ int run_command_line(const std::string& program, const std::string& description,
 }
 
 void add_passphrase_options(CLI::App& app, SecretOptions& secret) {
-  auto* file = app.add_option("--passphrase-file", secret.passphrase_file,
-                              "Read the passphrase from this file; one newline at its end is "
-                              "ignored");
-  auto* descriptor = app.add_option("--passphrase-fd", secret.passphrase_fd,
-                                    "Read the passphrase from this file descriptor, to its end")
-                         ->check(CLI::NonNegativeNumber);
-  auto* command = app.add_option("--passphrase-command", secret.passphrase_command,
-                                 "Take what this shell command prints as the passphrase");
-  file->excludes(descriptor)->excludes(command);
-  descriptor->excludes(command);
+  add_three_sources(app, secret, "--", "the passphrase");
+}
+
+void add_new_passphrase_options(CLI::App& app, SecretOptions& secret) {
+  add_three_sources(app, secret, "--new-", "the new passphrase");
 }
 
 void add_secret_options(CLI::App& app, SecretOptions& secret) {
   add_passphrase_options(app, secret);
-  app.add_option("--identity", secret.identity,
-                 "Open the volume with the RSA private key in this PEM file. If the file needs a "
-                 "passphrase, the options above say where that comes from");
+  app.add_option(
+      "--identity", secret.identity,
+      "Open the volume with the RSA private key in this PEM file, or under this URI "
+      "(engine:ID:KEY, pkcs11:…). If it needs a passphrase or PIN, the options above say "
+      "where that comes from");
 }
 
 }  // namespace nacre::tools

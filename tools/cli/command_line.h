@@ -21,6 +21,8 @@ int run_command_line(const std::string& program, const std::string& description,
 
 // --passphrase-file, --passphrase-fd, --passphrase-command (one at most), --identity.
 void add_passphrase_options(CLI::App& app, SecretOptions& secret);
+// The same three for a passphrase that is to be: --new-passphrase-file and its like.
+void add_new_passphrase_options(CLI::App& app, SecretOptions& secret);
 void add_secret_options(CLI::App& app, SecretOptions& secret);
 
 }  // namespace nacre::tools

@@ -2,6 +2,8 @@
 // See volume_access.h.
 #include "tools/cli/volume_access.h"
 
+#include <unistd.h>
+
 #include <climits>
 #include <cstdlib>
 #include <set>
@@ -48,7 +50,23 @@ void pin(const KnownVolume& volume, std::string_view note) {
   }
 }
 
+// A passphrase without its MAC, at a volume that nobody knew: anybody could have made that.
+std::string unconfirmed_warning(const VolumePlace& place) {
+  return fmt::format(
+      "somebody changed the key of {} since this passphrase opened it last, so it cannot show that "
+      "this is your volume and not one put in its place: compare the fingerprint with who changed "
+      "the key before you write to it",
+      place.path);
+}
+
 Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
+  if (engine::is_key_uri(options.identity) && ::access(options.identity.c_str(), F_OK) != 0) {
+    NACRE_ASSIGN(auto key, engine::RsaPrivateKey::from_uri(options.identity, [&] {
+                   return read_passphrase(options,
+                                          {.prompt = fmt::format("PIN of {}", options.identity)});
+                 }));
+    return metadata::VolumeSecret(std::move(key));
+  }
   NACRE_ASSIGN(const auto pem, read_secret_file(options.identity, identity_size_bytes_max));
   const auto text = as_text(pem.view());
   const bool is_encrypted = text.find("ENCRYPTED") != std::string_view::npos;
@@ -121,11 +139,17 @@ Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret) {
   NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
-  const auto found = known_volume_of(place, *volume.keys);
   bool is_known = false;
+  NACRE_TRY(recognise(place, *volume.keys, is_known));
+  if (volume.access->missing_mac && !is_known) print_warning(unconfirmed_warning(place));
+  return volume;
+}
+
+Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known) {
+  const auto found = known_volume_of(place, keys);
   NACRE_TRY(check_known(found, is_known));
   if (!is_known) pin(found, fmt::format("{} is used for the first time.", place.path));
-  return volume;
+  return {};
 }
 
 Result<metadata::VolumeKeys> unlock(const VolumePlace& place,

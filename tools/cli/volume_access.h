@@ -39,6 +39,10 @@ Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::Vo
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret);
 
+// Compares the fingerprint with known_volumes, or pins it, with a note, when the volume is used for
+// the first time. is_known: it was there before. not_permitted when it is another one.
+Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known);
+
 // What everybody who uses a volume is told when some of it is sealed with DES or 3DES; empty when
 // nothing is. Whatever unlocks a volume says it: unlock() by itself, others where their words go.
 std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Superblock& superblock,

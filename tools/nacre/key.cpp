@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key list VOLUME: who can open a volume. Changing that comes in a later version.
+// nacre key: who can open a volume. This file lists them.
 #include <memory>
 #include <string>
 
@@ -13,7 +13,8 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
-#include "tools/nacre/commands.h"
+#include "tools/nacre/key_change.h"
+#include "tools/nacre/key_commands.h"
 #include "tools/nacre/later.h"
 
 namespace nacre::tools {
@@ -26,12 +27,20 @@ struct Arguments {
   bool json = false;
 };
 
+// 0 when the public key is none that this version takes.
+int bits_of(const metadata::Recipient& recipient) {
+  const auto key = engine::RsaPublicKey::from_der(recipient.public_key);
+  return key ? key->bits() : 0;
+}
+
 nlohmann::json to_json(const metadata::Recipient& recipient) {
   nlohmann::json json = {{"kind", recipient.passphrase ? "passphrase" : "rsa"},
                          {"label", recipient.label},
                          {"created", recipient.created},
-                         {"fingerprint", hex(recipient.fingerprint)}};
+                         {"fingerprint", hex(recipient.fingerprint)},
+                         {"bits", bits_of(recipient)}};
   if (const auto& lock = recipient.passphrase) {
+    json["confirmed"] = lock->mac.has_value();
     json["kdf"] = {{"name", "argon2id"},
                    {"memory_kib", lock->kdf.memory_kib},
                    {"passes", lock->kdf.passes},
@@ -42,9 +51,12 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
 
 void print_keyring(const metadata::Keyring& keyring, bool is_verified) {
   for (const auto& recipient : keyring.recipients) {
-    fmt::print("{:<10}  {}  {}  {}\n", recipient.passphrase ? "passphrase" : "rsa",
-               hex(ByteView(recipient.fingerprint).first(8)), recipient.created,
-               printable(recipient.label));
+    const bool is_confirmed = !recipient.passphrase || recipient.passphrase->mac;
+    fmt::print("{:<10}  {}  {}  {}{}\n",
+               recipient.passphrase ? "passphrase" : fmt::format("rsa {}", bits_of(recipient)),
+               hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
+               printable(recipient.label),
+               is_confirmed ? "" : "  (not used since the volume's key was changed)");
   }
   fmt::print("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
              keyring.epochs.size() == 1 ? "epoch" : "epochs");
@@ -56,7 +68,8 @@ void print_keyring(const metadata::Keyring& keyring, bool is_verified) {
 }
 
 Result<> list(const Arguments& arguments) {
-  NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  const VolumePlace& place = target.place;
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
   metadata::Keyring keyring;
   if (with_key) {
@@ -87,12 +100,18 @@ Result<> list(const Arguments& arguments) {
 
 }  // namespace
 
-void add_key_command(CLI::App& app, Action& action) {
-  CLI::App* key = app.add_subcommand("key", "Who can open a volume");
-  key->require_subcommand(1);
+std::string describe(const metadata::Recipient& recipient) {
+  return fmt::format(
+      "{} {}{}", recipient.passphrase ? "passphrase" : "RSA key",
+      hex(ByteView(recipient.fingerprint).first(8)),
+      recipient.label.empty() ? "" : fmt::format(" ({})", printable(recipient.label)));
+}
+
+void add_key_list_command(CLI::App& key, Action& action) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = key->add_subcommand("list", "List passphrases and public keys");
-  command->add_option("VOLUME", arguments->volume, "The volume's directory")->required();
+  CLI::App* command = key.add_subcommand("list", "List passphrases and public keys");
+  command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
+      ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   add_secret_options(*command, arguments->secret);
   command->callback([&action, arguments] {
@@ -101,9 +120,14 @@ void add_key_command(CLI::App& app, Action& action) {
       return listed ? exit_fine : report(listed.error());
     };
   });
-  add_later_command(*key, action, "add", "Let another key or passphrase open the volume");
-  add_later_command(*key, action, "remove", "Take a key or passphrase away");
-  add_later_command(*key, action, "passphrase", "Change a passphrase");
+}
+
+void add_key_command(CLI::App& app, Action& action) {
+  CLI::App* key = app.add_subcommand("key", "Who can open a volume");
+  key->require_subcommand(1);
+  add_key_list_command(*key, action);
+  add_key_recipient_commands(*key, action);
+  add_key_backup_commands(*key, action);
   add_later_command(*key, action, "rotate", "Encrypt everything under a new key");
   add_later_command(*key, action, "status", "How far a rotation is");
 }

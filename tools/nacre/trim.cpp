@@ -24,6 +24,7 @@
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/commands.h"
 #include "tools/nacre/mounted_volume.h"
+#include "tools/nacre/offline_volume.h"
 
 namespace nacre::tools {
 
@@ -88,17 +89,7 @@ Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_o
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
   NACRE_ASSIGN(const auto keys, unlock(place, secret));
-  NACRE_TRY(metadata::check_writable(keys.superblock));
-  NACRE_ASSIGN(auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
-  fs::VolumeOptions options;
-  options.background_compaction = false;
-  options.store.chunk_size_bytes = keys.superblock.chunk_size_bytes;
-  options.store.codec = keys.superblock.codec;
-  options.store.level = keys.superblock.level;
-  options.store.padding = keys.superblock.padding;
-  NACRE_ASSIGN(const auto volume,
-               fs::Volume::open(place.directory, keys.keys, keys.keyring.generation,
-                                std::move(engine), options));
+  NACRE_ASSIGN(const auto volume, open_offline(place, keys));
   const auto report =
       volume->compact(fs::CompactionGoal::everything, [&](std::uint64_t done, std::uint64_t total) {
         printer.update({.stage = "trim", .done = done, .total = total});

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a new recipient of a volume is made of: a public key from a file, or the cost of a
+// passphrase.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gpu_engine/base/result.h"
+#include "metadata/format/keyring.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nacre::tools {
+
+struct KdfOptions {
+  std::string memory;      // --kdf-memory; empty: as much as takes about a second
+  std::uint32_t time = 0;  // --kdf-time; 0: likewise
+};
+void add_kdf_options(CLI::App& app, KdfOptions& options);
+// Measures what is not given. invalid_argument.
+Result<engine::Argon2Parameters> parse_kdf(const KdfOptions& options);
+
+// An RSA public key in PEM; its label is the file's name. invalid_argument, also for a private key.
+Result<metadata::NewPublicKey> read_recipient(const std::string& path);
+
+}  // namespace nacre::tools

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre key backup and restore: the keyring alone, in a file. Without it nobody opens the volume,
+// and it is so small that it can be kept anywhere.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "metadata/backing/volume_lock.h"
+#include "metadata/format/keyring_recipients.h"
+#include "metadata/format/rows.h"
+#include "metadata/tables/database.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/key_change.h"
+#include "tools/nacre/key_commands.h"
+#include "tools/nacre/offline_volume.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using metadata::Keyring;
+
+struct Arguments {
+  std::string volume;
+  std::string file;
+  SecretOptions secret;
+  bool force = false;
+};
+
+tl::unexpected<Error> system_failure(const std::string& what) {
+  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
+                    : errno == ENOENT                 ? ErrorCode::not_found
+                    : errno == EEXIST                 ? ErrorCode::exists
+                    : errno == ENOSPC                 ? ErrorCode::no_space
+                                                      : ErrorCode::io;
+  return fail(code, fmt::format("{}: {}", what, strerror(errno)));
+}
+
+Result<> sync_folder_of(const std::string& path) {
+  const auto folder = std::filesystem::absolute(path).parent_path().string();
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return system_failure(folder);
+  const bool synced = ::fsync(descriptor) == 0;
+  const auto failure = synced ? Result<>() : system_failure(folder);
+  ::close(descriptor);
+  return failure;
+}
+
+// A file that was not there; taken away again when it cannot be written as a whole.
+Result<> write_new_file(const std::string& path, ByteView content) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return system_failure(path);
+  Result<> result;
+  while (result && !content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      result = system_failure(path);
+    } else {
+      content = content.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  if (result && ::fsync(descriptor) != 0) result = system_failure(path);
+  if (::close(descriptor) != 0 && result) result = system_failure(path);
+  if (result) result = sync_folder_of(path);
+  if (!result) ::unlink(path.c_str());
+  return result;
+}
+
+Result<> backup(const Arguments& arguments) {
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
+  if (with_key) {
+    harden_process();
+    NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, target.place.path));
+    NACRE_TRY(unlock(target.place, secret));
+  }
+  NACRE_ASSIGN(const auto found, metadata::find_keyring(*target.place.directory));
+  if (!with_key) {
+    for (const auto& warning : found.warnings)
+      print_warning(warning.message);
+  }
+  NACRE_TRY(write_new_file(arguments.file, found.text));
+  const Keyring& keyring = found.keyring.claims;
+  fmt::print("{} holds the keyring of {}: generation {}, {} recipients{}\n",
+             printable(arguments.file), printable(target.place.path), keyring.generation,
+             keyring.recipients.size(),
+             with_key ? ", verified"
+                      : " (not verified: only a key of the volume can show that nobody changed "
+                        "it; give --passphrase-file or --identity)");
+  std::fflush(stdout);
+  print_note(
+      "whoever has this file and one of the secrets that open it now opens the volume, also when "
+      "that secret is taken away later: 'nacre key rotate' ends that, and makes the file useless");
+  return {};
+}
+
+Result<Bytes> read_backup(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return system_failure(path);
+  Bytes content;
+  char buffer[64 << 10];
+  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
+    content.insert(content.end(), buffer, buffer + file.gcount());
+    if (content.size() > metadata::keyring_size_bytes_max) {
+      return fail(ErrorCode::corrupt, fmt::format("{} is too large to be a keyring", path));
+    }
+  }
+  return content;
+}
+
+// The keyring in the file, opened, and known to be that of this volume.
+Result<metadata::VolumeKeys> open_backup(const Arguments& arguments, const VolumePlace& place) {
+  NACRE_ASSIGN(const auto text, read_backup(arguments.file));
+  auto parsed = metadata::parse_keyring(text);
+  if (!parsed) return add_context(parsed.error(), arguments.file);
+  NACRE_ASSIGN(const auto superblock, metadata::find_superblock(*place.directory));
+  if (parsed->claims.volume_id != superblock.superblock.claims.volume_id) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is the keyring of another volume ({}), not of {} ({})",
+                            arguments.file, hex(parsed->claims.volume_id), place.path,
+                            hex(superblock.superblock.claims.volume_id)));
+  }
+  NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, arguments.file));
+  auto opened = metadata::open_keyring(*parsed, secret);
+  if (!opened) return add_context(opened.error(), arguments.file);
+  metadata::VolumeKeys volume;
+  auto verified = metadata::verify_superblock(superblock.superblock, *opened->keys);
+  if (!verified) {
+    return fail(verified.error().code,
+                fmt::format("{} does not fit {}: {}. Was it made before the volume's key was "
+                            "changed ('nacre key rotate')? Then it opens nothing of what is there "
+                            "now",
+                            arguments.file, place.path, verified.error().message));
+  }
+  bool is_known = false;
+  NACRE_TRY(recognise(place, *opened->keys, is_known));
+  volume.superblock = std::move(*verified);
+  volume.keyring = std::move(parsed->claims);
+  volume.keys = std::move(opened->keys);
+  volume.access = std::make_shared<const metadata::KeyringAccess>(std::move(opened->access));
+  return volume;
+}
+
+bool has(const Keyring& keyring, const metadata::Recipient& recipient) {
+  return std::any_of(
+      keyring.recipients.begin(), keyring.recipients.end(),
+      [&](const metadata::Recipient& other) { return other.fingerprint == recipient.fingerprint; });
+}
+
+// What the volume has now, when that is sound: the generation to go beyond, and who would come
+// back.
+Result<std::optional<Keyring>> check_present(const Arguments& arguments, const VolumePlace& place,
+                                             const metadata::VolumeKeys& backup) {
+  const auto found = metadata::find_keyring(*place.directory);
+  if (!found && found.error().code == ErrorCode::unsupported) {
+    return tl::unexpected(found.error());
+  }
+  if (!found) {
+    print_note(fmt::format("the volume's keyring is replaced, since it is of no use: {}",
+                           found.error().message));
+    return std::nullopt;
+  }
+  // Verified or not: what it names may be the only way to some of the data.
+  if (found->keyring.claims.epochs.back().number > backup.keyring.epochs.back().number) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("the keyring of {} has newer keys than {}: that was made before a "
+                            "rotation, and would not open what was written since; nothing was "
+                            "changed",
+                            place.path, arguments.file));
+  }
+  const auto verified = metadata::verify(
+      found->keyring.seal, backup.keys->volume_subkey("keyring mac").view(), "keyring");
+  if (!verified) {
+    print_note(fmt::format("the volume's keyring is replaced, since it is of no use: {}",
+                           verified.error().message));
+    return std::nullopt;
+  }
+  const Keyring& present = found->keyring.claims;
+  if (!arguments.force &&
+      !has(present, backup.keyring.recipients[backup.access->recipient_index])) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("the keyring of {} is sound, and the secret that opens {} was taken "
+                            "away from it: nothing was changed. If it is to come back, with all "
+                            "that is in the file, add --force",
+                            place.path, arguments.file));
+  }
+  return present;
+}
+
+void print_changes(const std::optional<Keyring>& present, const Keyring& restored) {
+  if (!present) return;
+  for (const auto& recipient : restored.recipients) {
+    if (!has(*present, recipient)) fmt::print("  opens it again:    {}\n", describe(recipient));
+  }
+  for (const auto& recipient : present->recipients) {
+    if (!has(restored, recipient)) fmt::print("  opens it no more:  {}\n", describe(recipient));
+  }
+}
+
+// What the database remembers. That it opens shows that the file has all keys it takes.
+Result<std::uint64_t> remembered_generation(const VolumePlace& place,
+                                            const metadata::VolumeKeys& backup) {
+  NACRE_ASSIGN(const auto database,
+               metadata::Database::open(place.directory, backup.keys, {.read_only = true}));
+  NACRE_ASSIGN(const auto row,
+               database->get(metadata::Table::system, metadata::system_key_keyring));
+  if (!row) return fail(ErrorCode::corrupt, "the database has no row 'keyring_generation'");
+  return metadata::decode_u64(*row);
+}
+
+Result<Keyring> restore_offline(const Arguments& arguments, const VolumePlace& place) {
+  NACRE_ASSIGN(const auto lock,
+               metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
+  NACRE_ASSIGN(auto backup, open_backup(arguments, place));
+  NACRE_ASSIGN(const auto present, check_present(arguments, place, backup));
+  NACRE_ASSIGN(const auto remembered, remembered_generation(place, backup));
+  NACRE_TRY(metadata::check_writable(backup.superblock));
+  backup.keyring.generation = std::max(
+      {backup.keyring.generation, remembered, present ? present->generation : std::uint64_t{0}});
+  backup.keyring = metadata::confirm_recipient(backup.keyring, *backup.access);
+  // Files before the row, as KeyringKeeper argues; opening for writing is what notes the row.
+  NACRE_TRY(metadata::save_keyring(*place.directory, backup.keyring, *backup.keys));
+  NACRE_ASSIGN(const auto volume, open_offline(place, backup));
+  NACRE_TRY(volume->close());
+  print_changes(present, backup.keyring);
+  return std::move(backup.keyring);
+}
+
+Result<Keyring> restore_mounted(const Arguments& arguments, const VolumePlace& place,
+                                const fs::MountEntry& mount) {
+  NACRE_TRY(check_writable(mount));
+  NACRE_ASSIGN(auto backup, open_backup(arguments, place));
+  NACRE_ASSIGN(const auto present, check_present(arguments, place, backup));
+  NACRE_ASSIGN(backup.keyring.generation, mounted_keyring_generation(mount));
+  backup.keyring = metadata::confirm_recipient(backup.keyring, *backup.access);
+  NACRE_TRY(hand_over_keyring(mount, backup.keyring, *backup.keys));
+  print_changes(present, backup.keyring);
+  return std::move(backup.keyring);
+}
+
+Result<> restore(const Arguments& arguments) {
+  harden_process();
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  NACRE_ASSIGN(const auto keyring, target.mount
+                                       ? restore_mounted(arguments, target.place, *target.mount)
+                                       : restore_offline(arguments, target.place));
+  fmt::print("Restored the keyring of {} from {}: generation {}, {} recipients\n",
+             printable(target.place.path), printable(arguments.file), keyring.generation,
+             keyring.recipients.size());
+  return {};
+}
+
+using Run = Result<> (*)(const Arguments&);
+
+CLI::App& add_command(CLI::App& key, Action& action, const std::string& name,
+                      const std::string& description, std::shared_ptr<Arguments> arguments,
+                      Run run) {
+  CLI::App* command = key.add_subcommand(name, description);
+  command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
+      ->required();
+  add_secret_options(*command, arguments->secret);
+  command->callback([&action, arguments, run] {
+    action = [arguments, run] {
+      const auto done = run(*arguments);
+      return done ? exit_fine : report(done.error());
+    };
+  });
+  return *command;
+}
+
+}  // namespace
+
+void add_key_backup_commands(CLI::App& key, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  add_command(key, action, "backup", "Copy the keyring to a file; needs no secret", arguments,
+              backup)
+      .add_option("FILE", arguments->file, "A file that does not exist yet")
+      ->required();
+  arguments = std::make_shared<Arguments>();
+  CLI::App& command =
+      add_command(key, action, "restore", "Put a copy of the keyring back", arguments, restore);
+  command.add_option("FILE", arguments->file, "What 'nacre key backup' wrote")->required();
+  command.add_flag("--force", arguments->force,
+                   "Also when the volume's keyring is sound and has lost the secret given");
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// See key_change.h.
+#include "tools/nacre/key_change.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "metadata/backing/volume_lock.h"
+#include "metadata/keyring_keeper.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/offline_volume.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr std::chrono::milliseconds info_patience{30'000};
+constexpr int attempts_max = 3;
+
+Result<nlohmann::json> ask_info(const fs::MountEntry& mount) {
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  return client.request("info", info_patience);
+}
+
+Result<metadata::Keyring> change_offline(const VolumePlace& place, const SecretOptions& options,
+                                         const MakeKeyring& make) {
+  // Who holds it is known before anybody types a passphrase.
+  NACRE_ASSIGN(const auto lock,
+               metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
+  NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
+  NACRE_ASSIGN(const auto keys, unlock(place, secret));
+  NACRE_ASSIGN(const auto next, make(keys));
+  NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+  metadata::KeyringKeeper keeper(
+      place.directory, keys.keys, keys.keyring,
+      [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
+  const auto replaced = keeper.replace(next);
+  const auto closed = volume->close();
+  NACRE_TRY(replaced);
+  NACRE_TRY(closed);
+  return next;
+}
+
+// The disk's keyring must be the daemon's, or what is made of it is of no use.
+Result<> check_same(const KeyTarget& target, std::uint64_t on_disk, std::uint64_t of_daemon) {
+  if (on_disk == of_daemon) return {};
+  if (on_disk < of_daemon) {
+    return fail(ErrorCode::rolled_back,
+                fmt::format("the keyring in {} is of generation {}, but the volume is mounted at "
+                            "{} with generation {}: somebody put an older one back. 'nacre key "
+                            "restore' with a backup of the keyring writes a good one",
+                            target.place.path, on_disk, target.mount->mountpoint, of_daemon));
+  }
+  return fail(ErrorCode::busy, fmt::format("the keyring of {} is being changed by somebody else; "
+                                           "try again",
+                                           target.place.path));
+}
+
+Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOptions& options,
+                                         const MakeKeyring& make) {
+  const fs::MountEntry& mount = *target.mount;
+  NACRE_TRY(check_writable(mount));
+  NACRE_ASSIGN(std::uint64_t generation, mounted_keyring_generation(mount));
+  NACRE_ASSIGN(const auto secret, read_secret(options, target.place.path));
+  for (int attempt = 1;; ++attempt) {
+    NACRE_ASSIGN(const auto keys, attempt == 1 ? unlock(target.place, secret)
+                                               : unlock_quietly(target.place, secret));
+    auto result = check_same(target, keys.keyring.generation, generation);
+    if (result) {
+      NACRE_ASSIGN(const auto next, make(keys));
+      result = hand_over_keyring(mount, next, *keys.keys);
+      if (result) return next;
+    }
+    // Between the look at the daemon and at the disk, and the answer, others may be faster.
+    const bool may_pass =
+        result.error().code == ErrorCode::busy || result.error().code == ErrorCode::rolled_back;
+    if (!may_pass || attempt == attempts_max) return tl::unexpected(result.error());
+    NACRE_ASSIGN(generation, mounted_keyring_generation(mount));
+  }
+}
+
+}  // namespace
+
+Result<KeyTarget> find_key_target(const std::string& path) {
+  if (const auto mount = fs::find_nacre_mount(path)) {
+    NACRE_ASSIGN(const auto info, ask_info(*mount));
+    const auto volume = info.find("volume");
+    if (volume == info.end() || !volume->is_string()) {
+      return fail(ErrorCode::io, fmt::format("the daemon of {} does not say which volume it serves",
+                                             mount->mountpoint));
+    }
+    NACRE_ASSIGN(auto place, find_volume(volume->get<std::string>()));
+    return KeyTarget{std::move(place), *mount};
+  }
+  auto place = find_volume(path);
+  if (!place && place.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is neither a volume nor where one is mounted: {}", path,
+                            place.error().message));
+  }
+  if (!place) return tl::unexpected(place.error());
+  auto mount = fs::find_mount_of_volume(place->path);
+  return KeyTarget{std::move(*place), std::move(mount)};
+}
+
+Result<std::uint64_t> mounted_keyring_generation(const fs::MountEntry& mount) {
+  NACRE_ASSIGN(const auto info, ask_info(mount));
+  const auto generation = info.find("keyring_generation");
+  if (generation != info.end() && generation->is_number_unsigned()) {
+    return generation->get<std::uint64_t>();
+  }
+  return fail(
+      ErrorCode::unsupported,
+      fmt::format("the daemon of {} is of an older version, which cannot change the keyring "
+                  "of a mounted volume: mount it anew",
+                  mount.mountpoint));
+}
+
+Result<> hand_over_keyring(const fs::MountEntry& mount, const metadata::Keyring& keyring,
+                           const metadata::KeyTree& keys) {
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  return client.replace_keyring(metadata::encode_keyring(keyring, keys));
+}
+
+Result<> check_writable(const fs::MountEntry& mount) {
+  if (!mount.read_only) return {};
+  return fail(ErrorCode::read_only,
+              fmt::format("{} is mounted read-only: unmount it, or mount it for writing, to change "
+                          "its keys",
+                          mount.mountpoint));
+}
+
+Result<metadata::Keyring> change_keyring(const KeyTarget& target, const SecretOptions& options,
+                                         const MakeKeyring& make) {
+  harden_process();
+  return target.mount ? change_mounted(target, options, make)
+                      : change_offline(target.place, options, make);
+}
+
+}  // namespace nacre::tools

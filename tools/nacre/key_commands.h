@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `nacre key`, each in a file of its own; key.cpp puts them together.
+#pragma once
+
+#include <string>
+
+#include "metadata/format/keyring.h"
+#include "tools/nacre/commands.h"
+
+namespace nacre::tools {
+
+void add_key_list_command(CLI::App& key, Action& action);
+// add, remove, passphrase
+void add_key_recipient_commands(CLI::App& key, Action& action);
+// backup, restore
+void add_key_backup_commands(CLI::App& key, Action& action);
+
+// "passphrase 0123456789abcdef (label)"
+std::string describe(const metadata::Recipient& recipient);
+
+// The last words of a command that takes a secret away: what that does not undo.
+inline constexpr const char* what_old_copies_open =
+    "What it opened it still opens in copies of the keyring that were made until now (backups, "
+    "snapshots), and these open the volume as it is today, since its key is the same: 'nacre key "
+    "rotate' ends that";
+
+}  // namespace nacre::tools

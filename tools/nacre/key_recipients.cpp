@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre key add, remove and passphrase: changing who can open a volume.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "metadata/format/keyring_recipients.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/recipient_options.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/key_change.h"
+#include "tools/nacre/key_commands.h"
+#include "tools/nacre/later.h"
+#include "tools/nacre/recovery_key.h"
+
+namespace nacre::tools {
+
+namespace {
+
+constexpr const char* exit_codes =
+    "Exit status: 0 done, 2 usage, 4 the keyring is damaged or tampered with, 8 failed, 16 wrong "
+    "key, 32 in use";
+// 200 random bits need no stretching, and every passphrase recipient is tried at opening.
+constexpr engine::Argon2Parameters recovery_kdf{
+    .memory_kib = engine::argon2_memory_kib_min, .passes = 1, .lanes = 1};
+
+struct Arguments {
+  std::string volume;
+  SecretOptions secret;
+  SecretOptions new_passphrase;
+  KdfOptions kdf;
+  std::string recipient;  // add: a public key's file; remove: which one
+  std::optional<std::string> label;
+  bool recovery = false;
+  bool revoke = false;
+};
+
+// A public key, a passphrase, or a recovery key; whatever has to be read is read once.
+class Wanted {
+ public:
+  explicit Wanted(const Arguments& arguments) : arguments_(arguments) {}
+
+  // What needs nobody's answer, before a secret is asked for.
+  Result<> prepare() {
+    if (!arguments_.recipient.empty()) {
+      NACRE_ASSIGN(public_key_, read_recipient(arguments_.recipient));
+      if (arguments_.label) public_key_->label = *arguments_.label;
+    } else if (!arguments_.recovery) {
+      NACRE_ASSIGN(kdf_, parse_kdf(arguments_.kdf));
+    } else {
+      recovery_key_ = make_recovery_key();
+      kdf_ = recovery_kdf;
+    }
+    return {};
+  }
+
+  Result<metadata::NewRecipient> recipient() {
+    if (public_key_) return metadata::NewRecipient(*public_key_);
+    NACRE_ASSIGN(auto made, passphrase());
+    return metadata::NewRecipient(std::move(made));
+  }
+
+  Result<metadata::NewPassphrase> passphrase() {
+    metadata::NewPassphrase made{.label = arguments_.label.value_or("passphrase"), .kdf = kdf_};
+    if (arguments_.recovery) {
+      made.label = arguments_.label.value_or("recovery key");
+      made.passphrase = recovery_key_.clone();
+      return made;
+    }
+    if (read_.empty()) {
+      NACRE_ASSIGN(
+          read_, read_passphrase(arguments_.new_passphrase,
+                                 {.prompt = fmt::format("New passphrase for {}", arguments_.volume),
+                                  .confirm = true}));
+    }
+    made.passphrase = read_.clone();
+    return made;
+  }
+
+  // Once, when it opens the volume.
+  void print_recovery_key() const {
+    if (!arguments_.recovery) return;
+    fmt::print(
+        "The recovery key, shown this once; write it down, with its hyphens, and keep it where the "
+        "volume is not:\n\n  {}\n\nIt is a passphrase like any other: whoever reads it opens the "
+        "volume\n",
+        as_text(recovery_key_.view()));
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::optional<metadata::NewPublicKey> public_key_;
+  engine::Argon2Parameters kdf_ = {};
+  SecretBytes recovery_key_;
+  SecretBytes read_;
+};
+
+Result<> add(const Arguments& arguments) {
+  Wanted wanted(arguments);
+  NACRE_TRY(wanted.prepare());
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  const auto make = [&](const metadata::VolumeKeys& volume) -> Result<metadata::Keyring> {
+    NACRE_ASSIGN(const auto recipient, wanted.recipient());
+    return metadata::add_recipient(volume.keyring, *volume.access, recipient);
+  };
+  NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
+  const auto& added = keyring.recipients.back();
+  fmt::print("Added {}: it opens {}\n  fingerprint  {}\n", describe(added),
+             printable(target.place.path), hex(added.fingerprint));
+  wanted.print_recovery_key();
+  return {};
+}
+
+Result<> remove(const Arguments& arguments) {
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  metadata::Recipient removed;
+  bool removed_own = false;
+  const auto make = [&](const metadata::VolumeKeys& volume) -> Result<metadata::Keyring> {
+    NACRE_ASSIGN(const auto index, metadata::find_recipient(volume.keyring, arguments.recipient));
+    removed = volume.keyring.recipients[index];
+    removed_own = index == volume.access->recipient_index;
+    auto next = metadata::remove_recipient(volume.keyring, *volume.access, index);
+    if (!next) return add_context(next.error(), describe(removed));
+    return next;
+  };
+  NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
+  fmt::print("Removed {}: {} left\n", describe(removed), keyring.recipients.size());
+  std::fflush(stdout);
+  if (removed_own) {
+    print_note("that was the secret of this very command: from now on it takes another one");
+  }
+  print_note(what_old_copies_open);
+  return {};
+}
+
+Result<> change_passphrase(const Arguments& arguments) {
+  if (!arguments.secret.identity.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--identity: give the passphrase that is to be changed. If it is lost, add another "
+                "one with 'nacre key add', then remove it");
+  }
+  Wanted wanted(arguments);
+  NACRE_TRY(wanted.prepare());
+  NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  std::size_t index = 0;
+  const auto make = [&](const metadata::VolumeKeys& volume) -> Result<metadata::Keyring> {
+    index = volume.access->recipient_index;
+    NACRE_ASSIGN(auto passphrase, wanted.passphrase());
+    return metadata::change_passphrase(volume.keyring, *volume.access, std::move(passphrase));
+  };
+  NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
+  const auto& changed = keyring.recipients[index];
+  fmt::print("Changed {}: the new one opens {}\n  fingerprint  {}\n", describe(changed),
+             printable(target.place.path), hex(changed.fingerprint));
+  std::fflush(stdout);
+  print_note(std::string("the old passphrase opens it no more. ") + what_old_copies_open);
+  return {};
+}
+
+using Run = Result<> (*)(const Arguments&);
+
+void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> arguments, Run run) {
+  command.footer(exit_codes);
+  command.callback([&action, arguments, run] {
+    action = [arguments, run] {
+      if (arguments->revoke) return not_in_this_version("key remove --revoke");
+      const auto done = run(*arguments);
+      return done ? exit_fine : report(done.error());
+    };
+  });
+}
+
+void add_add_command(CLI::App& key, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = key.add_subcommand("add", "Let another key or passphrase open the volume");
+  command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
+      ->required();
+  auto* recipient = command->add_option("--recipient", arguments->recipient,
+                                        "An RSA public key (PEM) whose private key is to open it");
+  auto* recovery = command->add_flag(
+      "--recovery", arguments->recovery,
+      "Make a recovery key: a random passphrase, printed once, to be kept on paper");
+  recipient->excludes(recovery);
+  add_new_passphrase_options(*command, arguments->new_passphrase);
+  for (const char* name :
+       {"--new-passphrase-file", "--new-passphrase-fd", "--new-passphrase-command"}) {
+    command->get_option(name)->excludes(recipient)->excludes(recovery);
+  }
+  command->add_option("--label", arguments->label, "A name for it; anybody can read it");
+  add_kdf_options(*command, arguments->kdf);
+  add_secret_options(*command, arguments->secret);
+  finish(*command, action, arguments, add);
+}
+
+void add_remove_command(CLI::App& key, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = key.add_subcommand("remove", "Take a key or passphrase away");
+  command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
+      ->required();
+  command
+      ->add_option("RECIPIENT", arguments->recipient,
+                   "Its label, or the first 8 or more digits of its fingerprint")
+      ->required();
+  command->add_flag("--revoke", arguments->revoke,
+                    "Also change the volume's key, so that what it opened elsewhere opens nothing "
+                    "of what is written from now on");
+  add_secret_options(*command, arguments->secret);
+  finish(*command, action, arguments, remove);
+}
+
+void add_passphrase_command(CLI::App& key, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = key.add_subcommand("passphrase", "Change a passphrase");
+  command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
+      ->required();
+  add_secret_options(*command, arguments->secret);
+  add_new_passphrase_options(*command, arguments->new_passphrase);
+  add_kdf_options(*command, arguments->kdf);
+  finish(*command, action, arguments, change_passphrase);
+}
+
+}  // namespace
+
+void add_key_recipient_commands(CLI::App& key, Action& action) {
+  add_add_command(key, action);
+  add_remove_command(key, action);
+  add_passphrase_command(key, action);
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// See offline_volume.h.
+#include "tools/nacre/offline_volume.h"
+
+namespace nacre::tools {
+
+Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
+                                                 const metadata::VolumeKeys& keys) {
+  NACRE_TRY(metadata::check_writable(keys.superblock));
+  NACRE_ASSIGN(auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
+  fs::VolumeOptions options;
+  options.background_compaction = false;
+  options.store.chunk_size_bytes = keys.superblock.chunk_size_bytes;
+  options.store.codec = keys.superblock.codec;
+  options.store.level = keys.superblock.level;
+  options.store.padding = keys.superblock.padding;
+  auto volume = fs::Volume::open(place.directory, keys.keys, keys.keyring.generation,
+                                 std::move(engine), options);
+  if (!volume) return add_context(volume.error(), place.path);
+  return volume;
+}
+
+}  // namespace nacre::tools
