@@ -6,6 +6,7 @@
 
 #include "fs/maintenance/structure_parts.h"
 #include "metadata/format/checkpoint.h"
+#include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
 
@@ -37,6 +38,9 @@ Result<> StructureCheck::read_system() {
       }
       std::copy(value.begin(), value.end(), hash_key.begin());
       system_.name_hash_key = hash_key;
+    } else if (key == metadata::system_key_scrub) {
+      const auto row = metadata::decode_scrub_row(value);
+      if (!row) undecodable(Table::system, key, row.error());
     } else if (key.starts_with(session_prefix)) {
       engine::SessionSalt salt;
       const auto rest = key.substr(session_prefix.size());

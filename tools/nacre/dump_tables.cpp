@@ -9,6 +9,7 @@
 #include "metadata/format/checkpoint.h"
 #include "metadata/format/rfc3339.h"
 #include "metadata/format/rows.h"
+#include "metadata/format/scrub_row.h"
 #include "metadata/tables/database.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
@@ -123,6 +124,12 @@ Result<std::string> system_row(std::string_view key, std::string_view value) {
     for (const auto& part : row.parts)
       line += fmt::format(" {} of {}", describe(part.location), part.plain_size);
     return line;
+  }
+  if (key == metadata::system_key_scrub) {
+    NACRE_ASSIGN(const auto row, metadata::decode_scrub_row(value));
+    return fmt::format("scrub {} segment {} offset {} of {} damages {}",
+                       metadata::to_string(row.state), row.segment.value, row.offset,
+                       row.last_segment.value, row.damage_count);
   }
   // A key: no more of it than that it is there.
   if (key == metadata::system_key_name_hash) {
