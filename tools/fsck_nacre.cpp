@@ -66,7 +66,8 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
       return fail(ErrorCode::not_found, fmt::format("{} is not a Nacre volume", arguments.volume));
     }
     NACRE_ASSIGN(const auto held, lock(place));
-    return fs::scrub_volume(*place.directory, progress);
+    NACRE_ASSIGN(const auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
+    return fs::scrub_volume(*place.directory, *engine, {.progress = progress});
   }
   NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
   // Who holds it is known before anybody types a passphrase.

@@ -54,7 +54,7 @@ class Check {
       }
       if (!report_.scrub) report_.scrub.emplace();
       NACRE_TRY(scrub_database(*directory_, database ? needed_files(**database) : std::nullopt,
-                               *report_.scrub, report_.findings, progress_));
+                               *report_.scrub, report_.findings, {.progress = progress_}));
     }
     if (database) add_paths(**database);
     return std::move(report_);
@@ -104,8 +104,8 @@ class Check {
   // The rows cannot be read: what the segments say about themselves is all there is.
   Result<> check_records_without_rows() {
     if (!report_.scrub) report_.scrub.emplace();
-    return scrub_segments(*directory_, volume_.keys->volume_id(), *report_.scrub, report_.findings,
-                          progress_);
+    return scrub_segments(*directory_, engine_, volume_.keys->volume_id(), *report_.scrub,
+                          report_.findings, {.progress = progress_});
   }
 
   Result<> add_or_fail(const Error& error) {
@@ -151,8 +151,8 @@ Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirector
   return Check(directory, volume, engine, options, progress).run();
 }
 
-Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
-                                 const ProgressFunction& progress) {
+Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::Engine& engine,
+                                 const ScrubOptions& options) {
   CheckReport report;
   std::optional<engine::VolumeId> volume_id;
   if (const auto superblock = metadata::find_superblock(directory)) {
@@ -169,8 +169,36 @@ Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
     add_located(directory, keyring.error(), report.findings);
   }
   report.scrub.emplace();
-  NACRE_TRY(scrub_segments(directory, volume_id, *report.scrub, report.findings, progress));
-  NACRE_TRY(scrub_database(directory, {}, *report.scrub, report.findings, progress));
+  NACRE_TRY(scrub_segments(directory, engine, volume_id, *report.scrub, report.findings, options));
+  NACRE_TRY(scrub_database(directory, {}, *report.scrub, report.findings, options));
+  return report;
+}
+
+Result<CheckReport> scrub_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                 const ScrubOptions& options) {
+  CheckReport report;
+  FindingList& findings = report.findings;
+  for (const auto& warning : volume.warnings)
+    findings.add_error(warning);
+  report.scrub.emplace();
+  const auto database = metadata::Database::open(directory, volume.keys, {.read_only = true});
+  std::optional<std::set<std::string>> needed;
+  if (database) {
+    NACRE_TRY(scrub_known_segments(*directory, engine, **database, volume.keys->volume_id(),
+                                   *report.scrub, findings, options));
+    auto files = (*database)->needed_files();
+    if (files) {
+      needed = std::move(*files);
+    } else {
+      findings.add_error(files.error(), "db");
+    }
+  } else {
+    findings.add_error(database.error());
+    NACRE_TRY(scrub_segments(*directory, engine, volume.keys->volume_id(), *report.scrub, findings,
+                             options));
+  }
+  NACRE_TRY(scrub_database(*directory, needed, *report.scrub, findings, options));
   return report;
 }
 

@@ -34,7 +34,11 @@ Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirector
                                  const CheckOptions& options, const ProgressFunction& progress);
 
 // Without keys: copies of superblock and keyring, every CRC of segments and db/.
-Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory,
-                                 const ProgressFunction& progress);
+Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::Engine& engine,
+                                 const ScrubOptions& options);
+// The same with keys: findings in segments name the files that are hit.
+Result<CheckReport> scrub_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                 const ScrubOptions& options);
 
 }  // namespace nacre::fs

@@ -28,6 +28,8 @@ void visit_checkpoint(metadata::CheckpointNumber number, const metadata::Checkpo
   }
 }
 
+}  // namespace
+
 Result<> scan_records(const metadata::Database& database,
                       const std::function<void(const NamedRecord&)>& visit) {
   const std::string_view prefix = metadata::system_key_checkpoint_prefix;
@@ -45,8 +47,6 @@ Result<> scan_records(const metadata::Database& database,
     return true;
   });
 }
-
-}  // namespace
 
 void for_each_record(metadata::InodeNumber inode, metadata::ChunkIndex index,
                      const metadata::ChunkRow& row,

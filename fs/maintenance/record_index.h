@@ -49,6 +49,11 @@ class RecordIndex {
   std::map<metadata::SegmentNumber, std::uint64_t> counts_;
 };
 
+// Calls visit for every record that rows name, in one pass: of checkpoints first, then of files.
+// Rows that do not decode are left out. Errors are the database's.
+Result<> scan_records(const metadata::Database& database,
+                      const std::function<void(const NamedRecord&)>& visit);
+
 // Calls visit for every record that the row names.
 void for_each_record(metadata::InodeNumber inode, metadata::ChunkIndex index,
                      const metadata::ChunkRow& row,

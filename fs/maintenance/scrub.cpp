@@ -2,48 +2,63 @@
 // See scrub.h.
 #include "fs/maintenance/scrub.h"
 
+#include <map>
+#include <memory>
+#include <vector>
+
 #include <fmt/format.h>
 
-#include "fs/store/segment_walk.h"
-#include "metadata/tables/database.h"
+#include "fs/maintenance/damage_owners.h"
+#include "fs/maintenance/segment_scrub.h"
+#include "fs/store/segment_table.h"
+#include "metadata/tables/database_scrub.h"
 
 namespace nacre::fs {
 
+using metadata::SegmentNumber;
+using metadata::SegmentRow;
+using metadata::Table;
+
 namespace {
 
-class Scrubber final : public SegmentVisitor {
+// Turns what one segment's scrub says into counts, findings and progress.
+class Counting final : public SegmentScrubVisitor {
  public:
-  Scrubber(std::string path, ScrubCounts& counts, FindingList& findings, Progress& state,
-           const ProgressFunction& progress)
+  Counting(std::string path, ScrubCounts& counts, FindingList& findings, Progress& state,
+           const ScrubOptions& options)
       : path_(std::move(path)),
         counts_(counts),
         findings_(findings),
         state_(state),
-        progress_(progress) {}
+        options_(options) {}
 
-  Result<> record(std::uint64_t, const engine::RecordHeader&, ByteView bytes) override {
-    ++counts_.record_count;
-    counts_.segment_bytes += bytes.size();
-    return {};
+  Result<> verified(std::uint64_t, std::uint64_t size, std::uint64_t record_count) override {
+    counts_.record_count += record_count;
+    counts_.segment_bytes += size;
+    state_.done += size;
+    if (options_.progress) options_.progress(state_);
+    return options_.passed ? options_.passed(size) : Result<>();
   }
-  Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) override {
+  void damage(std::uint64_t offset, std::uint64_t size, const Error& error) override {
+    counts_.segment_bytes -= size;  // only what is good counts
+    damaged_.push_back({offset, size});
     findings_.add({.verdict = verdict_of(error.code),
                    .what = fmt::format("{} bytes are damaged: {}", size, error.message),
                    .file = path_,
                    .offset = offset});
-    return {};
   }
-  void passed(std::uint64_t size) override {
-    state_.done += size;
-    if (progress_) progress_(state_);
-  }
+  struct Damaged {
+    std::uint64_t offset, size;
+  };
+  const std::vector<Damaged>& damaged() const { return damaged_; }
 
  private:
   std::string path_;
   ScrubCounts& counts_;
   FindingList& findings_;
   Progress& state_;
-  const ProgressFunction& progress_;
+  const ScrubOptions& options_;
+  std::vector<Damaged> damaged_;
 };
 
 enum class Need {
@@ -83,16 +98,121 @@ void add_damage(Error error, const std::string& path, Need need, FindingList& fi
   findings.add_error(error, path, {}, severity);
 }
 
+// The segments of the database's rows, and whose data is hit.
+class KnownSegments {
+ public:
+  KnownSegments(metadata::BackingDirectory& directory, engine::Engine& engine,
+                const metadata::Database& database, const engine::VolumeId& volume_id,
+                ScrubCounts& counts, FindingList& findings, const ScrubOptions& options)
+      : directory_(directory),
+        engine_(engine),
+        database_(database),
+        volume_id_(volume_id),
+        counts_(counts),
+        findings_(findings),
+        options_(options) {}
+
+  Result<> run() {
+    NACRE_ASSIGN(scrub_, SegmentScrub::create(engine_));
+    std::map<SegmentNumber, SegmentRow> rows;
+    NACRE_TRY(
+        database_.scan(Table::segments, "", "", [&](std::string_view key, std::string_view value) {
+          const auto number = metadata::decode_segment_key(key);
+          const auto row = metadata::decode_segment_row(value);
+          if (number && row) {
+            rows.emplace(*number, *row);
+            state_.total += row->committed_size;
+          } else {
+            findings_.add_error(number ? row.error() : number.error());
+          }
+          return true;
+        }));
+    for (const auto& [number, row] : rows)
+      NACRE_TRY(scrub(number, row));
+    return name_owners();
+  }
+
+ private:
+  Result<> scrub(SegmentNumber number, const SegmentRow& row) {
+    std::string path = segment_path(number);
+    if (const auto found = find_segment(directory_, number, row.salt)) path = *found;
+    const auto file = directory_.open(path, metadata::OpenMode::read);
+    const auto size = file ? (*file)->size() : tl::unexpected(file.error());
+    if (!size) {
+      hit(number, path, 0, UINT64_MAX, size.error());
+      return {};
+    }
+    ++counts_.segment_count;
+    const auto header = read_segment_header(**file, volume_id_, number);
+    if (!header) {
+      findings_.add_error(header.error(), path, 0);
+    } else if (header->salt != row.salt || header->epoch != row.epoch) {
+      findings_.add_error(
+          {ErrorCode::rolled_back, "the file was made in another write session than its row says"},
+          path, 0);
+    }
+    Counting counting(path, counts_, findings_, state_, options_);
+    const SegmentBounds bounds{.file_size = *size, .committed_size = row.committed_size};
+    const std::size_t before = findings_.findings().size();
+    NACRE_TRY(scrub_->run(**file, bounds, counting));
+    for (std::size_t i = 0; i < counting.damaged().size(); ++i) {
+      const auto& damaged = counting.damaged()[i];
+      if (before + i >= findings_.findings().size()) break;  // only counted
+      stretches_.push_back(
+          {.segment = number, .offset = damaged.offset, .size = damaged.size, .paths = {}});
+      finding_of_.push_back(before + i);
+    }
+    if (*size < row.committed_size) {
+      hit(number, path, *size, row.committed_size - *size,
+          {ErrorCode::missing,
+           fmt::format("the file has {} of {} committed bytes", *size, row.committed_size)});
+    }
+    return {};
+  }
+
+  void hit(SegmentNumber number, const std::string& path, std::uint64_t offset, std::uint64_t size,
+           const Error& error) {
+    const std::size_t index = findings_.findings().size();
+    findings_.add_error(error, path, offset);
+    if (index == findings_.findings().size()) return;  // only counted
+    stretches_.push_back({.segment = number, .offset = offset, .size = size, .paths = {}});
+    finding_of_.push_back(index);
+  }
+
+  Result<> name_owners() {
+    NACRE_TRY(find_owners(database_, stretches_));
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+      Finding& finding = findings_.findings()[finding_of_[i]];
+      finding.paths = std::move(stretches_[i].paths);
+      if (finding.paths.empty()) finding.what += "; no file uses it";
+    }
+    return {};
+  }
+
+  metadata::BackingDirectory& directory_;
+  engine::Engine& engine_;
+  const metadata::Database& database_;
+  const engine::VolumeId& volume_id_;
+  ScrubCounts& counts_;
+  FindingList& findings_;
+  const ScrubOptions& options_;
+  std::unique_ptr<SegmentScrub> scrub_;
+  Progress state_{.stage = "segments"};
+  std::vector<DamagedStretch> stretches_;
+  std::vector<std::size_t> finding_of_;  // each stretch
+};
+
 }  // namespace
 
-Result<> scrub_segments(metadata::BackingDirectory& directory,
+Result<> scrub_segments(metadata::BackingDirectory& directory, engine::Engine& engine,
                         const std::optional<engine::VolumeId>& volume_id, ScrubCounts& counts,
-                        FindingList& findings, const ProgressFunction& progress) {
+                        FindingList& findings, const ScrubOptions& options) {
   const auto names = directory.list("segments");
   if (!names) {
     findings.add_error(names.error(), "segments");
     return {};
   }
+  NACRE_ASSIGN(const auto scrub, SegmentScrub::create(engine));
   Progress state{.stage = "segments"};
   for (const auto& name : *names) {
     const auto size = directory.file_size("segments/" + name);
@@ -116,8 +236,8 @@ Result<> scrub_segments(metadata::BackingDirectory& directory,
     if (const auto header = read_segment_header(**file, volume_id, *number); !header) {
       findings.add_error(header.error(), path, 0);
     }
-    Scrubber scrubber(path, counts, findings, state, progress);
-    NACRE_ASSIGN(const auto end, walk_segment(**file, {.file_size = *size}, scrubber));
+    Counting counting(path, counts, findings, state, options);
+    NACRE_ASSIGN(const auto end, scrub->run(**file, {.file_size = *size}, counting));
     if (end < *size) {
       counts.unverified_bytes += *size - end;
       findings.add({.severity = Severity::note,
@@ -132,9 +252,16 @@ Result<> scrub_segments(metadata::BackingDirectory& directory,
   return {};
 }
 
+Result<> scrub_known_segments(metadata::BackingDirectory& directory, engine::Engine& engine,
+                              const metadata::Database& database, const engine::VolumeId& volume_id,
+                              ScrubCounts& counts, FindingList& findings,
+                              const ScrubOptions& options) {
+  return KnownSegments(directory, engine, database, volume_id, counts, findings, options).run();
+}
+
 Result<> scrub_database(metadata::BackingDirectory& directory,
                         const std::optional<std::set<std::string>>& needed, ScrubCounts& counts,
-                        FindingList& findings, const ProgressFunction& progress) {
+                        FindingList& findings, const ScrubOptions& options) {
   const auto names = directory.list("db");
   if (!names) {
     findings.add_error(names.error(), "db");
@@ -146,7 +273,12 @@ Result<> scrub_database(metadata::BackingDirectory& directory,
   }
   for (const auto& name : *names) {
     const std::string path = "db/" + name;
-    const auto checked = metadata::scrub_database_file(directory, path);
+    Result<> passed;
+    const auto checked = metadata::scrub_database_file(directory, path, [&](std::uint64_t bytes) {
+      if (options.passed) passed = options.passed(bytes);
+      return passed;
+    });
+    NACRE_TRY(passed);
     if (checked) {
       ++counts.database_file_count;
       counts.database_bytes += *checked;
@@ -154,7 +286,7 @@ Result<> scrub_database(metadata::BackingDirectory& directory,
       add_damage(checked.error(), path, need_of(name, needed), findings);
     }
     if (const auto size = directory.file_size(path)) state.done += *size;
-    if (progress) progress(state);
+    if (options.progress) options.progress(state);
   }
   return {};
 }

@@ -90,7 +90,7 @@ class Walk {
         visitor_(visitor) {}
 
   Result<std::uint64_t> run() {
-    std::uint64_t offset = metadata::segment_header_size_bytes;
+    std::uint64_t offset = bounds_.begin;
     while (offset < end_) {
       const auto header = check_record(offset);
       if (header) {

@@ -36,6 +36,7 @@ struct SegmentBounds {
   std::optional<std::uint64_t> committed_size;
   // Where rows say that records begin, in order: a walk that lost the thread picks it up there.
   std::span<const std::uint64_t> anchors;
+  std::uint64_t begin = metadata::segment_header_size_bytes;  // where a record begins
 };
 
 // Checks the first bytes of a segment file: format, CRC, volume, and that it is the segment that
@@ -44,7 +45,7 @@ Result<metadata::SegmentHeader> read_segment_header(
     metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
     metadata::SegmentNumber number);
 
-// From the end of the header on. Returns where the good records end (where a tail begins that
+// From bounds.begin on. Returns where the good records end (where a tail begins that
 // nobody vouches for, when committed_size is not known). Errors are the visitor's, or
 // out_of_memory; what cannot be read is damage.
 Result<std::uint64_t> walk_segment(metadata::BackingFile& file, const SegmentBounds& bounds,

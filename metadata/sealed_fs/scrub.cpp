@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyless check of files under db/ (declared in metadata/tables/database.h): header, CRCs and
+// The keyless check of files under db/ (declared in metadata/tables/database.h and
+// database_scrub.h): header, CRCs and
 // structure. It reads a table page by page and a frames file as a whole.
 #include <fmt/format.h>
 
@@ -8,15 +9,17 @@
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/sealed_fs/page_layout.h"
-#include "metadata/tables/database.h"
+#include "metadata/tables/database_scrub.h"
 
 namespace nacre::metadata {
 namespace {
 
-constexpr std::uint64_t pages_of_one_read = 64;
+constexpr std::uint64_t pages_of_one_read = 256;
+
+using Passed = std::function<Result<void>(std::uint64_t size)>;
 
 Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHeader& header,
-                         std::uint64_t stored_size) {
+                         std::uint64_t stored_size, const Passed& passed) {
   const auto plain_size = plain_size_of(stored_size);
   if (!plain_size) {
     return fail_in_file(ErrorCode::corrupt, path,
@@ -39,15 +42,18 @@ Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHea
             fmt::format("page {} at offset {}: the checksum is wrong", page, page_offset(page)));
       }
     }
+    if (passed) NACRE_TRY(passed(got));
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path) {
+Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path,
+                                          const Passed& passed) {
   NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
   NACRE_ASSIGN(const std::uint64_t size, file->size());
+  file->advise(0, size, false);  // what is in memory says nothing about the medium
   const FileClass file_class = parse_file_name(path).file_class;
   Bytes stored(std::min<std::uint64_t>(size, file_header_size_bytes));
   if (file_class != FileClass::table) {
@@ -67,11 +73,16 @@ Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::stri
                         fmt::format("the file was written as a {}", to_string(header->file_class)));
   }
   if (file_class == FileClass::table) {
-    NACRE_TRY(scrub_pages(*file, path, *header, size));
+    NACRE_TRY(scrub_pages(*file, path, *header, size, passed));
     return size;
   }
   NACRE_TRY(walk_frames(path, *header, stored, nullptr, nullptr));
+  if (passed) NACRE_TRY(passed(got));
   return got;
+}
+
+Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path) {
+  return scrub_database_file(directory, path, {});
 }
 
 }  // namespace nacre::metadata

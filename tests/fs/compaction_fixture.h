@@ -91,7 +91,9 @@ class VolumeCompaction : public VolumeTest {
   void expect_clean_scrub() {
     fs::FindingList findings;
     fs::ScrubCounts counts;
-    NACRE_EXPECT_OK(fs::scrub_segments(*backing_, std::nullopt, counts, findings, {}));
+    auto engine = engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 2});
+    NACRE_ASSERT_OK(engine);
+    NACRE_EXPECT_OK(fs::scrub_segments(*backing_, **engine, std::nullopt, counts, findings, {}));
     EXPECT_EQ(findings.error_count(), 0u);
   }
 

@@ -33,7 +33,9 @@ class CheckerRecords : public CheckerTest {
   fs::CheckReport scrub_without_keys() {
     fs::CheckReport report;
     report.scrub.emplace();
-    NACRE_EXPECT_OK(fs::scrub_segments(*backing_, test_keys()->volume_id(), *report.scrub,
+    auto engine = engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 2});
+    NACRE_EXPECT_OK(engine);
+    NACRE_EXPECT_OK(fs::scrub_segments(*backing_, **engine, test_keys()->volume_id(), *report.scrub,
                                        report.findings, {}));
     NACRE_EXPECT_OK(fs::scrub_database(*backing_, {}, *report.scrub, report.findings, {}));
     return report;

@@ -178,9 +178,11 @@ Result<Outcome> back_up(const Arguments& arguments, ProgressPrinter& printer) {
   Outcome outcome{.target = target.path};
   NACRE_ASSIGN(outcome.copied, copy(source, target, options, printer));
   if (arguments.verify) {
-    NACRE_ASSIGN(outcome.verified,
-                 fs::scrub_volume(*target.directory,
-                                  [&](const fs::Progress& state) { printer.update(state); }));
+    NACRE_ASSIGN(const auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
+    NACRE_ASSIGN(
+        outcome.verified,
+        fs::scrub_volume(*target.directory, *engine,
+                         {.progress = [&](const fs::Progress& state) { printer.update(state); }}));
   }
   return outcome;
 }
