@@ -96,9 +96,23 @@ ControlClient::~ControlClient() {
 }
 
 Result<nlohmann::json> ControlClient::request(std::string_view command, Timeout timeout) {
-  const nlohmann::json message = {{"command", command}};
+  return send({{"command", command}}, timeout);
+}
+
+Result<nlohmann::json> ControlClient::send(const nlohmann::json& message, Timeout timeout) {
   NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
   return read_reply(timeout);
+}
+
+Result<nlohmann::json> ControlClient::scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
+                                            Timeout timeout) {
+  nlohmann::json message = {{"command", "scrub"}, {"action", to_string(command)}};
+  if (rate) message["rate_bytes_per_second"] = *rate;
+  NACRE_ASSIGN(const auto reply, send(message, timeout));
+  const auto scrub = reply.find("scrub");
+  if (scrub != reply.end() && scrub->is_object()) return *scrub;
+  return fail(ErrorCode::io,
+              fmt::format("the daemon (process {}) does not say how the scrub is", daemon_pid_));
 }
 
 Result<BackupSnapshot> ControlClient::begin_backup() {

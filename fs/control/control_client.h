@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/mount_table.h"
+#include "fs/maintenance/scrubber.h"
 #include "fs/store/backup_snapshot.h"
 #include "gpu_engine/base/result.h"
 
@@ -31,6 +32,9 @@ class ControlClient {
   // timeout. stale when the daemon ends before, cancelled when the time is up. The error that the
   // daemon gave becomes this call's.
   Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
+  // How the scrub is behind the command.
+  Result<nlohmann::json> scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
+                               Timeout timeout = std::nullopt);
   // The daemon holds what it lists until this connection is closed. io when the list makes no
   // sense.
   Result<BackupSnapshot> begin_backup();
@@ -43,6 +47,7 @@ class ControlClient {
 
  private:
   ControlClient(int socket, pid_t daemon_pid) : socket_(socket), daemon_pid_(daemon_pid) {}
+  Result<nlohmann::json> send(const nlohmann::json& message, Timeout timeout);
   Result<nlohmann::json> read_reply(Timeout timeout);
   int socket_ = -1;
   pid_t daemon_pid_ = 0;

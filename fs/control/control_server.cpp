@@ -255,8 +255,12 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
   if (name == "stats") {
     auto reply = info();
     reply["stats"] = to_json(handler_.stats());
+    if (const auto scrub = handler_.scrub(ScrubCommand::status, {})) {
+      reply["stats"]["scrub"] = to_json(*scrub);
+    }
     return reply;
   }
+  if (name == "scrub") return handle_scrub(*message);
   if (name == "trim") {
     const auto trimmed = handler_.trim();
     if (!trimmed) return error_reply(trimmed.error());
@@ -296,6 +300,29 @@ Result<> ControlServer::replace_keyring(int socket) {
     return fail(ErrorCode::invalid_argument, "the second line holds no keyring");
   }
   return handler_.replace_recipients(keyring->get_ref<const std::string&>());
+}
+
+nlohmann::json ControlServer::handle_scrub(const nlohmann::json& message) {
+  const auto action = message.find("action");
+  const auto command = action != message.end() && action->is_string()
+                           ? scrub_command_of(action->get_ref<const std::string&>())
+                           : std::nullopt;
+  if (!command) {
+    return error_reply({ErrorCode::invalid_argument,
+                        "the request names no action: begin, pause, resume, stop or status"});
+  }
+  std::optional<std::uint64_t> rate;
+  if (const auto asked = message.find("rate_bytes_per_second"); asked != message.end()) {
+    if (!asked->is_number_unsigned()) {
+      return error_reply({ErrorCode::invalid_argument, "rate_bytes_per_second is no number"});
+    }
+    rate = asked->get<std::uint64_t>();
+  }
+  const auto scrub = handler_.scrub(*command, rate);
+  if (!scrub) return error_reply(scrub.error());
+  auto reply = info();
+  reply["scrub"] = to_json(*scrub);
+  return reply;
 }
 
 nlohmann::json ControlServer::info() {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mounted volume's control socket: who mounted it (and root) asks for sync, stats, info, trim,
-// or prepares to unmount. One request and its reply a connection; message.h says how they look.
+// scrub, backup, or prepares to unmount. One request and its reply a connection; message.h says how
+// they look.
 //
 //   sync             everything is durable when the reply comes
 //   stats            the volume's counters
 //   info             what is mounted where, by which process
 //   trim             rewrites segments until their dead space is free; the reply says what came of
 //                    it, and stats tell meanwhile how far it is
+//   scrub            begins, pauses, resumes or stops a scrub, or only says how it is ("action");
+//   the
+//                    reply says how it is then
 //   backup           commits, and holds what the commit names while the connection is open; the
 //                    reply and the lines behind it name the files
 //   replace_keyring  puts the keyring in the line that follows in place of the volume's, if it
@@ -34,6 +38,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/socket_path.h"
+#include "fs/maintenance/scrubber.h"
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
 
@@ -58,6 +63,8 @@ class ControlHandler {
   virtual Result<> sync() = 0;
   virtual VolumeStats stats() = 0;
   virtual Result<CompactionReport> trim() = 0;
+  virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
+                                           std::optional<std::uint64_t> rate) = 0;
   virtual Result<BackupSnapshot> begin_backup() = 0;
   virtual std::uint64_t keyring_generation() = 0;
   // text: from who may control the mount, but need not know its keys. KeyringKeeper.
@@ -100,6 +107,7 @@ class ControlServer {
   };
   nlohmann::json handle(std::string_view request, int socket, Sequel& sequel);
   Result<> replace_keyring(int socket);
+  nlohmann::json handle_scrub(const nlohmann::json& message);
   Result<> serve_backup(int socket, const BackupSnapshot& snapshot);
   nlohmann::json info();
   void reap(bool everything);

@@ -3,6 +3,8 @@
 //
 //   request   {"command": "sync" | "stats" | "info" | "trim" | "backup" | "replace_keyring" |
 //             "prepare_unmount"}
+//             {"command": "scrub", "action": "begin" | "pause" | "resume" | "stop" | "status",
+//             "rate_bytes_per_second": N}, the rate only where another is wanted; 0: no limit
 //   reply     {"ok": true, …}  or  {"ok": false, "error": {"code": "busy", "message": "…"}}
 //
 // The request replace_keyring is followed by a line {"keyring": "TEXT"}.

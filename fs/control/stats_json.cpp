@@ -3,8 +3,12 @@
 #include "fs/control/stats_json.h"
 
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
+
+#include "fs/maintenance/finding.h"
+#include "metadata/format/rfc3339.h"
 
 namespace nacre::fs {
 
@@ -70,6 +74,40 @@ nlohmann::json to_json(const CompactionReport& report) {
           {"moved_bytes", report.moved_bytes},
           {"freed_bytes", report.freed_bytes},
           {"immovable_segment_count", report.immovable_count}};
+}
+
+nlohmann::json to_json(const metadata::ScrubRow& row) {
+  constexpr std::array owners = {"unknown", "nobody", "files"};
+  const auto time = [](std::int64_t seconds) {
+    return seconds == 0 ? std::string() : metadata::rfc3339(seconds);
+  };
+  auto places = nlohmann::json::array();
+  for (const auto& place : row.places) {
+    places.push_back({{"verdict", to_string(static_cast<Verdict>(place.verdict))},
+                      {"file", place.file},
+                      {"offset", place.offset},
+                      {"size_bytes", place.size},
+                      {"what", place.what},
+                      {"owner", owners[static_cast<std::size_t>(place.owner)]},
+                      {"paths", place.paths}});
+  }
+  return {
+      {"state", metadata::to_string(row.state)},
+      {"error", row.error},
+      {"rate_bytes_per_second", row.rate_bytes_per_second},
+      {"started", time(row.started_seconds)},
+      {"ended", time(row.ended_seconds)},
+      {"done_bytes", row.segment_bytes + row.database_bytes},
+      {"total_bytes", row.total_bytes},
+      {"segment_count", row.segment_count},
+      {"record_count", row.record_count},
+      {"segment_bytes", row.segment_bytes},
+      {"database_file_count", row.database_file_count},
+      {"database_bytes", row.database_bytes},
+      {"damage_count", row.damage_count},
+      {"places", std::move(places)},
+      {"previous",
+       {{"ended", time(row.previous_ended_seconds)}, {"damage_count", row.previous_damage_count}}}};
 }
 
 }  // namespace nacre::fs

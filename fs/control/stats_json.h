@@ -5,11 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/volume/volume.h"
+#include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
 
 // Bytes and counts as numbers; names end in _bytes or _count.
 nlohmann::json to_json(const VolumeStats& stats);
 nlohmann::json to_json(const CompactionReport& report);
+// Times as RFC 3339 or empty.
+nlohmann::json to_json(const metadata::ScrubRow& row);
 
 }  // namespace nacre::fs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compaction, checkpoints and backups need of the volume. An inode whose rows compaction
-// changes is in memory only as long as that takes.
+// What compaction, checkpoints, backups and the scrub need of the volume. An inode whose rows
+// compaction changes is in memory only as long as that takes.
 #include <future>
 #include <memory>
 #include <utility>
@@ -9,6 +9,7 @@
 
 #include "fs/cache/tidy_chunk.h"
 #include "fs/volume/volume_impl.h"
+#include "metadata/format/scrub_row.h"
 #include "metadata/volume_files.h"
 
 namespace nacre::fs {
@@ -104,6 +105,17 @@ Result<BackupSnapshot> VolumeImpl::hold_committed() {
       std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
           std::move(segments.hold), std::move(database.hold));
   return snapshot;
+}
+
+Result<> VolumeImpl::save_scrub(std::string row, bool at_once) {
+  if (options_.read_only) return {};
+  NACRE_TRY(check_writable());
+  {
+    const auto lock = committer_.begin_operation();
+    database_->put(metadata::Table::system, metadata::system_key_scrub, std::move(row));
+  }
+  committer_.note_change();
+  return at_once ? committer_.commit(CommitScope{}) : Result<>();
 }
 
 }  // namespace nacre::fs

@@ -140,6 +140,8 @@ class KernelCache {
   virtual void write_out(InodeNumber inode) = 0;
 };
 
+class ScrubSubject;
+
 class Volume {
  public:
   // An empty root directory and the first rows in a new database. For mkfs.
@@ -241,6 +243,9 @@ class Volume {
   // From now on an older keyring is refused: durable when it returns. The keyring of that
   // generation must be durable already. For KeyringKeeper. read_only.
   virtual Result<> note_keyring_generation(std::uint64_t generation) = 0;
+
+  // For the scrubber, which goes before close(); null when nothing is on disk.
+  virtual ScrubSubject* scrub_subject() { return nullptr; }
 
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;

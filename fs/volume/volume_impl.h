@@ -42,6 +42,7 @@
 #include "fs/volume/name_table.h"
 #include "fs/volume/namespace_lock.h"
 #include "fs/volume/orphan_reaper.h"
+#include "fs/volume/scrub_subject.h"
 #include "fs/volume/volume.h"
 #include "fs/volume/xattr_table.h"
 
@@ -60,7 +61,8 @@ inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
 class VolumeImpl final : public Volume,
                          private CommitSource,
                          private DurableObserver,
-                         private RowKeeper {
+                         private RowKeeper,
+                         private ScrubSubject {
  public:
   // What the database says before anything else can be opened.
   struct SystemRows {
@@ -130,6 +132,7 @@ class VolumeImpl final : public Volume,
   Result<BackupSnapshot> begin_backup() override;
   Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) override;
   Result<> note_keyring_generation(std::uint64_t generation) override;
+  ScrubSubject* scrub_subject() override { return this; }
 
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
@@ -147,6 +150,12 @@ class VolumeImpl final : public Volume,
   Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
   std::uint64_t inlined_bytes() const override;
   std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched_chunks() override;
+  // ScrubSubject.
+  metadata::BackingDirectory& directory() override { return *directory_; }
+  const metadata::Database& database() override { return *database_; }
+  SegmentStore& segments() override { return *store_; }
+  engine::Engine& engine() override { return *engine_; }
+  Result<> save_scrub(std::string row, bool at_once) override;
   void stage_inode(Inode& inode, std::uint64_t group);
   void stage_counters();
   bool is_durable(Inode& inode);

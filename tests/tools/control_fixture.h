@@ -3,7 +3,9 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +25,8 @@
 #include "fs/control/control_server.h"
 #include "fs/control/message.h"
 #include "fs/control/mount_table.h"
+#include "fs/maintenance/finding.h"
+#include "tests/support/error_of.h"
 
 namespace nacre::fs {
 
@@ -37,6 +42,15 @@ class FakeVolume final : public ControlHandler {
     if (!trim_result) return tl::unexpected(trim_result.error());
     return CompactionReport{.segment_count = 3, .moved_bytes = 4, .freed_bytes = 5};
   }
+  Result<metadata::ScrubRow> scrub(ScrubCommand command,
+                                   std::optional<std::uint64_t> rate) override {
+    if (!scrub_result) return tl::unexpected(scrub_result.error());
+    if (command != ScrubCommand::status) last_scrub = {command, rate};
+    return scrub_row;
+  }
+  Result<> scrub_result = {};
+  metadata::ScrubRow scrub_row;
+  std::pair<ScrubCommand, std::optional<std::uint64_t>> last_scrub = {ScrubCommand::status, {}};
   Result<BackupSnapshot> begin_backup() override {
     if (!backup_result) return tl::unexpected(backup_result.error());
     ++hold_count;

@@ -20,6 +20,7 @@
 #include "fs/control/control_server.h"
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
+#include "fs/maintenance/scrubber.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/format/keyring_recipients.h"
 #include "metadata/keyring_keeper.h"
@@ -39,8 +40,9 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 // What the control socket asks of the mount.
 class MountControl final : public fs::ControlHandler {
  public:
-  MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, const fs::FuseSession& session)
-      : volume_(volume), keyring_(keyring), session_(session) {}
+  MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
+               const fs::FuseSession& session)
+      : volume_(volume), keyring_(keyring), scrubber_(scrubber), session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
   // a commit counts when no write arrived around it.
@@ -58,6 +60,10 @@ class MountControl final : public fs::ControlHandler {
   fs::VolumeStats stats() override { return volume_.stats(); }
   Result<fs::CompactionReport> trim() override {
     return volume_.compact(fs::CompactionGoal::everything, {});
+  }
+  Result<metadata::ScrubRow> scrub(fs::ScrubCommand command,
+                                   std::optional<std::uint64_t> rate) override {
+    return scrubber_.apply(command, rate);
   }
   // With what the kernel has sent so far.
   Result<fs::BackupSnapshot> begin_backup() override {
@@ -79,6 +85,7 @@ class MountControl final : public fs::ControlHandler {
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
   fs::Volume& volume_;
   metadata::KeyringKeeper& keyring_;
+  fs::Scrubber& scrubber_;
   const fs::FuseSession& session_;
 };
 
@@ -193,7 +200,9 @@ class Mount {
       return tl::unexpected(session.error());
     }
     session_ = std::move(*session);
-    MountControl control(*volume_, *keyring_, *session_);
+    fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id, {});
+    scrubber.start();
+    MountControl control(*volume_, *keyring_, scrubber, *session_);
     auto server =
         fs::ControlServer::start(describe(plan_, place_, keys_.superblock, *session_), control);
     if (!server) {
@@ -219,6 +228,7 @@ class Mount {
       std::lock_guard use(session_use);
       end.begin();
     }
+    scrubber.close();
     volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
     if (server) (*server)->begin_closing();
     session_.reset();

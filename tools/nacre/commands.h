@@ -17,12 +17,13 @@ void add_backup_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_dump_command(CLI::App& app, Action& action);
 void add_key_command(CLI::App& app, Action& action);
+void add_scrub_command(CLI::App& app, Action& action);
 void add_stats_command(CLI::App& app, Action& action);
 void add_sync_command(CLI::App& app, Action& action);
 void add_trim_command(CLI::App& app, Action& action);
 void add_umount_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
-// crypt, scrub: named by the command line's design, not there yet.
+// crypt: named by the command line's design, not there yet.
 void add_later_commands(CLI::App& app, Action& action);
 
 }  // namespace nacre::tools

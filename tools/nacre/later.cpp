@@ -28,7 +28,6 @@ void add_later_command(CLI::App& parent, Action& action, const std::string& name
 
 void add_later_commands(CLI::App& app, Action& action) {
   add_later_command(app, action, "crypt", "Encrypt and decrypt single files");
-  add_later_command(app, action, "scrub", "Verify a mounted volume in the background");
 }
 
 }  // namespace nacre::tools

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
                             app.require_subcommand(1);
                             add_backup_command(app, *action);
                             add_key_command(app, *action);
+                            add_scrub_command(app, *action);
                             add_stats_command(app, *action);
                             add_sync_command(app, *action);
                             add_trim_command(app, *action);

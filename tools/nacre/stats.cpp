@@ -12,9 +12,11 @@
 
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
+#include "fs/control/stats_json.h"
 #include "fs/store/segment_store.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/format/rows.h"
+#include "metadata/format/scrub_row.h"
 #include "metadata/tables/database.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -22,6 +24,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/commands.h"
+#include "tools/nacre/scrub_report.h"
 
 namespace nacre::tools {
 
@@ -35,14 +38,11 @@ struct Arguments {
   bool json = false;
 };
 
-// A number, or text, of a reply that anything may have sent.
 std::uint64_t number(const json& object, const char* name) {
-  const auto at = object.is_object() ? object.find(name) : object.end();
-  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+  return number_of(object, name);
 }
 std::string text(const json& object, const char* name) {
-  const auto at = object.is_object() ? object.find(name) : object.end();
-  return at != object.end() && at->is_string() ? printable(at->get<std::string>()) : "";
+  return text_of(object, name);
 }
 json part(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
@@ -109,6 +109,7 @@ void print_mounted(const json& reply) {
          fmt::format("{} under way, which keep {} from being freed", number(backup, "backup_count"),
                      format_bytes(number(backup, "held_bytes"))));
   }
+  line("scrub", scrub_line(part(stats, "scrub")));
   const auto plain = number(segments, "appended_plain_bytes");
   line("written",
        fmt::format("{} records, {} of files in {}{}", number(segments, "appended_record_count"),
@@ -179,6 +180,12 @@ Result<json> of_tables(const VolumePlace& place, const metadata::VolumeKeys& vol
         }
         return true;
       }));
+  NACRE_ASSIGN(const auto scrub,
+               database->get(metadata::Table::system, metadata::system_key_scrub));
+  if (scrub) {
+    NACRE_ASSIGN(const auto row, metadata::decode_scrub_row(*scrub));
+    tables["scrub"] = fs::to_json(row);
+  }
   tables["live_bytes"] = live_bytes;
   tables["dead_bytes"] = dead_bytes;
   tables["reclaimable_bytes"] = reclaimable_bytes;
@@ -268,6 +275,7 @@ void print_volume(const json& stats) {
                      format_bytes(number(tables, "dead_bytes")),
                      format_bytes(number(tables, "reclaimable_bytes"))));
   }
+  if (!tables.empty()) line("scrub", scrub_line(part(tables, "scrub")));
   line("database", fmt::format("{} files with {}", number(stats, "database_file_count"),
                                format_bytes(number(stats, "database_bytes"))));
   if (tables.empty()) {
