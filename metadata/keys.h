@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -35,14 +36,31 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 //          +- write session: HKDF(epoch key, salt, "nacre write session " + suite name)
 //          +- database file: HKDF(epoch key, file salt, "nacre database file"), 32 bytes
 //
-// Immutable but for its cache of session keys; thread-safe. Wiped when freed.
+// While the volume is rotated there are an older epoch and the volume key before this one as well:
+// what they made is still opened, and nothing new is made with them.
+//
+// Thread-safe; nothing it hands out points into it. Wiped when freed, and what a rotation is done
+// with at once.
 class KeyTree {
  public:
-  // epochs: at least one, no number twice.
-  KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector<EpochKey> epochs);
+  // epochs: at least one, no number twice. previous_volume_key: empty but during a rotation.
+  KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector<EpochKey> epochs,
+          SecretBytes previous_volume_key = {});
 
   const engine::VolumeId& volume_id() const { return volume_id_; }
-  const EpochKey& current_epoch() const;  // the one with the highest number
+  EpochKey current_epoch() const;  // the one with the highest number
+  std::uint32_t current_epoch_number() const;
+  std::vector<EpochKey> epochs() const;  // ascending
+  SecretBytes volume_key() const;        // for wrapping it; others ask for subkeys
+  // An older epoch or volume key is still there.
+  bool is_rotating() const;
+
+  // A rotation begins: the volume key becomes the previous one, the epoch (of a higher number) the
+  // current one. In the same moment for everybody.
+  void begin_rotation(SecretBytes volume_key, EpochKey epoch);
+  // Forgets everything but the current epoch and the volume key. Whoever still has something of an
+  // older epoch cannot open it any more.
+  void end_rotation();
 
   // Key of the records of one write session; cached (bounded). corrupt when the epoch is unknown.
   struct SessionKey {
@@ -55,14 +73,20 @@ class KeyTree {
   Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt) const;
   // Subkeys of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
   SecretBytes volume_subkey(std::string_view purpose) const;
+  // The same of the volume key before this one; none but during a rotation.
+  std::optional<SecretBytes> previous_volume_subkey(std::string_view purpose) const;
   // What known_volumes pins: SHA-256 over volume id and a subkey. Not secret.
   engine::Sha256Digest fingerprint() const;
+  // Of the volume key before this one: who knows the volume by it may take the new one for its
+  // successor, since the keyring that says so was made by somebody who had both.
+  std::optional<engine::Sha256Digest> previous_fingerprint() const;
 
  private:
-  engine::VolumeId volume_id_;
+  const engine::VolumeId volume_id_;
+  mutable std::mutex mutex_;  // guards what follows
   SecretBytes volume_key_;
+  SecretBytes previous_volume_key_;
   std::vector<EpochKey> epochs_;
-  mutable std::mutex mutex_;
   mutable std::map<std::pair<std::uint32_t, engine::SessionSalt>, std::shared_ptr<const SessionKey>>
       sessions_;
 };

@@ -49,7 +49,7 @@ struct VolumeParameters {
 struct NewVolume {
   Superblock superblock;
   Keyring keyring;
-  std::shared_ptr<const KeyTree> keys;
+  std::shared_ptr<KeyTree> keys;
 };
 
 // Draws the volume id and all keys. Clears what an interrupted mkfs left. exists: it is a volume;
@@ -67,7 +67,7 @@ Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume&
 struct VolumeKeys {
   Superblock superblock;
   Keyring keyring;
-  std::shared_ptr<const KeyTree> keys;
+  std::shared_ptr<KeyTree> keys;
   std::vector<Error> warnings;  // for the log of a mount and for fsck: about damaged copies
   std::shared_ptr<const KeyringAccess> access;  // for changing the keyring; dropped by all others
   bool keyring_is_torn = false;                 // an update of it was interrupted, see FoundKeyring

@@ -23,7 +23,7 @@ Result<std::shared_ptr<WriteSession>> begin_write_session(metadata::Database& da
                 "one a GiB), the most that its format allows; copy it to a new volume");
   }
   engine::random_bytes(session->salt);
-  session->epoch = keys.current_epoch().number;
+  session->epoch = keys.current_epoch_number();
   NACRE_ASSIGN(session->key, keys.session_key(session->epoch, session->salt));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const metadata::SessionRow row{

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "metadata/format/document.h"
+#include "metadata/format/keyring_parts.h"
 #include "metadata/format/sealed_secret.h"
 #include "metadata/format/text_bytes.h"
 #include "metadata/format/two_copies.h"
@@ -151,6 +152,11 @@ Result<Keyring> parse_fields(const Document& document) {
     }
     keyring.recipients.push_back(std::move(parsed));
   }
+  if (fields.contains("previous_volume_key")) {
+    constexpr std::size_t size = volume_key_size_bytes + sealed_secret_overhead_bytes;
+    NACRE_ASSIGN(keyring.sealed_previous_volume_key,
+                 get_base64(fields, "previous_volume_key", size, size));
+  }
   return keyring;
 }
 
@@ -163,10 +169,13 @@ std::string encode_keyring(const Keyring& keyring, const KeyTree& keys) {
   json recipients = json::array();
   for (const Recipient& recipient : keyring.recipients)
     recipients.push_back(to_json(recipient));
-  const json fields = {{"generation", keyring.generation},
-                       {"volume_id", to_hex(keyring.volume_id)},
-                       {"epochs", std::move(epochs)},
-                       {"recipients", std::move(recipients)}};
+  json fields = {{"generation", keyring.generation},
+                 {"volume_id", to_hex(keyring.volume_id)},
+                 {"epochs", std::move(epochs)},
+                 {"recipients", std::move(recipients)}};
+  if (!keyring.sealed_previous_volume_key.empty()) {
+    fields["previous_volume_key"] = to_base64(keyring.sealed_previous_volume_key);
+  }
   return write_document(kind, fields, keys.volume_subkey("keyring mac").view());
 }
 

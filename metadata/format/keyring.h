@@ -13,6 +13,9 @@
 //     "format": "nacre keyring",
 //     "generation": 1,
 //     "mac": "64 hex digits",
+//     "previous_volume_key": "base64",          only while the volume is rotated: sealed under
+//                                               volume_subkey("previous volume key"),
+//                                               AAD: volume id [16]
 //     "recipients": [                           1 … 1000, of which at most 32 passphrases
 //       {
 //         "created": "2026-01-31T23:59:59Z",
@@ -101,6 +104,7 @@ struct Keyring {
   std::uint64_t generation = 1;
   std::vector<WrappedEpoch> epochs;
   std::vector<Recipient> recipients;
+  Bytes sealed_previous_volume_key;  // empty but during a rotation
 };
 
 // What opens a volume: a passphrase, or the private key of an RSA recipient.
@@ -120,7 +124,7 @@ using NewRecipient = std::variant<NewPassphrase, NewPublicKey>;
 
 struct NewKeyring {
   Keyring keyring;
-  std::shared_ptr<const KeyTree> keys;
+  std::shared_ptr<KeyTree> keys;
 };
 // A new volume key and epoch 1. invalid_argument: no recipient, one given twice, an empty
 // passphrase, a bad label, KDF parameters out of bounds.
@@ -140,7 +144,7 @@ struct KeyringAccess {
   std::optional<engine::Sha256Digest> missing_mac;
 };
 struct OpenedKeyring {
-  std::shared_ptr<const KeyTree> keys;
+  std::shared_ptr<KeyTree> keys;
   KeyringAccess access;
 };
 // Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs

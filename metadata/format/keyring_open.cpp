@@ -38,12 +38,11 @@ Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
   const Recipient& recipient = keyring.recipients[index];
   const PassphraseLock& lock = *recipient.passphrase;
   NACRE_ASSIGN(const PassphraseKeys keys, derive_passphrase_keys(passphrase, lock));
-  const auto der = open_secret(keys.sealing(), as_bytes(private_key_aad), lock.sealed_private_key);
-  if (!der) return wrong_key("the passphrase is not this recipient's");
-  const auto private_key = engine::RsaPrivateKey::from_der(der->view());
-  if (!private_key || private_key->public_key().fingerprint() != recipient.fingerprint) {
-    return substituted(recipient, "its public key is not that of its private key");
+  const auto private_key = open_private_key(keys, recipient);
+  if (!private_key && private_key.error().code == ErrorCode::tampered) {
+    return substituted(recipient, private_key.error().message);
   }
+  if (!private_key) return tl::unexpected(private_key.error());
   const engine::Sha256Digest mac = recipient_mac(keys, keyring.volume_id, recipient);
   if (lock.mac && !equal_constant_time(mac, *lock.mac)) {
     return substituted(recipient, "its MAC is not that of its passphrase and of this volume");
@@ -115,16 +114,12 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
 
   EpochKey epoch{.number = 1, .suite = suite, .key = SecretBytes(engine::key_size_bytes(suite))};
   engine::random_bytes(epoch.key.mutable_view());
-  const SecretBytes wrapping = derive_volume_subkey(volume_id, volume_key.view(), "epoch wrap");
-  NACRE_ASSIGN(Bytes wrapped,
-               seal_secret(wrapping.view(), epoch_aad(volume_id, epoch.number, epoch.suite),
-                           epoch.key.view()));
-  keyring.epochs.push_back(
-      {.number = epoch.number, .suite = suite, .wrapped_key = std::move(wrapped)});
+  NACRE_ASSIGN(WrappedEpoch wrapped, wrap_epoch(volume_id, volume_key.view(), epoch));
+  keyring.epochs.push_back(std::move(wrapped));
 
   std::vector<EpochKey> epochs;
   epochs.push_back(std::move(epoch));
-  auto keys = std::make_shared<const KeyTree>(volume_id, std::move(volume_key), std::move(epochs));
+  auto keys = std::make_shared<KeyTree>(volume_id, std::move(volume_key), std::move(epochs));
   return NewKeyring{std::move(keyring), std::move(keys)};
 }
 
@@ -140,16 +135,19 @@ Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
   };
   NACRE_TRY(verify(unverified.seal, subkey("keyring mac").view(), "keyring"));
 
-  const SecretBytes wrapping = subkey("epoch wrap");
   std::vector<EpochKey> epochs;
   for (const WrappedEpoch& epoch : keyring.epochs) {
-    auto key = open_secret(wrapping.view(), epoch_aad(keyring.volume_id, epoch.number, epoch.suite),
-                           epoch.wrapped_key);
-    if (!key) return add_context(key.error(), fmt::format("key of epoch {}", epoch.number));
-    epochs.push_back({.number = epoch.number, .suite = epoch.suite, .key = std::move(*key)});
+    NACRE_ASSIGN(EpochKey key, unwrap_epoch(keyring.volume_id, access.volume_key.view(), epoch));
+    epochs.push_back(std::move(key));
   }
-  auto keys = std::make_shared<const KeyTree>(keyring.volume_id, access.volume_key.clone(),
-                                              std::move(epochs));
+  SecretBytes previous;
+  if (!keyring.sealed_previous_volume_key.empty()) {
+    NACRE_ASSIGN(previous,
+                 open_previous_volume_key(keyring.volume_id, access.volume_key.view(),
+                                          keyring.sealed_previous_volume_key));
+  }
+  auto keys = std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(),
+                                        std::move(epochs), std::move(previous));
   return OpenedKeyring{std::move(keys), std::move(access)};
 }
 

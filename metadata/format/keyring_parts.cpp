@@ -15,6 +15,14 @@ namespace nacre::metadata {
 
 namespace {
 
+SecretBytes epoch_wrapping(const engine::VolumeId& volume_id, ByteView volume_key) {
+  return derive_volume_subkey(volume_id, volume_key, "epoch wrap");
+}
+
+SecretBytes previous_wrapping(const engine::VolumeId& volume_id, ByteView volume_key) {
+  return derive_volume_subkey(volume_id, volume_key, "previous volume key");
+}
+
 constexpr std::size_t salt_size_bytes = 32;
 
 Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView volume_key,
@@ -112,6 +120,47 @@ Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRe
   }
   keyring.recipients.push_back(std::move(recipient));
   return {};
+}
+
+Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
+                                               const Recipient& recipient) {
+  const auto der = open_secret(keys.sealing(), as_bytes(private_key_aad),
+                               recipient.passphrase->sealed_private_key);
+  if (!der) return fail(ErrorCode::wrong_key, "the passphrase is not this recipient's");
+  auto private_key = engine::RsaPrivateKey::from_der(der->view());
+  if (!private_key || private_key->public_key().fingerprint() != recipient.fingerprint) {
+    return fail(ErrorCode::tampered, "its public key is not that of its private key");
+  }
+  return private_key;
+}
+
+Result<WrappedEpoch> wrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
+                                const EpochKey& epoch) {
+  WrappedEpoch wrapped{.number = epoch.number, .suite = epoch.suite};
+  NACRE_ASSIGN(wrapped.wrapped_key,
+               seal_secret(epoch_wrapping(volume_id, volume_key).view(),
+                           epoch_aad(volume_id, epoch.number, epoch.suite), epoch.key.view()));
+  return wrapped;
+}
+
+Result<EpochKey> unwrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
+                              const WrappedEpoch& epoch) {
+  auto key = open_secret(epoch_wrapping(volume_id, volume_key).view(),
+                         epoch_aad(volume_id, epoch.number, epoch.suite), epoch.wrapped_key);
+  if (!key) return add_context(key.error(), fmt::format("key of epoch {}", epoch.number));
+  return EpochKey{.number = epoch.number, .suite = epoch.suite, .key = std::move(*key)};
+}
+
+Result<Bytes> seal_previous_volume_key(const engine::VolumeId& volume_id, ByteView volume_key,
+                                       ByteView previous) {
+  return seal_secret(previous_wrapping(volume_id, volume_key).view(), volume_id, previous);
+}
+
+Result<SecretBytes> open_previous_volume_key(const engine::VolumeId& volume_id, ByteView volume_key,
+                                             ByteView sealed) {
+  auto previous = open_secret(previous_wrapping(volume_id, volume_key).view(), volume_id, sealed);
+  if (!previous) return add_context(previous.error(), "the volume key before this one");
+  return previous;
 }
 
 }  // namespace nacre::metadata

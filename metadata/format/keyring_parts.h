@@ -33,4 +33,20 @@ Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number, engine:
 // bounds. The keyring stays as it was on failure.
 Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRecipient& wanted);
 
+// The recipient's private key; wrong_key when the passphrase is not his, tampered when the private
+// key is not that of his public one. Says nothing about his MAC.
+Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
+                                               const Recipient& recipient);
+
+Result<WrappedEpoch> wrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
+                                const EpochKey& epoch);
+Result<EpochKey> unwrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
+                              const WrappedEpoch& epoch);
+
+// The volume key before this one, for as long as a rotation runs.
+Result<Bytes> seal_previous_volume_key(const engine::VolumeId& volume_id, ByteView volume_key,
+                                       ByteView previous);
+Result<SecretBytes> open_previous_volume_key(const engine::VolumeId& volume_id, ByteView volume_key,
+                                             ByteView sealed);
+
 }  // namespace nacre::metadata

@@ -20,8 +20,10 @@ constexpr DocumentKind kind{.format = "nacre", .version = 1, .size_bytes_max = 6
 constexpr std::size_t name_size_max = 64;
 constexpr std::size_t feature_count_max = 64;
 
+constexpr std::string_view mac_purpose = "superblock mac";
+
 SecretBytes mac_key(const KeyTree& keys) {
-  return keys.volume_subkey("superblock mac");
+  return keys.volume_subkey(mac_purpose);
 }
 
 Result<std::vector<std::string>> parse_features(const json& features, const char* name) {
@@ -130,7 +132,12 @@ Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock,
         ErrorCode::tampered,
         "superblock and keyring are of different volumes: one was put in the other's place");
   }
-  NACRE_TRY(verify(superblock.seal, mac_key(keys).view(), "superblock"));
+  const auto verified = verify(superblock.seal, mac_key(keys).view(), "superblock");
+  // A rotation replaces the keyring before the superblock.
+  const auto previous = keys.previous_volume_subkey(mac_purpose);
+  if (!verified && !(previous && verify(superblock.seal, previous->view(), "superblock"))) {
+    return tl::unexpected(verified.error());
+  }
   return superblock.claims;
 }
 

@@ -49,7 +49,7 @@ Result<FileSeal> FileSeal::make(const KeyTree& keys, std::string_view path,
 Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path) {
   FileHeader header;
   header.file_class = parse_file_name(path).file_class;
-  header.epoch = keys.current_epoch().number;
+  header.epoch = keys.current_epoch_number();
   header.page_size = header.file_class == FileClass::table ? page_size_bytes : 0;
   header.volume_id = keys.volume_id();
   engine::random_bytes(header.salt);
