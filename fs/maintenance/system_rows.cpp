@@ -41,6 +41,9 @@ Result<> StructureCheck::read_system() {
     } else if (key == metadata::system_key_scrub) {
       const auto row = metadata::decode_scrub_row(value);
       if (!row) undecodable(Table::system, key, row.error());
+    } else if (key == metadata::system_key_rotation) {
+      const auto row = metadata::decode_rotation_row(value);
+      if (!row) undecodable(Table::system, key, row.error());
     } else if (key.starts_with(session_prefix)) {
       engine::SessionSalt salt;
       const auto rest = key.substr(session_prefix.size());

@@ -18,8 +18,6 @@ using metadata::RecordKind;
 
 namespace {
 
-// Records that are held in memory, opened and moved together.
-constexpr std::size_t batch_bytes_max = 1u << 20;
 // Rows that are changed under one hold of a file's locks.
 constexpr std::size_t rows_at_once_max = 32;
 
@@ -60,11 +58,16 @@ bool ends_pass(ErrorCode code) {
 class Pass final : public SegmentVisitor {
  public:
   Pass(SegmentStore& store, const ChunkMap& map, RowKeeper& keeper, const Victim& victim,
-       const Pace& pace)
-      : store_(store), map_(map), keeper_(keeper), victim_(victim), pace_(pace) {}
+       const Pace& pace, std::size_t batch_bytes)
+      : store_(store),
+        map_(map),
+        keeper_(keeper),
+        victim_(victim),
+        pace_(pace),
+        batch_bytes_(batch_bytes) {}
 
   Result<> record(std::uint64_t offset, const engine::RecordHeader&, ByteView bytes) override {
-    if (held_.size() + bytes.size() > batch_bytes_max) NACRE_TRY(finish_batch());
+    if (held_.size() + bytes.size() > batch_bytes_) NACRE_TRY(finish_batch());
     batch_.push_back(
         Record{RecordLocation{victim_.number, offset, static_cast<std::uint32_t>(bytes.size())},
                held_.size()});
@@ -101,14 +104,17 @@ class Pass final : public SegmentVisitor {
   }
   Result<bool> is_live(const Record& record, const RecordName& name);
   Result<> switch_rows(std::vector<Move>& moves);
+  Result<bool> move_batch();
 
   SegmentStore& store_;
   const ChunkMap& map_;
   RowKeeper& keeper_;
   const Victim& victim_;
   const Pace& pace_;
+  const std::size_t batch_bytes_;
   Bytes held_;
   std::vector<Record> batch_;
+  std::uint64_t appended_bytes_ = 0;  // of the batch
   CompactionOutcome outcome_;
 };
 
@@ -134,14 +140,27 @@ Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
 
 Result<> Pass::finish_batch() {
   if (batch_.empty()) return {};
+  for (bool moved = false; !moved;) {
+    NACRE_ASSIGN(moved, move_batch());
+  }
+  const std::uint64_t bytes = held_.size() + appended_bytes_;
+  appended_bytes_ = 0;
+  batch_.clear();
+  held_.clear();
+  return pace_(bytes);
+}
+
+// False: an epoch began between opening the records and appending them.
+Result<bool> Pass::move_batch() {
   std::vector<ByteView> records;
   records.reserve(batch_.size());
   for (const Record& record : batch_)
     records.push_back(bytes_of(record));
-  const auto names = store_.names_of(records);
+  const PreparedMove prepared = store_.prepare_move(records);
+  const auto& names = prepared.names;
   std::vector<Move> moves;
   std::vector<ByteView> live;
-  std::uint64_t bytes = held_.size();
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     if (!names[i]) {
       if (ends_pass(names[i].error().code)) return tl::unexpected(names[i].error());
@@ -151,17 +170,17 @@ Result<> Pass::finish_batch() {
     NACRE_ASSIGN(const bool is_live_now, is_live(batch_[i], *names[i]));
     if (!is_live_now) continue;
     moves.push_back(Move{.name = *names[i], .from = batch_[i].location, .to = {}});
-    live.push_back(records[i]);
-    bytes += records[i].size();
+    live.push_back(prepared.records[i]);
+    bytes += prepared.records[i].size();
   }
   // Kept until the rows name the records: their segment is pinned meanwhile.
   NACRE_ASSIGN(const auto appended, store_.append_sealed(live));
+  if (!appended) return false;
   for (std::size_t i = 0; i < moves.size(); ++i)
-    moves[i].to = appended.records[i].location;
+    moves[i].to = appended->records[i].location;
+  appended_bytes_ = bytes;
   NACRE_TRY(switch_rows(moves));
-  batch_.clear();
-  held_.clear();
-  return pace_(bytes);
+  return true;
 }
 
 Result<> Pass::switch_rows(std::vector<Move>& moves) {
@@ -198,9 +217,9 @@ Result<> Pass::switch_rows(std::vector<Move>& moves) {
 }  // namespace
 
 Result<CompactionOutcome> compact_segment(SegmentStore& store, const ChunkMap& map,
-                                          RowKeeper& keeper, const Victim& victim,
-                                          const Pace& pace) {
-  Pass pass(store, map, keeper, victim, pace);
+                                          RowKeeper& keeper, const Victim& victim, const Pace& pace,
+                                          std::size_t batch_bytes) {
+  Pass pass(store, map, keeper, victim, pace, batch_bytes);
   NACRE_TRY(
       walk_segment(*victim.file, {.file_size = victim.size, .committed_size = victim.size}, pass));
   NACRE_TRY(pass.finish_batch());

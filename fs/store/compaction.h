@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emptying one segment: reads it in order, opens each record to learn what it is, and appends those
-// that rows still name, unchanged, to a segment of this session; then the rows name the new place.
+// that rows still name to a segment of this session; then the rows name the new place. Records are
+// moved unchanged, or, where their epoch is an older one, sealed anew.
 // The next commit makes that durable and removes the empty segment, in the order of every commit:
 // records before rows, rows before the removal. So a crash leaves the old place or the new one.
 //
@@ -48,8 +49,11 @@ using Pace = std::function<Result<>(std::uint64_t bytes)>;
 
 // Errors: those of pace, of the medium, no_space, out_of_memory. What was moved until then stays
 // moved.
+// Records of batch_bytes are in memory and moved together.
+inline constexpr std::size_t compaction_batch_bytes = 1u << 20;
+inline constexpr std::size_t compaction_batch_bytes_max = 8u << 20;
 Result<CompactionOutcome> compact_segment(SegmentStore& store, const ChunkMap& map,
-                                          RowKeeper& keeper, const Victim& victim,
-                                          const Pace& pace);
+                                          RowKeeper& keeper, const Victim& victim, const Pace& pace,
+                                          std::size_t batch_bytes = compaction_batch_bytes);
 
 }  // namespace nacre::fs

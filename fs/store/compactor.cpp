@@ -175,7 +175,8 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
-  NACRE_TRY(compact(*victim, speed, report));
+  NACRE_TRY(rewrite(*victim, report, compaction_batch_bytes,
+                    [&](std::uint64_t bytes) { return pace(bytes, speed); }));
   return true;
 }
 
@@ -187,22 +188,24 @@ Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
     NACRE_ASSIGN(const auto victim, store_.find_small_victim(count_max));
     if (!victim) break;
     count_max = 0;
-    NACRE_TRY(compact(*victim, speed, report));
+    NACRE_TRY(rewrite(*victim, report, compaction_batch_bytes,
+                      [&](std::uint64_t bytes) { return pace(bytes, speed); }));
   }
   return {};
 }
 
-Result<> Compactor::compact(const Victim& victim, Speed speed, CompactionReport& report) {
+Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, std::size_t batch_bytes,
+                            const Pace& pause) {
   NACRE_TRY(admit(victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
-  const auto compacted =
-      compact_segment(store_, map_, keeper_, victim, [&](std::uint64_t bytes) -> Result<> {
-        const std::uint64_t moved = store_.stats().moved_bytes;
-        report.moved_bytes += moved - moved_before;
-        NACRE_TRY(commit_now_and_then(moved - moved_before));
-        moved_before = moved;
-        return pace(bytes, speed);
-      });
+  const auto after_piece = [&](std::uint64_t bytes) -> Result<> {
+    const std::uint64_t moved = store_.stats().moved_bytes;
+    report.moved_bytes += moved - moved_before;
+    NACRE_TRY(commit_now_and_then(moved - moved_before));
+    moved_before = moved;
+    return pause(bytes);
+  };
+  const auto compacted = compact_segment(store_, map_, keeper_, victim, after_piece, batch_bytes);
   if (!compacted) return tl::unexpected(compacted.error());
   const bool immovable = compacted->damaged_records > 0 && victim.segment->live_bytes > 0;
   store_.note_compacted(victim, immovable);
@@ -218,6 +221,39 @@ Result<> Compactor::compact(const Victim& victim, Speed speed, CompactionReport&
   ++report.segment_count;
   std::lock_guard lock(mutex_);
   ++stats_.segment_count;
+  return {};
+}
+
+Result<RekeyStep> Compactor::rekey_one(const RekeyOrder& order) {
+  std::lock_guard one(run_mutex_);
+  NACRE_TRY(pause_for_rekeying(0, order));
+  NACRE_ASSIGN(const auto victim, store_.find_outdated());
+  if (!victim) {
+    NACRE_TRY(commit_moves());  // removes what is empty
+    const OutdatedSegments left = store_.outdated();
+    return left.count > left.immovable_count ? RekeyStep::waiting : RekeyStep::done;
+  }
+  CompactionReport report;
+  const std::size_t batch =
+      order.at_full_speed ? compaction_batch_bytes_max : compaction_batch_bytes;
+  NACRE_TRY(rewrite(*victim, report, batch,
+                    [&](std::uint64_t bytes) { return pause_for_rekeying(bytes, order); }));
+  return RekeyStep::moved;
+}
+
+Result<> Compactor::pause_for_rekeying(std::uint64_t bytes, const RekeyOrder& order) {
+  NACRE_TRY(order.go_on());
+  NACRE_TRY(committer_.health());
+  const std::uint64_t activity = store_.activity();
+  const bool is_alone = std::exchange(seen_activity_, activity) == activity;
+  std::uint64_t rate = order.rate_bytes_per_second;
+  if (rate == 0 && !is_alone) rate = options_.rate_bytes_per_second;
+  std::unique_lock lock(mutex_);
+  if (rate > 0 && !order.at_full_speed && bytes > 0) {
+    const milliseconds pause(1000 * bytes / rate);
+    wake_.wait_for(lock, pause, [&] { return stopping_; });
+  }
+  if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   return {};
 }
 

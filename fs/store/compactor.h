@@ -61,6 +61,21 @@ struct CompactionReport {
 // done and total: dead bytes.
 using CompactionProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
+// Emptying segments of older epochs, one a call.
+struct RekeyOrder {
+  // Read and written together; 0: as for the background's compaction at its bound, and without a
+  // limit while nobody else reads or writes.
+  std::uint64_t rate_bytes_per_second = 0;
+  bool at_full_speed = false;  // without any pause, and in large pieces
+  // Asked after each piece of work; its error ends the call.
+  std::function<Result<>()> go_on;
+};
+enum class RekeyStep : std::uint8_t {
+  moved,    // there may be more to do
+  waiting,  // what is left is in somebody's hands: a commit, or the end of a backup, frees it
+  done,     // all live records are of the current epoch, but for those that cannot be opened
+};
+
 struct CompactorStats {
   std::uint64_t segment_count = 0;  // rewritten since the mount
   std::string state;                // "idle", "working", "waiting for space", "off", or an error
@@ -85,6 +100,10 @@ class Compactor {
   // what compact_segment() or the commit gives.
   Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
 
+  // Empties one segment of an older epoch on this thread. cancelled after stop(); else the errors
+  // of order.go_on, of compact_segment() and of commits.
+  Result<RekeyStep> rekey_one(const RekeyOrder& order);
+
   CompactorStats stats() const;
 
  private:
@@ -96,7 +115,10 @@ class Compactor {
   // True when there was a victim and it was read through.
   Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
   Result<> join_small(Speed speed, CompactionReport& report);
-  Result<> compact(const Victim& victim, Speed speed, CompactionReport& report);
+  // Reads a victim through; pause is called after each piece of work.
+  Result<> rewrite(const Victim& victim, CompactionReport& report, std::size_t batch_bytes,
+                   const Pace& pause);
+  Result<> pause_for_rekeying(std::uint64_t bytes, const RekeyOrder& order);
   Result<> tidy_inlined(Speed speed);
   Result<> tidy_patched(Speed speed);
   Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);

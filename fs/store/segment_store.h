@@ -78,6 +78,21 @@ struct Victim {
   std::shared_ptr<metadata::BackingFile> file;
 };
 
+// Records that are about to be moved, in the order in which they were given.
+struct PreparedMove {
+  // What each of them is. corrupt, tampered: it cannot be opened; out_of_memory, io.
+  std::vector<Result<RecordName>> names;
+  std::vector<ByteView> records;       // as they are to be appended
+  std::shared_ptr<const void> memory;  // of those that were sealed anew
+};
+
+// Segments that were made under an older epoch.
+struct OutdatedSegments {
+  std::uint64_t count = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t immovable_count = 0;  // they hold a record that cannot be opened
+};
+
 // A segment is worth rewriting when at least this share of it is dead.
 inline constexpr double reclaimable_share_min = 1.0 / 16;
 
@@ -141,11 +156,6 @@ class SegmentStore {
   virtual void note_compacted(const Victim& victim, bool immovable) = 0;
   // Closes the segments being filled, so that compaction may have them; those without records stay.
   virtual void close_segments() = 0;
-  // What each record is, by opening it: CRC, tag and body. At most chunk_size_bytes plain each.
-  virtual std::vector<Result<RecordName>> names_of(std::span<const ByteView> records) = 0;
-  // Appends sealed records as they are, apart from those that append() makes: what has lived long
-  // stays together.
-  virtual Result<SealedBatch> append_sealed(std::span<const ByteView> records) = 0;
   // Records of a checkpoint: apart from all others, in segments that hold nothing else, packed for
   // size. Up to chunk_size_bytes_max plain bytes each, whatever the volume's chunks have.
   virtual Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) = 0;
@@ -154,6 +164,22 @@ class SegmentStore {
   // As of the last stage(): every record of a lower version is named by rows that were staged until
   // then, or never will be.
   virtual RecordVersion settled_version() const = 0;
+  // Opens records to learn what each of them is. Those of an older epoch come back sealed anew
+  // under the current one, others as they are. At most 16 MiB together.
+  virtual PreparedMove prepare_move(std::span<const ByteView> records) = 0;
+  // Appends records that prepare_move() gave, apart from those that append() makes: what has lived
+  // long stays together. None when an epoch began since: prepare them once more.
+  virtual Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records) = 0;
+
+  // For a rotation of keys. The keys have another current epoch: whatever is sealed or moved from
+  // now on is under it, and no segment that is made holds a record of an older one.
+  virtual Result<> begin_epoch() = 0;
+  virtual void set_codec(engine::Codec codec, int level) = 0;  // of new records
+  // Records of older epochs are also compressed anew when they are moved.
+  virtual void recompress_old_epochs() = 0;
+  // The oldest closed segment of an older epoch that can be emptied now.
+  virtual Result<std::optional<Victim>> find_outdated() = 0;
+  virtual OutdatedSegments outdated() const = 0;
   // Grows with every append() and read(): who waits for a quiet moment compares two values.
   virtual std::uint64_t activity() const = 0;
 

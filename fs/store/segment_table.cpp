@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/store/segment_store.h"
+
 namespace nacre::fs {
 
 using metadata::OpenMode;
@@ -354,6 +356,28 @@ SharedSegment SegmentTable::find_victim(double live_share_max) const {
     victim = segment;
   }
   return victim;
+}
+
+SharedSegment SegmentTable::find_outdated(std::uint32_t epoch) const {
+  std::shared_lock lock(mutex_);
+  for (const auto& [number, segment] : segments_) {
+    if (segment->epoch >= epoch || segment->open_for_append || segment->immovable) continue;
+    if (segment->live_bytes <= 0 || was_tried_in_vain(*segment)) continue;
+    if (segment.use_count() == 1) return segment;
+  }
+  return nullptr;
+}
+
+OutdatedSegments SegmentTable::outdated(std::uint32_t epoch) const {
+  std::shared_lock lock(mutex_);
+  OutdatedSegments found;
+  for (const auto& [number, segment] : segments_) {
+    if (segment->epoch >= epoch) continue;
+    ++found.count;
+    found.live_bytes += live_bytes_of(*segment);
+    if (segment->immovable && segment->live_bytes > 0) ++found.immovable_count;
+  }
+  return found;
 }
 
 SegmentTable::Totals SegmentTable::totals(double live_share_max) const {

@@ -58,6 +58,8 @@ std::string arriving_segment_path(metadata::SegmentNumber number);
 Result<std::string> find_segment(metadata::BackingDirectory& directory,
                                  metadata::SegmentNumber number, const engine::SessionSalt& salt);
 
+struct OutdatedSegments;  // segment_store.h
+
 class SegmentTable {
  public:
   SegmentTable(std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database)
@@ -84,6 +86,10 @@ class SegmentTable {
   // The smallest of the closed segments below a size that compaction may rewrite, where there are
   // more than so many of them; null otherwise.
   SharedSegment find_small_victim(std::uint64_t size_max, std::size_t count_max) const;
+  // Of the segments of older epochs (closed, in nobody's hands, not empty, nor known to hold what
+  // cannot be opened) the oldest; null when there is none.
+  SharedSegment find_outdated(std::uint32_t epoch) const;
+  OutdatedSegments outdated(std::uint32_t epoch) const;
 
   // See SegmentStore.
   bool stage();

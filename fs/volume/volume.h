@@ -23,6 +23,7 @@
 #include "fs/store/committer.h"
 #include "fs/store/compactor.h"
 #include "fs/store/segment_store.h"
+#include "fs/volume/rekeying.h"
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"
 #include "metadata/keys.h"
@@ -246,6 +247,9 @@ class Volume {
 
   // For the scrubber, which goes before close(); null when nothing is on disk.
   virtual ScrubSubject* scrub_subject() { return nullptr; }
+
+  // For a rotation of keys; none when read-only, or when there is nothing that could be rotated.
+  virtual Rekeying* rekeying() { return nullptr; }
 
   // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;

@@ -62,7 +62,8 @@ class VolumeImpl final : public Volume,
                          private CommitSource,
                          private DurableObserver,
                          private RowKeeper,
-                         private ScrubSubject {
+                         private ScrubSubject,
+                         private Rekeying {
  public:
   // What the database says before anything else can be opened.
   struct SystemRows {
@@ -134,6 +135,8 @@ class VolumeImpl final : public Volume,
   Result<> note_keyring_generation(std::uint64_t generation) override;
   ScrubSubject* scrub_subject() override { return this; }
 
+  Rekeying* rekeying() override;
+
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
   std::string path_of(InodeNumber inode) override;
@@ -156,6 +159,20 @@ class VolumeImpl final : public Volume,
   SegmentStore& segments() override { return *store_; }
   engine::Engine& engine() override { return *engine_; }
   Result<> save_scrub(std::string row, bool at_once) override;
+  // Rekeying: rekey.cpp.
+  Result<> remember_keyring(std::uint64_t generation) override;
+  Result<> remember_rotation(const metadata::RotationRow& row) override;
+  Result<metadata::RotationRow> rotation_row() override;
+  Result<> check_may_begin() override;
+  Result<> begin_epoch() override;
+  void set_codec(engine::Codec codec, int level) override;
+  void recompress_old_epochs() override;
+  Result<RekeyStep> rekey_segment(const RekeyOrder& order) override;
+  Result<> renew_checkpoint() override;
+  OutdatedSegments outdated_segments() override;
+  Result<std::vector<std::string>> reseal_database(const std::function<Result<>()>& go_on) override;
+  Result<> settle() override;
+  unsigned backup_count() override;
   void stage_inode(Inode& inode, std::uint64_t group);
   void stage_counters();
   bool is_durable(Inode& inode);

@@ -163,6 +163,18 @@ struct SessionRow {
   std::int64_t opened_seconds = 0;  // since 1970
 };
 
+// How the last rotation of keys was asked to run; absent before the first one. Whether one runs, the
+// keyring says.
+inline constexpr std::string_view system_key_rotation = "rotation";
+// value: 1 | paused u8 (0, 1) | recompress u8 (0, 1) | rate v | total v
+struct RotationRow {
+  bool paused = false;      // by somebody: it goes on when somebody says so
+  bool recompress = false;  // records are compressed anew with the superblock's codec
+  std::uint64_t rate_bytes_per_second = 0;  // 0: the default
+  std::uint64_t total_bytes = 0;            // live records when it began
+  bool operator==(const RotationRow&) const = default;
+};
+
 std::string inode_key(InodeNumber inode);
 std::string dentry_key(InodeNumber parent, std::uint64_t name_hash, std::string_view name);
 std::string dentry_prefix(InodeNumber parent);
@@ -210,12 +222,14 @@ std::string encode(const HoleRow& row);
 std::string encode(const LostRow& row);
 std::string encode(const SegmentRow& row);
 std::string encode(const SessionRow& row);
+std::string encode(const RotationRow& row);
 std::string encode_u64(std::uint64_t value);
 Result<InodeRow> decode_inode_row(std::string_view value);
 Result<DentryRow> decode_dentry_row(std::string_view value);
 Result<ChunkMapRow> decode_chunk_map_row(std::string_view value);
 Result<SegmentRow> decode_segment_row(std::string_view value);
 Result<SessionRow> decode_session_row(std::string_view value);
+Result<RotationRow> decode_rotation_row(std::string_view value);
 Result<std::uint64_t> decode_u64(std::string_view value);
 
 // What a record in a segment is: the identity that its sealed body carries.

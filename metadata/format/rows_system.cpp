@@ -52,6 +52,26 @@ Result<SessionRow> decode_session_row(std::string_view value) {
   return row;
 }
 
+std::string encode(const RotationRow& row) {
+  RowWriter writer;
+  writer.number(row.paused ? 1 : 0);
+  writer.number(row.recompress ? 1 : 0);
+  writer.number(row.rate_bytes_per_second);
+  writer.number(row.total_bytes);
+  return writer.take();
+}
+
+Result<RotationRow> decode_rotation_row(std::string_view value) {
+  RowReader reader(value, "rotation");
+  RotationRow row;
+  row.paused = reader.number(0, 1) == 1;
+  row.recompress = reader.number(0, 1) == 1;
+  row.rate_bytes_per_second = reader.number();
+  row.total_bytes = reader.number();
+  NACRE_TRY(reader.finish());
+  return row;
+}
+
 std::string encode_u64(std::uint64_t value) {
   RowWriter writer;
   writer.number(value);

@@ -66,6 +66,10 @@ class FrameWriter {
   // As flush, and cuts off the space written ahead.
   Result<void> close();
 
+  // The file was replaced by one with the same frames, sealed otherwise: goes on there. Only while
+  // is_synced().
+  void continue_in(FileSeal seal, std::unique_ptr<BackingFile> file);
+
   // Nothing appended is only in memory, or not durable.
   bool is_written() const { return pending_.empty() && output_.empty(); }
   bool is_synced() const { return is_written() && synced_up_to_ == next_sequence_; }
@@ -82,7 +86,7 @@ class FrameWriter {
   bool is_log() const { return seal_.header().file_class == FileClass::log; }
 
   const std::shared_ptr<BackingDirectory> directory_;
-  const FileSeal seal_;
+  FileSeal seal_;
   std::unique_ptr<BackingFile> file_;
   Bytes pending_;                // plain bytes of the next frame
   Bytes output_;                 // sealed, not yet written

@@ -107,6 +107,12 @@ Result<void> FrameWriter::extend(std::uint64_t end) {
   return {};
 }
 
+void FrameWriter::continue_in(FileSeal seal, std::unique_ptr<BackingFile> file) {
+  seal_ = std::move(seal);
+  file_ = std::move(file);
+  allocated_ = end_;
+}
+
 Result<void> FrameWriter::flush() {
   if (is_small_file()) return {};
   if (!pending_.empty()) seal_pending(0);

@@ -9,6 +9,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "metadata/sealed_fs/reseal_files.h"
+
 namespace nacre::metadata {
 namespace {
 
@@ -54,6 +56,18 @@ void InfoLog::Logv(const char* format, va_list arguments) {
   } catch (const std::exception&) {
     return;  // as the head comment says
   }
+}
+
+Result<void> InfoLog::reseal() {
+  std::lock_guard lock(mutex_);
+  writer_ = nullptr;  // the next message begins a new file
+  for (const std::string& path : {path_, path_ + ".old"}) {
+    NACRE_ASSIGN(const bool exists, directory_->exists(path));
+    if (exists && !reseal_frames_file(*directory_, path, *keys_)) {
+      NACRE_TRY(directory_->remove(path));
+    }
+  }
+  return directory_->sync_directory(path_.substr(0, path_.rfind('/')));
 }
 
 void InfoLog::LogHeader(const char*, va_list) {}

@@ -26,6 +26,8 @@ class InfoLog final : public rocksdb::Logger {
   using Logger::Logv;
   void Logv(const char* format, va_list arguments) override;
   void LogHeader(const char* format, va_list arguments) override;  // says nothing
+  // Seals what is there of an older epoch anew; removes it where that cannot be done.
+  Result<void> reseal();
 
  private:
   bool begin_file();

@@ -2,6 +2,8 @@
 // What is known of the current manifest.
 #include "metadata/sealed_fs/manifest_state.h"
 
+#include "metadata/sealed_fs/reseal_files.h"
+
 namespace nacre::metadata {
 
 void ManifestState::set(Durable durable) {
@@ -33,7 +35,35 @@ ManifestState::Durable ManifestState::durable() const {
   return found == frames_.end() ? Durable{} : Durable{found->first, found->second};
 }
 
+Result<void> ManifestWriter::append(ByteView bytes) {
+  std::lock_guard lock(mutex_);
+  return frames_->append(bytes);
+}
+
+Result<void> ManifestWriter::flush() {
+  std::lock_guard lock(mutex_);
+  return frames_->flush();
+}
+
+Result<void> ManifestWriter::close() {
+  std::lock_guard lock(mutex_);
+  return frames_->close();
+}
+
+// What is appended since the last sync would be no more durable than before, but is counted as it
+// stands: so it is synced first.
+Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& keys,
+                                    const std::function<Result<void>()>& replaced) {
+  std::lock_guard lock(mutex_);
+  NACRE_TRY(frames_->sync());
+  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys));
+  if (!fresh) return {};
+  frames_->continue_in(std::move(fresh->seal), std::move(fresh->file));
+  return replaced();
+}
+
 Result<void> ManifestWriter::sync() {
+  std::lock_guard lock(mutex_);
   NACRE_TRY(frames_->sync());
   state_->manifest_synced(number_, frames_->synced_frames());
   return {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,18 +34,24 @@ class ManifestState {
   std::uint64_t durable_ = 0;
 };
 
-// A manifest as RocksDB writes it. Not thread-safe.
+// A manifest as RocksDB writes it. Thread-safe.
 class ManifestWriter {
  public:
   ManifestWriter(std::unique_ptr<FrameWriter> frames, std::uint64_t number,
                  std::shared_ptr<ManifestState> state)
       : frames_(std::move(frames)), number_(number), state_(std::move(state)) {}
-  Result<void> append(ByteView bytes) { return frames_->append(bytes); }
-  Result<void> flush() { return frames_->flush(); }
+  Result<void> append(ByteView bytes);
+  Result<void> flush();
   Result<void> sync();
-  Result<void> close() { return frames_->close(); }
+  Result<void> close();
+  // Seals the file anew under the current epoch, if it is of an older one, and goes on there.
+  // replaced: the file under the name is another one now, and the folder must be synced before
+  // anything else happens; called under the lock.
+  Result<void> reseal(BackingDirectory& directory, const KeyTree& keys,
+                      const std::function<Result<void>()>& replaced);
 
  private:
+  std::mutex mutex_;  // guards frames_
   std::unique_ptr<FrameWriter> frames_;
   const std::uint64_t number_;
   std::shared_ptr<ManifestState> state_;

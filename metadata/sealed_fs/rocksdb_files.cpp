@@ -247,7 +247,7 @@ std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<Fram
                                                             const rocksdb::FileOptions& options) {
   return std::make_unique<WritableFile<FrameWriter>>(std::move(writer), std::move(gate), options);
 }
-std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<ManifestWriter> writer,
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<ManifestWriter> writer,
                                                             WriteGate gate,
                                                             const rocksdb::FileOptions& options) {
   return std::make_unique<WritableFile<ManifestWriter>>(std::move(writer), std::move(gate),

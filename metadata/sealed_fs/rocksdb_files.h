@@ -43,7 +43,7 @@ std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<Page
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<FrameWriter> writer,
                                                             WriteGate gate,
                                                             const rocksdb::FileOptions& options);
-std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<ManifestWriter> writer,
+std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<ManifestWriter> writer,
                                                             WriteGate gate,
                                                             const rocksdb::FileOptions& options);
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<LogWriter> writer,

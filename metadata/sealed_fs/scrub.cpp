@@ -9,6 +9,7 @@
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/sealed_fs/page_layout.h"
+#include "metadata/sealed_fs/reseal_files.h"
 #include "metadata/tables/database_scrub.h"
 
 namespace nacre::metadata {
@@ -48,6 +49,11 @@ Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHea
 }
 
 }  // namespace
+
+Result<std::optional<std::uint32_t>> database_file_epoch(BackingDirectory& directory,
+                                                         const std::string& path) {
+  return epoch_of_file(directory, path);
+}
 
 Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path,
                                           const Passed& passed) {

@@ -7,6 +7,7 @@
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/sealed_fs/page_layout.h"
 #include "metadata/sealed_fs/recovery_check.h"
+#include "metadata/sealed_fs/reseal_files.h"
 #include "metadata/sealed_fs/rocksdb_files.h"
 #include "metadata/sealed_fs/status.h"
 
@@ -148,6 +149,40 @@ Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
                  .manifest_frames = said.manifest_frames};
 }
 
+// Under another name meanwhile, what is appended would be lost with the power: nothing is appended
+// before the folder is synced, and nothing ever after that failed.
+Result<void> SealedFileSystem::sync_replaced(const std::string& folder) {
+  auto synced = directory_->sync_directory(folder);
+  if (!synced) fail_stop_->stop(synced.error());
+  return synced;
+}
+
+Result<void> SealedFileSystem::reseal_file(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/'));
+  std::lock_guard lock(replacing_mutex_);
+  const auto manifest = live_manifest_.lock();
+  if (manifest != nullptr && path == live_manifest_path_) {
+    return manifest->reseal(*directory_, *keys_, [&] { return sync_replaced(folder); });
+  }
+  auto fresh = reseal_frames_file(*directory_, path, *keys_);
+  if (!fresh && fresh.error().code == ErrorCode::not_found) return {};
+  if (!fresh) return tl::unexpected(fresh.error());
+  return *fresh ? sync_replaced(folder) : Result<void>();
+}
+
+Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
+  NACRE_TRY(check_writable(folder));
+  NACRE_ASSIGN(const auto paths,
+               list_files_of_other_epochs(*directory_, folder, keys_->current_epoch_number()));
+  for (const auto& path : paths) {
+    const FileClass file_class = parse_file_name(path).file_class;
+    if (file_class == FileClass::manifest || file_class == FileClass::other) {
+      NACRE_TRY(reseal_file(path));
+    }
+  }
+  return {};
+}
+
 IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const FileOptions&,
                                              std::unique_ptr<rocksdb::FSSequentialFile>* result,
                                              IODebugContext*) {
@@ -213,11 +248,16 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
       if (auto made = writer->open(); !made) return to_io_status(made);
       if (file_class == FileClass::manifest) {
+        auto manifest = std::make_shared<ManifestWriter>(std::move(writer),
+                                                         parse_file_name(path).number, manifest_);
+        {
+          std::lock_guard lock(replacing_mutex_);
+          live_manifest_path_ = path;
+          live_manifest_ = manifest;
+        }
         // It makes tables count: what they hold must be safe in the log first.
         *result = make_writable_file(
-            std::make_unique<ManifestWriter>(std::move(writer), parse_file_name(path).number,
-                                             manifest_),
-            [this] { return settle_log(true); }, options);
+            std::move(manifest), [this] { return settle_log(true); }, options);
       } else {
         *result = make_writable_file(
             std::move(writer), [this] { return fail_stop_->check(); }, options);
@@ -290,6 +330,7 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     if (name.file_class == FileClass::log) {
       if (auto released = release_log(name.number); !released) return to_io_status(released);
     }
+    std::lock_guard lock(replacing_mutex_);
     return to_io_status(holds_->remove(path));
   });
 }
@@ -350,6 +391,7 @@ IOStatus SealedFileSystem::RenameFile(const std::string& raw_from, const std::st
     const std::string from = normal_path(raw_from);
     const std::string to = normal_path(raw_to);
     if (auto writable = check_writable(to); !writable) return to_io_status(writable);
+    std::lock_guard lock(replacing_mutex_);
     auto renamed = directory_->rename(from, to);
     if (renamed && to.ends_with("/CURRENT")) manifest_->current_renamed();
     return to_io_status(renamed);

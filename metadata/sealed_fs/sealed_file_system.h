@@ -53,6 +53,9 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // Makes durable in the live log that all logs before it are of no use any more: from then on the
   // live one is all the logs that the database needs. unsupported when there is none.
   Result<LogMark> retire_logs();
+  // Seals anew what is of an older epoch and RocksDB keeps open or never replaces: manifest,
+  // CURRENT, IDENTITY, OPTIONS. The rest goes when RocksDB has other tables and logs.
+  Result<void> reseal_files(const std::string& folder);
   // Keep files that RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
 
@@ -126,6 +129,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
   Result<void> release_log(std::uint64_t number);
   Result<void> release_log_locked(std::uint64_t number);
+  Result<void> reseal_file(const std::string& path);
+  Result<void> sync_replaced(const std::string& folder);
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
@@ -138,6 +143,9 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::shared_ptr<LogWriter> live_log_;
   LogWitness witness_;  // what the next log says of those before it
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
+  std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two
+  std::string live_manifest_path_;
+  std::weak_ptr<ManifestWriter> live_manifest_;
   // RocksDB probes CURRENT (of frames files no other) for random access; when that fails it tries
   // once more, and if it then succeeds, blames direct I/O. So an error stays.
   std::mutex probe_mutex_;

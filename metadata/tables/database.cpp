@@ -55,6 +55,7 @@ class DatabaseImpl final : public Database {
   std::unique_ptr<CommittedView> committed_view() const override {
     return store_->committed_view();
   }
+  Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override;
   Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
 
  private:
@@ -333,6 +334,15 @@ Result<DatabaseSnapshot> DatabaseImpl::snapshot() {
   std::lock_guard commit_lock(commit_mutex_);
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
   return store_->snapshot();
+}
+
+Result<std::vector<std::string>> DatabaseImpl::reseal(const std::function<Result<void>()>& go_on) {
+  if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
+  {
+    std::lock_guard commit_lock(commit_mutex_);
+    NACRE_TRY(store_->begin_reseal());
+  }
+  return store_->finish_reseal(go_on);
 }
 
 DatabaseStats DatabaseImpl::stats() const {

@@ -119,12 +119,24 @@ class Database {
   // What has been committed until now; the groups are not part of it. Holds nobody up.
   virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
+  // For a rotation of keys: seals every file of the database anew under the current epoch, where it
+  // is of an older one. Rows of the groups are no part of it: once committed they are sealed under
+  // the current epoch anyway. Commits and reads go on but for moments. go_on is asked between two
+  // tables; its error ends the work, which may be taken up again at any time.
+  // Returns the paths of files that are still of an older epoch: of no use any more, and gone soon,
+  // but for what a snapshot holds. Errors: go_on's, corrupt, tampered, no_space, io, read_only.
+  virtual Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) = 0;
+
   // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
   // manifest and tables in use, the newest OPTIONS, and every log (of which the witnesses know).
   // Whatever else lies there an unclean stop has left, or says something for people only.
   // Also when read-only. Errors: io.
   virtual Result<std::set<std::string>> needed_files() const = 0;
 };
+
+// The epoch under which a file under db/ is sealed, without keys; none when it has no header (yet).
+Result<std::optional<std::uint32_t>> database_file_epoch(BackingDirectory& directory,
+                                                         const std::string& path);
 
 // The keyless check of one file under db/: structure and CRC of every page or frame. Returns bytes
 // checked; corrupt names the offset. A torn tail of a log is not damage.

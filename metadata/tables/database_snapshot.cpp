@@ -137,8 +137,8 @@ bool RocksdbStore::has_flushed_everything() const {
   return true;
 }
 
-Result<DatabaseSnapshot> RocksdbStore::snapshot() {
-  // A flush that follows a failed one may return before the rows of both are in tables.
+// A flush that follows a failed one may return before the rows of both are in tables.
+Result<void> RocksdbStore::flush_everything() {
   int attempt = 0;
   do {
     if (attempt++ == try_count_max) {
@@ -147,8 +147,13 @@ Result<DatabaseSnapshot> RocksdbStore::snapshot() {
     if (attempt > 1) std::this_thread::sleep_for(try_pause);
     NACRE_TRY(flush());
   } while (!has_flushed_everything());
+  return {};
+}
+
+Result<DatabaseSnapshot> RocksdbStore::snapshot() {
+  NACRE_TRY(flush_everything());
   NACRE_ASSIGN(const auto log, file_system_->retire_logs());
-  for (attempt = 0; attempt < try_count_max; attempt++) {
+  for (int attempt = 0; attempt < try_count_max; attempt++) {
     NACRE_ASSIGN(auto snapshot, try_snapshot(log));
     if (snapshot) return std::move(*snapshot);
     std::this_thread::sleep_for(try_pause);

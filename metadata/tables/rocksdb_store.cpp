@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "metadata/sealed_fs/file_header.h"
-#include "metadata/sealed_fs/info_log.h"
 #include "metadata/sealed_fs/recovery_check.h"
 #include "metadata/sealed_fs/status.h"
 
@@ -167,8 +166,9 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   if (options.read_only) {
     db_options.info_log = std::make_shared<NullLogger>();
   } else {
-    db_options.info_log =
+    store->info_log_ =
         std::make_shared<InfoLog>(std::move(directory), keys, std::string(database_folder));
+    db_options.info_log = store->info_log_;
   }
   const rocksdb::ColumnFamilyOptions family = family_options(options);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;

@@ -7,12 +7,15 @@
 #include <rocksdb/env.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "metadata/sealed_fs/info_log.h"
 #include "metadata/sealed_fs/sealed_file_system.h"
 #include "metadata/tables/background_errors.h"
 #include "metadata/tables/database.h"
@@ -49,6 +52,9 @@ class RocksdbStore {
   // See Database; by the writing thread.
   Result<DatabaseSnapshot> snapshot();
   std::unique_ptr<CommittedView> committed_view() const;
+  // See Database::reseal(). The first by the writing thread.
+  Result<void> begin_reseal();
+  Result<std::vector<std::string>> finish_reseal(const std::function<Result<void>()>& go_on);
   std::uint64_t held_bytes() const { return file_system_->shared_holds()->removed_bytes(); }
 
  private:
@@ -60,6 +66,14 @@ class RocksdbStore {
   Result<void> flush_when_full();
   Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
   bool has_flushed_everything() const;
+  Result<void> flush_everything();
+  struct RewritePass {
+    std::size_t rewritten = 0;
+    std::size_t busy = 0;  // tables that could not be written anew at this moment
+  };
+  Result<RewritePass> rewrite_tables(rocksdb::ColumnFamilyHandle* family,
+                                     const std::function<Result<void>()>& go_on);
+  Result<void> check_table(const std::string& path) const;
   void release_families();
 
   std::shared_ptr<BackingDirectory> directory_;
@@ -69,6 +83,7 @@ class RocksdbStore {
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, table_count> families_ = {};
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
+  std::shared_ptr<InfoLog> info_log_;                      // null when read-only
   std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
   std::uint64_t write_buffer_bytes_ = 0;
   // Of the writing thread only.

@@ -35,7 +35,7 @@ namespace nacre::tests {
                                << nacre_outcome.error().message;                \
   } while (false)
 
-inline std::shared_ptr<const metadata::KeyTree> test_keys() {
+inline std::shared_ptr<metadata::KeyTree> test_keys() {
   std::vector<metadata::EpochKey> epochs;
   epochs.push_back(metadata::EpochKey{.number = 1, .key = SecretBytes(Bytes(32, 7))});
   return std::make_shared<metadata::KeyTree>(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)),

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// See rotation.h.
+#include "fs/rotation/rotation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "metadata/format/keyring_rotation.h"
+
+namespace nacre::fs {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// What is in somebody's hands is free soon; looked at again after this.
+constexpr milliseconds hand_pause{200};
+constexpr milliseconds retry_pause_min{1000};  // after an error that may pass; doubled each time
+constexpr milliseconds retry_pause_max{60'000};
+
+bool may_pass(ErrorCode code) {
+  return code == ErrorCode::no_space || code == ErrorCode::out_of_memory || code == ErrorCode::busy;
+}
+
+tl::unexpected<Error> read_only() {
+  return fail(ErrorCode::read_only, "the volume is open for reading only");
+}
+
+}  // namespace
+
+std::string_view to_string(RotationState state) {
+  switch (state) {
+    case RotationState::none:
+      return "none";
+    case RotationState::running:
+      return "running";
+    case RotationState::paused:
+      return "paused";
+    case RotationState::waiting:
+      return "waiting";
+    case RotationState::damaged:
+      return "damaged";
+    case RotationState::stopped:
+      return "stopped";
+  }
+  return "unknown";
+}
+
+Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
+                   std::shared_ptr<metadata::KeyTree> keys, Volume& volume)
+    : directory_(std::move(directory)), keys_(std::move(keys)), rekeying_(volume.rekeying()) {
+  if (!keys_->is_rotating()) return;
+  if (rekeying_ != nullptr) row_ = rekeying_->rotation_row().value_or(metadata::RotationRow{});
+  state_ = rekeying_ == nullptr || row_.paused ? RotationState::paused : RotationState::running;
+}
+
+Rotation::~Rotation() {
+  stop();
+}
+
+Result<metadata::Superblock> Rotation::load_superblock() const {
+  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
+  return metadata::verify_superblock(found.superblock, *keys_);
+}
+
+Result<> Rotation::begin(const RotationOptions& options) {
+  if (rekeying_ == nullptr) return read_only();
+  std::lock_guard one(work_mutex_);
+  NACRE_TRY(rekeying_->check_may_begin());
+  if (keys_->is_rotating()) {
+    return fail(ErrorCode::busy,
+                "a rotation of this volume's keys is under way already ('nacre key status' tells "
+                "how far it is)");
+  }
+  metadata::RotationRow row{.recompress = options.codec.has_value(),
+                            .rate_bytes_per_second = options.rate_bytes_per_second};
+  NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
+  const engine::CipherSuite suite = options.suite.value_or(superblock.cipher);
+  if (options.codec || suite != superblock.cipher) {
+    superblock.cipher = suite;
+    superblock.codec = options.codec.value_or(superblock.codec);
+    superblock.level = options.codec ? options.level : superblock.level;
+    ++superblock.generation;
+    NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
+  }
+  NACRE_TRY(rekeying_->remember_rotation(row));
+  NACRE_TRY(save_new_keyring(options, suite));
+  spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
+  {
+    std::lock_guard lock(mutex_);
+    row_ = row;
+    state_ = RotationState::running;
+    begun_ = true;
+  }
+  wake_.notify_all();
+  NACRE_TRY(rekeying_->begin_epoch());
+  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
+  NACRE_TRY(rekeying_->remember_keyring(keyring.generation));
+  row.total_bytes = rekeying_->outdated_segments().live_bytes;
+  NACRE_TRY(rekeying_->remember_rotation(row));
+  std::lock_guard lock(mutex_);
+  row_.total_bytes = row.total_bytes;
+  return {};
+}
+
+// Nothing is sealed under the new epoch before both copies are durable.
+Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::CipherSuite suite) {
+  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
+  NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(keyring, *keys_, suite));
+  if (options.passphrase != nullptr) {
+    NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
+                                                                    options.passphrase->view()));
+    static_cast<void>(confirmed);
+  }
+  if (const auto saved = metadata::save_keyring(*directory_, next.keyring, *next.keys); !saved) {
+    return add_context(saved.error(),
+                       "the new keyring could not be written; if one of its copies was, the "
+                       "rotation begins at the next mount");
+  }
+  keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch());
+  return {};
+}
+
+Result<> Rotation::settle_superblock() {
+  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
+  const bool is_current =
+      metadata::verify(found.superblock.seal, keys_->volume_subkey("superblock mac").view(),
+                       "superblock")
+          .has_value();
+  if (is_current && found.warnings.empty()) return {};
+  NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
+  ++superblock.generation;
+  superblock.cipher = keys_->current_epoch().suite;
+  return metadata::save_superblock(*directory_, superblock, *keys_);
+}
+
+Result<> Rotation::go_on() {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
+  if (row_.paused) return fail(ErrorCode::cancelled, "the rotation is paused");
+  return {};
+}
+
+Result<> Rotation::wait(RotationState state, std::string message, milliseconds pause) {
+  std::unique_lock lock(mutex_);
+  state_ = state;
+  message_ = std::move(message);
+  wake_.wait_for(lock, pause, [&] { return stopping_ || row_.paused; });
+  if (!row_.paused) state_ = RotationState::running;
+  lock.unlock();
+  report_progress();
+  return go_on();
+}
+
+void Rotation::enter(std::string_view stage) {
+  {
+    std::lock_guard lock(mutex_);
+    stage_ = stage;
+    message_.clear();
+    state_ = RotationState::running;
+  }
+  report_progress();
+}
+
+void Rotation::report_progress() {
+  if (progress_) progress_(status());
+}
+
+Result<> Rotation::work(Mode mode) {
+  NACRE_TRY(go_on());
+  {
+    std::lock_guard lock(mutex_);
+    since_ = std::chrono::steady_clock::now();
+    left_then_ = rekeying_->outdated_segments().live_bytes;
+    if (row_.total_bytes == 0) row_.total_bytes = left_then_;
+  }
+  enter("records");
+  NACRE_TRY(settle_superblock());
+  NACRE_TRY(rekeying_->begin_epoch());
+  NACRE_ASSIGN(const auto row, rekeying_->rotation_row());
+  if (row.recompress) {
+    NACRE_ASSIGN(const auto superblock, load_superblock());
+    rekeying_->set_codec(superblock.codec, superblock.level);
+    rekeying_->recompress_old_epochs();
+  }
+  NACRE_TRY(rekeying_->renew_checkpoint());
+  NACRE_TRY(rekey_records(mode));
+  enter("database");
+  NACRE_TRY(reseal_database());
+  if (const auto left = rekeying_->outdated_segments(); left.immovable_count > 0) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("everything is sealed under the new key but for records in {} "
+                            "segments that cannot be opened; the old key stays until they are "
+                            "gone: fsck.nacre --deep names the files that are hit",
+                            left.immovable_count));
+  }
+  enter("verification");
+  return finish();
+}
+
+Result<> Rotation::rekey_records(Mode mode) {
+  RekeyOrder order;
+  order.go_on = [this] { return go_on(); };
+  while (true) {
+    {
+      std::lock_guard lock(mutex_);
+      order.rate_bytes_per_second = row_.rate_bytes_per_second;
+    }
+    order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
+    NACRE_ASSIGN(const RekeyStep step, rekeying_->rekey_segment(order));
+    if (step == RekeyStep::done) return {};
+    report_progress();
+    if (step == RekeyStep::moved) continue;
+    const unsigned backups = rekeying_->backup_count();
+    NACRE_TRY(wait(RotationState::waiting,
+                   backups > 0 ? fmt::format("waits for the end of {} backups", backups)
+                               : std::string("waits for segments that are being read"),
+                   hand_pause));
+  }
+}
+
+Result<> Rotation::reseal_database() {
+  while (true) {
+    NACRE_ASSIGN(const auto left, rekeying_->reseal_database([this] { return go_on(); }));
+    if (left.empty()) return {};
+    const unsigned backups = rekeying_->backup_count();
+    NACRE_TRY(wait(RotationState::waiting,
+                   backups > 0 ? fmt::format("waits for the end of {} backups", backups)
+                               : fmt::format("waits until {} is gone", left.front()),
+                   hand_pause));
+  }
+}
+
+Result<> Rotation::finish() {
+  NACRE_TRY(rekeying_->settle());
+  NACRE_ASSIGN(const auto counts,
+               count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::headers,
+                            [this](std::uint64_t) { return go_on(); }));
+  if (counts.other_file_count + counts.other_record_count > 0) {
+    return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
+                                             counts.first_other));
+  }
+  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
+  const metadata::Keyring last = metadata::end_keyring_rotation(keyring);
+  NACRE_TRY(metadata::save_keyring(*directory_, last, *keys_));
+  keys_->end_rotation();
+  spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
+               keys_->current_epoch_number());
+  {
+    std::lock_guard lock(mutex_);
+    state_ = RotationState::none;
+    stage_ = {};
+    row_ = {};
+  }
+  report_progress();
+  NACRE_TRY(rekeying_->remember_keyring(last.generation));
+  return rekeying_->remember_rotation({});
+}
+
+// A crash between two copies of the last keyring leaves the old keys in the other one.
+Result<> Rotation::repair_copies() {
+  NACRE_ASSIGN(const auto found, metadata::find_keyring(*directory_));
+  if (found.warnings.empty()) return {};
+  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
+  return metadata::save_keyring(*directory_, keyring, *keys_);
+}
+
+Result<> Rotation::run(const Progress& progress) {
+  if (rekeying_ == nullptr) return read_only();
+  std::lock_guard one(work_mutex_);
+  if (!keys_->is_rotating()) return repair_copies();
+  {
+    std::lock_guard lock(mutex_);
+    row_.paused = false;
+  }
+  progress_ = progress;
+  Result<> worked;
+  do {
+    worked = work(Mode::full_speed);
+  } while (!worked && worked.error().code == ErrorCode::busy &&
+           wait(RotationState::waiting, worked.error().message, retry_pause_min));
+  progress_ = {};
+  return worked;
+}
+
+void Rotation::start() {
+  if (rekeying_ == nullptr) return;
+  {
+    std::lock_guard lock(mutex_);
+    begun_ = keys_->is_rotating();
+  }
+  if (const auto repaired = repair_copies(); !repaired) {
+    spdlog::warn("the keyring's other copy cannot be written: {}", repaired.error().message);
+  }
+  thread_ = std::thread([this] { run_background(); });
+}
+
+void Rotation::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Rotation::run_background() {
+  milliseconds retry_pause = retry_pause_min;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (row_.paused) state_ = RotationState::paused;
+      wake_.wait(lock, [&] { return stopping_ || (begun_ && !row_.paused); });
+      if (stopping_) return;
+    }
+    Result<> worked;
+    {
+      std::lock_guard one(work_mutex_);
+      worked = keys_->is_rotating() ? work(Mode::background) : Result<>();
+    }
+    std::unique_lock lock(mutex_);
+    if (worked) {
+      begun_ = false;
+      retry_pause = retry_pause_min;
+      continue;
+    }
+    const Error& error = worked.error();
+    if (error.code == ErrorCode::cancelled) continue;
+    message_ = error.message;
+    if (may_pass(error.code)) {
+      spdlog::info("rotation of keys waits: {}", error.message);
+      state_ = RotationState::waiting;
+      wake_.wait_for(lock, retry_pause, [&] { return stopping_ || row_.paused; });
+      retry_pause = std::min(2 * retry_pause, retry_pause_max);
+      continue;
+    }
+    const bool is_damaged = rekeying_->outdated_segments().immovable_count > 0;
+    state_ = is_damaged ? RotationState::damaged : RotationState::stopped;
+    spdlog::error("rotation of keys: {}", error.message);
+    begun_ = false;
+  }
+}
+
+Result<> Rotation::pause() {
+  if (rekeying_ == nullptr) return read_only();
+  if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
+  NACRE_ASSIGN(auto row, rekeying_->rotation_row());
+  row.paused = true;
+  NACRE_TRY(rekeying_->remember_rotation(row));
+  {
+    std::lock_guard lock(mutex_);
+    row_.paused = true;
+    state_ = RotationState::paused;
+  }
+  wake_.notify_all();
+  return {};
+}
+
+Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
+  if (rekeying_ == nullptr) return read_only();
+  if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
+  NACRE_ASSIGN(auto row, rekeying_->rotation_row());
+  row.paused = false;
+  row.rate_bytes_per_second = rate_bytes_per_second.value_or(row.rate_bytes_per_second);
+  NACRE_TRY(rekeying_->remember_rotation(row));
+  {
+    std::lock_guard lock(mutex_);
+    row_.paused = false;
+    row_.rate_bytes_per_second = row.rate_bytes_per_second;
+    begun_ = true;
+    state_ = RotationState::running;
+  }
+  wake_.notify_all();
+  return {};
+}
+
+RotationStatus Rotation::status() const {
+  RotationStatus status{.epoch = keys_->current_epoch_number()};
+  const OutdatedSegments left =
+      rekeying_ == nullptr ? OutdatedSegments{} : rekeying_->outdated_segments();
+  std::lock_guard lock(mutex_);
+  status.state = state_;
+  if (state_ == RotationState::none) return status;
+  status.stage = stage_;
+  status.message = message_;
+  status.total_bytes = std::max(row_.total_bytes, left.live_bytes);
+  status.done_bytes = status.total_bytes - left.live_bytes;
+  status.damaged_segment_count = left.immovable_count;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - since_;
+  if (state_ == RotationState::running && left_then_ > left.live_bytes && passed.count() > 0.1) {
+    status.bytes_per_second = static_cast<std::uint64_t>(
+        static_cast<double>(left_then_ - left.live_bytes) / passed.count());
+  }
+  return status;
+}
+
+Result<EpochCounts> Rotation::verify() const {
+  return count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::everything,
+                      [](std::uint64_t) { return Result<>(); });
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotation of a volume's keys: a new volume key and epoch at once, then everything that is there is
+// sealed anew, then the old keys go. docs/SECURITY.md, "Rotation", argues the order:
+//
+//   1. the keyring with both keys is durable; then new things are sealed under the new epoch
+//   2. the superblock is MACed under the new volume key
+//   3. records: segments of older epochs are emptied, oldest first
+//   4. db/: the log is switched, tables are compacted into new ones, the rest is sealed anew
+//   5. nothing is left of an older epoch: looked up in every header
+//   6. the keyring without the old keys is durable; then the process forgets them
+//
+// Each step may be repeated. Where a rotation stands follows from what is on disk, so one that was
+// interrupted goes on wherever the volume is opened for writing next.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "fs/rotation/epoch_walk.h"
+#include "fs/volume/volume.h"
+#include "metadata/format/keyring.h"
+#include "metadata/format/superblock.h"
+
+namespace nacre::fs {
+
+struct RotationOptions {
+  // None: as the superblock says.
+  std::optional<engine::CipherSuite> suite;
+  std::optional<engine::Codec> codec;       // and all records are compressed anew with it
+  int level = 0;                            // of that codec
+  std::uint64_t rate_bytes_per_second = 0;  // see RekeyOrder
+  // Of whoever begins it, if he has one: his recipient's MAC is made at once.
+  const SecretBytes* passphrase = nullptr;
+};
+
+enum class RotationState : std::uint8_t {
+  none,
+  running,
+  paused,
+  waiting,  // for space, for a backup to end
+  damaged,  // all but what cannot be opened is done; the old keys stay
+  stopped,  // by an error: until the next mount, or until it is resumed
+};
+std::string_view to_string(RotationState state);
+
+struct RotationStatus {
+  RotationState state = RotationState::none;
+  std::string_view stage;  // "records", "database", "verification"; empty when none
+  std::uint32_t epoch = 0;
+  std::uint64_t done_bytes = 0;  // of records
+  std::uint64_t total_bytes = 0;
+  std::uint64_t bytes_per_second = 0;  // since it began or went on; 0: not known yet
+  std::uint64_t damaged_segment_count = 0;
+  std::string message;  // what it waits for, what stopped it
+};
+
+// Thread-safe.
+class Rotation {
+ public:
+  // keys are those that the volume was opened with. The volume outlives this.
+  Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
+           std::shared_ptr<metadata::KeyTree> keys, Volume& volume);
+  ~Rotation();  // stop()
+
+  // Steps 1 and 2. busy: one is under way, or a backup. After another error one may have begun all
+  // the same: status() tells, and it goes on as if nothing had happened.
+  Result<> begin(const RotationOptions& options);
+
+  // Goes on to the end on this thread, as fast as it can unless a rate was asked for; nothing to do
+  // is fine. progress may be empty. corrupt: the state damaged; cancelled after stop().
+  using Progress = std::function<void(const RotationStatus&)>;
+  Result<> run(const Progress& progress);
+
+  // The background thread: goes on with what is there, now and whenever one begins.
+  void start();
+  void stop();
+  // Durable: a rotation that is paused stays so until it is resumed. not_found when there is none.
+  Result<> pause();
+  Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second);
+
+  RotationStatus status() const;
+  // Looks at every record and file: what is not of the current epoch.
+  Result<EpochCounts> verify() const;
+
+ private:
+  enum class Mode : std::uint8_t { background, full_speed };
+
+  void run_background();
+  Result<> work(Mode mode);
+  Result<> settle_superblock();
+  Result<> rekey_records(Mode mode);
+  Result<> reseal_database();
+  Result<> finish();
+  Result<> repair_copies();
+  Result<> save_new_keyring(const RotationOptions& options, engine::CipherSuite suite);
+  Result<metadata::Superblock> load_superblock() const;
+  // cancelled when stopped or paused.
+  Result<> go_on();
+  Result<> wait(RotationState state, std::string message, std::chrono::milliseconds pause);
+  void enter(std::string_view stage);
+  void report_progress();
+
+  const std::shared_ptr<metadata::BackingDirectory> directory_;
+  const std::shared_ptr<metadata::KeyTree> keys_;
+  Rekeying* const rekeying_;  // null: read-only
+
+  std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_
+  Progress progress_;      // under work_mutex_
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool begun_ = false;  // the background has something to do
+  metadata::RotationRow row_;
+  RotationState state_ = RotationState::none;
+  std::string_view stage_;
+  std::string message_;
+  std::chrono::steady_clock::time_point since_{};
+  std::uint64_t left_then_ = 0;  // live bytes of older epochs at that moment
+  std::thread thread_;
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compaction and rotation move: which segment, what its records are, and appending them.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fs/store/record_names.h"
+#include "fs/store/segment_store_impl.h"
+
+namespace nacre::fs {
+
+Result<std::optional<Victim>> SegmentStoreImpl::victim_of(SharedSegment segment) {
+  if (options_.read_only || !segment) return std::nullopt;
+  NACRE_ASSIGN(auto file, table_.file(*segment));
+  return Victim{.segment = segment,
+                .number = segment->number,
+                .size = segment->size,
+                .file = std::move(file)};
+}
+
+void SegmentStoreImpl::note_compacted(const Victim& victim, bool immovable) {
+  victim.segment->live_bytes_left = victim.segment->live_bytes.load();
+  if (immovable) victim.segment->immovable = true;
+}
+
+Result<std::optional<Victim>> SegmentStoreImpl::find_outdated() {
+  return victim_of(table_.find_outdated(keys_->current_epoch_number()));
+}
+
+OutdatedSegments SegmentStoreImpl::outdated() const {
+  return table_.outdated(keys_->current_epoch_number());
+}
+
+PreparedMove SegmentStoreImpl::prepare_move(std::span<const ByteView> records) {
+  const std::uint32_t epoch = session_epoch();
+  const bool is_current = std::all_of(records.begin(), records.end(), [&](ByteView record) {
+    const auto header = engine::parse_record_header(record);
+    return header && header->epoch == epoch;
+  });
+  if (is_current) {
+    return {.names = names_of_records(engine_, *keys_, options_.chunk_size_bytes, records),
+            .records = {records.begin(), records.end()},
+            .memory = nullptr};
+  }
+  auto prepared = recompress_ ? recompress(records) : reseal(records);
+  if (prepared) return std::move(*prepared);
+  return {
+      .names = std::vector<Result<RecordName>>(records.size(), tl::unexpected(prepared.error())),
+      .records = {records.begin(), records.end()},
+      .memory = nullptr};
+}
+
+// In one pass, without decompressing. Records of the current epoch, if any are among them, are
+// sealed anew as well.
+Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records) {
+  std::size_t input_size = 0;
+  std::size_t output_size = 0;
+  for (const ByteView& record : records) {
+    input_size += record.size();
+    output_size += bound_of(record.size());
+  }
+  auto work = std::make_shared<Work>();
+  NACRE_ASSIGN(work->input, engine_.allocate(input_size));
+  NACRE_ASSIGN(work->output, engine_.allocate(output_size));
+  NACRE_ASSIGN(const WriteTurn turn, take_turn(records.size(), output_size));
+  const WriteSession& session = *turn.session;
+  engine::Payload& payload = work->payload;
+  payload.input = work->input.data();
+  payload.input_size = input_size;
+  payload.output = work->output.data();
+  payload.output_size = output_size;
+  payload.volume_id = keys_->volume_id();
+  const std::uint32_t new_key = payload.add_key(session.key->suite, session.key->key.view());
+
+  PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
+                    .records = {records.begin(), records.end()},
+                    .memory = nullptr};
+  std::vector<std::size_t> sent;
+  std::size_t input_at = 0;
+  std::size_t output_at = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto header = engine::parse_record_header(records[i]);
+    const auto key =
+        header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+    if (!key) {
+      move.names[i] = tl::unexpected(key.error());
+      continue;
+    }
+    std::copy(records[i].begin(), records[i].end(), work->input.data() + input_at);
+    payload.messages.push_back(
+        engine::Message{.operation = engine::Operation::reseal,
+                        .padding = options_.padding,
+                        .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
+                        .input_offset = input_at,
+                        .input_size = records[i].size(),
+                        .output_offset = output_at,
+                        .output_capacity = bound_of(records[i].size()),
+                        .epoch = session.epoch,
+                        .counter = static_cast<std::uint32_t>(turn.counter + i),
+                        .salt = session.salt,
+                        .new_key_index = new_key});
+    input_at += records[i].size();
+    output_at += bound_of(records[i].size());
+    sent.push_back(i);
+  }
+  if (!sent.empty()) engine_.run(payload);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const bool ran = i < payload.results.size();  // there may be no memory even for results
+    if (!ran || !payload.results[i].ok) {
+      move.names[sent[i]] = ran ? fail(payload.results[i].error, payload.results[i].detail)
+                                : fail(ErrorCode::out_of_memory);
+      continue;
+    }
+    move.names[sent[i]] = metadata::decode_record_name(payload.results[i].identity);
+    move.records[sent[i]] = ByteView(work->output.data() + payload.messages[i].output_offset,
+                                     payload.results[i].output_size);
+  }
+  payload.clear();
+  move.memory = std::move(work);
+  return move;
+}
+
+// Of one group of records: what they hold.
+Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const ByteView> records,
+                                                             std::span<Result<RecordName>> names,
+                                                             std::vector<ByteView>& plain) {
+  auto work = std::make_unique<Work>();
+  std::size_t input_size = 0;
+  for (const ByteView& record : records)
+    input_size += record.size();
+  const std::size_t room = options_.chunk_size_bytes;
+  NACRE_ASSIGN(work->input, engine_.allocate(input_size));
+  NACRE_ASSIGN(work->output, engine_.allocate(records.size() * room));
+  engine::Payload& payload = work->payload;
+  payload.input = work->input.data();
+  payload.input_size = input_size;
+  payload.output = work->output.data();
+  payload.output_size = records.size() * room;
+  payload.volume_id = keys_->volume_id();
+  std::vector<std::size_t> sent;
+  std::size_t input_at = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto header = engine::parse_record_header(records[i]);
+    const auto key =
+        header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+    if (!key) {
+      names[i] = tl::unexpected(key.error());
+      continue;
+    }
+    std::copy(records[i].begin(), records[i].end(), work->input.data() + input_at);
+    payload.messages.push_back(
+        engine::Message{.operation = engine::Operation::unseal,
+                        .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
+                        .input_offset = input_at,
+                        .input_size = records[i].size(),
+                        .output_offset = i * room,
+                        .output_capacity = room});
+    input_at += records[i].size();
+    sent.push_back(i);
+  }
+  if (!sent.empty()) engine_.run(payload);
+  plain.assign(records.size(), ByteView());
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const bool ran = i < payload.results.size();
+    if (!ran || !payload.results[i].ok) {
+      names[sent[i]] = ran ? fail(payload.results[i].error, payload.results[i].detail)
+                           : fail(ErrorCode::out_of_memory);
+      continue;
+    }
+    names[sent[i]] = metadata::decode_record_name(payload.results[i].identity);
+    plain[sent[i]] = ByteView(work->output.data() + sent[i] * room, payload.results[i].output_size);
+  }
+  payload.clear();
+  return work;
+}
+
+// Opened, and sealed with today's codec. In groups: how much a record holds is known only then.
+Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> records) {
+  PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
+                    .records = {records.begin(), records.end()},
+                    .memory = nullptr};
+  auto memory = std::make_shared<std::vector<engine::Arena>>();
+  const std::size_t at_once = std::max<std::size_t>(1, (4u << 20) / options_.chunk_size_bytes);
+  NACRE_ASSIGN(const WriteTurn turn,
+               take_turn(records.size(), bound_of(options_.chunk_size_bytes) * records.size()));
+  const WriteSession& session = *turn.session;
+  for (std::size_t first = 0; first < records.size(); first += at_once) {
+    const std::size_t count = std::min(at_once, records.size() - first);
+    const auto names = std::span(move.names).subspan(first, count);
+    std::vector<ByteView> plain;
+    NACRE_ASSIGN(const auto opened, unseal_group(records.subspan(first, count), names, plain));
+    const std::size_t room = bound_of(options_.chunk_size_bytes);
+    NACRE_ASSIGN(auto output, engine_.allocate(count * room));
+    engine::Payload payload;
+    payload.input = opened->output.data();
+    payload.input_size = opened->output.size();
+    payload.output = output.data();
+    payload.output_size = output.size();
+    payload.volume_id = keys_->volume_id();
+    const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
+    std::vector<std::size_t> sent;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!names[i]) continue;
+      payload.messages.push_back(engine::Message{
+          .operation = engine::Operation::seal,
+          .codec = codec_,
+          .level = static_cast<std::int8_t>(level_.load()),
+          .padding = options_.padding,
+          .key_index = key,
+          .input_offset = static_cast<std::uint64_t>(plain[i].data() - opened->output.data()),
+          .input_size = plain[i].size(),
+          .output_offset = i * room,
+          .output_capacity = room,
+          .epoch = session.epoch,
+          .counter = static_cast<std::uint32_t>(turn.counter + first + i),
+          .salt = session.salt,
+          .identity = metadata::encode(*names[i])});
+      sent.push_back(i);
+    }
+    if (!sent.empty()) engine_.run(payload);
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const bool ran = i < payload.results.size() && payload.results[i].ok;
+      if (!ran) return fail(ErrorCode::out_of_memory, "no memory to seal records anew");
+      move.records[first + sent[i]] = ByteView(output.data() + payload.messages[i].output_offset,
+                                               payload.results[i].output_size);
+    }
+    payload.clear();
+    memory->push_back(std::move(output));
+  }
+  move.memory = std::move(memory);
+  return move;
+}
+
+Result<std::optional<SealedBatch>> SegmentStoreImpl::append_sealed(
+    std::span<const ByteView> records) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  SealedBatch batch;
+  if (records.empty()) return batch;
+  batch.records.resize(records.size());
+  auto pins = std::make_shared<Pins>();
+  NACRE_ASSIGN(const auto header, engine::parse_record_header(records.front()));
+  NACRE_ASSIGN(const bool written, write_out(moved_, records, header.epoch, batch.records, *pins));
+  if (!written) return std::nullopt;
+  moved_records_ += records.size();
+  for (const ByteView& record : records)
+    moved_bytes_ += record.size();
+  batch.pin = std::move(pins);
+  return batch;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segment store's implementation: segment_store.cpp (sessions, sealing, appending),
+// segment_move.cpp (what compaction and rotation move).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fs/store/record_reader.h"
+#include "fs/store/segment_store.h"
+#include "fs/store/segment_table.h"
+#include "fs/store/versions_in_hand.h"
+#include "fs/store/work_pool.h"
+#include "fs/store/write_session.h"
+
+namespace nacre::fs {
+
+// Records of older epochs are read and moved for as long as a rotation runs: room is for those of
+// the suite that takes most.
+inline constexpr auto widest_suite = engine::CipherSuite::aes_256_cbc;
+
+class SegmentStoreImpl final : public SegmentStore {
+ public:
+  SegmentStoreImpl(std::shared_ptr<metadata::BackingDirectory> directory,
+                   metadata::Database& database, std::shared_ptr<const metadata::KeyTree> keys,
+                   engine::Engine& engine, const SegmentStoreOptions& options)
+      : database_(database),
+        keys_(std::move(keys)),
+        engine_(engine),
+        options_(options),
+        table_(std::move(directory), database),
+        work_(engine, keys_->volume_id(), work_size_for(payload_size_bytes_min), spare_work_count_max),
+        large_work_(engine, keys_->volume_id(),
+                    work_size_for(flush_payload_size_bytes(engine, options)),
+                    spare_large_work_count_max),
+        reader_(table_, *keys_, engine, work_, record_size_bytes_max()),
+        codec_(options.codec),
+        level_(options.level) {}
+
+  Result<> recover() {
+    NACRE_TRY(table_.recover(keys_->volume_id(), options_.read_only));
+    if (options_.read_only) return {};
+    // With what the mount put into the group before.
+    if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+    return begin_session();
+  }
+
+  Result<SealedBatch> append(std::span<const SealRequest> requests) override;
+  RecordVersion next_version() override { return RecordVersion{next_version_++}; }
+  void read(std::span<ReadRequest> requests) override {
+    activity_.fetch_add(1, std::memory_order_relaxed);
+    reader_.read(requests);
+  }
+  Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) override;
+  void close_checkpoint() override;
+  RecordVersion settled_version() const override { return RecordVersion{settled_version_}; }
+
+  Result<std::optional<Victim>> find_victim(double live_share_max) override {
+    return victim_of(table_.find_victim(live_share_max));
+  }
+  Result<std::optional<Victim>> find_small_victim(std::size_t count_max) override {
+    return victim_of(
+        table_.find_small_victim(options_.segment_size_bytes / small_segment_divisor, count_max));
+  }
+  void note_compacted(const Victim& victim, bool immovable) override;
+  void close_segments() override;
+  PreparedMove prepare_move(std::span<const ByteView> records) override;
+  Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records) override;
+  Result<> begin_epoch() override;
+  void set_codec(engine::Codec codec, int level) override;
+  void recompress_old_epochs() override { recompress_ = true; }
+  Result<std::optional<Victim>> find_outdated() override;
+  OutdatedSegments outdated() const override;
+  std::uint64_t activity() const override { return activity_.load(std::memory_order_relaxed); }
+
+  void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
+  void remove_live(const RecordLocation& location) override { table_.add_live(location, -1); }
+  bool stage() override {
+    settled_version_ = in_hand_.lowest(next_version_);
+    return table_.stage();
+  }
+  Result<> sync() override { return table_.sync(); }
+  void committed() override { table_.committed(); }
+  Result<SegmentHold> hold_committed() override { return table_.hold_committed(); }
+
+  SegmentStats stats() const override {
+    const auto totals = table_.totals(1 - reclaimable_share_min);
+    return SegmentStats{.segment_count = totals.count,
+                        .stored_bytes = totals.stored_bytes,
+                        .live_bytes = totals.live_bytes,
+                        .empty_bytes = totals.empty_bytes,
+                        .movable_dead_bytes = totals.movable_dead_bytes,
+                        .reclaimable_bytes = totals.reclaimable_bytes,
+                        .immovable_count = totals.immovable_count,
+                        .held_bytes = totals.held_bytes,
+                        .appended_records = appended_records_,
+                        .appended_bytes = appended_bytes_,
+                        .plain_bytes = plain_bytes_,
+                        .moved_records = moved_records_,
+                        .moved_bytes = moved_bytes_};
+  }
+
+ private:
+  static constexpr std::size_t spare_work_count_max = 6;
+  // Larger ones are for flushes, which one thread and now and then a commit have.
+  static constexpr std::size_t spare_large_work_count_max = 2;
+  static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
+
+  // What a batch keeps in place until rows name its records.
+  struct Pins {
+    std::vector<SharedSegment> segments;
+    VersionsInHand::Mark versions;
+  };
+  struct Packing {
+    engine::Codec codec;
+    int level;
+  };
+  // A segment that is being filled.
+  struct Appender {
+    std::mutex mutex;  // guards what follows and the writes to the segment
+    SharedSegment segment;
+    std::uint64_t written_back = 0;
+
+    void close();
+  };
+
+  // Room for so many records, of so many bytes at most.
+  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
+  Result<> begin_session();
+  // Of a record under any suite.
+  std::size_t bound_of(std::size_t plain_size) const {
+    return engine::record_size_bound(widest_suite, options_.padding, plain_size);
+  }
+  // Memory for payloads of about so many plain bytes: of whole chunks, two at least, each with the
+  // room that its record may take.
+  std::size_t work_size_for(std::uint64_t plain_bytes) const {
+    return std::max<std::uint64_t>(2, plain_bytes / options_.chunk_size_bytes) *
+           bound_of(options_.chunk_size_bytes);
+  }
+  std::uint64_t record_size_bytes_max() const { return bound_of(options_.chunk_size_bytes); }
+  Result<SealedBatch> append_to(Appender& appender, const Packing& packing,
+                                std::span<const SealRequest> requests);
+  // False: an epoch began meanwhile, and what was sealed counts no more.
+  Result<bool> append_batch(Appender& appender, const Packing& packing,
+                            std::span<const SealRequest> requests, std::uint64_t bound,
+                            std::vector<SealedRecord>& sealed, Pins& pins);
+  Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
+                         std::span<SealedRecord> sealed, Pins& pins);
+  std::uint32_t session_epoch();
+  Result<std::optional<Victim>> victim_of(SharedSegment segment);
+  Result<PreparedMove> reseal(std::span<const ByteView> records);
+  Result<std::unique_ptr<Work>> unseal_group(std::span<const ByteView> records,
+                                             std::span<Result<RecordName>> names,
+                                             std::vector<ByteView>& plain);
+  Result<PreparedMove> recompress(std::span<const ByteView> records);
+
+  metadata::Database& database_;
+  std::shared_ptr<const metadata::KeyTree> keys_;
+  engine::Engine& engine_;
+  const SegmentStoreOptions options_;
+  SegmentTable table_;
+  WorkPool work_;
+  WorkPool large_work_;  // of what append() seals in one payload
+  RecordReader reader_;
+
+  std::atomic<engine::Codec> codec_;  // of new records
+  std::atomic<int> level_;
+  std::atomic<bool> recompress_{false};
+
+  std::mutex session_mutex_;  // before the appenders' mutexes
+  // Changes under session_mutex_ and all appenders' mutexes: any of them suffices for reading.
+  std::shared_ptr<WriteSession> session_;
+  std::atomic<std::uint64_t> next_version_{0};
+  VersionsInHand in_hand_;
+  std::atomic<std::uint64_t> settled_version_{0};
+
+  Appender fresh_;       // records that append() makes
+  Appender moved_;       // those that compaction brings
+  Appender checkpoint_;  // those of checkpoints
+
+  std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
+  std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};
+  std::atomic<std::uint64_t> activity_{0};
+};
+
+}  // namespace nacre::fs

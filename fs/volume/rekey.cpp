@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rotation of keys needs of the volume.
+#include "fs/volume/volume_impl.h"
+#include "metadata/volume_files.h"
+
+namespace nacre::fs {
+
+using metadata::Table;
+
+Rekeying* VolumeImpl::rekeying() {
+  return options_.read_only ? nullptr : this;
+}
+
+Result<> VolumeImpl::remember_keyring(std::uint64_t generation) {
+  return database_->put_now(Table::system, {{std::string(metadata::system_key_keyring),
+                                             metadata::encode_u64(generation)}});
+}
+
+Result<> VolumeImpl::remember_rotation(const metadata::RotationRow& row) {
+  return database_->put_now(Table::system,
+                            {{std::string(metadata::system_key_rotation), metadata::encode(row)}});
+}
+
+Result<metadata::RotationRow> VolumeImpl::rotation_row() {
+  NACRE_ASSIGN(const auto value, database_->get(Table::system, metadata::system_key_rotation));
+  if (!value) return metadata::RotationRow{};
+  return metadata::decode_rotation_row(*value);
+}
+
+Result<> VolumeImpl::check_may_begin() {
+  NACRE_TRY(check_writable());
+  if (backup_count_ == 0) return {};
+  return fail(ErrorCode::busy,
+              "a backup of this volume is under way, and would bring half of each key: try again "
+              "when it is done");
+}
+
+Result<> VolumeImpl::begin_epoch() {
+  return store_->begin_epoch();
+}
+
+void VolumeImpl::set_codec(engine::Codec codec, int level) {
+  store_->set_codec(codec, level);
+}
+
+void VolumeImpl::recompress_old_epochs() {
+  store_->recompress_old_epochs();
+}
+
+Result<RekeyStep> VolumeImpl::rekey_segment(const RekeyOrder& order) {
+  NACRE_TRY(check_writable());
+  return compactor_.rekey_one(order);
+}
+
+// What never fitted has no predecessor that would have to go.
+Result<> VolumeImpl::renew_checkpoint() {
+  const auto written = write_checkpoint(CheckpointKeep::only_this);
+  if (!written && written.error().code != ErrorCode::too_big) {
+    return tl::unexpected(written.error());
+  }
+  return {};
+}
+
+OutdatedSegments VolumeImpl::outdated_segments() {
+  return store_->outdated();
+}
+
+Result<std::vector<std::string>> VolumeImpl::reseal_database(
+    const std::function<Result<>()>& go_on) {
+  NACRE_TRY(check_writable());
+  return database_->reseal(go_on);
+}
+
+// The first commit removes what is empty, the sync makes that durable whether or not another commit
+// follows.
+Result<> VolumeImpl::settle() {
+  NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
+  NACRE_TRY(directory_->sync_directory(metadata::segment_folder));
+  return directory_->sync_directory(metadata::database_folder);
+}
+
+unsigned VolumeImpl::backup_count() {
+  return backup_count_;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksdbStore: every file under the current epoch. Logs are switched and flushed, tables are
+// compacted one by one into new ones, and what RocksDB never replaces is sealed anew in its place.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/reseal_files.h"
+#include "metadata/sealed_fs/status.h"
+#include "metadata/tables/rocksdb_store.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::string_view rewriting = "writing a table anew";
+// A table may be part of a compaction that is under way.
+constexpr int try_count_max = 2000;
+constexpr std::chrono::milliseconds try_pause{5};
+constexpr std::uint64_t table_size_bytes_max = 16u << 20;
+constexpr std::size_t check_piece_bytes = 256u << 10;
+
+}  // namespace
+
+// A log is switched when there is something in it. The default family is nobody's, so a tombstone
+// there changes nothing.
+Result<void> RocksdbStore::begin_reseal() {
+  rocksdb::WriteBatch batch;
+  batch.Delete(default_family_, "rekeyed");
+  NACRE_TRY(write(batch, true));
+  NACRE_TRY(flush_everything());
+  NACRE_ASSIGN(const auto log, file_system_->retire_logs());
+  static_cast<void>(log);
+  return {};
+}
+
+// RocksDB would refuse all writes after it met damage in a compaction.
+Result<void> RocksdbStore::check_table(const std::string& path) const {
+  NACRE_ASSIGN(const auto reader, PageReader::open(*directory_, path, *keys_));
+  Bytes piece(check_piece_bytes);
+  for (std::uint64_t at = 0; at < reader->size(); at += piece.size()) {
+    NACRE_ASSIGN(const std::size_t got, reader->read(at, piece));
+    static_cast<void>(got);
+  }
+  return {};
+}
+
+// One pass over the family's tables. How many of them are of an older epoch still, or were a moment
+// ago.
+Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
+    rocksdb::ColumnFamilyHandle* family, const std::function<Result<void>()>& go_on) {
+  rocksdb::ColumnFamilyMetaData all;
+  db_->GetColumnFamilyMetaData(family, &all);
+  RewritePass pass;
+  rocksdb::CompactionOptions options;
+  options.compression = rocksdb::kDisableCompressionOption;  // as the family says
+  options.output_file_size_limit = table_size_bytes_max;
+  for (const rocksdb::LevelMetaData& level : all.levels) {
+    for (const rocksdb::SstFileMetaData& table : level.files) {
+      const std::string path = std::string(database_folder) + table.name;
+      const auto found = epoch_of_file(*directory_, path);
+      if (!found && found.error().code == ErrorCode::not_found) continue;  // compacted meanwhile
+      if (!found) return tl::unexpected(found.error());
+      if (*found == keys_->current_epoch_number()) continue;
+      NACRE_TRY(go_on());
+      NACRE_TRY(check_table(path));
+      const int level_to = level.level == 0 ? db_->NumberLevels(family) - 1 : level.level;
+      const auto status = db_->CompactFiles(options, family, {table.name}, level_to);
+      // The others: it is part of another compaction, or gone with one.
+      if (!status.ok() && !status.IsAborted() && !status.IsInvalidArgument()) {
+        return tl::unexpected<Error>(to_error(status, rewriting));
+      }
+      ++(status.ok() ? pass.rewritten : pass.busy);
+    }
+  }
+  return pass;
+}
+
+Result<std::vector<std::string>> RocksdbStore::finish_reseal(
+    const std::function<Result<void>()>& go_on) {
+  std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
+  all.push_back(default_family_);
+  for (rocksdb::ColumnFamilyHandle* family : all) {
+    for (int vain = 0;;) {
+      NACRE_ASSIGN(const RewritePass pass, rewrite_tables(family, go_on));
+      if (pass.rewritten + pass.busy == 0) break;
+      vain = pass.rewritten > 0 ? 0 : vain + 1;
+      if (vain == try_count_max) {
+        return fail(ErrorCode::busy, "the database does not come to write its tables anew");
+      }
+      if (pass.busy > 0) std::this_thread::sleep_for(try_pause);
+    }
+  }
+  // Has RocksDB look through the folder: logs that it took over from an earlier opening, it deletes
+  // only then.
+  auto looked = db_->DisableFileDeletions();
+  if (looked.ok()) looked = db_->EnableFileDeletions(false);
+  if (!looked.ok()) return tl::unexpected<Error>(to_error(looked, rewriting));
+  NACRE_TRY(file_system_->reseal_files(std::string(database_folder)));
+  if (info_log_) NACRE_TRY(info_log_->reseal());
+  NACRE_TRY(directory_->sync_directory(database_folder));
+  return list_files_of_other_epochs(*directory_, database_folder, keys_->current_epoch_number());
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotation of keys on a volume in memory: what it leaves, what it keeps, how it goes on.
+#include "tests/fs/rotation_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using State = fs::RotationState;
+
+TEST_F(RotationTest, leaves_nothing_under_the_older_epoch) {
+  open();
+  fill(20);
+  const auto before = keys_.keys->fingerprint();
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_NE(keys_.keys->fingerprint(), before);
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_EQ(rotation_->status().state, State::none);
+  EXPECT_FALSE(keys_.keys->is_rotating());
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+  open();
+  EXPECT_TRUE(holds_everything());
+}
+
+TEST_F(RotationTest, may_follow_another_one) {
+  open();
+  fill(10);
+  for (std::uint32_t epoch = 2; epoch < 5; ++epoch) {
+    NACRE_ASSERT_OK(rotation_->begin({}));
+    write("between", epoch, 9);
+    NACRE_ASSERT_OK(rotation_->run({}));
+  }
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(4);
+}
+
+TEST_F(RotationTest, changes_the_cipher_suite_either_way) {
+  using Suite = engine::CipherSuite;
+  for (const auto& [from, to] : {std::pair(Suite::aes_256_cbc, Suite::aes_128_gcm),
+                                 std::pair(Suite::aes_256_gcm, Suite::aes_192_cbc)}) {
+    contents_.clear();
+    make_volume(from);
+    open();
+    fill(12);
+    NACRE_ASSERT_OK(rotation_->begin({.suite = to}));
+    EXPECT_TRUE(holds_everything());
+    NACRE_ASSERT_OK(rotation_->run({}));
+    EXPECT_TRUE(holds_everything());
+    close();
+    expect_rotated(2);
+    open();
+    EXPECT_EQ(keys_.superblock.cipher, to);
+    EXPECT_EQ(keys_.keys->current_epoch().suite, to);
+    EXPECT_TRUE(holds_everything());
+    close();
+  }
+}
+
+TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
+  open();
+  write("text", 1, 1);
+  auto file = volume_->lookup(root, "text");
+  const std::string zeros(40 * chunk_size, 'z');
+  NACRE_ASSERT_OK(volume_->write(file->inode, 0, as_bytes(zeros), {}));
+  volume_->forget(file->inode, 1);
+  contents_["text"] = zeros;
+  fill(6);
+  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  NACRE_ASSERT_OK(rotation_->begin({.codec = engine::Codec::lz77}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_LT(volume_->stats().segments.live_bytes, before - 30 * chunk_size);
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+  EXPECT_EQ(unlock(*backing_)->superblock.codec, engine::Codec::lz77);
+}
+
+TEST_F(RotationTest, is_refused_while_one_is_under_way) {
+  open();
+  fill(4);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_CODE(busy, rotation_->begin({}));
+}
+
+TEST_F(RotationTest, is_refused_while_a_backup_is_under_way) {
+  open();
+  fill(4);
+  auto backup = volume_->begin_backup();
+  NACRE_ASSERT_OK(backup);
+  EXPECT_CODE(busy, rotation_->begin({}));
+  backup->hold.reset();
+  NACRE_EXPECT_OK(rotation_->begin({}));
+}
+
+TEST_F(RotationTest, goes_on_in_the_background_after_a_mount_and_stays_paused_when_it_was) {
+  open();
+  fill(12);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->pause());
+  close();
+  open();
+  rotation_->start();
+  EXPECT_EQ(rotation_->status().state, State::paused);
+  EXPECT_TRUE(keys_.keys->is_rotating());
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->resume(std::nullopt));
+  while (keys_.keys->is_rotating())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
+  open();
+  fill(12);
+  close();
+  // One byte of the first record of the first segment.
+  std::string victim;
+  for (const auto& path : backing_->files()) {
+    if (path.starts_with("segments/")) {
+      victim = path;
+      break;
+    }
+  }
+  auto content = *backing_->load(victim);
+  content[metadata::segment_header_size_bytes + 60] ^= 1;
+  backing_->store(victim, content);
+  open();
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_CODE(corrupt, rotation_->run({}));
+  EXPECT_TRUE(keys_.keys->is_rotating());
+  EXPECT_EQ(rotation_->status().damaged_segment_count, 1u);
+  // Whoever removes what is damaged lets it come to its end.
+  for (const auto& [name, text] : contents_)
+    NACRE_EXPECT_OK(volume_->unlink(root, name));
+  contents_.clear();
+  write("after", 5, 5);
+  NACRE_EXPECT_OK(volume_->sync_all());
+  close();
+  open();
+  NACRE_EXPECT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+// What somebody has who was a recipient before: his secret, the keyring of then, and all files of now.
+TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_removed) {
+  open();
+  fill(8);
+  const Bytes old_keyring = *backing_->load("keyring");
+  // Removed: recipients() made him the second one.
+  metadata::Keyring without = keys_.keyring;
+  without.recipients.erase(without.recipients.begin() + 1);
+  without.generation++;
+  NACRE_ASSERT_OK(metadata::save_keyring(*backing_, without, *keys_.keys));
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  write("since", 1, 6);
+  NACRE_ASSERT_OK(rotation_->run({}));
+  close();
+  expect_rotated(2);
+
+  const auto removed = [] {
+    return metadata::VolumeSecret(
+        std::move(*engine::RsaPrivateKey::from_der(identity(0).to_der()->view())));
+  };
+  EXPECT_CODE(wrong_key, metadata::open_volume_keys(*backing_, removed()));
+  // The keys that he has open no record and no file of db/.
+  const auto parsed = metadata::parse_keyring(old_keyring);
+  NACRE_ASSERT_OK(parsed);
+  const auto old_keys = metadata::open_keyring(*parsed, removed());
+  NACRE_ASSERT_OK(old_keys);
+  EXPECT_FALSE((*old_keys)->session_key(2, {}));
+  EXPECT_FALSE((*old_keys)->database_file_key(2, Bytes(16)));
+  // Put back, it is refused, with the secret of whoever is left as well.
+  backing_->store("keyring", old_keyring);
+  backing_->store("keyring.copy", old_keyring);
+  EXPECT_CODE(tampered, metadata::open_volume_keys(*backing_, removed()));
+  EXPECT_CODE(tampered, unlock(*backing_));
+}
+
+}  // namespace
+}  // namespace nacre::tests
