@@ -60,8 +60,38 @@ std::uint64_t KeyringKeeper::generation() const {
   return current_.generation;
 }
 
+Result<> KeyringKeeper::check_usable() const {
+  if (!is_unknown_) return {};
+  return fail(ErrorCode::read_only,
+              "a new keyring could not be written, and nobody knows which one will count: the "
+              "recipients can be changed again once the volume is mounted anew");
+}
+
+Result<> KeyringKeeper::rotate(const MakeKeyring& make,
+                               const std::function<void(const KeyringRotation&)>& taken) {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  NACRE_ASSIGN(const KeyringRotation next, make(current_));
+  if (const auto saved = save_keyring(*directory_, next.keyring, *next.keys); !saved) {
+    is_unknown_ = true;
+    return add_context(saved.error(),
+                       "the new keyring could not be written; if one of its copies was, the "
+                       "rotation begins at the next mount");
+  }
+  current_ = next.keyring;
+  taken(next);
+  return {};
+}
+
+Result<> KeyringKeeper::end_rotation() {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  return replace_locked(end_keyring_rotation(current_));
+}
+
 Result<> KeyringKeeper::replace(const Keyring& next) {
   const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
   if (next.generation != current_.generation + 1) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("a keyring of generation {} cannot follow one of generation {}",
@@ -73,6 +103,7 @@ Result<> KeyringKeeper::replace(const Keyring& next) {
 Result<> KeyringKeeper::replace_recipients(ByteView text) {
   NACRE_ASSIGN(const auto parsed, parse_keyring(text));
   const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
   NACRE_TRY(verify(parsed.seal, keys_->volume_subkey("keyring mac").view(), "new keyring"));
   const Keyring& next = parsed.claims;
   if (next.volume_id != current_.volume_id) {
@@ -126,6 +157,7 @@ void KeyringKeeper::look_again() {
 
 Result<> KeyringKeeper::finish_update() {
   const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
   ReplacedFiles replaced(*directory_);
   NACRE_TRY(save_keyring(*directory_, current_, *keys_));
   replaced.overwrite();

@@ -24,6 +24,7 @@
 
 #include "metadata/backing/backing.h"
 #include "metadata/format/keyring.h"
+#include "metadata/format/keyring_rotation.h"
 #include "metadata/keys.h"
 
 namespace nacre::metadata {
@@ -52,10 +53,20 @@ class KeyringKeeper {
   // more than the recipients.
   Result<> replace_recipients(ByteView text);
 
+  // For the beginning of a rotation: next is what make gives for the current one, under the volume
+  // key of its own keys. taken is called once both copies are durable, before anybody else can
+  // change anything; the row is the caller's business. When writing fails nobody knows which of the
+  // two will count: then every later change is refused until the volume is opened anew.
+  using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
+  Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken);
+  // The keyring with nothing but the last epoch takes its place, as by replace().
+  Result<> end_rotation();
+
   // Writes both copies of the current one again, when an update was interrupted between them.
   Result<> finish_update();
 
  private:
+  Result<> check_usable() const;
   Result<> replace_locked(const Keyring& next);
   void look_again();
 
@@ -64,6 +75,7 @@ class KeyringKeeper {
   const NoteGeneration note_generation_;
   mutable std::mutex mutex_;  // held while files are written
   Keyring current_;
+  bool is_unknown_ = false;  // which keyring lies there: rotate() failed
 };
 
 }  // namespace nacre::metadata

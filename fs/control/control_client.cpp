@@ -96,10 +96,10 @@ ControlClient::~ControlClient() {
 }
 
 Result<nlohmann::json> ControlClient::request(std::string_view command, Timeout timeout) {
-  return send({{"command", command}}, timeout);
+  return request_with({{"command", command}}, timeout);
 }
 
-Result<nlohmann::json> ControlClient::send(const nlohmann::json& message, Timeout timeout) {
+Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message, Timeout timeout) {
   NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
   return read_reply(timeout);
 }
@@ -108,7 +108,7 @@ Result<nlohmann::json> ControlClient::scrub(ScrubCommand command, std::optional<
                                             Timeout timeout) {
   nlohmann::json message = {{"command", "scrub"}, {"action", to_string(command)}};
   if (rate) message["rate_bytes_per_second"] = *rate;
-  NACRE_ASSIGN(const auto reply, send(message, timeout));
+  NACRE_ASSIGN(const auto reply, request_with(message, timeout));
   const auto scrub = reply.find("scrub");
   if (scrub != reply.end() && scrub->is_object()) return *scrub;
   return fail(ErrorCode::io,

@@ -32,6 +32,8 @@ class ControlClient {
   // timeout. stale when the daemon ends before, cancelled when the time is up. The error that the
   // daemon gave becomes this call's.
   Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
+  // The same with more than a command: message has "command".
+  Result<nlohmann::json> request_with(const nlohmann::json& message, Timeout timeout);
   // How the scrub is behind the command.
   Result<nlohmann::json> scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
                                Timeout timeout = std::nullopt);
@@ -47,7 +49,6 @@ class ControlClient {
 
  private:
   ControlClient(int socket, pid_t daemon_pid) : socket_(socket), daemon_pid_(daemon_pid) {}
-  Result<nlohmann::json> send(const nlohmann::json& message, Timeout timeout);
   Result<nlohmann::json> read_reply(Timeout timeout);
   int socket_ = -1;
   pid_t daemon_pid_ = 0;

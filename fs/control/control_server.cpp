@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fs/control/message.h"
+#include "fs/control/rotation_requests.h"
 #include "fs/control/stats_json.h"
 
 namespace nacre::fs {
@@ -279,6 +280,12 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
   if (name == "replace_keyring") {
     if (const auto done = replace_keyring(socket); !done) return error_reply(done.error());
     return info();
+  }
+  if (auto rotated = handle_rotation(handler_.rotation(), name, *message)) {
+    if (!*rotated) return error_reply(rotated->error());
+    auto reply = info();
+    reply.update(**rotated);
+    return reply;
   }
   if (name == "sync" || name == "prepare_unmount") {
     if (const auto synced = handler_.sync(); !synced) return error_reply(synced.error());

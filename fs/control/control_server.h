@@ -16,6 +16,7 @@
 //   replace_keyring  puts the keyring in the line that follows in place of the volume's, if it
 //   differs
 //                    in its recipients alone
+//   rotate, rotation…  rotation_requests.h
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed in the end
 //
@@ -39,6 +40,7 @@
 
 #include "fs/control/socket_path.h"
 #include "fs/maintenance/scrubber.h"
+#include "fs/rotation/rotation.h"
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
 
@@ -69,6 +71,7 @@ class ControlHandler {
   virtual std::uint64_t keyring_generation() = 0;
   // text: from who may control the mount, but need not know its keys. KeyringKeeper.
   virtual Result<> replace_recipients(std::string_view text) = 0;
+  virtual Rotation* rotation() { return nullptr; }  // none: this mount cannot rotate its keys
 };
 
 class ControlServer {

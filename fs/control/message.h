@@ -2,6 +2,7 @@
 // What goes over the control socket: one line of JSON each way, then the end.
 //
 //   request   {"command": "sync" | "stats" | "info" | "trim" | "backup" | "replace_keyring" |
+//             "rotate" | "rotation" |
 //             "prepare_unmount"}
 //             {"command": "scrub", "action": "begin" | "pause" | "resume" | "stop" | "status",
 //             "rate_bytes_per_second": N}, the rate only where another is wanted; 0: no limit

@@ -50,8 +50,12 @@ std::string_view to_string(RotationState state) {
 }
 
 Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
-                   std::shared_ptr<metadata::KeyTree> keys, Volume& volume)
-    : directory_(std::move(directory)), keys_(std::move(keys)), rekeying_(volume.rekeying()) {
+                   std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
+                   Volume& volume)
+    : directory_(std::move(directory)),
+      keys_(std::move(keys)),
+      keyring_(keyring),
+      rekeying_(volume.rekeying()) {
   if (!keys_->is_rotating()) return;
   if (rekeying_ != nullptr) row_ = rekeying_->rotation_row().value_or(metadata::RotationRow{});
   state_ = rekeying_ == nullptr || row_.paused ? RotationState::paused : RotationState::running;
@@ -97,8 +101,7 @@ Result<> Rotation::begin(const RotationOptions& options) {
   }
   wake_.notify_all();
   NACRE_TRY(rekeying_->begin_epoch());
-  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
-  NACRE_TRY(rekeying_->remember_keyring(keyring.generation));
+  NACRE_TRY(rekeying_->remember_keyring(keyring_.generation()));
   row.total_bytes = rekeying_->outdated_segments().live_bytes;
   NACRE_TRY(rekeying_->remember_rotation(row));
   std::lock_guard lock(mutex_);
@@ -108,20 +111,18 @@ Result<> Rotation::begin(const RotationOptions& options) {
 
 // Nothing is sealed under the new epoch before both copies are durable.
 Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::CipherSuite suite) {
-  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
-  NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(keyring, *keys_, suite));
-  if (options.passphrase != nullptr) {
-    NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
-                                                                    options.passphrase->view()));
-    static_cast<void>(confirmed);
-  }
-  if (const auto saved = metadata::save_keyring(*directory_, next.keyring, *next.keys); !saved) {
-    return add_context(saved.error(),
-                       "the new keyring could not be written; if one of its copies was, the "
-                       "rotation begins at the next mount");
-  }
-  keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch());
-  return {};
+  const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {
+    NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(current, *keys_, suite));
+    if (options.passphrase != nullptr) {
+      NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
+                                                                      options.passphrase->view()));
+      static_cast<void>(confirmed);
+    }
+    return next;
+  };
+  return keyring_.rotate(make, [&](const metadata::KeyringRotation& next) {
+    keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch());
+  });
 }
 
 Result<> Rotation::settle_superblock() {
@@ -243,9 +244,7 @@ Result<> Rotation::finish() {
     return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
                                              counts.first_other));
   }
-  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
-  const metadata::Keyring last = metadata::end_keyring_rotation(keyring);
-  NACRE_TRY(metadata::save_keyring(*directory_, last, *keys_));
+  NACRE_TRY(keyring_.end_rotation());
   keys_->end_rotation();
   spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
                keys_->current_epoch_number());
@@ -256,7 +255,6 @@ Result<> Rotation::finish() {
     row_ = {};
   }
   report_progress();
-  NACRE_TRY(rekeying_->remember_keyring(last.generation));
   return rekeying_->remember_rotation({});
 }
 
@@ -264,8 +262,7 @@ Result<> Rotation::finish() {
 Result<> Rotation::repair_copies() {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*directory_));
   if (found.warnings.empty()) return {};
-  NACRE_ASSIGN(const auto keyring, metadata::load_keyring(*directory_, *keys_));
-  return metadata::save_keyring(*directory_, keyring, *keys_);
+  return keyring_.finish_update();
 }
 
 Result<> Rotation::run(const Progress& progress) {
@@ -399,7 +396,11 @@ RotationStatus Rotation::status() const {
 
 Result<EpochCounts> Rotation::verify() const {
   return count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::everything,
-                      [](std::uint64_t) { return Result<>(); });
+                      [this](std::uint64_t) -> Result<> {
+                        std::lock_guard lock(mutex_);
+                        if (!stopping_) return {};
+                        return fail(ErrorCode::cancelled, "the volume is closing");
+                      });
 }
 
 }  // namespace nacre::fs

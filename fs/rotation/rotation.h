@@ -27,6 +27,7 @@
 #include "fs/volume/volume.h"
 #include "metadata/format/keyring.h"
 #include "metadata/format/superblock.h"
+#include "metadata/keyring_keeper.h"
 
 namespace nacre::fs {
 
@@ -64,9 +65,10 @@ struct RotationStatus {
 // Thread-safe.
 class Rotation {
  public:
-  // keys are those that the volume was opened with. The volume outlives this.
+  // keys are those that the volume was opened with. Volume and keyring outlive this.
   Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
-           std::shared_ptr<metadata::KeyTree> keys, Volume& volume);
+           std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
+           Volume& volume);
   ~Rotation();  // stop()
 
   // Steps 1 and 2. busy: one is under way, or a backup. After another error one may have begun all
@@ -86,8 +88,9 @@ class Rotation {
   Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second);
 
   RotationStatus status() const;
-  // Looks at every record and file: what is not of the current epoch.
+  // Looks at every record and file: what is not of the current epoch. cancelled after stop().
   Result<EpochCounts> verify() const;
+  engine::Sha256Digest fingerprint() const { return keys_->fingerprint(); }
 
  private:
   enum class Mode : std::uint8_t { background, full_speed };
@@ -109,6 +112,7 @@ class Rotation {
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::shared_ptr<metadata::KeyTree> keys_;
+  metadata::KeyringKeeper& keyring_;
   Rekeying* const rekeying_;  // null: read-only
 
   std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_

@@ -82,10 +82,4 @@ Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView 
   return confirmed;
 }
 
-Result<Keyring> load_keyring(BackingDirectory& directory, const KeyTree& keys) {
-  NACRE_ASSIGN(auto found, find_keyring(directory));
-  NACRE_TRY(verify(found.keyring.seal, keys.volume_subkey("keyring mac").view(), "keyring"));
-  return std::move(found.keyring.claims);
-}
-
 }  // namespace nacre::metadata

@@ -30,7 +30,4 @@ Keyring end_keyring_rotation(Keyring keyring);
 // the caller raises the generation and saves. out_of_memory.
 Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView passphrase);
 
-// The keyring in the directory, if it is one of these keys: tampered otherwise.
-Result<Keyring> load_keyring(BackingDirectory& directory, const KeyTree& keys);
-
 }  // namespace nacre::metadata

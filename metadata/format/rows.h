@@ -163,8 +163,8 @@ struct SessionRow {
   std::int64_t opened_seconds = 0;  // since 1970
 };
 
-// How the last rotation of keys was asked to run; absent before the first one. Whether one runs, the
-// keyring says.
+// How the last rotation of keys was asked to run; absent before the first one. Whether one runs,
+// the keyring says.
 inline constexpr std::string_view system_key_rotation = "rotation";
 // value: 1 | paused u8 (0, 1) | recompress u8 (0, 1) | rate v | total v
 struct RotationRow {

@@ -59,7 +59,10 @@ class RotationTest : public ::testing::Test {
     if (!volume) return tl::unexpected(volume.error());
     backing_ = directory;
     volume_ = std::move(*volume);
-    rotation_ = std::make_unique<fs::Rotation>(directory, keys_.keys, *volume_);
+    keyring_.emplace(directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
+      return volume_->note_keyring_generation(generation);
+    });
+    rotation_ = std::make_unique<fs::Rotation>(directory, keys_.keys, *keyring_, *volume_);
     return {};
   }
   void open() { NACRE_ASSERT_OK(try_open(backing_)); }
@@ -106,10 +109,8 @@ class RotationTest : public ::testing::Test {
   }
   // Nothing is left of an older epoch, and the check of the closed volume finds nothing.
   void expect_rotated(std::uint32_t epoch) {
-    const auto counts =
-        fs::count_epochs(*backing_, epoch, fs::WalkDepth::everything, [](std::uint64_t) {
-          return Result<>();
-        });
+    const auto counts = fs::count_epochs(*backing_, epoch, fs::WalkDepth::everything,
+                                         [](std::uint64_t) { return Result<>(); });
     NACRE_ASSERT_OK(counts);
     EXPECT_EQ(counts->other_file_count + counts->other_record_count, 0u) << counts->first_other;
     EXPECT_GT(counts->record_count, 0u);
@@ -136,6 +137,7 @@ class RotationTest : public ::testing::Test {
   std::shared_ptr<MemoryBacking> backing_;
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Volume> volume_;
+  std::optional<metadata::KeyringKeeper> keyring_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::map<std::string, std::string> contents_;
 };

@@ -148,7 +148,7 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   expect_rotated(2);
 }
 
-// What somebody has who was a recipient before: his secret, the keyring of then, and all files of now.
+// What somebody has who was a recipient before: his secret, the keyring of then, all files of now.
 TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_removed) {
   open();
   fill(8);

@@ -59,6 +59,20 @@ std::string unconfirmed_warning(const VolumePlace& place) {
       place.path);
 }
 
+// While a volume is rotated its keyring proves that whoever made the new key had the one before it:
+// who knows the volume by that one takes the new one for its successor.
+Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys,
+                         const Error& refusal) {
+  const auto previous = keys.previous_fingerprint();
+  if (!previous) return tl::unexpected(refusal);
+  bool is_known = false;
+  const KnownVolume before{
+      .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*previous)};
+  if (!check_known(before, is_known)) return tl::unexpected(refusal);
+  pin(known_volume_of(place, keys), fmt::format("The keys of {} are being rotated.", place.path));
+  return {};
+}
+
 Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
   if (engine::is_key_uri(options.identity) && ::access(options.identity.c_str(), F_OK) != 0) {
     NACRE_ASSIGN(auto key, engine::RsaPrivateKey::from_uri(options.identity, [&] {
@@ -147,7 +161,10 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
 
 Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known) {
   const auto found = known_volume_of(place, keys);
-  NACRE_TRY(check_known(found, is_known));
+  if (const auto known = check_known(found, is_known); !known) {
+    NACRE_TRY(follow_rotation(place, keys, known.error()));
+    is_known = true;
+  }
   if (!is_known) pin(found, fmt::format("{} is used for the first time.", place.path));
   return {};
 }
@@ -187,6 +204,11 @@ void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock&
 
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys) {
   pin(known_volume_of(place, keys), {});
+}
+
+void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
+                          const std::string& fingerprint) {
+  pin({.path = place.path, .volume_id = volume_id, .fingerprint = fingerprint}, {});
 }
 
 }  // namespace nacre::tools

@@ -52,6 +52,9 @@ void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock&
 
 // For mkfs: what is made there is known from now on, whatever was known before.
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys);
+// The same where only the fingerprint is known, of a volume that a daemon rotates.
+void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
+                          const std::string& fingerprint);
 
 std::string fingerprint_of(const metadata::KeyTree& keys);
 

@@ -21,6 +21,7 @@
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/maintenance/scrubber.h"
+#include "fs/rotation/rotation.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/format/keyring_recipients.h"
 #include "metadata/keyring_keeper.h"
@@ -41,8 +42,12 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 class MountControl final : public fs::ControlHandler {
  public:
   MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
-               const fs::FuseSession& session)
-      : volume_(volume), keyring_(keyring), scrubber_(scrubber), session_(session) {}
+               fs::Rotation& rotation, const fs::FuseSession& session)
+      : volume_(volume),
+        keyring_(keyring),
+        scrubber_(scrubber),
+        rotation_(rotation),
+        session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
   // a commit counts when no write arrived around it.
@@ -80,12 +85,14 @@ class MountControl final : public fs::ControlHandler {
     spdlog::info("the keyring was changed: it is of generation {}", keyring_.generation());
     return {};
   }
+  fs::Rotation* rotation() override { return &rotation_; }
 
  private:
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
   fs::Volume& volume_;
   metadata::KeyringKeeper& keyring_;
   fs::Scrubber& scrubber_;
+  fs::Rotation& rotation_;
   const fs::FuseSession& session_;
 };
 
@@ -189,6 +196,7 @@ class Mount {
     });
     if (!plan_.volume_options.read_only) mend_keyring();
     keys_.access.reset();  // the raw volume key is of no more use
+    rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
     return {};
   }
 
@@ -202,7 +210,7 @@ class Mount {
     session_ = std::move(*session);
     fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id, {});
     scrubber.start();
-    MountControl control(*volume_, *keyring_, scrubber, *session_);
+    MountControl control(*volume_, *keyring_, scrubber, *rotation_, *session_);
     auto server =
         fs::ControlServer::start(describe(plan_, place_, keys_.superblock, *session_), control);
     if (!server) {
@@ -223,12 +231,14 @@ class Mount {
       spdlog::info("signal {}: unmounting", signal);
       session_->request_exit();
     });
+    rotation_->start();  // goes on with what an earlier mount left
     const auto served = session_->run([this] { announce(); });
     {
       std::lock_guard use(session_use);
       end.begin();
     }
     scrubber.close();
+    rotation_->stop();
     volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
     if (server) (*server)->begin_closing();
     session_.reset();
@@ -274,6 +284,8 @@ class Mount {
 
   // Also gives up the lock: who waits for it finds the volume closed.
   Result<> close() {
+    rotation_.reset();
+    keyring_.reset();
     const auto closed = volume_->close();
     volume_.reset();
     lock_.reset();
@@ -288,6 +300,7 @@ class Mount {
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Volume> volume_;
   std::optional<metadata::KeyringKeeper> keyring_;
+  std::unique_ptr<fs::Rotation> rotation_;
   std::unique_ptr<fs::FuseSession> session_;
   bool usable_ = false;
 };

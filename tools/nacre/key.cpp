@@ -15,7 +15,7 @@
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/key_change.h"
 #include "tools/nacre/key_commands.h"
-#include "tools/nacre/later.h"
+#include "tools/nacre/rotate.h"
 
 namespace nacre::tools {
 
@@ -128,8 +128,8 @@ void add_key_command(CLI::App& app, Action& action) {
   add_key_list_command(*key, action);
   add_key_recipient_commands(*key, action);
   add_key_backup_commands(*key, action);
-  add_later_command(*key, action, "rotate", "Encrypt everything under a new key");
-  add_later_command(*key, action, "status", "How far a rotation is");
+  add_rotate_command(*key, action);
+  add_key_status_command(*key, action);
 }
 
 }  // namespace nacre::tools

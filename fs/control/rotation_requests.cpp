@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// See rotation_requests.h.
+#include "fs/control/rotation_requests.h"
+
+#include <nlohmann/json.hpp>
+
+#include "metadata/format/superblock.h"
+#include "metadata/format/text_bytes.h"
+
+namespace nacre::fs {
+
+namespace {
+
+using nlohmann::json;
+
+tl::unexpected<Error> bad_field(const char* name) {
+  return fail(ErrorCode::invalid_argument,
+              std::string("the request's field \"") + name + "\" is not what it may be");
+}
+
+Result<std::optional<std::string>> text(const json& message, const char* name) {
+  const auto at = message.find(name);
+  if (at == message.end()) return std::optional<std::string>();
+  if (!at->is_string()) return bad_field(name);
+  return std::optional(at->get<std::string>());
+}
+
+Result<std::optional<std::uint64_t>> number(const json& message, const char* name) {
+  const auto at = message.find(name);
+  if (at == message.end()) return std::optional<std::uint64_t>();
+  if (!at->is_number_unsigned()) return bad_field(name);
+  return std::optional(at->get<std::uint64_t>());
+}
+
+Result<RotationOptions> parse_options(const json& message) {
+  RotationOptions options;
+  NACRE_ASSIGN(const auto cipher, text(message, "cipher"));
+  if (cipher) {
+    NACRE_ASSIGN(options.suite, engine::suite_from_name(*cipher));
+  }
+  NACRE_ASSIGN(const auto codec, text(message, "codec"));
+  if (codec) {
+    NACRE_ASSIGN(options.codec, engine::codec_from_name(*codec));
+  }
+  NACRE_ASSIGN(const auto level, number(message, "level"));
+  if (level.value_or(0) > metadata::codec_level_max) return bad_field("level");
+  options.level = static_cast<int>(level.value_or(0));
+  NACRE_ASSIGN(const auto rate, number(message, "rate"));
+  options.rate_bytes_per_second = rate.value_or(0);
+  return options;
+}
+
+Result<json> begin(Rotation& rotation, const json& message) {
+  NACRE_ASSIGN(const RotationOptions options, parse_options(message));
+  NACRE_TRY(rotation.begin(options));
+  return json{{"rotation", to_json(rotation.status())},
+              {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
+}
+
+}  // namespace
+
+json to_json(const RotationStatus& status) {
+  const bool is_none = status.state == RotationState::none;
+  const bool is_paused = status.state == RotationState::paused;
+  json fields = {{"rotation", is_none     ? "none"
+                              : is_paused ? "paused"
+                                          : "running"},
+                 {"state", to_string(status.state)},
+                 {"stage", status.stage},
+                 {"epoch", status.epoch},
+                 {"done_bytes", status.done_bytes},
+                 {"total_bytes", status.total_bytes},
+                 {"bytes_per_second", status.bytes_per_second},
+                 {"damaged_segment_count", status.damaged_segment_count},
+                 {"message", status.message}};
+  if (status.bytes_per_second > 0) {
+    fields["eta_seconds"] = (status.total_bytes - status.done_bytes) / status.bytes_per_second;
+  }
+  return fields;
+}
+
+json to_json(const EpochCounts& counts) {
+  return {{"file_count", counts.file_count},
+          {"record_count", counts.record_count},
+          {"record_bytes", counts.record_bytes},
+          {"older_file_count", counts.other_file_count},
+          {"older_record_count", counts.other_record_count},
+          {"damaged_place_count", counts.damaged_place_count},
+          {"first_older", counts.first_other}};
+}
+
+std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view command,
+                                            const json& message) {
+  const bool is_known = command == "rotate" || command == "rotation" ||
+                        command == "rotation_pause" || command == "rotation_resume" ||
+                        command == "rotation_verify";
+  if (!is_known) return std::nullopt;
+  if (rotation == nullptr) {
+    return Result<json>(fail(ErrorCode::unsupported, "this mount cannot rotate keys"));
+  }
+  return [&]() -> Result<json> {
+    if (command == "rotate") return begin(*rotation, message);
+    if (command == "rotation_pause") {
+      NACRE_TRY(rotation->pause());
+    }
+    if (command == "rotation_resume") {
+      NACRE_ASSIGN(const auto rate, number(message, "rate"));
+      NACRE_TRY(rotation->resume(rate));
+    }
+    json reply = {{"rotation", to_json(rotation->status())}};
+    if (command == "rotation_verify") {
+      NACRE_ASSIGN(const EpochCounts counts, rotation->verify());
+      reply["verification"] = to_json(counts);
+    }
+    return reply;
+  }();
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Power is lost, or the process killed, at each change that a rotation of a small volume makes:
+// what is left opens with the same secret, holds every file, and the rotation comes to its end.
+#include "tests/crash/sample.h"
+#include "tests/fs/rotation_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+class RotationPowerLoss : public RotationTest {
+ protected:
+  void rotate() {
+    if (rotation_->begin({.suite = engine::CipherSuite::aes_256_ctr})) {
+      static_cast<void>(rotation_->run({}));
+    }
+  }
+  // The volume opens, is what it was, and can be rotated to the end.
+  void expect_recovery(const std::shared_ptr<MemoryBacking>& left) {
+    NACRE_ASSERT_OK(try_open(left));
+    EXPECT_TRUE(holds_everything());
+    if (!keys_.keys->is_rotating() && keys_.keys->current_epoch_number() == 1) {
+      NACRE_ASSERT_OK(rotation_->begin({}));
+    }
+    write("after", 9, 3);
+    NACRE_ASSERT_OK(rotation_->run({}));
+    EXPECT_TRUE(holds_everything());
+    close();
+    contents_.erase("after");
+    expect_rotated(2);
+  }
+
+  Sample sample_;
+};
+
+TEST_F(RotationPowerLoss, anywhere_leaves_a_volume_that_opens_and_ends_its_rotation) {
+  open();
+  fill(9);
+  close();
+  const auto before = backing_;
+  NACRE_ASSERT_OK(try_open(before->process_kill()));
+  rotate();
+  ASSERT_FALSE(keys_.keys->is_rotating());
+  const std::uint64_t count = backing_->change_count();
+  abandon();
+  ASSERT_GT(count, 60u);
+  const std::uint64_t stride = sample_.stride(count, 10);
+  std::uint64_t states = 0;
+  for (std::uint64_t change = sample_.next() % stride; change < count; change += stride) {
+    for (const std::uint64_t survival : {std::uint64_t{0}, std::uint64_t{1}, sample_.next()}) {
+      SCOPED_TRACE(testing::Message() << "seed " << sample_.seed() << ", change " << change
+                                      << " of " << count << ", survival " << survival);
+      ++states;
+      const auto wreck = before->process_kill();
+      wreck->fail_at(change);
+      if (try_open(wreck)) rotate();
+      const auto left = wreck->power_loss(survival);
+      abandon();
+      expect_recovery(left);
+      if (HasFailure()) return;
+    }
+  }
+  sample_.print(states, count, "changes");
+}
+
+}  // namespace
+}  // namespace nacre::tests

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre key status VOLUME|MOUNTPOINT: whether a rotation runs, how far it is, and, when asked to
+// verify, whether anything is left of an older epoch.
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "fs/control/rotation_requests.h"
+#include "fs/rotation/epoch_walk.h"
+#include "metadata/backing/volume_lock.h"
+#include "metadata/format/keyring.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/rotate.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using nlohmann::json;
+
+struct Arguments {
+  std::string path;
+  bool verify = false;
+  bool json = false;
+};
+
+std::string text(const json& object, const char* name) {
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return at != object.end() && at->is_string() ? printable(at->get<std::string>()) : "";
+}
+std::uint64_t number(const json& object, const char* name) {
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+// Nobody runs it while the volume is not mounted. Headers are in the clear, so no key is needed;
+// who may have changed the keyring is not asked either: 'nacre key list' with a key is.
+Result<json> of_volume(const VolumePlace& place, bool verify) {
+  NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
+  const metadata::Keyring& keyring = found.keyring.claims;
+  const bool rotates = keyring.epochs.size() > 1 || !keyring.sealed_previous_volume_key.empty();
+  const std::uint32_t epoch = keyring.epochs.back().number;
+  json result = {{"rotation",
+                  {{"rotation", rotates ? "paused" : "none"},
+                   {"state", rotates ? "paused" : "none"},
+                   {"epoch", epoch},
+                   {"message", rotates ? "goes on when the volume is mounted, or by 'nacre key "
+                                         "rotate'"
+                                       : ""}}}};
+  if (!verify) return result;
+  NACRE_ASSIGN(const auto lock,
+               metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared}));
+  ProgressPrinter printer(true);
+  std::uint64_t done = 0;
+  NACRE_ASSIGN(const auto counts,
+               fs::count_epochs(*place.directory, epoch, fs::WalkDepth::everything,
+                                [&](std::uint64_t bytes) -> Result<> {
+                                  done += bytes;
+                                  printer.update({.stage = "verification", .done = done});
+                                  return {};
+                                }));
+  result["verification"] = fs::to_json(counts);
+  return result;
+}
+
+Result<json> of_mount(const fs::MountEntry& mount, bool verify) {
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  return client.request(verify ? "rotation_verify" : "rotation");
+}
+
+int print_verification(const json& verification) {
+  const auto older =
+      number(verification, "older_file_count") + number(verification, "older_record_count");
+  fmt::print("{} records in {} files were looked at\n", number(verification, "record_count"),
+             number(verification, "file_count"));
+  if (const auto damaged = number(verification, "damaged_place_count"); damaged > 0) {
+    fmt::print("{} places hold no good record: fsck.nacre says more\n", damaged);
+  }
+  if (older == 0) {
+    fmt::print("nothing is left under an older epoch\n");
+    return exit_fine;
+  }
+  fmt::print("{} records and {} files are still under an older epoch; the first: {}\n",
+             number(verification, "older_record_count"), number(verification, "older_file_count"),
+             text(verification, "first_older"));
+  return exit_operational;
+}
+
+int show(const Arguments& arguments) {
+  const auto target = find_rotation_target(arguments.path);
+  if (!target) return report(target.error());
+  const auto* mount = std::get_if<fs::MountEntry>(&*target);
+  const auto found = mount ? of_mount(*mount, arguments.verify)
+                           : of_volume(std::get<VolumePlace>(*target), arguments.verify);
+  if (!found) return report(found.error());
+  json result = found->value("rotation", json::object());
+  const bool verified = found->contains("verification");
+  if (verified) result["verification"] = found->at("verification");
+  if (arguments.json) {
+    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    const json counts = verified ? result["verification"] : json::object();
+    return number(counts, "older_file_count") + number(counts, "older_record_count") == 0
+               ? exit_fine
+               : exit_operational;
+  }
+  print_rotation(result);
+  return verified ? print_verification(result["verification"]) : exit_fine;
+}
+
+}  // namespace
+
+void print_rotation(const json& rotation) {
+  const std::string state = text(rotation, "state");
+  if (state == "none") {
+    fmt::print("no rotation is under way; epoch {}\n", number(rotation, "epoch"));
+    return;
+  }
+  const std::uint64_t done = number(rotation, "done_bytes");
+  const std::uint64_t total = number(rotation, "total_bytes");
+  const std::string stage = text(rotation, "stage");
+  fmt::print("rotation to epoch {}: {}{}{}\n", number(rotation, "epoch"), state,
+             stage.empty() ? "" : ", ", stage);
+  if (total > 0) {
+    fmt::print("  {} of {} ({:.1f} %)\n", format_bytes(done), format_bytes(total),
+               100.0 * static_cast<double>(done) / static_cast<double>(total));
+  }
+  if (const auto rate = number(rotation, "bytes_per_second"); rate > 0) {
+    fmt::print("  {}/s, about {} s left\n", format_bytes(rate), number(rotation, "eta_seconds"));
+  }
+  if (const std::string message = text(rotation, "message"); !message.empty()) {
+    fmt::print("  {}\n", message);
+  }
+}
+
+void add_key_status_command(CLI::App& key, Action& action) {
+  CLI::App* command = key.add_subcommand("status", "Whether keys are being rotated, and how far");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
+      ->required();
+  command->add_flag("--verify", arguments->verify,
+                    "Look at every record and file: whether anything is left of an older epoch");
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(
+      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 8 failed, or something is "
+      "left, 32 in use");
+  command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre key rotate VOLUME|MOUNTPOINT: a new key for everything that a volume holds. A mounted
+// volume does it itself, beside what goes on there; one that is not mounted is opened for it.
+#include "tools/nacre/rotate.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/control_client.h"
+#include "fs/control/rotation_requests.h"
+#include "fs/rotation/rotation.h"
+#include "metadata/backing/volume_lock.h"
+#include "metadata/keyring_keeper.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/size_argument.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::milliseconds progress_interval{500};
+
+std::string text(const json& object, const char* name) {
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return at != object.end() && at->is_string() ? printable(at->get<std::string>()) : "";
+}
+std::uint64_t number(const json& object, const char* name) {
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+Result<fs::RotationOptions> parse(const RotateOptions& asked) {
+  fs::RotationOptions options{.level = asked.level};
+  if (!asked.cipher.empty()) {
+    NACRE_ASSIGN(options.suite, engine::suite_from_name(asked.cipher));
+    if (engine::is_legacy(*options.suite) && !asked.allow_legacy_cipher) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--cipher {}: DES and 3DES are legacy ciphers that protect too "
+                              "little; add --allow-legacy-cipher if it must be this one",
+                              asked.cipher));
+    }
+  }
+  if (!asked.codec.empty()) {
+    NACRE_ASSIGN(options.codec, engine::codec_from_name(asked.codec));
+    if (!engine::codec_is_choosable(*options.codec)) {
+      return fail(ErrorCode::unsupported,
+                  fmt::format("this Nacre does not have the codec {}", asked.codec));
+    }
+  } else if (asked.level != 0) {
+    return fail(ErrorCode::invalid_argument, "--level goes with --codec");
+  }
+  if (!asked.rate.empty()) {
+    NACRE_ASSIGN(options.rate_bytes_per_second, parse_size(asked.rate));
+  }
+  return options;
+}
+
+void show(ProgressPrinter& printer, const fs::RotationStatus& status) {
+  printer.update({.stage = status.stage, .done = status.done_bytes, .total = status.total_bytes});
+}
+
+int tell_end(std::uint64_t epoch) {
+  fmt::print("everything is sealed under a new key (epoch {}); the older ones are gone\n", epoch);
+  return exit_fine;
+}
+
+// --- Not mounted.
+
+int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
+                  fs::RotationOptions options) {
+  harden_process();
+  ProgressPrinter printer(true);
+  std::uint32_t epoch = 0;
+  const auto rotated = [&]() -> Result<> {
+    NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(
+                                      place.path, {.mode = metadata::LockMode::exclusive}));
+    NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
+    NACRE_ASSIGN(const auto keys, unlock(place, secret));
+    NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+    metadata::KeyringKeeper keyring(place.directory, keys.keys, keys.keyring,
+                                    [&](std::uint64_t generation) {
+                                      return volume->note_keyring_generation(generation);
+                                    });
+    fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
+    options.passphrase = std::get_if<SecretBytes>(&secret);
+    Result<> done;
+    if (keys.keys->is_rotating()) {
+      print_note(fmt::format("{}: a rotation that was interrupted goes on", place.path));
+    } else {
+      done = rotation.begin(options);
+    }
+    // Whatever comes of the rest: from now on the volume has this key.
+    remember_new_volume(place, *keys.keys);
+    if (done) {
+      done = rotation.run([&](const fs::RotationStatus& status) { show(printer, status); });
+    }
+    epoch = keys.keys->current_epoch_number();
+    const auto closed = volume->close();
+    NACRE_TRY(done);
+    return closed;
+  }();
+  printer.clear();
+  return rotated ? tell_end(epoch) : report(rotated.error());
+}
+
+// --- Mounted.
+
+Result<json> ask(const fs::MountEntry& mount, const json& message) {
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  return client.request_with(message, std::nullopt);
+}
+
+Result<> begin_in_mount(const fs::MountEntry& mount, const RotateOptions& asked,
+                        const fs::RotationOptions& options) {
+  json message = {{"command", "rotate"}, {"rate", options.rate_bytes_per_second}};
+  if (!asked.cipher.empty()) message["cipher"] = asked.cipher;
+  if (!asked.codec.empty()) message["codec"] = asked.codec;
+  message["level"] = static_cast<unsigned>(asked.level);
+  NACRE_ASSIGN(const auto reply, ask(mount, message));
+  NACRE_ASSIGN(const auto place, open_place(text(reply, "volume")));
+  remember_fingerprint(place, text(reply, "volume_id"), text(reply, "fingerprint"));
+  return {};
+}
+
+// Shows how far it is until it is done, paused, or stopped. The last state.
+Result<json> follow(const fs::MountEntry& mount) {
+  ProgressPrinter printer(true);
+  while (true) {
+    NACRE_ASSIGN(const auto reply, ask(mount, {{"command", "rotation"}}));
+    const auto rotation = reply.find("rotation");
+    if (rotation == reply.end()) return fail(ErrorCode::io, "the daemon says nothing of it");
+    const std::string state = text(*rotation, "state");
+    if (state != "running" && state != "waiting") return *rotation;
+    const std::string stage = text(*rotation, "stage");
+    printer.update({.stage = stage,
+                    .done = number(*rotation, "done_bytes"),
+                    .total = number(*rotation, "total_bytes")});
+    std::this_thread::sleep_for(progress_interval);
+  }
+}
+
+int rotate_mount(const fs::MountEntry& mount, const RotateOptions& asked,
+                 const fs::RotationOptions& options) {
+  if (const auto begun = begin_in_mount(mount, asked, options); !begun) {
+    return report(begun.error());
+  }
+  if (!asked.wait) {
+    fmt::print("the rotation has begun; 'nacre key status {}' tells how far it is\n",
+               mount.mountpoint);
+    return exit_fine;
+  }
+  const auto last = follow(mount);
+  if (!last) return report(last.error());
+  if (text(*last, "state") == "none") return tell_end(number(*last, "epoch"));
+  print_rotation(*last);
+  return text(*last, "state") == "damaged" ? exit_damage : exit_operational;
+}
+
+int control_rotation(const std::string& path, const std::string& command, const std::string& rate) {
+  const auto done = [&]() -> Result<json> {
+    NACRE_ASSIGN(const auto target, find_rotation_target(path));
+    const auto* mount = std::get_if<fs::MountEntry>(&target);
+    if (mount == nullptr) {
+      return fail(ErrorCode::not_found, fmt::format("{} is not mounted, so nothing runs there: "
+                                                    "'nacre key rotate' goes on with a rotation",
+                                                    path));
+    }
+    json message = {{"command", command}};
+    if (!rate.empty()) {
+      NACRE_ASSIGN(const auto bytes, parse_size(rate));
+      message["rate"] = bytes;
+    }
+    return ask(*mount, message);
+  }();
+  if (!done) return report(done.error());
+  if (const auto rotation = done->find("rotation"); rotation != done->end()) {
+    print_rotation(*rotation);
+  }
+  return exit_fine;
+}
+
+}  // namespace
+
+Result<RotationTarget> find_rotation_target(const std::string& path) {
+  if (auto mount = fs::find_nacre_mount(path)) return RotationTarget(std::move(*mount));
+  auto place = find_volume(path);
+  if (!place && place.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is neither a volume nor where one is mounted: {}", path,
+                            place.error().message));
+  }
+  if (!place) return tl::unexpected(place.error());
+  if (auto mount = fs::find_mount_of_volume(place->path)) return RotationTarget(std::move(*mount));
+  return RotationTarget(std::move(*place));
+}
+
+int rotate_keys(const std::string& path, const SecretOptions& secret, const RotateOptions& asked) {
+  auto options = parse(asked);
+  if (!options) return report(options.error());
+  const auto target = find_rotation_target(path);
+  if (!target) return report(target.error());
+  if (const auto* mount = std::get_if<fs::MountEntry>(&*target)) {
+    return rotate_mount(*mount, asked, *options);
+  }
+  return rotate_volume(std::get<VolumePlace>(*target), secret, *options);
+}
+
+void add_rotate_command(CLI::App& key, Action& action) {
+  CLI::App* command = key.add_subcommand("rotate", "Seal everything under a new key");
+  struct Arguments : RotateOptions {
+    std::string path;
+    SecretOptions secret;
+    bool pause = false;
+    bool resume = false;
+    bool no_wait = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
+      ->required();
+  command->add_option("--cipher", arguments->cipher, "Another cipher suite from now on");
+  command->add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
+                    "Allow --cipher to name DES or 3DES, which protect too little");
+  command->add_option("--codec", arguments->codec,
+                      "Another codec from now on, and everything is compressed anew with it");
+  command
+      ->add_option("--level", arguments->level, "Of that codec: 0 its own, 1 fastest … 9 smallest")
+      ->check(CLI::Range(0, metadata::codec_level_max));
+  command->add_option(
+      "--rate", arguments->rate,
+      "Read and write at most so many bytes a second, together (32M); without, a "
+      "mounted volume leaves room for others, one that is not goes as fast as it can");
+  auto* pause = command->add_flag("--pause", arguments->pause, "Hold a mounted volume's rotation");
+  auto* resume = command->add_flag("--resume", arguments->resume, "Let it go on");
+  pause->excludes(resume);
+  command->add_flag("--no-wait", arguments->no_wait, "Begin, and do not wait for the end");
+  add_secret_options(*command, arguments->secret);
+  command->footer(
+      "Exit status: 0 done, 2 usage, 4 all but damaged records is done, 8 failed, 16 wrong key, "
+      "32 in use");
+  command->callback([&action, arguments] {
+    action = [arguments]() -> int {
+      if (arguments->pause) return control_rotation(arguments->path, "rotation_pause", "");
+      if (arguments->resume) {
+        return control_rotation(arguments->path, "rotation_resume", arguments->rate);
+      }
+      RotateOptions options = *arguments;
+      options.wait = !arguments->no_wait;
+      return rotate_keys(arguments->path, arguments->secret, options);
+    };
+  });
+}
+
+}  // namespace nacre::tools
