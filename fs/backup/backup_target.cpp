@@ -104,6 +104,25 @@ Result<> check_generations(metadata::BackingDirectory& source, metadata::Backing
   return {};
 }
 
+// The newer keyring is brought first, and must open the earlier state until that is replaced. After
+// a rotation it does not; and what was rotated away would otherwise stay readable beside it.
+Result<> check_epochs(metadata::BackingDirectory& source, metadata::BackingDirectory& target) {
+  const auto now = metadata::find_keyring(source);
+  const auto then = metadata::find_keyring(target);
+  if (!now || !then) return {};  // bringing it says what is wrong
+  const auto& epochs = now->keyring.claims.epochs;
+  for (const auto& old : then->keyring.claims.epochs) {
+    const auto is_there = [&](const auto& epoch) { return epoch.number == old.number; };
+    if (std::none_of(epochs.begin(), epochs.end(), is_there)) {
+      return refuse(ErrorCode::exists, target,
+                    "the keys of {} were rotated since the last backup, and its new keyring does "
+                    "not open what is there",
+                    source.description());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Bytes header_of(ByteView content) {
@@ -154,6 +173,7 @@ Result<BackupTarget> check_backup_target(metadata::BackingDirectory& source,
         "it was mounted for writing since the last backup and is a volume of its own now");
   }
   NACRE_TRY(check_generations(source, target));
+  NACRE_TRY(check_epochs(source, target));
   return BackupTarget{.is_first = false, .mark = std::move(*mark)};
 }
 

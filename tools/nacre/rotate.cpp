@@ -21,6 +21,7 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
+#include "tools/nacre/offline_volume.h"
 
 namespace nacre::tools {
 
