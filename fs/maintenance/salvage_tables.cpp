@@ -12,6 +12,7 @@
 #include "fs/maintenance/record_index.h"
 #include "fs/store/segment_store.h"
 #include "fs/volume/volume.h"
+#include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
 
@@ -108,8 +109,10 @@ class Rebuild {
 
   Result<> put_system_rows() {
     const auto& rows = checkpoint_.system_rows;
-    for (const auto& [key, value] : rows)
-      NACRE_TRY(put(Table::system, key, value));
+    for (const auto& [key, value] : rows) {
+      // A scrub knows its place by segments that are no more.
+      if (key != metadata::system_key_scrub) NACRE_TRY(put(Table::system, key, value));
+    }
     NACRE_TRY(put_number(metadata::system_key_next_inode, records_.inode_max + 1));
     NACRE_ASSIGN(const auto session, number_in(rows, metadata::system_key_next_session));
     NACRE_TRY(put_number(metadata::system_key_next_session,
