@@ -167,11 +167,18 @@ class Rebuild {
 
   Result<> append(std::vector<FoundRecord*>& batch, std::vector<Bytes>& bytes) {
     const std::vector<ByteView> views(bytes.begin(), bytes.end());
-    NACRE_ASSIGN(const auto appended, store_->append_sealed(views));
+    // Of a volume whose keys were being rotated some are of an older epoch: these are sealed anew.
+    const PreparedMove prepared = store_->prepare_move(views);
+    for (const auto& name : prepared.names) {
+      if (!name) return tl::unexpected(name.error());  // they could be opened a moment ago
+    }
+    NACRE_ASSIGN(const auto appended, store_->append_sealed(prepared.records));
+    if (!appended) return fail(ErrorCode::busy, "the epoch of the new volume changed");
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto& location = appended.records[i].location;
+      const auto& location = appended->records[i].location;
       batch[i]->segment = location.segment.value;
       batch[i]->offset = location.offset;
+      batch[i]->stored_size = location.stored_size;
       store_->add_live(location);
     }
     batch.clear();
