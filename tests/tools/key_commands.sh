@@ -88,7 +88,8 @@ assert [k["bits"] for k in keys] == [3072, 2048, 3072, 3072], keys' || failed "k
   expect 8 "no recipient has the label 'carol'.*nacre key list" \
     nacre key remove "$where" carol "${secret[@]}"
   expect 8 'no recipient has' nacre key remove "$where" "${ann:0:7}" "${secret[@]}"
-  expect 2 'key remove --revoke: not in this version' nacre key remove --revoke "$where" ann.pub "${secret[@]}"
+  expect 8 'revoke takes a secret that stays' \
+    nacre key remove --revoke "$where" laptop --passphrase-file "$work/second"
   expect 0 'Removed passphrase [0-9a-f]{16} .recovery key.: 3 left.*copies of the keyring.*key rotate' \
     nacre key remove "$where" 'recovery key' "${secret[@]}"
   check "the recovery key still opens it" may_not_open --passphrase-file "$work/recovery.key"

@@ -17,8 +17,8 @@
 #include "tools/cli/terminal.h"
 #include "tools/nacre/key_change.h"
 #include "tools/nacre/key_commands.h"
-#include "tools/nacre/later.h"
 #include "tools/nacre/recovery_key.h"
+#include "tools/nacre/rotate.h"
 
 namespace nacre::tools {
 
@@ -126,6 +126,10 @@ Result<> remove(const Arguments& arguments) {
     NACRE_ASSIGN(const auto index, metadata::find_recipient(volume.keyring, arguments.recipient));
     removed = volume.keyring.recipients[index];
     removed_own = index == volume.access->recipient_index;
+    if (removed_own && arguments.revoke) {
+      return fail(ErrorCode::not_permitted,
+                  "--revoke takes a secret that stays: this one is to be removed");
+    }
     auto next = metadata::remove_recipient(volume.keyring, *volume.access, index);
     if (!next) return add_context(next.error(), describe(removed));
     return next;
@@ -164,15 +168,23 @@ Result<> change_passphrase(const Arguments& arguments) {
   return {};
 }
 
+// What the secret that was taken away may have seen is given up: everything gets another key. That
+// goes on in the background of a mounted volume.
+int revoke(const Arguments& arguments) {
+  RotateOptions options;
+  options.wait = false;
+  return rotate_keys(arguments.volume, arguments.secret, options);
+}
+
 using Run = Result<> (*)(const Arguments&);
 
 void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> arguments, Run run) {
   command.footer(exit_codes);
   command.callback([&action, arguments, run] {
     action = [arguments, run] {
-      if (arguments->revoke) return not_in_this_version("key remove --revoke");
       const auto done = run(*arguments);
-      return done ? exit_fine : report(done.error());
+      if (!done) return report(done.error());
+      return arguments->revoke ? revoke(*arguments) : exit_fine;
     };
   });
 }

@@ -2,11 +2,15 @@
 // See offline_volume.h.
 #include "tools/nacre/offline_volume.h"
 
+#include <spdlog/spdlog.h>
+
 namespace nacre::tools {
 
 Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
                                                  const metadata::VolumeKeys& keys) {
   NACRE_TRY(metadata::check_writable(keys.superblock));
+  // What goes on in the volume is for the log of a mount; here standard output is the command's.
+  spdlog::set_level(spdlog::level::warn);
   NACRE_ASSIGN(auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
   fs::VolumeOptions options;
   options.background_compaction = false;

@@ -88,10 +88,9 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
     NACRE_ASSIGN(const auto keys, unlock(place, secret));
     NACRE_ASSIGN(const auto volume, open_offline(place, keys));
-    metadata::KeyringKeeper keyring(place.directory, keys.keys, keys.keyring,
-                                    [&](std::uint64_t generation) {
-                                      return volume->note_keyring_generation(generation);
-                                    });
+    metadata::KeyringKeeper keyring(
+        place.directory, keys.keys, keys.keyring,
+        [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
     fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
     options.passphrase = std::get_if<SecretBytes>(&secret);
     Result<> done;
