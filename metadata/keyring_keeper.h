@@ -58,7 +58,8 @@ class KeyringKeeper {
   // change anything; the row is the caller's business. When writing fails nobody knows which of the
   // two will count: then every later change is refused until the volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
-  Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken);
+  Result<> rotate(const MakeKeyring& make,
+                  const std::function<void(const KeyringRotation&)>& taken);
   // The keyring with nothing but the last epoch takes its place, as by replace().
   Result<> end_rotation();
 

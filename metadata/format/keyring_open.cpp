@@ -142,9 +142,8 @@ Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
   }
   SecretBytes previous;
   if (!keyring.sealed_previous_volume_key.empty()) {
-    NACRE_ASSIGN(previous,
-                 open_previous_volume_key(keyring.volume_id, access.volume_key.view(),
-                                          keyring.sealed_previous_volume_key));
+    NACRE_ASSIGN(previous, open_previous_volume_key(keyring.volume_id, access.volume_key.view(),
+                                                    keyring.sealed_previous_volume_key));
   }
   auto keys = std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(),
                                         std::move(epochs), std::move(previous));

@@ -277,7 +277,8 @@ TEST(KeyringHostile, a_memory_bomb_within_the_bounds_is_told_from_a_wrong_passph
   });
   EXPECT_EXIT(
       {
-        const rlimit limit{.rlim_cur = 2ull << 30, .rlim_max = 2ull << 30};
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 2ull << 30;
         ::setrlimit(RLIMIT_AS, &limit);
         const auto opened = open(text, secret("one"));
         const bool is_told = !opened && opened.error().code == ErrorCode::out_of_memory &&
