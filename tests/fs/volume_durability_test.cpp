@@ -194,6 +194,7 @@ TEST_F(VolumeDurability, a_storm_of_renames_neither_stops_commits_nor_waits_for_
 }
 
 TEST_F(VolumeDurability, an_open_deleted_file_is_removed_by_the_next_mount) {
+  options_.checkpoints.interval_ms = 0;  // from the mount after the power loss on
   const InodeNumber file = make_file(root, "f");
   NACRE_EXPECT_OK(volume().set_xattr(file, "user.x", "v", fs::XattrMode::set, false));
   write(file, 0, std::string(100'000, 'x'));
@@ -418,6 +419,7 @@ TEST_F(VolumeDurability, a_volume_without_its_first_rows_is_refused) {
 class VolumeWithoutASegment : public VolumeTest {
  protected:
   void SetUp() override {
+    options_.checkpoints.interval_ms = 0;  // it would have a segment of its own
     VolumeTest::SetUp();
     write(make_file(root, "hit"), 0, content_);
     unmount();

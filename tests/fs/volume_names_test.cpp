@@ -326,6 +326,8 @@ TEST_F(VolumeNames, paths_are_known_from_lookups_and_from_rows) {
 }
 
 TEST_F(VolumeNames, a_large_deleted_file_goes_in_pieces) {
+  options_.checkpoints.interval_ms = 0;
+  lose_power();  // mounts with them
   const std::string block(64u << 10, 'x');
   const InodeNumber file = make_file(root, "big");
   // One chunk in two, so that each is a row.
