@@ -107,7 +107,8 @@ expect 0 '^$' nacre sync "$m"
 kill -9 $(daemons)
 exec 9>&-
 check "the killed daemon stays" wait_until_gone
-expect 8 'no daemon answers.*umount' nacre sync "$m"
+# Its last threads may hold the socket for a moment longer.
+expect 8 'no daemon answers.*umount|ended without an answer' nacre sync "$m"
 expect 8 'no daemon answers' nacre stats "$m"
 expect 32 'dead mount' mount.nacre "${secret[@]}" "$v" "$m"
 socket_of_dead=$(tail -n 1 "$work/devices" | tr : -)
