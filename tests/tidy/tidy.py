@@ -20,6 +20,7 @@ LINES_MAX = 500
 LONG_FILES = {
     "tests/metadata/sealed_files_test.cpp": "one fixture over page and frame files",
     "tests/model/volume_model_test.cpp": "one table of operations and how each is checked",
+    "tests/support/memory_backing.cpp": "one implementation of backing.h, in memory",
     "tests/support/memory_volume.cpp": "one implementation of volume.h, without a disk",
 }
 
