@@ -83,6 +83,11 @@ Result<> KeyringKeeper::rotate(const MakeKeyring& make,
   return {};
 }
 
+Result<> KeyringKeeper::note_generation() {
+  const std::lock_guard lock(mutex_);
+  return note_generation_(current_.generation);
+}
+
 Result<> KeyringKeeper::end_rotation() {
   const std::lock_guard lock(mutex_);
   NACRE_TRY(check_usable());

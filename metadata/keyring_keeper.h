@@ -55,11 +55,13 @@ class KeyringKeeper {
 
   // For the beginning of a rotation: next is what make gives for the current one, under the volume
   // key of its own keys. taken is called once both copies are durable, before anybody else can
-  // change anything; the row is the caller's business. When writing fails nobody knows which of the
+  // change anything; note_generation() is to follow. When writing fails nobody knows which of the
   // two will count: then every later change is refused until the volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
   Result<> rotate(const MakeKeyring& make,
                   const std::function<void(const KeyringRotation&)>& taken);
+  // Makes the row name the current generation.
+  Result<> note_generation();
   // The keyring with nothing but the last epoch takes its place, as by replace().
   Result<> end_rotation();
 

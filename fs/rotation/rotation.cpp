@@ -101,7 +101,7 @@ Result<> Rotation::begin(const RotationOptions& options) {
   }
   wake_.notify_all();
   NACRE_TRY(rekeying_->begin_epoch());
-  NACRE_TRY(rekeying_->remember_keyring(keyring_.generation()));
+  NACRE_TRY(keyring_.note_generation());
   row.total_bytes = rekeying_->outdated_segments().live_bytes;
   NACRE_TRY(rekeying_->remember_rotation(row));
   std::lock_guard lock(mutex_);

@@ -11,11 +11,6 @@ Rekeying* VolumeImpl::rekeying() {
   return options_.read_only ? nullptr : this;
 }
 
-Result<> VolumeImpl::remember_keyring(std::uint64_t generation) {
-  return database_->put_now(Table::system, {{std::string(metadata::system_key_keyring),
-                                             metadata::encode_u64(generation)}});
-}
-
 Result<> VolumeImpl::remember_rotation(const metadata::RotationRow& row) {
   return database_->put_now(Table::system,
                             {{std::string(metadata::system_key_rotation), metadata::encode(row)}});

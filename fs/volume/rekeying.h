@@ -18,8 +18,7 @@ class Rekeying {
  public:
   virtual ~Rekeying() = default;
 
-  // Rows past the commits: durable when these return.
-  virtual Result<> remember_keyring(std::uint64_t generation) = 0;
+  // Past the commits: durable when it returns.
   virtual Result<> remember_rotation(const metadata::RotationRow& row) = 0;
   virtual Result<metadata::RotationRow> rotation_row() = 0;  // the default when there is none
 

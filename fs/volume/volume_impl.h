@@ -160,7 +160,6 @@ class VolumeImpl final : public Volume,
   engine::Engine& engine() override { return *engine_; }
   Result<> save_scrub(std::string row, bool at_once) override;
   // Rekeying: rekey.cpp.
-  Result<> remember_keyring(std::uint64_t generation) override;
   Result<> remember_rotation(const metadata::RotationRow& row) override;
   Result<metadata::RotationRow> rotation_row() override;
   Result<> check_may_begin() override;

@@ -15,6 +15,15 @@ namespace nacre::metadata {
 
 namespace {
 
+Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number,
+                engine::CipherSuite suite) {
+  Bytes aad(volume_id.begin(), volume_id.end());
+  aad.resize(aad.size() + sizeof number);
+  store_le(aad.data() + volume_id.size(), number);
+  aad.push_back(static_cast<Byte>(suite));
+  return aad;
+}
+
 SecretBytes epoch_wrapping(const engine::VolumeId& volume_id, ByteView volume_key) {
   return derive_volume_subkey(volume_id, volume_key, "epoch wrap");
 }
@@ -83,15 +92,6 @@ engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::Vol
 
 std::string oaep_label(const engine::VolumeId& volume_id) {
   return "nacre volume key" + to_hex(volume_id);
-}
-
-Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number,
-                engine::CipherSuite suite) {
-  Bytes aad(volume_id.begin(), volume_id.end());
-  aad.resize(aad.size() + sizeof number);
-  store_le(aad.data() + volume_id.size(), number);
-  aad.push_back(static_cast<Byte>(suite));
-  return aad;
 }
 
 Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRecipient& wanted) {

@@ -26,7 +26,6 @@ Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const Passphr
 engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::VolumeId& volume_id,
                                    const Recipient& recipient);
 std::string oaep_label(const engine::VolumeId& volume_id);
-Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number, engine::CipherSuite suite);
 
 // The volume key wrapped for one more recipient, at the end of the list. invalid_argument: a key
 // that is there already, too many of them, an empty passphrase, a bad label, KDF parameters out of
