@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -155,6 +156,17 @@ int run_as(uid_t user, gid_t group, const std::function<int()>& body) {
 void drop_kernel_caches() {
   std::ofstream file("/proc/sys/vm/drop_caches");
   file << 3;
+}
+
+std::uint64_t fewest(std::uint64_t enough, const std::function<std::uint64_t()>& messages,
+                     const std::function<void()>& work) {
+  std::uint64_t least = UINT64_MAX;
+  for (int run = 0; run < 20 && least > enough; ++run) {
+    const std::uint64_t before = messages();
+    work();
+    least = std::min(least, messages() - before);
+  }
+  return least;
 }
 
 }  // namespace nacre::tests
