@@ -285,7 +285,7 @@ Result<void> DatabaseImpl::put_now(Table table, const std::vector<Row>& rows) {
   rocksdb::WriteBatch batch;
   for (const Row& row : rows)
     batch.Put(store_->family(table), row.key, row.value);
-  return store_->write(batch, true);
+  return store_->write(batch, true, RocksdbStore::Retry::never);
 }
 
 Result<void> DatabaseImpl::commit_frozen(bool sync) {
@@ -308,7 +308,7 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
       }
     }
   }
-  NACRE_TRY(store_->write(batch, sync));
+  NACRE_TRY(store_->write(batch, sync, RocksdbStore::Retry::same_batch));
   std::unique_ptr<Overlay> done;  // freed after the lock is
   std::unique_lock lock(mutex_);
   done = std::move(frozen_);

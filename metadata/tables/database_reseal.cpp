@@ -28,7 +28,7 @@ constexpr std::size_t check_piece_bytes = 256u << 10;
 Result<void> RocksdbStore::begin_reseal() {
   rocksdb::WriteBatch batch;
   batch.Delete(default_family_, "rekeyed");
-  NACRE_TRY(write(batch, true));
+  NACRE_TRY(write(batch, true, Retry::never));
   NACRE_TRY(flush_everything());
   NACRE_ASSIGN(const auto log, file_system_->retire_logs());
   static_cast<void>(log);

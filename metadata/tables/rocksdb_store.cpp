@@ -226,7 +226,7 @@ std::unique_ptr<rocksdb::Iterator> RocksdbStore::iterate(Table table, const rock
   return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options, family(table)));
 }
 
-Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
+Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync, Retry retry) {
   if (needs_resume_) {
     const auto resumed = db_->Resume();
     if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, writing));
@@ -234,17 +234,27 @@ Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync) {
   } else if (background_->met_no_space()) {
     resume_background();
   }
-  if (!is_handed_over_) {
+  const bool is_group = retry == Retry::same_batch;
+  if (!is_group || !has_group_) {
+    // The log owes an earlier batch, which goes first.
+    if (log_owes_) NACRE_TRY(settle_log(sync));
     NACRE_TRY(flush_when_full());
     rocksdb::WriteOptions options;
     options.sync = sync;
     const auto status = db_->Write(options, &batch);
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, writing));
     buffered_bytes_ += batch.GetDataSize();
-    is_handed_over_ = true;
+    log_owes_ = true;
+    if (is_group) has_group_ = true;
   }
+  NACRE_TRY(settle_log(sync));
+  if (is_group) has_group_ = false;
+  return {};
+}
+
+Result<void> RocksdbStore::settle_log(bool sync) {
   NACRE_TRY(file_system_->settle_log(sync));
-  is_handed_over_ = false;
+  log_owes_ = false;
   return {};
 }
 
@@ -275,9 +285,9 @@ void RocksdbStore::resume_background() {
   if (!db_->Resume().ok()) background_->note_no_space();
 }
 
-Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync) {
+Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync, Retry retry) {
   if (failure_) return tl::unexpected<Error>(*failure_);
-  return note(try_write(batch, sync));
+  return note(try_write(batch, sync, retry));
 }
 
 Result<void> RocksdbStore::note(Result<void> result) {
@@ -302,7 +312,7 @@ Result<void> RocksdbStore::flush() {
     // An earlier flush may have met a full disk that has room again.
     if (!status.ok() && db_->Resume().ok()) status = flush_families();
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
-    return file_system_->settle_log(true);
+    return settle_log(true);
   }());
 }
 

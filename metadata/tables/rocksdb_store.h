@@ -37,9 +37,13 @@ class RocksdbStore {
   // upper empty: no bound. The bounds must outlive the iterator.
   std::unique_ptr<rocksdb::Iterator> iterate(Table table, const rocksdb::Slice* lower,
                                              const rocksdb::Slice* upper) const;
-  // One batch, whole or not at all. After no_space the same batch is to be written again before any
-  // other; any other error is final, every later write gets it.
-  Result<void> write(rocksdb::WriteBatch& batch, bool sync);
+  // What becomes of a batch that met no_space. same_batch: it is the frozen group, of which there
+  // is one at a time; it is written again until that succeeds, and RocksDB gets it once. never: its
+  // rows may be found there later all the same.
+  enum class Retry : std::uint8_t { same_batch, never };
+  // One batch, whole or not at all. Other batches may be written between a group's tries. Any error
+  // but no_space is final, every later write gets it.
+  Result<void> write(rocksdb::WriteBatch& batch, bool sync, Retry retry);
   rocksdb::ColumnFamilyHandle* family(Table table) const {
     return families_[static_cast<std::size_t>(table)];
   }
@@ -59,7 +63,8 @@ class RocksdbStore {
 
  private:
   RocksdbStore() = default;
-  Result<void> try_write(rocksdb::WriteBatch& batch, bool sync);
+  Result<void> try_write(rocksdb::WriteBatch& batch, bool sync, Retry retry);
+  Result<void> settle_log(bool sync);
   Result<void> note(Result<void> result);
   void resume_background();
   rocksdb::Status flush_families();
@@ -89,7 +94,8 @@ class RocksdbStore {
   // Of the writing thread only.
   std::uint64_t buffered_bytes_ = 0;  // of batches that are in no table yet
   bool needs_resume_ = false;         // no_space stopped RocksDB
-  bool is_handed_over_ = false;       // RocksDB has the batch, its log not yet
+  bool log_owes_ = false;             // RocksDB has a batch that its log may not have yet
+  bool has_group_ = false;            // RocksDB has the group that is to be written again
   std::optional<Error> failure_;
 };
 

@@ -252,6 +252,54 @@ TEST(DatabaseCrash, a_full_disk_delays_commits_and_loses_none) {
   }
 }
 
+// What put_now() could not write must not stand for the group that comes after it.
+TEST(DatabaseCrash, rows_put_now_on_a_full_disk_cost_no_group) {
+  const auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  for (int round = 0; round < 3; ++round) {
+    backing->inject({.operations = change_write | change_create,
+                     .path_part = ".log",
+                     .code = ErrorCode::no_space});
+    EXPECT_FALSE(database->put_now(Table::system, {{"now", "written at once"}}));
+    EXPECT_FALSE(database->put_now(Table::system, {{"then", "written at once"}}));
+    backing->clear_failures();
+    database->put(Table::inodes, "group" + std::to_string(round), "of a commit");
+    ASSERT_TRUE(commit(*database));
+  }
+  const auto again = open_database(backing->power_loss(0), small_options());
+  ASSERT_NE(again, nullptr);
+  for (int round = 0; round < 3; ++round)
+    EXPECT_TRUE(again->get(Table::inodes, "group" + std::to_string(round)).value()) << round;
+}
+
+// Nor the group that could not be written for what put_now() writes, nor be written over it.
+TEST(DatabaseCrash, a_group_that_met_a_full_disk_costs_no_rows_put_now) {
+  const auto backing = MemoryBacking::create();
+  auto database = create_database(backing);
+  ASSERT_NE(database, nullptr);
+  backing->inject({.operations = change_write | change_create,
+                   .path_part = ".log",
+                   .code = ErrorCode::no_space});
+  database->put(Table::inodes, "row", "of the group");
+  ASSERT_TRUE(database->freeze());
+  EXPECT_FALSE(database->commit_frozen(true));
+  EXPECT_FALSE(database->put_now(Table::system, {{"lost", "the disk is full still"}}));
+  backing->clear_failures();
+  ASSERT_TRUE(database->put_now(Table::system, {{"now", "written at once"}}));
+  ASSERT_TRUE(database->put_now(Table::inodes, {{"row", "newer than the group"}}));
+  {
+    const auto killed = open_database(backing->power_loss(0), small_options());
+    ASSERT_NE(killed, nullptr);
+    EXPECT_EQ(killed->get(Table::system, "now").value(), "written at once");
+  }
+  ASSERT_TRUE(database->commit_frozen(true));
+  const auto again = open_database(backing->power_loss(0), small_options());
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(again->get(Table::system, "now").value(), "written at once");
+  EXPECT_EQ(again->get(Table::inodes, "row").value(), "newer than the group");
+}
+
 // The rows in memory are to become a table when the disk is full: that write fails, and once there
 // is room everything goes on by itself.
 TEST(DatabaseCrash, a_flush_that_met_a_full_disk_goes_on_by_itself) {
