@@ -4,7 +4,7 @@
 #include "gpu_engine/cipher/ipsec_mb_lanes.h"
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <new>
 #include <stdexcept>
 #include <vector>
@@ -26,29 +26,61 @@ struct Progress {
   CipherIv next_iv = {};  // of a decryption: the piece's last block, which its result may overwrite
 };
 
-// The chains of one call; the slots hold keystreams on their way.
+// The chains that wait for a lane, first come first served. They are never more than it was made
+// for.
+class ReadyRing {
+ public:
+  explicit ReadyRing(std::size_t capacity) : places_(capacity) {}
+
+  bool empty() const { return count_ == 0; }
+  void push(Progress& progress) {
+    places_[(first_ + count_) % places_.size()] = &progress;
+    ++count_;
+  }
+  Progress& pop() {
+    Progress& progress = *places_[first_];
+    first_ = (first_ + 1) % places_.size();
+    --count_;
+    return progress;
+  }
+
+ private:
+  std::vector<Progress*> places_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+// The chains of one call; the slots hold keystreams on their way. All memory is there before the
+// first job: jobs point into it, and into the caller's, so none may outlive the call.
 class LaneRun {
  public:
   explicit LaneRun(std::span<Lane> lanes)
-      : manager_(ipsec_mb_thread_manager()), slots_(lane_scratch(LaneScratch::keystreams)) {
+      : manager_(ipsec_mb_thread_manager()),
+        slots_(lane_scratch(LaneScratch::keystreams)),
+        ready_(lanes.size()) {
     progress_.reserve(lanes.size());
     for (Lane& lane : lanes) {
       if (!lane.in.empty()) progress_.push_back({.lane = &lane});
     }
     for (Progress& progress : progress_)
-      ready_.push_back(&progress);
+      ready_.push(progress);
     for (std::size_t slot = 0; slot < lane_count_max; ++slot)
-      free_slots_.push_back(slot);
+      free_slots_[slot] = slot;
   }
+  // After a run nothing is left to be handed out; after an exception it may be.
+  ~LaneRun() {
+    while (IMB_FLUSH_JOB(manager_) != nullptr) {
+    }
+  }
+  LaneRun(const LaneRun&) = delete;
+  LaneRun& operator=(const LaneRun&) = delete;
 
   void run() {
     std::size_t under_way = 0;
     while (!ready_.empty() || under_way > 0) {
       IMB_JOB* finished = nullptr;
       if (!ready_.empty() && under_way < lane_count_max) {
-        Progress& progress = *ready_.front();
-        ready_.pop_front();
-        fill(*IMB_GET_NEXT_JOB(manager_), progress);
+        fill(*IMB_GET_NEXT_JOB(manager_), ready_.pop());
         finished = IMB_SUBMIT_JOB(manager_);
         ++under_way;
       } else {
@@ -70,8 +102,7 @@ class LaneRun {
   void fill(IMB_JOB& job, Progress& progress) {
     Lane& lane = *progress.lane;
     const std::size_t block = block_size_bytes(lane.key->cipher());
-    progress.slot = free_slots_.back();
-    free_slots_.pop_back();
+    progress.slot = free_slots_[--free_slot_count_];
     progress.piece = std::min(lane.in.size() - progress.done, lane_piece_size_bytes);
     const ByteView in = lane.in.subspan(progress.done, progress.piece);
     if (lane.direction == Direction::decrypt)
@@ -90,7 +121,7 @@ class LaneRun {
   void finish(const IMB_JOB& job) {
     Progress& progress = *static_cast<Progress*>(job.user_data);
     Lane& lane = *progress.lane;
-    free_slots_.push_back(progress.slot);
+    free_slots_[free_slot_count_++] = progress.slot;
     if (job.status != IMB_STATUS_COMPLETED) {
       failed_ = true;
       return;
@@ -105,14 +136,15 @@ class LaneRun {
       xor_bytes(lane.in.subspan(progress.done, progress.piece), slot(progress),
                 lane.out.subspan(progress.done, progress.piece));
     progress.done += progress.piece;
-    if (progress.done < lane.in.size()) ready_.push_back(&progress);
+    if (progress.done < lane.in.size()) ready_.push(progress);
   }
 
   IMB_MGR* const manager_;
   const MutableByteView slots_;
   std::vector<Progress> progress_;
-  std::deque<Progress*> ready_;
-  std::vector<std::size_t> free_slots_;
+  ReadyRing ready_;
+  std::array<std::size_t, lane_count_max> free_slots_;
+  std::size_t free_slot_count_ = lane_count_max;
   bool failed_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "gpu_engine/cipher/block_cipher_parts.h"
+#include "tests/gpu_engine/allocation_faults.h"
 #include "tests/gpu_engine/crypto_implementations.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
@@ -230,6 +231,41 @@ TEST(BlockCipher, serial_streams_of_any_mixture_give_what_each_gives_alone) {
       }
     }
   }
+}
+
+// Jobs that stayed in the thread's manager would be finished, over memory that is gone, by whoever
+// comes next.
+TEST(BlockCipher, memory_that_runs_out_leaves_no_job_behind) {
+  constexpr std::size_t count = 20;  // more chains than lanes, and each of many pieces
+  TestRandom random;
+  const auto key =
+      CipherKey::create(BlockCipher::aes_256, CipherMode::ofb, random.bytes(32)).value();
+  const Bytes plain = random.bytes(40000);
+  const CipherIv iv = {1};
+  Bytes expected(plain.size());
+  key->crypt(Direction::encrypt, iv, plain, expected);
+  bool ran_out = true;
+  std::size_t allowed = 0;
+  for (; ran_out && allowed < 1000; ++allowed) {
+    {
+      // Gone, as the chains' memory is, when the next ones run.
+      std::vector<Bytes> outs(count, Bytes(plain.size()));
+      std::vector<SerialStream> streams;
+      for (Bytes& out : outs)
+        streams.push_back({.key = key.get(), .in = plain, .out = out, .iv = iv});
+      const AllocationFaults faults(allowed);
+      try {
+        crypt_serial_streams(streams);
+        ran_out = false;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    Bytes out(plain.size());
+    key->crypt(Direction::encrypt, iv, plain, out);
+    ASSERT_TRUE(out == expected) << "after " << allowed << " allocations";
+  }
+  EXPECT_GT(allowed, 1u) << "memory never ran out";
+  EXPECT_FALSE(ran_out);
 }
 
 TEST(BlockCipher, lanes_are_there_where_the_processor_has_them) {
