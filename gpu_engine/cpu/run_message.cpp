@@ -33,6 +33,20 @@ bool lies_within(std::uint64_t offset, std::uint64_t size, std::uint64_t whole) 
   return offset <= whole && size <= whole - offset;
 }
 
+// The most input that a message of the longest kind has: what is to be decrypted may carry a tag,
+// and a stream is longer than bytes that it could not make smaller.
+std::uint64_t input_size_max(const Message& message) {
+  switch (message.operation) {
+    case Operation::decrypt:
+      return message_size_bytes_max + tag_size_bytes_max;
+    case Operation::decompress:
+      return std::max<std::uint64_t>(message_size_bytes_max,
+                                     stream_size_bound(message.codec, message_size_bytes_max));
+    default:
+      return message_size_bytes_max;
+  }
+}
+
 struct Buffers {
   ByteView input;
   ByteView aad;
@@ -49,9 +63,7 @@ tl::expected<Buffers, MessageResult> find_buffers(const Payload& payload, const 
     return refuse("message's additional data lies outside the payload's input");
   if (!lies_within(message.output_offset, message.output_capacity, payload.output_size))
     return refuse("message's output lies outside the payload's");
-  // What is to be decrypted may carry a tag.
-  if (message.input_size > message_size_bytes_max + tag_size_bytes_max ||
-      message.aad_size > message_size_bytes_max ||
+  if (message.input_size > input_size_max(message) || message.aad_size > message_size_bytes_max ||
       message.output_capacity > 2 * message_size_bytes_max)
     return refuse("message is longer than 1 GiB", ErrorCode::too_big);
   return Buffers{.input = {payload.input + message.input_offset, message.input_size},
@@ -110,6 +122,8 @@ MessageResult run_compress(const Message& message, ByteView input, MutableByteVi
 MessageResult run_decompress(const Message& message, ByteView input, MutableByteView output) {
   if (!codec_is_available(message.codec))
     return failed(ErrorCode::unsupported, "codec is not in this build");
+  if (output.size() > message_size_bytes_max)
+    return failed(ErrorCode::too_big, "message is longer than 1 GiB");
   if (!decompress(message.codec, input, output)) {
     wipe(output);
     return failed(ErrorCode::corrupt, "compressed stream is malformed");
@@ -224,6 +238,13 @@ MessageResult run_message(const Payload& payload, const ExpandedKeys& keys,
   return run_guarded([&] { return run(payload, keys, payload.messages[message_index]); });
 }
 
+std::optional<ByteView> find_checksum_input(const Payload& payload, const Message& message) {
+  if (message.operation != Operation::checksum) return std::nullopt;
+  const auto buffers = find_buffers(payload, message);
+  if (!buffers) return std::nullopt;
+  return buffers->input;
+}
+
 std::optional<CipherWork> find_cipher_work(const Payload& payload, const ExpandedKeys& keys,
                                            const Message& message) {
   if (message.operation != Operation::encrypt && message.operation != Operation::decrypt)
@@ -266,10 +287,8 @@ MessageResult run_part(const Payload& payload, const ExpandedKeys& keys,
                        const Part& part) noexcept {
   return run_guarded([&]() -> MessageResult {
     const Message& message = payload.messages[part.message_index];
-    if (message.operation == Operation::checksum) {
-      const ByteView whole(payload.input + message.input_offset, message.input_size);
-      return run_checksum(message.checksum, whole.subspan(part.offset, part.size));
-    }
+    if (const auto whole = find_checksum_input(payload, message))
+      return run_checksum(message.checksum, whole->subspan(part.offset, part.size));
     const auto work = find_cipher_work(payload, keys, message);
     if (!work) return failed(ErrorCode::invalid_argument, "message cannot be split");
     work->key->crypt(work->direction, part.iv, work->input.subspan(part.offset, part.size),

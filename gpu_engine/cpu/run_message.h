@@ -30,11 +30,14 @@ struct CipherWork {
 std::optional<CipherWork> find_cipher_work(const Payload& payload, const ExpandedKeys& keys,
                                            const Message& message);
 
+// What a message is to give the checksum of, when nothing is wrong with it.
+std::optional<ByteView> find_checksum_input(const Payload& payload, const Message& message);
+
 // Runs messages that find_cipher_work() has and whose mode is serial. Throws nothing.
 void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
                          std::span<const std::uint32_t> message_indexes) noexcept;
 
-// Bytes of a message that can be worked on without the rest of it: a checksum, or
+// Bytes of a message that can be worked on without the rest of it: of find_checksum_input(), or of
 // find_cipher_work() in a mode that is not serial. offset is whole blocks.
 struct Part {
   std::uint32_t message_index;

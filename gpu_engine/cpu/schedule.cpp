@@ -148,9 +148,7 @@ class Scheduler {
     const Message& message = payload_.messages[index];
     if (message.operation == Operation::checksum) {
       const bool splits = !alone && costs_[index] >= 2 * task_cost_ns &&
-                          message.input_size <= message_size_bytes_max &&
-                          message.input_offset <= payload_.input_size &&
-                          message.input_size <= payload_.input_size - message.input_offset;
+                          find_checksum_input(payload_, message).has_value();
       if (splits) add_parts(index, nullptr);
       return splits;
     }

@@ -86,25 +86,43 @@ TEST(EngineLongMessages, a_gibibyte_is_read_to_its_last_byte) {
   EXPECT_LT(payload.results[1].output_size, gib / 65536 * 300);
 }
 
+// Of each operation, the longest input that it may have, and a byte more. Nothing here is a stream
+// or has a tag that matches, so that what is not too long is refused for what it is.
 TEST(EngineLongMessages, a_byte_more_is_refused_before_anything_is_read) {
-  SparseMemory input(gib + 4096);
-  SparseMemory output(2 * gib + 8192);
+  const std::uint64_t stream_size_max = stream_size_bound(Codec::zstd, gib);
+  SparseMemory input(stream_size_max + 1);
+  SparseMemory output(2 * gib);
   Payload payload = make_payload(input, output);
-  const std::uint32_t key = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 1));
-  for (const Operation operation : {Operation::checksum, Operation::compress, Operation::decompress,
-                                    Operation::encrypt, Operation::decrypt}) {
+  const std::uint32_t cipher = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 1));
+  const std::uint32_t suite = payload.add_key(CipherSuite::aes_256_ctr, Bytes(64, 1));
+  const auto add = [&](Operation operation, std::uint64_t size, std::uint64_t room) -> Message& {
     Message& message = payload.messages.emplace_back();
     message.operation = operation;
     message.codec = Codec::lz77;
-    message.key_index = key;
-    // Room for a tag is allowed for: see who decrypts a gibibyte.
-    message.input_size = gib + 4096;
-    message.output_capacity = operation == Operation::checksum ? 0 : gib + 4096;
+    message.key_index = cipher;
+    message.input_size = size;
+    message.output_capacity = room;
+    return message;
+  };
+  for (const std::uint64_t more : {1, 32}) {
+    add(Operation::checksum, gib + more, 0);
+    add(Operation::compress, gib + more, 2 * gib);
+    add(Operation::encrypt, gib + more, gib + more);
+    add(Operation::encrypt, gib + more, 2 * gib).key_index = suite;
+    add(Operation::seal, gib + more, 2 * gib).key_index = suite;
   }
+  add(Operation::decrypt, gib + 32 + 1, 2 * gib).key_index = suite;
+  add(Operation::decompress, stream_size_bound(Codec::lz77, gib) + 1, 4096);
+  add(Operation::decompress, stream_size_max + 1, 4096).codec = Codec::zstd;
+  add(Operation::decompress, 4096, gib + 1);
+  const std::size_t too_big = payload.messages.size();
+  for (const Codec codec : {Codec::lz77, Codec::gdeflate, Codec::rle, Codec::lzw, Codec::zstd})
+    add(Operation::decompress, stream_size_bound(codec, gib), 4096).codec = codec;
   make_engine()->run(payload);
-  for (const MessageResult& result : payload.results) {
-    EXPECT_FALSE(result.ok);
-    EXPECT_EQ(result.error, ErrorCode::too_big) << result.detail;
+  for (std::size_t i = 0; i < payload.results.size(); ++i) {
+    EXPECT_FALSE(payload.results[i].ok) << i;
+    EXPECT_EQ(payload.results[i].error, i < too_big ? ErrorCode::too_big : ErrorCode::corrupt)
+        << i << ": " << payload.results[i].detail;
   }
 }
 
@@ -114,7 +132,8 @@ class LongRoundTrip : public testing::Test {
     return std::getenv("NACRE_LONG") != nullptr ? gib : (40u << 20) + 16;
   }
 
-  LongRoundTrip() : plain_(size()), sealed_(size() + (1u << 20)), back_(size()) {
+  LongRoundTrip()
+      : plain_(size()), sealed_(stream_size_bound(Codec::automatic, size())), back_(size()) {
     TestRandom random;
     const Bytes pattern = make_data(DataKind::text, 1u << 20, random);
     for (std::uint64_t at = 0; at < size(); at += pattern.size())
@@ -164,6 +183,26 @@ TEST_F(LongRoundTrip, codecs) {
     const MessageResult plain = run(message, sealed_, stream.output_size, back_);
     ASSERT_TRUE(plain.ok) << plain.detail;
     ASSERT_EQ(plain.output_size, size());
+    expect_plain_is_back();
+  }
+}
+
+// What does not compress makes a stream longer than itself.
+TEST_F(LongRoundTrip, codecs_of_noise) {
+  TestRandom random;
+  random.fill({plain_.data(), size()});
+  for (const Codec codec : {Codec::none, Codec::lz77, Codec::zstd}) {
+    Message message;
+    message.operation = Operation::compress;
+    message.codec = codec;
+    message.output_capacity = sealed_.size();
+    const MessageResult stream = run(message, plain_, size(), sealed_);
+    ASSERT_TRUE(stream.ok) << stream.detail;
+    EXPECT_GE(stream.output_size, size() + (codec == Codec::none ? 0 : 1));
+    message.operation = Operation::decompress;
+    message.output_capacity = size();
+    const MessageResult plain = run(message, sealed_, stream.output_size, back_);
+    ASSERT_TRUE(plain.ok) << plain.detail;
     expect_plain_is_back();
   }
 }

@@ -177,6 +177,32 @@ TEST(Engine, a_bad_message_never_fails_its_neighbours) {
   }
 }
 
+// The long one would be cut into parts, which have ways of their own to their input.
+TEST(Engine, a_checksum_with_offsets_outside_the_payload_is_refused_at_every_size) {
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
+  const Bytes input(8u << 20, 1);
+  Payload payload;
+  payload.input = input.data();
+  payload.input_size = input.size();
+  for (const std::uint64_t size : {std::uint64_t{1000}, std::uint64_t{input.size()}}) {
+    payload.messages.clear();
+    for (int i = 0; i < 3; ++i) {
+      Message& message = payload.messages.emplace_back();
+      message.operation = Operation::checksum;
+      message.input_size = size;
+    }
+    payload.messages[0].output_offset = 1;
+    payload.messages[1].aad_offset = input.size() + 1;
+    engine->run(payload);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_FALSE(payload.results[i].ok) << size << " bytes, message " << i;
+      EXPECT_EQ(payload.results[i].error, ErrorCode::invalid_argument);
+    }
+    EXPECT_TRUE(payload.results[2].ok);
+    EXPECT_EQ(payload.results[2].crc32, crc32(0, ByteView(input).first(size)));
+  }
+}
+
 TEST(Engine, a_payload_is_used_again_after_clear) {
   TestRandom random;
   const auto engine = make_engine();
