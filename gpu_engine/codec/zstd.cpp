@@ -21,6 +21,14 @@ namespace {
 
 constexpr int window_size_log_max = 20;
 
+// The frame header (RFC 8878, 3.1.1.1): the magic number, a descriptor, and, where the frame is not
+// a single segment, how large its window is.
+constexpr std::uint32_t frame_magic = 0xfd2fb528;
+constexpr std::size_t descriptor_offset = 4;
+constexpr std::size_t window_offset = 5;
+constexpr unsigned single_segment_bit = 0x20;
+constexpr unsigned refused_bits = 0x0f;  // reserved, checksum, and the size of a dictionary's id
+
 // zstd's levels for ours. The default is zstd 1: the fastest that entropy-codes literals as well.
 constexpr int zstd_levels[10] = {1, -3, 1, 2, 3, 5, 7, 10, 15, 19};
 
@@ -58,7 +66,20 @@ std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView o
   return size;
 }
 
+// Whether the stream begins as ours do. libzstd itself may know frames of before the RFC as well.
+bool has_our_frame_header(ByteView stream, std::size_t plain_size) {
+  if (stream.size() <= window_offset || load_le<std::uint32_t>(stream.data()) != frame_magic ||
+      (stream[descriptor_offset] & refused_bits) != 0)
+    return false;
+  constexpr std::size_t window_size_max = std::size_t{1} << window_size_log_max;
+  if (stream[descriptor_offset] & single_segment_bit) return plain_size <= window_size_max;
+  const unsigned exponent = stream[window_offset] >> 3;
+  const unsigned eighths = stream[window_offset] & 7;
+  return (std::uint64_t{8 + eighths} << exponent) <= window_size_max / 1024 * 8;
+}
+
 bool decompress(ByteView stream, MutableByteView plain) {
+  if (!has_our_frame_header(stream, plain.size())) return false;
   if (ZSTD_getFrameContentSize(stream.data(), stream.size()) != plain.size()) return false;
   if (ZSTD_findFrameCompressedSize(stream.data(), stream.size()) != stream.size()) return false;
   ZSTD_DCtx* const context = decompression_context();

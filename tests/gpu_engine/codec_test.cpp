@@ -3,6 +3,7 @@
 #include "gpu_engine/codec/codec.h"
 
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <algorithm>
 
@@ -155,6 +156,70 @@ TEST(Codec, refuses_a_stream_that_is_cut_or_has_a_tail) {
     stream.push_back(0);
     EXPECT_EQ(error_of(decompress(codec, stream, decoded)), ErrorCode::corrupt);
   }
+}
+
+bool is_hello(std::string_view hex) {
+  const Bytes stream = from_hex(hex);
+  Bytes plain(5);
+  return decompress(Codec::zstd, stream, plain).has_value() &&
+         as_text(plain) == std::string_view("hello");
+}
+
+// The frame header's bits one by one (RFC 8878, 3.1.1.1); behind it always one raw block.
+TEST(ZstdStream, has_neither_checksum_nor_dictionary_nor_a_larger_window) {
+  EXPECT_TRUE(
+      is_hello("28b52ffd2005"
+               "29000068656c6c6f"));
+  EXPECT_FALSE(
+      is_hello("28b52ffd2805"
+               "29000068656c6c6f"))
+      << "reserved bit";
+  EXPECT_FALSE(
+      is_hello("28b52ffd210005"
+               "29000068656c6c6f"))
+      << "dictionary";
+  EXPECT_TRUE(
+      is_hello("28b52ffd805005000000"
+               "29000068656c6c6f"));
+  EXPECT_FALSE(
+      is_hello("28b52ffd805105000000"
+               "29000068656c6c6f"))
+      << "window of 9/8 MiB";
+  EXPECT_FALSE(
+      is_hello("28b52ffd805805000000"
+               "29000068656c6c6f"))
+      << "window of 2 MiB";
+}
+
+void zstd_frame(const Bytes& plain, ZSTD_cParameter parameter, int value, Bytes& frame) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, parameter, value);
+  frame.resize(ZSTD_compressBound(plain.size()));
+  frame.resize(ZSTD_compress2(context, frame.data(), frame.size(), plain.data(), plain.size()));
+  ZSTD_freeCCtx(context);
+}
+
+TEST(ZstdStream, of_libzstd_is_refused_where_it_has_a_checksum_or_a_larger_window) {
+  Bytes plain(2u << 20, 7);
+  Bytes decoded(plain.size());
+  Bytes frame;
+  zstd_frame(plain, ZSTD_c_windowLog, 20, frame);
+  EXPECT_TRUE(decompress(Codec::zstd, frame, decoded).has_value());
+  zstd_frame(plain, ZSTD_c_windowLog, 21, frame);
+  EXPECT_EQ(error_of(decompress(Codec::zstd, frame, decoded)), ErrorCode::corrupt);
+  plain.resize(5);
+  decoded.resize(5);
+  zstd_frame(plain, ZSTD_c_checksumFlag, 0, frame);
+  EXPECT_TRUE(decompress(Codec::zstd, frame, decoded).has_value());
+  zstd_frame(plain, ZSTD_c_checksumFlag, 1, frame);
+  EXPECT_EQ(error_of(decompress(Codec::zstd, frame, decoded)), ErrorCode::corrupt);
+}
+
+// Debian's libzstd reads the frames of its versions 0.5 to 0.7 too; these bytes are one.
+TEST(ZstdStream, of_before_the_rfc_is_refused) {
+  EXPECT_FALSE(
+      is_hello("27b52ffd2005"
+               "40000568656c6c6fc00000"));
 }
 
 TEST(Codec, refuses_arguments_that_are_not_valid) {
