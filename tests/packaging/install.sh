@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install into a folder: the programs run from there, helpers have their names under sbin,
+# manual, completions and units are there, units hold, and the same with DESTDIR.
+#
+#   install.sh BUILD_FOLDER
+. "$(dirname "$0")/../tools/command_harness.sh"
+build=$1
+if grep -qE '^NACRE_SANITIZE:.*=.+' "$build/CMakeCache.txt"; then
+  echo "skipped: packaging_install: programs with sanitizers are not installed"
+  exit 77
+fi
+[ -e "$build/packaging/manual.stamp" ] || {
+  echo "skipped: packaging_install: the manual is not built"
+  exit 77
+}
+expect 0 '' cmake --install "$build" --component nacre --prefix "$work/prefix"
+for program in nacre mkfs.nacre mount.nacre fsck.nacre; do
+  expect 0 '^nacre [0-9.]+.$' "$work/prefix/bin/$program" --version
+done
+for helper in mkfs.nacre mount.nacre fsck.nacre; do
+  check "sbin/$helper leads to bin/$helper" \
+    [ "$work/prefix/sbin/$helper" -ef "$work/prefix/bin/$helper" ]
+  check "sbin/$helper may be moved" [ "$(readlink "$work/prefix/sbin/$helper")" = "../bin/$helper" ]
+done
+share=$work/prefix/share
+for file in man/man1/nacre.1.gz man/man1/nacre-key.1.gz man/man5/nacre-format.5.gz \
+  man/man8/{mkfs,mount,fsck}.nacre.8.gz bash-completion/completions/mount.nacre \
+  zsh/vendor-completions/_nacre fish/vendor_completions.d/nacre.fish; do
+  check "share/$file is installed" [ -s "$share/$file" ]
+done
+for file in FORMAT.md SECURITY.md changelog.gz README.md copyright examples/fstab; do
+  check "the document $file is installed" compgen -G "$share/doc/nacre*/$file" >/dev/null
+done
+check 'nothing of the library is installed' [ ! -e "$work/prefix/include" ]
+check 'all is readable by everybody' [ -z "$(find "$work/prefix" ! -type l ! -perm -444)" ]
+
+if command -v systemd-analyze >/dev/null; then
+  # By their instances' names; what they run must be found, so it is made to be.
+  units=$work/prefix/lib/systemd/system
+  cp "$units/nacre-scrub@.service" "$work/nacre-scrub@mnt-volume.service"
+  cp "$units/nacre-scrub@.timer" "$work/nacre-scrub@mnt-volume.timer"
+  cp "$share"/doc/nacre*/examples/nacre-volume.mount "$work/mnt-volume.mount"
+  cp "$share"/doc/nacre*/examples/nacre-volume.automount "$work/mnt-volume.automount"
+  sed -i "s:^ExecStart=nacre:ExecStart=$work/prefix/bin/nacre:" "$work/nacre-scrub@mnt-volume.service"
+  verified=$(systemd-analyze verify --man=no "$work/nacre-scrub@mnt-volume.service" \
+    "$work/nacre-scrub@mnt-volume.timer" "$work/mnt-volume.mount" "$work/mnt-volume.automount" 2>&1 |
+    grep -F -e nacre -e mnt-volume)
+  check "systemd takes the units: $verified" [ -z "$verified" ]
+else
+  skip_part units 'there is no systemd-analyze'
+fi
+if command -v findmnt >/dev/null; then
+  # Two lines at a time name one mount point; each alone must be a line that mount(8) reads.
+  while read -r line; do
+    printf '%s\n' "$line" >"$work/fstab"
+    seen=$(findmnt --fstab --tab-file "$work/fstab" -rn -o FSTYPE,TARGET)
+    check "a line of fstab: $line" grep -q '^nacre /' <<<"$seen"
+  done < <(grep -v -e '^#' -e '^$' "$share"/doc/nacre*/examples/fstab)
+fi
+
+# Packagers install with DESTDIR, and under /usr.
+expect 0 '' env DESTDIR="$work/root" cmake --install "$build" --component nacre --prefix /usr
+check 'DESTDIR is heeded' [ -x "$work/root/usr/bin/nacre" ]
+check 'links under DESTDIR' [ "$work/root/usr/sbin/mount.nacre" -ef "$work/root/usr/bin/mount.nacre" ]
+verdict
