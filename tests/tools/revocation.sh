@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# nacre key remove --revoke, of a volume that is mounted and of one that is not: whoever was removed,
+# by passphrase or RSA key, opens the volume no more, neither as it is nor with the keyring of then
+# put back; whoever stays opens it, and no passphrase's MAC is missing once it was used again.
+. "$(dirname "$0")/command_harness.sh"
+needs_mounts
+command -v openssl >/dev/null || { echo "skipped: $test_name: there is no openssl(1)"; exit 77; }
+
+m=$work/mnt
+mkdir "$m"
+printf 'second passphrase\n' >"$work/second"
+openssl genrsa -out "$work/ann.pem" 2048 2>/dev/null
+openssl pkey -in "$work/ann.pem" -pubout -out "$work/ann.pub"
+head -c 3000000 /dev/urandom >"$work/before"
+head -c 1000000 /dev/urandom >"$work/since"
+state() { nacre key status --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["rotation"])'; }
+mount_volume() { expect 0 "${2:-}" mount.nacre "${secret[@]}" "$1" "$m"; }
+# Opened by neither: keyring list (the keyring alone), check, mount.
+refused() {  # VOLUME SECRET…
+  local v=$1
+  shift
+  expect 16 'wrong key' nacre key list "$v" "$@"
+  expect 16 'wrong key' fsck.nacre "$v" "$@"
+  expect 16 'wrong key' mount.nacre -o ro "$@" "$v" "$m"
+}
+
+revoke() {  # mounted|offline WHO SECRET…
+  local how=$1 who=$2 v=$work/$1-$2 where=$work/$1-$2
+  shift 2
+  make_volume "$v"
+  expect 0 'Added' nacre key add "$v" --recipient "$work/ann.pub" --label ann "${secret[@]}"
+  expect 0 'Added' nacre key add "$v" "${cheap[@]}" --new-passphrase-file "$work/second" --label laptop "${secret[@]}"
+  expect 0 '' fsck.nacre "$v" "$@"
+  cp "$v/keyring" "$work/keyring.old"
+  mount_volume "$v"
+  cp "$work/before" "$m/before"
+  if [ "$how" = mounted ]; then where=$m; else expect 0 '' nacre umount "$m"; fi
+
+  expect 0 'Removed.*(has begun|sealed under a new key)' nacre key remove --revoke "$where" "$who" "${secret[@]}"
+  for _ in $(seq 600); do [ "$(state "$where")" = none ] && break; sleep 0.1; done
+  [ "$(state "$where")" = none ] || failed "$how: the rotation does not end: $(nacre key status "$where")"
+  [ "$how" = mounted ] || mount_volume "$v"
+  cp "$work/since" "$m/since"
+  expect 0 '' nacre key status --verify "$m"
+  expect 0 '' nacre umount "$m"
+
+  refused "$v" "$@"
+  # Who stays opens all of it; the MAC of his passphrase was made when he mounted it for writing.
+  expect 0 '' fsck.nacre --deep "$v" "${secret[@]}"
+  mount_volume "$v"
+  cmp "$work/before" "$m/before" && cmp "$work/since" "$m/since" || failed "$how: other content"
+  expect 0 '' nacre umount "$m"
+
+  # The keyring of then, put back.
+  cp "$v/keyring" "$work/keyring.now"
+  cp "$work/keyring.old" "$v/keyring"
+  cp "$work/keyring.old" "$v/keyring.copy"
+  expect 4 'tampered' fsck.nacre "$v" "$@"
+  expect 4 'tampered' fsck.nacre "$v" "${secret[@]}"
+  expect 4 'tampered' mount.nacre -o ro "$@" "$v" "$m"
+  cp "$work/keyring.now" "$v/keyring"
+  cp "$work/keyring.now" "$v/keyring.copy"
+  expect 0 '' fsck.nacre "$v" "${secret[@]}"
+}
+revoke offline ann --identity "$work/ann.pem"
+revoke offline laptop --passphrase-file "$work/second"
+revoke mounted ann --identity "$work/ann.pem"
+revoke mounted laptop --passphrase-file "$work/second"
+
+# Somebody else changes the volume key: he cannot make a passphrase's MAC. Until it is made, whoever
+# uses the passphrase on a machine that does not know the volume is warned; mounting for writing
+# makes it, reading does not.
+v=$work/refreshed
+make_volume "$v"
+expect 0 'Added' nacre key add "$v" --recipient "$work/ann.pub" --label ann "${secret[@]}"
+warns() {  # fsck on a machine of that kind
+  rm -rf "$work/stranger"
+  XDG_CONFIG_HOME=$work/stranger fsck.nacre "$v" "${secret[@]}" >"$work/stranger.log" 2>&1 ||
+    failed "fsck: $(cat "$work/stranger.log")"
+  grep -q 'somebody changed the key of .*compare the fingerprint' "$work/stranger.log"
+}
+generation() { nacre key list --json "$v" | python3 -c 'import json, sys; print(json.load(sys.stdin)["generation"])'; }
+warns && failed 'a warning although the MAC is there'
+expect 0 'sealed under a new key' nacre key rotate "$v" --identity "$work/ann.pem"
+warns || failed 'no warning although the MAC is missing'
+expect 0 '' mount.nacre -o ro "${secret[@]}" "$v" "$m"
+expect 0 '' nacre umount "$m"
+warns || failed 'mounted for reading only, and the keyring changed'
+before=$(generation)
+expect 0 '' mount.nacre --identity "$work/ann.pem" "$v" "$m"
+expect 0 '' nacre umount "$m"
+[ "$(generation)" = "$before" ] || failed "another recipient's mount changed the keyring"
+mount_volume "$v"
+expect 0 '' nacre umount "$m"
+warns && failed 'the MAC was not made by the mount'
+[ "$(generation)" = $((before + 1)) ] || failed 'the mount made more than one keyring'
+cmp "$v/keyring" "$v/keyring.copy" || failed 'the copies differ'
+mount_volume "$v"
+expect 0 '' nacre umount "$m"
+[ "$(generation)" = $((before + 1)) ] || failed 'each mount makes a keyring'
+verdict
