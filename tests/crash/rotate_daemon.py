@@ -24,7 +24,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from volume import Failure, Volume, full_counts  # noqa: E402
 
 GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ENODEV)
-PIECE = 300_000
+PIECE = 200_000
+# Read and written by the rotation: one lane in small pieces, or several side by side.
+RATES = ("8M", "16M", "1G")
 
 
 def content(generation):
@@ -53,7 +55,7 @@ class Work:
         self.failure = None
         self.stopping = False
         self.threads = []
-        self.reads = 0
+        self.reads = self.writes = self.replaced = 0
 
     def start(self):
         self.stopping = False
@@ -101,6 +103,7 @@ class Work:
 
     def write_one(self):
         self.put(f"w{self.chance.randrange(10_000)}.{self.next}", "")
+        self.writes += 1
         with self.lock:
             old = sorted(n for n in self.durable if n.startswith("w"))[:-30]
             for name in old:
@@ -110,6 +113,7 @@ class Work:
 
     def replace_one(self):
         self.put(f"r{self.chance.randrange(8)}", ".new")
+        self.replaced += 1
 
     def read_one(self):
         with self.lock:
@@ -141,13 +145,13 @@ def status(volume):
     return json.loads(volume.run("nacre", "key", "status", "--json", volume.mnt)[1])
 
 
-def rotate(volume):
-    volume.run("nacre", "key", "rotate", "--rate", "16M", "--no-wait", volume.mnt)
+def rotate(volume, rate):
+    volume.run("nacre", "key", "rotate", "--rate", rate, "--no-wait", volume.mnt)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=200 if full_counts() else 12)
+    parser.add_argument("--kills", type=int, default=200 if full_counts() else 20)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
@@ -163,27 +167,32 @@ def main():
         rotations = within = 0
         for _ in range(arguments.kills):
             if status(volume)["rotation"] == "none":
-                rotate(volume)
+                rotate(volume, chance.choice(RATES))
                 rotations += 1
             work.start()
-            time.sleep(chance.uniform(0.02, 0.9))
+            time.sleep(chance.uniform(0.01, 0.45))
             volume.kill()
             work.stop()
             volume.detach()
             volume.mount()
             within += status(volume)["rotation"] != "none"
             work.check()
+        if arguments.kills >= 20 and within == 0:
+            raise Failure("no kill fell within a rotation")
         if status(volume)["rotation"] == "none":
-            rotate(volume)
+            rotate(volume, "1M")
             rotations += 1
         volume.run("nacre", "key", "rotate", "--pause", volume.mnt, expect=(0, 8))
         paused = status(volume)
         volume.run("nacre", "key", "rotate", "--resume", "--rate", "1G", volume.mnt, expect=(0, 8))
+        before = (work.writes, work.replaced, work.reads)
         work.start()
         end = time.monotonic() + 120
-        while status(volume)["rotation"] != "none":
+        while status(volume)["rotation"] != "none" or any(
+                now <= then for now, then in zip((work.writes, work.replaced, work.reads), before)):
             if time.monotonic() > end:
-                raise Failure(f"the rotation does not end: {status(volume)}")
+                raise Failure(f"the rotation does not end, or nothing goes on beside it: "
+                              f"{status(volume)}, {before}")
             time.sleep(0.1)
         work.stop()
         work.check()
@@ -197,7 +206,8 @@ def main():
         if refused[0] in (0, -9):
             raise Failure("a keyring from before the rotations was taken")
         print(f"{rotations} rotations, {arguments.kills} kills, {within} of them within one, "
-              f"{work.reads} files read beside; paused: {paused['rotation']}")
+              f"{work.writes} files written, {work.replaced} replaced and {work.reads} read beside; "
+              f"paused: {paused['rotation']}")
 
 
 if __name__ == "__main__":
