@@ -16,7 +16,7 @@ build_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev clang-format-14 clang-14 libclang-rt-14-dev
-  python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs util-linux mount procps psmisc
+  python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs btrfs-progs util-linux mount procps psmisc
   softhsm2 libengine-pkcs11-openssl # a PKCS#11 token for the tests of --identity
 )
 

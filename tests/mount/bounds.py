@@ -3,6 +3,8 @@
 """What must stay bounded whatever a volume holds: memory and threads of the daemon, what it knows
 of files that nobody uses, the time of a mount; and the limits of files, links and attributes.
 
+    bounds.py [sparse_file | links_and_attributes | streaming | many_files]…    default: all
+
 Counts, and ratios of what is measured side by side. NACRE_LONG: a million files and a larger file.
 """
 import contextlib
@@ -50,7 +52,7 @@ def errno_of(call, *arguments):
     return 0
 
 
-def streaming(volume):
+def streaming(volume, _):
     """A file many times the budgets, written and read; and 64 processes at once."""
     size = (4096 if LONG else 320) << 20
     path = os.path.join(volume.mnt, "large")
@@ -94,6 +96,27 @@ os.unlink(path)
 """
 
 
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        times = f.read().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def in_steps(count, pid):
+    """range(count); with NACRE_LONG, what each tenth took: what one entry costs the daemon must not
+    grow with what is there, or with what was deleted."""
+    began, used, first = time.monotonic(), processor_seconds(pid), 0
+    for i in range(count):
+        yield i
+        if LONG and (i + 1) % (count // 10) == 0:
+            seconds, cost = time.monotonic() - began, processor_seconds(pid) - used
+            first = first or cost
+            print(f"  {i + 1} of {count}: {count / 10 / seconds:.0f} a second, "
+                  f"{cost * 1e7 / count:.0f} µs of processor each", flush=True)
+            check(cost < 4 * first, f"a tenth takes {cost:.1f} s of processor, the first {first:.1f}")
+            began, used = began + seconds, used + cost
+
+
 def mount_seconds(volume):
     began = time.monotonic()
     volume.mount(*BUDGETS)
@@ -110,7 +133,7 @@ def many_files(volume, empty):
     with mounted(volume) as pid:
         os.mkdir(folder)
         fd = os.open(folder, os.O_RDONLY)
-        for i in range(count):
+        for i in in_steps(count, pid):
             os.mknod(f"entry {i}", 0o100600, dir_fd=fd)
         os.close(fd)
         peaks = [check_memory(pid, BUDGET_BYTES)]
@@ -143,7 +166,7 @@ def many_files(volume, empty):
     check(not LONG or slowest <= 1, f"a mount of {count} files takes {slowest:.2f} s")
     if LONG:
         with mounted(volume) as pid:
-            for i in range(count):
+            for i in in_steps(count, pid):
                 os.unlink(os.path.join(folder, f"entry {i}"))
             os.rmdir(folder)
             peaks.append(check_memory(pid, BUDGET_BYTES))
@@ -155,7 +178,7 @@ def many_files(volume, empty):
           "empty one's")
 
 
-def sparse_file(volume):
+def sparse_file(volume, _):
     """1 TiB of holes with bytes at its ends and in its middle, at the cost of those bytes alone."""
     size, piece = 1 << 40, b"bytes" * 1000
     places = [0, size // 2, size - len(piece)]
@@ -197,7 +220,7 @@ def sparse_file(volume):
     print(f"1 TiB of holes: {rows} rows read")
 
 
-def links_and_attributes(volume):
+def links_and_attributes(volume, _):
     count = 10_000
     path = os.path.join(volume.mnt, "file")
     links = os.path.join(volume.mnt, "links")
@@ -251,15 +274,18 @@ def links_and_attributes(volume):
     print(f"{count} links of one file, {len(names + more)} attributes of one file")
 
 
+PARTS = {part.__name__: part
+         for part in (sparse_file, links_and_attributes, streaming, many_files)}
+
+
 def main():
+    parts = sys.argv[1:] or list(PARTS)
     with Volume("bounds-empty") as empty, Volume("bounds") as volume:
         empty.make()
         volume.make()
         try:
-            sparse_file(volume)
-            links_and_attributes(volume)
-            streaming(volume)
-            many_files(volume, empty)
+            for part in parts:
+                PARTS[part](volume, empty)
             volume.fsck("--deep", limit_s=900)
         except Failure as failure:
             print(f"FAILED: {failure}")

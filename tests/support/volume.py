@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One volume for a test in Python: made, mounted, killed, checked, and cleaned up whatever happens.
 
-Every call has a time limit: a hang is a failure like any other.
+Every call has a time limit: a hang is a failure like any other. NACRE_PATIENCE=N makes the limits N
+times as long, for machines with much other work.
 """
 import os
 import shutil
@@ -13,6 +14,7 @@ import time
 
 # The lowest cost that a passphrase may have: tests make many volumes.
 CHEAP_KDF = ["--kdf-memory", "8192", "--kdf-time", "1"]
+PATIENCE = float(os.environ.get("NACRE_PATIENCE") or 1)
 
 
 def skip(what, why):
@@ -41,6 +43,7 @@ class Failure(Exception):
 
 
 def wait_for(condition, limit_s, otherwise):
+    limit_s *= PATIENCE
     end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:
@@ -95,6 +98,7 @@ class Volume:
 
     def run(self, program, *arguments, limit_s=120, expect=(0,)):
         """Exit status and output. A time-out, a signal or a status not in expect is a failure."""
+        limit_s *= PATIENCE
         try:
             done = subprocess.run([os.path.join(self.bin, program), *arguments], timeout=limit_s,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
