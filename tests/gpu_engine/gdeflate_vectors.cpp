@@ -11,31 +11,6 @@
 #include "gpu_engine/codec/gdeflate/decoder.h"
 
 namespace nacre::engine {
-namespace {
-
-std::vector<GdeflateVector> read_from(const std::string& folder) {
-  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
-  EXPECT_TRUE(manifest.good());
-  std::string line;
-  std::getline(manifest, line);
-  std::vector<GdeflateVector> vectors;
-  while (std::getline(manifest, line)) {
-    std::istringstream fields(line);
-    std::string input, level, crc, page_size;
-    GdeflateVector vector;
-    fields >> input >> level >> vector.plain_size >> crc >> page_size >> vector.file;
-    vector.plain_crc = static_cast<std::uint32_t>(std::stoul(crc, nullptr, 16));
-    std::ifstream file(folder + "/" + vector.file, std::ios::binary);
-    if (!file.good()) continue;
-    vector.page.assign(std::istreambuf_iterator<char>(file), {});
-    EXPECT_EQ(vector.page.size(), std::stoul(page_size)) << vector.file;
-    vectors.push_back(std::move(vector));
-  }
-  return vectors;
-}
-
-}  // namespace
-
 std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part) {
   std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
   EXPECT_TRUE(manifest.good());
@@ -53,11 +28,23 @@ std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part) {
 }
 
 std::vector<GdeflateVector> read_gdeflate_vectors() {
-  return read_from(NACRE_VECTORS "/gdeflate");
-}
-
-std::vector<GdeflateVector> read_more_gdeflate_vectors() {
-  return read_from(NACRE_VECTORS "/../../../shared/vectors/gdeflate");
+  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
+  EXPECT_TRUE(manifest.good());
+  std::string line;
+  std::getline(manifest, line);
+  std::vector<GdeflateVector> vectors;
+  while (std::getline(manifest, line)) {
+    std::istringstream fields(line);
+    std::string input, level, crc, page_size;
+    GdeflateVector vector;
+    fields >> input >> level >> vector.plain_size >> crc >> page_size >> vector.file;
+    vector.plain_crc = static_cast<std::uint32_t>(std::stoul(crc, nullptr, 16));
+    std::ifstream file(NACRE_VECTORS "/gdeflate/" + vector.file, std::ios::binary);
+    vector.page.assign(std::istreambuf_iterator<char>(file), {});
+    EXPECT_EQ(vector.page.size(), std::stoul(page_size)) << vector.file;
+    vectors.push_back(std::move(vector));
+  }
+  return vectors;
 }
 
 std::vector<Bytes> read_corpus_samples() {

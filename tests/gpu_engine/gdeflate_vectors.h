@@ -18,7 +18,7 @@ struct GdeflateVector {
   Bytes page;
 };
 
-// What the reference codec made of an input, whether or not its page is here.
+// What the reference codec made of an input.
 struct GdeflateSize {
   std::string input;
   int level = 0;
@@ -27,11 +27,7 @@ struct GdeflateSize {
 // Those whose inputs' names contain this.
 std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part);
 
-// In the repository.
 std::vector<GdeflateVector> read_gdeflate_vectors();
-// Those that are not, from a folder of them that may lie beside the checkout; empty where there is
-// none.
-std::vector<GdeflateVector> read_more_gdeflate_vectors();
 // 64 KiB of each of the seven files of the corpus.
 std::vector<Bytes> read_corpus_samples();
 

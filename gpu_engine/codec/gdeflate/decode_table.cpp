@@ -38,6 +38,8 @@ constexpr auto code_length_table = [] {
   return meanings;
 }();
 
+thread_local std::uint64_t tables_built = 0;
+
 TableEntry add_code(TableEntry meaning, unsigned size) {
   return meaning + (size << 8 | size);
 }
@@ -78,8 +80,13 @@ std::span<const TableEntry> code_length_meanings() {
   return code_length_table;
 }
 
+std::uint64_t built_table_count() {
+  return tables_built;
+}
+
 bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const TableEntry> meanings,
                  unsigned index_bits, DecodeTable& table) {
+  ++tables_built;
   std::array<unsigned, code_size_bits_max + 1> counts{};
   for (const std::uint8_t size : code_sizes)
     ++counts[size];
@@ -90,15 +97,19 @@ bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const Table
   std::array<unsigned, code_size_bits_max + 2> next_code{};
   std::array<unsigned, code_size_bits_max + 2> next_place{};
   unsigned used = 0;
+  unsigned longest = 0;
   for (unsigned size = 1; size <= code_size_bits_max; ++size) {
     next_code[size + 1] = (next_code[size] + counts[size]) << 1;
     next_place[size + 1] = next_place[size] + counts[size];
     used += counts[size] << (code_size_bits_max - size);
+    if (counts[size] != 0) longest = size;
   }
+  // Where all codes are shorter than the index, its other bits repeat what the first ones say.
+  const unsigned filled_bits = std::min(index_bits, longest);
   const unsigned code_count = next_place[code_size_bits_max + 1];
   if (used != 1u << code_size_bits_max) {
     if (code_count > 1 || code_count != counts[1]) return false;
-    std::fill_n(table.begin(), 1u << index_bits, entry_is_unusable);
+    std::fill_n(table.begin(), 1u << filled_bits, entry_is_unusable);
   }
 
   std::array<std::uint16_t, litlen_symbol_count_max> long_symbols;  // by their place
@@ -110,9 +121,11 @@ bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const Table
       continue;
     }
     const TableEntry entry = add_code(meanings[symbol], size);
-    for (unsigned i = reverse_code(next_code[size]++, size); i < 1u << index_bits; i += 1u << size)
+    for (unsigned i = reverse_code(next_code[size]++, size); i < 1u << filled_bits; i += 1u << size)
       table[i] = entry;
   }
+  for (unsigned bits = filled_bits; bits < index_bits; ++bits)
+    std::copy_n(table.begin(), 1u << bits, table.begin() + (1u << bits));
 
   SubtableBuilder subtables(table);
   for (unsigned size = index_bits + 1; size <= code_size_bits_max; ++size) {

@@ -65,4 +65,8 @@ std::span<const TableEntry> code_length_meanings();
 bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const TableEntry> meanings,
                  unsigned index_bits, DecodeTable& table);
 
+// How many the calling thread has built. What a page costs to decode is bounded by its bits and by
+// this count: for tests of that bound.
+std::uint64_t built_table_count();
+
 }  // namespace nacre::engine::gdeflate

@@ -13,6 +13,22 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
+// Those of RFC 1951, 3.2.6, built once: a block of fixed codes may be as short as ten bits.
+const BlockTables& fixed_tables() {
+  static const BlockTables tables = [] {
+    BlockTables made;
+    std::array<std::uint8_t, litlen_symbol_count_max> litlen;
+    for (unsigned symbol = 0; symbol < litlen.size(); ++symbol)
+      litlen[symbol] = fixed_litlen_code_size(symbol);
+    std::array<std::uint8_t, distance_symbol_count> distance;
+    distance.fill(fixed_distance_code_size);
+    build_table(litlen, litlen_meanings(), direct_bits, made.litlen());
+    build_table(distance, distance_meanings(), direct_bits, made.distance());
+    return made;
+  }();
+  return tables;
+}
+
 class PageDecoder {
  public:
   PageDecoder(ByteView page, MutableByteView plain, BlockTables& tables, bool is_fast)
@@ -35,9 +51,9 @@ class PageDecoder {
       case BlockKind::stored:
         return copy_stored();
       case BlockKind::fixed_codes:
-        return use_fixed_codes() && decode_rounds();
+        return decode_rounds(fixed_tables());
       case BlockKind::dynamic_codes:
-        return read_codes() && decode_rounds();
+        return read_codes() && decode_rounds(tables_);
     }
     return false;
   }
@@ -51,16 +67,6 @@ class PageDecoder {
       lanes_.refill(i % lane_count);
     }
     return !lanes_.torn;
-  }
-
-  bool use_fixed_codes() {
-    std::array<std::uint8_t, litlen_symbol_count_max> litlen;
-    for (unsigned symbol = 0; symbol < litlen.size(); ++symbol)
-      litlen[symbol] = fixed_litlen_code_size(symbol);
-    std::array<std::uint8_t, distance_symbol_count> distance;
-    distance.fill(fixed_distance_code_size);
-    return build_table(litlen, litlen_meanings(), direct_bits, tables_.litlen()) &&
-           build_table(distance, distance_meanings(), direct_bits, tables_.distance());
   }
 
   bool read_codes() {
@@ -112,18 +118,18 @@ class PageDecoder {
                        tables_.distance());
   }
 
-  bool decode_rounds() {
+  bool decode_rounds(const BlockTables& tables) {
     begun_ = 0;
-    if (is_fast_ && !run_fast_rounds(tables_, lanes_, plain_, at_, begun_, matches_)) return false;
+    if (is_fast_ && !run_fast_rounds(tables, lanes_, plain_, at_, begun_, matches_)) return false;
     bool is_ended = false;
     while (!is_ended || begun_ != 0) {
       for (unsigned lane = 0; lane < lane_count; ++lane) {
         const std::uint32_t lane_bit = 1u << lane;
         if (begun_ & lane_bit) {
           begun_ &= ~lane_bit;
-          if (!finish_match(lane)) return false;
+          if (!finish_match(tables.distance(), lane)) return false;
         } else if (!is_ended) {
-          if (!decode_litlen(lane, is_ended)) return false;
+          if (!decode_litlen(tables.litlen(), lane, is_ended)) return false;
         } else {
           continue;
         }
@@ -134,8 +140,8 @@ class PageDecoder {
     return true;
   }
 
-  bool decode_litlen(unsigned lane, bool& is_ended) {
-    const TableEntry entry = look_up(tables_.litlen().data(), lanes_.bits[lane]);
+  bool decode_litlen(const DecodeTable& table, unsigned lane, bool& is_ended) {
+    const TableEntry entry = look_up(table.data(), lanes_.bits[lane]);
     if (entry & entry_is_unusable) return false;
     const unsigned value = entry_value(entry, lanes_.bits[lane]);
     lanes_.skip(lane, entry_all_bits(entry));
@@ -153,8 +159,8 @@ class PageDecoder {
     return true;
   }
 
-  bool finish_match(unsigned lane) {
-    const TableEntry entry = look_up(tables_.distance().data(), lanes_.bits[lane]);
+  bool finish_match(const DecodeTable& table, unsigned lane) {
+    const TableEntry entry = look_up(table.data(), lanes_.bits[lane]);
     if (entry & entry_is_unusable) return false;
     const unsigned distance = entry_value(entry, lanes_.bits[lane]);
     lanes_.skip(lane, entry_all_bits(entry));
@@ -168,8 +174,8 @@ class PageDecoder {
 
   Lanes lanes_;
   MutableByteView plain_;
-  std::size_t at_ = 0;  // bytes of the literals and matches so far
-  BlockTables& tables_;
+  std::size_t at_ = 0;   // bytes of the literals and matches so far
+  BlockTables& tables_;  // of the block of dynamic codes
   bool is_fast_;
   std::uint32_t begun_ = 0;  // lanes whose match lacks its distance
   BegunMatches matches_;

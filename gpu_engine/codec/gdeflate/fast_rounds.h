@@ -16,6 +16,8 @@ struct BlockTables {
 
   DecodeTable& litlen() { return codes[0]; }
   DecodeTable& distance() { return codes[1]; }
+  const DecodeTable& litlen() const { return codes[0]; }
+  const DecodeTable& distance() const { return codes[1]; }
 };
 
 // A match whose length is read and whose distance is not.
