@@ -120,7 +120,7 @@ TEST(AutoCodec, stores_noise_and_compresses_the_rest_at_every_level_and_size) {
 // codec_corpus_test.cpp.
 TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {
   for (const Bytes& plain : read_corpus_samples()) {
-    for (const int level : {1, 2, 3, 4, 5, 6, 7}) {
+    for (int level = 1; level <= codec_level_max; ++level) {
       std::size_t best = std::numeric_limits<std::size_t>::max();
       for (const Codec codec : stream_codecs)
         best = std::min(best, size_under(codec, level, plain));

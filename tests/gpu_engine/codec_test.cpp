@@ -222,6 +222,20 @@ TEST(ZstdStream, of_before_the_rfc_is_refused) {
                "40000568656c6c6fc00000"));
 }
 
+// The number says how a page was made; a decoder of the one reads the other.
+TEST(Codec, huffman_and_gdeflate_have_one_decoder) {
+  TestRandom random;
+  const Bytes plain = make_data(DataKind::text, 66000, random);
+  for (const auto& [made, read] :
+       {std::pair{Codec::gdeflate, Codec::huffman}, std::pair{Codec::huffman, Codec::gdeflate}}) {
+    const Bytes stream = compressed(made, 1, plain);
+    ASSERT_LT(stream.size(), plain.size());
+    Bytes decoded(plain.size());
+    EXPECT_TRUE(decompress(read, stream, decoded).has_value());
+    EXPECT_TRUE(decoded == plain);
+  }
+}
+
 TEST(Codec, refuses_arguments_that_are_not_valid) {
   const Bytes plain(100, 1);
   Bytes out(1000);

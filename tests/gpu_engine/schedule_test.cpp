@@ -115,6 +115,25 @@ TEST_F(Schedules, the_longest_go_first_and_equals_keep_their_order) {
   EXPECT_EQ(schedule.worker_count, 2u);
 }
 
+TEST_F(Schedules, a_batch_of_rsa_uses_every_worker) {
+  for (const Operation operation :
+       {Operation::rsa_public, Operation::rsa_private, Operation::rsa_generate}) {
+    payload_.messages.clear();
+    for (int i = 0; i < 64; ++i)
+      add(operation, 256).rsa_bits = 2048;
+    const Schedule schedule = make(4);
+    expect_complete(schedule);
+    EXPECT_EQ(schedule.worker_count, 4u);
+    std::uint64_t whole = 0;
+    std::uint64_t most = 0;
+    for (const Task& task : schedule.tasks) {
+      whole += task.cost_ns;
+      most = std::max(most, task.cost_ns);
+    }
+    EXPECT_LE(most, whole / 16) << "a task that the others would wait for";
+  }
+}
+
 TEST_F(Schedules, small_messages_are_put_together) {
   for (int i = 0; i < 1000; ++i)
     add(Operation::compress, 1000);
