@@ -71,6 +71,28 @@ Result<std::vector<std::uint64_t>> list_logs(BackingDirectory& directory, std::s
   return numbers;
 }
 
+// What the logs say that nacre backup brings, as far as they are whole, this volume's, and hold no
+// rows.
+Result<std::vector<LogWitness>> read_arriving_logs(BackingDirectory& directory,
+                                                   std::string_view folder, const KeyTree& keys) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  std::vector<LogWitness> witnesses;
+  for (const auto& name : names) {
+    if (!is_arriving_log(name)) continue;
+    NACRE_ASSIGN(const Bytes stored, read_file(directory, fmt::format("{}/{}", folder, name),
+                                               frames_file_size_bytes_max));
+    // Sealed under the name that it is to have.
+    const std::string path =
+        fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
+    const auto seal = FileSeal::open(keys, path, stored);
+    Bytes rows;
+    const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
+                           : tl::unexpected(seal.error());
+    if (walk && walk->witness && rows.empty()) witnesses.push_back(*walk->witness);
+  }
+  return witnesses;
+}
+
 // Follows the logs from the newest back to the last that still counts. Each names the one before
 // it: one that is missing, was cut or was put back breaks the chain.
 class LogChain {
@@ -87,6 +109,7 @@ class LogChain {
       return fail_in_file(ErrorCode::corrupt, path, "the log does not say what came before it");
     }
     if (is_empty_) {
+      newest_ = *walk.witness;
       summary_.previous_log = number;
       summary_.previous_frames = walk.frame_count;
     } else {
@@ -96,6 +119,20 @@ class LogChain {
     oldest_ = *walk.witness;
     summary_.done_log = std::max(summary_.done_log, oldest_.done_log);
     return check_manifest(path);
+  }
+
+  // Beside the logs lies one that a backup brought for a manifest of more frames. Then the backup's
+  // earlier state counts still, and its manifest has the frames that its own log says; any other
+  // number is left of the new one, whose rows would be there in part.
+  Result<void> check_arriving(const LogWitness& arriving) const {
+    if (is_empty_ || arriving.manifest != manifest_.number ||
+        arriving.manifest_frames <= manifest_.frames) {
+      return {};
+    }
+    if (newest_.manifest == manifest_.number && newest_.manifest_frames == manifest_.frames) {
+      return {};
+    }
+    return fail_cut_manifest(arriving.manifest_frames);
   }
 
   Result<LogWitness> finish() {
@@ -133,16 +170,20 @@ class LogChain {
                                       manifest_.number, log, oldest_.manifest));
     }
     if (oldest_.manifest == manifest_.number && oldest_.manifest_frames > manifest_.frames) {
-      return fail_in_file(ErrorCode::corrupt, manifest_.path,
-                          fmt::format("the manifest was cut: {} of {} frames are left",
-                                      manifest_.frames, oldest_.manifest_frames));
+      return fail_cut_manifest(oldest_.manifest_frames);
     }
     return {};
+  }
+  tl::unexpected<Error> fail_cut_manifest(std::uint64_t frames) const {
+    return fail_in_file(
+        ErrorCode::corrupt, manifest_.path,
+        fmt::format("the manifest was cut: {} of {} frames are left", manifest_.frames, frames));
   }
 
   std::string_view folder_;
   const FoundManifest& manifest_;
   bool is_empty_ = true;
+  LogWitness newest_;   // of the newest log with frames
   LogWitness oldest_;   // of the oldest log so far
   LogWitness summary_;  // what a new log would say
 };
@@ -166,6 +207,9 @@ Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::strin
     NACRE_TRY(chain.add(number, content.walk));
     if (make_durable) NACRE_TRY(sync_file(directory, path));
   }
+  NACRE_ASSIGN(const auto arriving, read_arriving_logs(directory, folder, keys));
+  for (const LogWitness& witness : arriving)
+    NACRE_TRY(chain.check_arriving(witness));
   if (make_durable) NACRE_TRY(sync_file(directory, manifest.path));
   return chain.finish();
 }
@@ -176,27 +220,13 @@ bool is_arriving_log(std::string_view name) {
 
 Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folder,
                              const KeyTree& keys) {
-  NACRE_ASSIGN(const auto names, directory.list(folder));
-  for (const auto& name : names) {
-    if (!is_arriving_log(name)) continue;
-    NACRE_ASSIGN(const Bytes stored, read_file(directory, fmt::format("{}/{}", folder, name),
-                                               frames_file_size_bytes_max));
-    // Sealed under the name that it is to have.
-    const std::string path =
-        fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
-    const auto seal = FileSeal::open(keys, path, stored);
-    Bytes rows;
-    const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
-                           : tl::unexpected(seal.error());
-    if (!walk || !walk->witness || !rows.empty()) continue;  // not whole, or not of ours
-    NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
-    const LogWitness& said = *walk->witness;
-    if (manifest.number > said.manifest ||
-        (manifest.number == said.manifest && manifest.frames >= said.manifest_frames)) {
-      return true;
-    }
-  }
-  return false;
+  NACRE_ASSIGN(const auto witnesses, read_arriving_logs(directory, folder, keys));
+  if (witnesses.empty()) return false;
+  NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
+  return std::any_of(witnesses.begin(), witnesses.end(), [&](const LogWitness& said) {
+    return manifest.number > said.manifest ||
+           (manifest.number == said.manifest && manifest.frames >= said.manifest_frames);
+  });
 }
 
 }  // namespace nacre::metadata

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Older bytes put back into a volume, and a volume that goes on beside its own copy.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "fs/maintenance/checker.h"
+#include "tests/fs/store_fixture.h"
+#include "tests/hostile/mutation.h"
+#include "tests/hostile/specimen.h"
+
+namespace nacre::tests {
+namespace {
+
+constexpr std::uint64_t chunk_size = 4u << 10;
+
+class PutBack : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    specimens();
+  }
+
+  std::unique_ptr<fs::Volume> mount(const std::shared_ptr<MemoryBacking>& backing) {
+    const auto keys = open_specimen_keys(*backing);
+    NACRE_EXPECT_OK(keys);
+    auto volume = open_specimen(backing, *keys);
+    NACRE_EXPECT_OK(volume);
+    return volume ? std::move(*volume) : nullptr;
+  }
+  static std::set<std::string> segments_of(const MemoryBacking& backing) {
+    std::set<std::string> segments;
+    for (const auto& path : backing.files()) {
+      if (path.ends_with(".seg")) segments.insert(path);
+    }
+    return segments;
+  }
+};
+
+// Of the same inode, chunk and size, sealed by the same session under the same key: only its
+// version tells it from the one that the row names.
+TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
+  const auto backing = specimens().closed.backing->process_kill();
+  const auto before = segments_of(*backing);
+  auto volume = mount(backing);
+  ASSERT_TRUE(volume);
+  const auto made = volume->make_node(metadata::root_inode, "paid", {}, S_IFREG | 0644, 0);
+  NACRE_ASSERT_OK(made);
+  std::string noise(chunk_size, '\0');
+  std::mt19937 random(1);
+  for (int version = 0; version < 2; ++version) {
+    for (char& c : noise)
+      c = static_cast<char>(random());
+    NACRE_ASSERT_OK(volume->write(made->inode, 0, as_bytes(noise), {}));
+    NACRE_ASSERT_OK(volume->sync_all());
+  }
+  // Before it is closed: a checkpoint would have records of its own.
+  std::string path;
+  std::vector<Piece> records;
+  for (const auto& segment : segments_of(*backing)) {
+    if (before.contains(segment)) continue;
+    path = segment;
+    for (const Piece& piece : pieces_of(segment, *backing->load(segment))) {
+      if (piece.kind == PieceKind::record) records.push_back(piece);
+    }
+  }
+  ASSERT_EQ(records.size(), 2u);
+  ASSERT_EQ(records[0].size, records[1].size);
+  NACRE_EXPECT_OK(volume->close());
+  volume.reset();
+
+  Bytes bytes = *backing->load(path);
+  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(records[0].offset), records[0].size,
+              bytes.begin() + static_cast<std::ptrdiff_t>(records[1].offset));
+  backing->store(path, bytes);
+  const auto keys = open_specimen_keys(*backing);
+  const auto engine = engine::Engine::create({.thread_count = 1});
+  const auto report = fs::check_volume(backing, *keys, **engine, {.deep = true}, {});
+  NACRE_ASSERT_OK(report);
+  EXPECT_EQ(report->findings.error_count(), 1u);
+  for (const auto& finding : report->findings.findings()) {
+    if (finding.severity == fs::Severity::note) continue;
+    EXPECT_EQ(to_string(finding.verdict), to_string(fs::Verdict::tampered)) << finding.what;
+    EXPECT_EQ(finding.paths, std::vector<std::string>{"/paid"});
+  }
+  volume = mount(backing);
+  ASSERT_TRUE(volume);
+  Bytes out(chunk_size);
+  const auto read = volume->read(made->inode, 0, out);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::tampered) << read.error().message;
+}
+
+// Every (key, nonce) that sealed anything: of a record its salt and counter, of a page or frame its
+// file's salt, its index, and the generation of a page that was sealed again.
+using Sealed = std::map<std::string, std::string>;
+
+void add_sealed(const MemoryBacking& backing, Sealed& sealed, std::uint64_t& count) {
+  for (const auto& path : backing.files()) {
+    const auto content = backing.load(path);
+    if (!content) continue;  // RocksDB removed it meanwhile
+    std::uint64_t number = 0;
+    for (const Piece& piece : pieces_of(path, *content)) {
+      const auto bytes = as_text(ByteView(*content).subspan(piece.offset, piece.size));
+      std::string nonce;
+      if (piece.kind == PieceKind::record) {
+        nonce = std::string("record ") + std::string(bytes.substr(12, 24));
+      } else if (piece.kind == PieceKind::page || piece.kind == PieceKind::frame) {
+        const auto salt = as_text(ByteView(*content).subspan(32, 16));
+        nonce = fmt::format("file {} {}", salt, number++);
+        if (piece.kind == PieceKind::page) nonce += bytes.substr(bytes.size() - 8, 4);
+      } else {
+        continue;
+      }
+      ++count;
+      const auto [known, is_new] = sealed.emplace(nonce, bytes);
+      ASSERT_EQ(known->second, bytes)
+          << path << " at " << piece.offset << ": one nonce sealed two different plain texts";
+    }
+  }
+}
+
+TEST_F(PutBack, a_volume_and_its_restored_copy_never_use_a_nonce_for_two_texts) {
+  Sealed sealed;
+  std::uint64_t count = 0;
+  // The same work on a volume, on a copy of it that was put back, and on copies of a live volume
+  // whose process was killed, again and again.
+  for (const Specimen* specimen : {&specimens().closed, &specimens().killed}) {
+    for (int copy = 0; copy < 4; ++copy) {
+      const auto backing = specimen->backing->process_kill();
+      for (int session = 0; session < 3; ++session) {
+        auto volume = mount(backing);
+        ASSERT_TRUE(volume);
+        for (int file = 0; file < 3; ++file) {
+          const auto made = volume->make_node(
+              metadata::root_inode, fmt::format("{} {}", session, file), {}, S_IFREG | 0644, 0);
+          NACRE_ASSERT_OK(made);
+          // What differs between the copies comes at the same place.
+          const std::string content(5 * chunk_size, static_cast<char>('a' + copy));
+          NACRE_ASSERT_OK(volume->write(made->inode, 0, as_bytes(content), {}));
+          NACRE_ASSERT_OK(volume->sync_all());
+        }
+        add_sealed(*backing, sealed, count);
+        if (session == 1) NACRE_EXPECT_OK(volume->close());
+      }
+      add_sealed(*backing, sealed, count);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(sealed.size(), 500u);
+  EXPECT_GT(count, sealed.size()) << "the copies have no common past";
+  fmt::print("{} sealed pieces, {} nonces\n", count, sealed.size());
+}
+
+}  // namespace
+}  // namespace nacre::tests

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// See specimen.h.
+#include "tests/hostile/specimen.h"
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "fs/backup/backup.h"
+#include "fs/repair/repair_plan.h"
+#include "metadata/format/keyring_recipients.h"
+#include "metadata/keyring_keeper.h"
+#include "tests/fs/store_fixture.h"
+#include "tests/metadata/test_keys.h"
+
+namespace nacre::tests {
+
+using fs::InodeNumber;
+using metadata::VolumeSecret;
+
+namespace {
+
+constexpr std::uint32_t chunk_size = 4u << 10;
+constexpr InodeNumber root = metadata::root_inode;
+
+std::string noise(std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::string text(size, '\0');
+  for (char& c : text)
+    c = static_cast<char>(random());
+  return text;
+}
+
+std::shared_ptr<MemoryBacking> format() {
+  auto backing = MemoryBacking::create();
+  const auto made =
+      metadata::create_volume_files(*backing, {.label = "specimen", .chunk_size_bytes = chunk_size},
+                                    recipients(public_key(0, "zero"), passphrase("words", "said")));
+  NACRE_EXPECT_OK(made);
+  NACRE_EXPECT_OK(fs::Volume::format(backing, made->keys, 1, {.uid = 1000, .gid = 100}));
+  NACRE_EXPECT_OK(metadata::complete_volume_files(*backing, *made));
+  return backing;
+}
+
+// Works on a mounted specimen, by path below the root.
+class Work {
+ public:
+  explicit Work(fs::Volume& volume) : volume_(volume) {}
+
+  InodeNumber directory(InodeNumber parent, std::string_view name) {
+    return inode_of(volume_.make_directory(parent, name, {}, 0755));
+  }
+  InodeNumber file(InodeNumber parent, std::string_view name, std::string_view content) {
+    const auto inode = inode_of(volume_.make_node(parent, name, {}, S_IFREG | 0644, 0));
+    write(inode, 0, content);
+    return inode;
+  }
+  InodeNumber find(InodeNumber parent, std::string_view name) {
+    return inode_of(volume_.lookup(parent, name));
+  }
+  void write(InodeNumber inode, std::uint64_t offset, std::string_view content) {
+    NACRE_EXPECT_OK(volume_.write(inode, offset, as_bytes(content), {}));
+  }
+  void sync() { NACRE_EXPECT_OK(volume_.sync_all()); }
+
+ private:
+  static InodeNumber inode_of(const Result<fs::Attributes>& made) {
+    NACRE_EXPECT_OK(made);
+    return made ? made->inode : InodeNumber{};
+  }
+  fs::Volume& volume_;
+};
+
+void fill(fs::Volume& volume) {
+  Work work(volume);
+  const auto folder = work.directory(root, "folder");
+  const auto inner = work.directory(folder, "inner");
+  const auto small = work.file(folder, "small", "a few bytes");
+  const auto large = work.file(inner, "large", noise(7 * chunk_size + 100, 1));
+  work.file(inner, "text", std::string(6 * chunk_size, 'x'));
+  const auto sparse = work.file(root, "sparse", "");
+  work.write(sparse, 10 * chunk_size, noise(chunk_size, 2));
+  work.file(root, "to be removed", noise(3 * chunk_size, 3));
+  NACRE_EXPECT_OK(volume.link(small, root, "second name"));
+  NACRE_EXPECT_OK(volume.make_symlink(root, "link", {}, "folder/small"));
+  NACRE_EXPECT_OK(volume.set_xattr(small, "user.note", "noted", fs::XattrMode::set, false));
+  work.sync();
+  work.write(large, chunk_size + 10, "inlined bytes");
+  work.sync();
+}
+
+void change(fs::Volume& volume) {
+  Work work(volume);
+  const auto folder = work.find(root, "folder");
+  const auto large = work.find(work.find(folder, "inner"), "large");
+  work.write(large, 2 * chunk_size, noise(2 * chunk_size, 4));
+  work.write(large, 5 * chunk_size + 7, noise(3000, 5));  // a patch
+  work.sync();
+  NACRE_EXPECT_OK(volume.unlink(root, "to be removed"));
+  for (unsigned i = 0; i < 12; ++i)
+    work.file(folder, fmt::format("file {}", i), noise(i * 500, 10 + i));
+  work.sync();
+  work.write(work.find(root, "sparse"), 100, "in a hole");
+  work.sync();
+}
+
+void with_volume(const std::shared_ptr<MemoryBacking>& backing,
+                 const std::function<void(fs::Volume&)>& work) {
+  const auto keys = open_specimen_keys(*backing);
+  NACRE_ASSERT_OK(keys);
+  auto volume = open_specimen(backing, *keys);
+  NACRE_ASSERT_OK(volume);
+  work(**volume);
+  NACRE_EXPECT_OK((*volume)->close());
+}
+
+ObservedTree tree_of(const std::shared_ptr<MemoryBacking>& backing) {
+  ObservedTree tree;
+  with_volume(backing->process_kill(), [&](fs::Volume& volume) {
+    tree = observe(volume, chunk_size);
+    EXPECT_TRUE(tree.codes.empty());
+  });
+  return tree;
+}
+
+void add_recipient(const std::shared_ptr<MemoryBacking>& backing) {
+  const auto keys = open_specimen_keys(*backing);
+  NACRE_ASSERT_OK(keys);
+  const auto next = metadata::add_recipient(keys->keyring, *keys->access, public_key(1, "one"));
+  NACRE_ASSERT_OK(next);
+  auto volume = open_specimen(backing, *keys);
+  NACRE_ASSERT_OK(volume);
+  metadata::KeyringKeeper keeper(backing, keys->keys, keys->keyring, [&](std::uint64_t generation) {
+    return (*volume)->note_keyring_generation(generation);
+  });
+  NACRE_EXPECT_OK(keeper.replace(*next));
+  NACRE_EXPECT_OK((*volume)->close());
+}
+
+std::string save_plan(MemoryBacking& backing) {
+  const auto keys = open_specimen_keys(backing);
+  NACRE_EXPECT_OK(keys);
+  fs::RepairPlan plan{.volume_id = keys->keys->volume_id(), .created = "2026-01-31T23:59:59Z"};
+  plan.steps.push_back({.change = fs::RowEdit{.key = "key", .before = {}, .after = "value"},
+                        .why = "a row was missing",
+                        .inode = {},
+                        .paths = {"/folder"}});
+  const auto name = fs::save_plan(backing, *keys->keys, plan);
+  NACRE_EXPECT_OK(name);
+  return name.value_or("");
+}
+
+Specimen make_killed(const std::shared_ptr<MemoryBacking>& closed, const ObservedTree& tree) {
+  Specimen killed{.name = "killed", .backing = nullptr, .trees = {tree}};
+  const auto backing = closed->process_kill();
+  const auto keys = open_specimen_keys(*backing);
+  NACRE_EXPECT_OK(keys);
+  auto volume = open_specimen(backing, *keys);
+  NACRE_EXPECT_OK(volume);
+  Work work(**volume);
+  for (unsigned i = 0; i < 4; ++i) {
+    const auto file = work.file(root, fmt::format("new {}", i), noise(200 + i * 3000, 50 + i));
+    work.write(work.find(root, "second name"), i, "again");
+    NACRE_EXPECT_OK(
+        (*volume)->set_xattr(file, "user.number", std::to_string(i), fs::XattrMode::set, false));
+    work.sync();
+    killed.trees.push_back(tree_of(backing));
+  }
+  killed.backing = backing->process_kill();
+  backing->stop();
+  return killed;
+}
+
+bool holds_file(const MemoryBacking& backing, std::string_view part) {
+  const auto files = backing.files();
+  return std::any_of(files.begin(), files.end(),
+                     [&](const std::string& path) { return path.find(part) != std::string::npos; });
+}
+
+// A second backup to the same place, cut off when all is there but for its last names.
+Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
+  Specimen arriving{.name = "arriving", .backing = nullptr, .trees = {}};
+  const auto source = closed->process_kill();
+  const auto target = MemoryBacking::create();
+  with_volume(source, [&](fs::Volume& volume) {
+    const auto back_up = [&](MemoryBacking& to) -> Result<> {
+      NACRE_ASSIGN(auto snapshot, volume.begin_backup());
+      NACRE_TRY(fs::back_up(*source, {.snapshot = std::move(snapshot)}, to, {}, {}));
+      return {};
+    };
+    NACRE_ASSERT_OK(back_up(*target));
+    Work(volume).file(root, "since the first", noise(3 * chunk_size, 70));
+    NACRE_ASSERT_OK(back_up(*target->process_kill()));
+    for (std::uint64_t change = 1;; ++change) {
+      const auto cut = target->process_kill();
+      cut->fail_at(change);
+      if (back_up(*cut)) break;
+      auto left = cut->power_loss(0);
+      if (holds_file(*left, ".log.new") && holds_file(*left, ".seg.new")) {
+        arriving.backing = std::move(left);
+      }
+    }
+  });
+  EXPECT_TRUE(arriving.backing);
+  arriving.trees = {tree_of(arriving.backing)};
+  EXPECT_TRUE(arriving.trees[0].facts.contains("/since the first|attributes"));
+  return arriving;
+}
+
+Specimens make_specimens() {
+  Specimens made;
+  const auto backing = format();
+  with_volume(backing, fill);
+  made.early = backing->process_kill();
+  add_recipient(backing);
+  with_volume(backing, change);
+  made.plan_name = save_plan(*backing);
+  made.closed = {.name = "closed", .backing = backing, .trees = {tree_of(backing)}};
+  made.killed = make_killed(backing, made.closed.trees.back());
+  made.arriving = make_arriving(backing);
+  made.other = format();
+  with_volume(made.other, fill);
+  add_recipient(made.other);
+  with_volume(made.other, change);
+  return made;
+}
+
+}  // namespace
+
+const Specimens& specimens() {
+  static const Specimens made = make_specimens();
+  return made;
+}
+
+fs::VolumeOptions specimen_options() {
+  fs::VolumeOptions options;
+  options.commit_interval_ms = 3'600'000;  // only what is asked for is committed
+  options.inline_commit_bytes_max = 2u << 10;
+  options.dirty_budget_bytes = 4u << 20;
+  options.cache_budget_bytes = 1u << 20;
+  options.background_compaction = false;
+  options.store.segment_size_bytes = 16u << 10;
+  options.store.chunk_size_bytes = chunk_size;
+  return options;
+}
+
+Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing) {
+  static const VolumeSecret secret(identity(0));
+  return metadata::open_volume_keys(backing, secret);
+}
+
+Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
+                                                  const metadata::VolumeKeys& keys,
+                                                  bool read_only) {
+  NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 1}));
+  fs::VolumeOptions options = specimen_options();
+  options.read_only = read_only;
+  return fs::Volume::open(backing, keys.keys, keys.keyring.generation, std::move(engine), options);
+}
+
+}  // namespace nacre::tests

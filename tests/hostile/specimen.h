@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole volumes in memory for the hostile bytes, with every kind of file that a volume may have.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fs/volume/volume.h"
+#include "metadata/volume_files.h"
+#include "tests/hostile/observed_tree.h"
+#include "tests/support/memory_backing.h"
+
+namespace nacre::tests {
+
+struct Specimen {
+  std::string name;
+  std::shared_ptr<MemoryBacking> backing;
+  // What it may show. The last is all of it; those before are what is left where the end of a live
+  // log, which nothing vouches for, is gone.
+  std::vector<ObservedTree> trees;
+};
+
+// One volume in several states, and another one made likewise.
+struct Specimens {
+  std::shared_ptr<MemoryBacking> early;  // before the keyring and half of the files changed
+  Specimen closed;                       // with a repair plan
+  Specimen killed;                       // changes in the live log
+  // A backup whose copying ended before its files had their last names.
+  Specimen arriving;
+  std::shared_ptr<MemoryBacking> other;  // another volume, under the same secret
+  std::string plan_name;
+};
+// Made once.
+const Specimens& specimens();
+
+fs::VolumeOptions specimen_options();
+// As with the secret that all of them open with.
+Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing);
+Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
+                                                  const metadata::VolumeKeys& keys,
+                                                  bool read_only = false);
+
+}  // namespace nacre::tests
