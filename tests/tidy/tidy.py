@@ -201,6 +201,27 @@ class Tidy:
                     if not os.path.exists(os.path.join(self.root, os.path.dirname(name), link)):
                         self.breach(name, number, "document", f"{link} does not exist")
 
+    def check_checklist(self):
+        """docs/SECURITY.md: each attack has a test, and each suite that is named is one."""
+        name = "docs/SECURITY.md"
+        suites = set()
+        for code in self.code():
+            if code.startswith("tests/"):
+                suites |= set(re.findall(r"\bTEST(?:_[FP])?\(\s*(\w+),", self.text[code]))
+        lines = self.text.get(name, "").splitlines()
+        begin = lines.index("| attack | shown by |") + 2 if "| attack | shown by |" in lines else None
+        if name in self.text and begin is None:
+            self.breach(name, 1, "checklist", "there is no table '| attack | shown by |'")
+        for number, line in enumerate(lines[begin:] if begin else [], (begin or 0) + 1):
+            if not line.startswith("|"):
+                break
+            shown = line.split("|")[2]
+            cases = re.findall(r"`([A-Z]\w*)\.[a-z]\w*`", shown)
+            if not cases and "`tests/" not in shown:
+                self.breach(name, number, "checklist", "no test shows this line")
+            for suite in set(cases) - suites:
+                self.breach(name, number, "checklist", f"there is no suite {suite}")
+
     def check_format(self):
         tool = shutil.which("clang-format-14")
         if tool is None or not os.path.exists(os.path.join(self.root, ".clang-format")):
@@ -224,6 +245,7 @@ class Tidy:
         self.check_heads()
         self.check_built()
         self.check_documents()
+        self.check_checklist()
         self.check_format()
         return self.breaches
 

@@ -15,6 +15,7 @@ CLEAN = {
     "fs/store/store.h": HEAD + '#pragma once\n\n#include "gpu_engine/a.h"\n',
     "fs/fuse/fuse.h": HEAD + '#pragma once\n\n#include "fs/store/store.h"\n',
     "tests/a_test.h": HEAD + "#pragma once\nTEST(Unit, says_so)\n",
+    "docs/SECURITY.md": "| attack | shown by |\n|---|---|\n| a bit | `Unit.says_so` |\n",
     "README.md": "See `fs/store/store.h` and `Unit.says_so`.\n",
 }
 # rule, file, content
@@ -39,6 +40,10 @@ DEFECTS = [
     ("document", "README.md", "See `fs/store/gone.h`.\n"),
     ("document", "README.md", "See `Unit.says_something_else`.\n"),
     ("document", "README.md", "See [it](docs/gone.md).\n"),
+    ("checklist", "docs/SECURITY.md", "| attack | shown by |\n|---|---|\n| a bit | words |\n"),
+    ("checklist", "docs/SECURITY.md",
+     "| attack | shown by |\n|---|---|\n| a bit | `Gone.says_so` |\n"),
+    ("checklist", "docs/SECURITY.md", "Nothing is tested.\n"),
 ]
 
 
