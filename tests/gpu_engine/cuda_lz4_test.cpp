@@ -9,6 +9,7 @@
 
 #include "gpu_engine/cuda/kernels/lz4.h"
 #include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/gpu_engine/lz4_judge.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -134,38 +135,16 @@ Bytes periodic(std::size_t size, std::size_t period, TestRandom& random) {
   return bytes;
 }
 
-// What docs/FORMAT.md says of an LZ4 block, byte by byte.
-std::optional<Bytes> decode_plainly(const Bytes& coded, std::size_t plain_size) {
-  Bytes plain;
-  std::size_t at = 0;
-  const auto add_extra = [&](std::size_t& count) {
-    for (;;) {
-      if (at == coded.size()) return false;
-      count += coded[at];
-      if (coded[at++] != 255) return true;
-    }
-  };
-  for (;;) {
-    if (at == coded.size()) return std::nullopt;
-    const unsigned token = coded[at++];
-    std::size_t literals = token >> 4;
-    if (literals == 15 && !add_extra(literals)) return std::nullopt;
-    if (literals > coded.size() - at || literals > plain_size - plain.size()) return std::nullopt;
-    plain.insert(plain.end(), coded.begin() + at, coded.begin() + at + literals);
-    at += literals;
-    if (at == coded.size()) break;
-    if (coded.size() - at < 2) return std::nullopt;
-    const std::size_t distance = coded[at] + 256u * coded[at + 1];
-    at += 2;
-    std::size_t match_size = token & 15;
-    if (match_size == 15 && !add_extra(match_size)) return std::nullopt;
-    match_size += 4;
-    if (distance == 0 || distance > plain.size() || match_size > plain_size - plain.size())
-      return std::nullopt;
-    for (; match_size > 0; --match_size)
-      plain.push_back(plain[plain.size() - distance]);
-  }
-  if (plain.size() != plain_size) return std::nullopt;
+// What the format says of a block. What it takes liblz4 must take too, and give the same: a device
+// that calls a block good is not asked again.
+std::optional<Bytes> judge(const Bytes& coded, std::size_t plain_size) {
+  const std::optional<Bytes> plain = decode_lz4_plainly(coded, plain_size);
+  if (!plain) return std::nullopt;
+  Bytes by_liblz4(plain_size);
+  EXPECT_EQ(LZ4_decompress_safe(chars(coded), chars(by_liblz4), static_cast<int>(coded.size()),
+                                static_cast<int>(plain_size)),
+            static_cast<int>(plain_size));
+  EXPECT_EQ(*plain, by_liblz4);
   return plain;
 }
 
@@ -266,9 +245,8 @@ TEST_F(CudaLz4, gives_up_what_does_not_fit) {
     ASSERT_LE(piece.result, piece.out_size);
     if (piece.result == 0) continue;
     fitting++;
-    EXPECT_EQ(
-        decode_plainly(Bytes(piece.out.begin(), piece.out.begin() + piece.result), piece.in.size()),
-        piece.in);
+    EXPECT_EQ(judge(Bytes(piece.out.begin(), piece.out.begin() + piece.result), piece.in.size()),
+              piece.in);
   }
   EXPECT_GT(fitting, whole.size() / 2);
 }
@@ -312,6 +290,44 @@ TEST_F(CudaLz4, refuses_a_code_of_another_size) {
     EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes";
 }
 
+// liblz4 refuses them, so the device must not call them good.
+TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
+  std::vector<Piece> pieces;
+  pieces.push_back({.in = {std::begin(lz4_block_without_last_literals),
+                           std::end(lz4_block_without_last_literals)},
+                    .out_size = 32});
+  std::vector<bool> valid = {false};
+  // A literal, sequences that fill windows, and one whose match ends some bytes before the end.
+  for (std::size_t sequences : {0, 1, 5, 12, 40}) {
+    for (std::size_t match_size : {4, 7, 8, 18, 19, 273, 274, 600}) {
+      for (std::size_t last = 0; last <= 14; ++last) {
+        Piece piece = {.in = {0x10, 'a', 1, 0}, .out_size = 5};
+        for (std::size_t i = 0; i < sequences; ++i)
+          piece.in.insert(piece.in.end(), {0x10, static_cast<Byte>(i), 2, 0});
+        piece.in.push_back(static_cast<Byte>(0x10 + std::min<std::size_t>(match_size - 4, 15)));
+        piece.in.insert(piece.in.end(), {'b', 3, 0});
+        if (match_size >= 19) {
+          piece.in.insert(piece.in.end(), (match_size - 19) / 255, 255);
+          piece.in.push_back(static_cast<Byte>((match_size - 19) % 255));
+        }
+        piece.in.push_back(static_cast<Byte>(last << 4));
+        piece.in.insert(piece.in.end(), last, 'c');
+        piece.out_size += 5 * sequences + 1 + match_size + last;
+        pieces.push_back(piece);
+        valid.push_back(last >= 5 && match_size + last >= 12);
+      }
+    }
+  }
+  for (std::size_t at_once : counts_at_once) {
+    std::vector<Piece> decoded = pieces;
+    decode(decoded, at_once);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      ASSERT_EQ(judge(pieces[i].in, pieces[i].out_size).has_value(), valid[i]) << i;
+      ASSERT_EQ(decoded[i].result, valid[i] ? 1u : 0u) << i;
+    }
+  }
+}
+
 TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
   for (std::size_t at_once : {std::size_t{20000}, std::size_t{500}}) {
     std::vector<Piece> pieces;
@@ -326,7 +342,7 @@ TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
     decode(pieces, at_once);
     std::size_t refused = 0;
     for (const Piece& piece : pieces) {
-      const std::optional<Bytes> plain = decode_plainly(piece.in, piece.out_size);
+      const std::optional<Bytes> plain = judge(piece.in, piece.out_size);
       ASSERT_EQ(piece.result, plain.has_value() ? 1u : 0u);
       if (plain) {
         ASSERT_EQ(piece.out, *plain);

@@ -123,8 +123,10 @@ class Parser {
     const std::uint32_t begin = end - size;
     const std::uint32_t total = __shfl_sync(all_lanes, end, window_sequences_max);
     const std::uint32_t distance = __shfl_sync(all_lanes, lane_distance, mine);
-    const bool reaches_out = used && distance - 1 >= to_ + begin + literals;
-    if (__any_sync(all_lanes, reaches_out) || total > out_size_ - to_) return bad();
+    const std::uint32_t match_at = to_ + begin + literals;
+    const bool breaks =
+        used && (distance - 1 >= match_at || match_at + match_free_tail > out_size_);
+    if (__any_sync(all_lanes, breaks) || total + last_literals > out_size_ - to_) return bad();
     to_ += total;
     return {Step::window,
             to_ - total,
@@ -151,13 +153,13 @@ class Parser {
     to_ += literals;
     if (from_ == in_size_) return step;
 
-    if (in_size_ - from_ < 2) return bad();
+    if (in_size_ - from_ < 2 || out_size_ - to_ < match_free_tail) return bad();
     step.to_literal = load(in_ + from_) | std::uint32_t{load(in_ + (from_ + 1))} << 8;
     from_ += 2;
     step.size = token & 15;
     if (step.size == 15 && !read_extra(step.size)) return bad();
     step.size += match_size_min;
-    if (step.to_literal - 1 >= to_ || step.size > out_size_ - to_) return bad();
+    if (step.to_literal - 1 >= to_ || step.size > out_size_ - to_ - last_literals) return bad();
     to_ += step.size;
     return step;
   }

@@ -6,11 +6,6 @@
 
 namespace nacre::engine::cuda::lz4 {
 
-// The format's rules for the end of a block: its last five bytes are literals, and no match begins
-// less than twelve bytes before the end.
-constexpr std::uint32_t last_literals = 5;
-constexpr std::uint32_t match_free_tail = 12;
-
 // How many bytes follow for a count whose nibble is 15 when it is that or more.
 __device__ __forceinline__ std::uint32_t extra_bytes(std::uint32_t count) {
   return count < 15 ? 0 : (count - 15) / 255 + 1;

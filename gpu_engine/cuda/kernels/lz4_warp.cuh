@@ -13,6 +13,10 @@ constexpr std::uint32_t all_lanes = 0xffffffffu;
 constexpr std::uint32_t lane_count = 32;
 constexpr std::uint32_t piece_size_max = 65536;
 constexpr std::uint32_t match_size_min = 4;
+// The format's rules for the end of a block: its last five bytes are literals, and no match begins
+// less than twelve bytes before the end.
+constexpr std::uint32_t last_literals = 5;
+constexpr std::uint32_t match_free_tail = 12;
 
 __device__ __forceinline__ std::uint32_t this_lane() {
   return threadIdx.x % lane_count;
