@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation, the split, and the file of costs: a line "nacre-engine-costs 1 MACHINE", then for
+// Interpolation, the split, and the file of costs: a line "nacre-engine-costs 2 MACHINE", then for
 // each backend and class a line of nanoseconds by size, then the classes that are split.
 #include "gpu_engine/cost_model.h"
 
@@ -11,23 +11,67 @@
 #include <fstream>
 #include <sstream>
 
+#include "gpu_engine/base/limits.h"
+
 namespace nacre::engine {
 namespace {
 
-constexpr std::string_view magic = "nacre-engine-costs 1 ";
+constexpr std::string_view magic = "nacre-engine-costs 2 ";
+// To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
+// measured in another way: costs that were kept are then measured again.
+constexpr int model_version = 2;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(in, line)) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+bool has_hmac(const Payload& payload, std::uint32_t key_index) {
+  if (key_index >= payload.key_table.size()) return false;
+  const KeyUse& use = payload.key_table[key_index].use;
+  return use.kind == KeyKind::suite && construction(use.suite) != SuiteConstruction::gcm;
+}
+
+// The class that differs in that no message is one thread's; the same where none is.
+WorkClass parallel_class(WorkClass work) {
+  switch (work) {
+    case WorkClass::crypt_serial:
+    case WorkClass::crypt_hmac:
+      return WorkClass::crypt;
+    case WorkClass::seal_coded_hmac:
+      return WorkClass::seal_coded;
+    case WorkClass::seal_plain_hmac:
+      return WorkClass::seal_plain;
+    case WorkClass::unseal_hmac:
+      return WorkClass::unseal;
+    case WorkClass::reseal_hmac:
+      return WorkClass::reseal;
+    default:
+      return work;
+  }
+}
 
 }  // namespace
 
 WorkClass class_of(const Payload& payload, const Message& message) {
+  const bool hmac = has_hmac(payload, message.key_index);
   switch (message.operation) {
     case Operation::seal:
-      return message.codec == Codec::none ? WorkClass::seal_plain : WorkClass::seal_coded;
+      if (message.codec == Codec::none)
+        return hmac ? WorkClass::seal_plain_hmac : WorkClass::seal_plain;
+      return hmac ? WorkClass::seal_coded_hmac : WorkClass::seal_coded;
     case Operation::unseal:
-      return WorkClass::unseal;
+      return hmac ? WorkClass::unseal_hmac : WorkClass::unseal;
     case Operation::reseal:
-      return WorkClass::reseal;
+      return hmac || has_hmac(payload, message.new_key_index) ? WorkClass::reseal_hmac
+                                                              : WorkClass::reseal;
     case Operation::compress:
       return message.codec == Codec::none ? WorkClass::seal_plain : WorkClass::compress;
     case Operation::decompress:
@@ -37,14 +81,14 @@ WorkClass class_of(const Payload& payload, const Message& message) {
     default:
       break;
   }
+  if (hmac) return WorkClass::crypt_hmac;
   if (message.key_index >= payload.key_table.size()) return WorkClass::crypt;
   const KeyUse& use = payload.key_table[message.key_index].use;
   const Direction direction =
       message.operation == Operation::encrypt ? Direction::encrypt : Direction::decrypt;
-  const bool serial = use.kind == KeyKind::block_cipher
-                          ? is_serial(use.mode, direction)
-                          : construction(use.suite) != SuiteConstruction::gcm;
-  return serial ? WorkClass::crypt_serial : WorkClass::crypt;
+  return use.kind == KeyKind::block_cipher && is_serial(use.mode, direction)
+             ? WorkClass::crypt_serial
+             : WorkClass::crypt;
 }
 
 std::uint64_t size_of(const Message& message) {
@@ -65,20 +109,38 @@ double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   return at[i - 1] + (at[i] - at[i - 1]) * (bytes - low) / (high - low);
 }
 
-std::uint64_t CostModel::cuda_share(WorkClass work, std::uint64_t bytes, double cuda_load,
-                                    double cpu_backlog_ns, double cuda_backlog_ns) const {
-  const auto whole = static_cast<double>(bytes);
-  // Below the first size, the cpu's cost is in proportion; a device's is not.
+double CostModel::cpu_ns(WorkClass work, double bytes) const {
+  return cost(cpu_, work, bytes) * std::min(1.0, bytes / static_cast<double>(sizes.front()));
+}
+
+// What the serial class took longer than the parallel one, for few messages of a chunk side by
+// side, is one thread's time for a chunk.
+double CostModel::cuda_ns(WorkClass work, double bytes, double longest) const {
+  if (bytes <= 0) return 0;
+  const WorkClass parallel = parallel_class(work);
+  const double ns = cost(cuda_, work, bytes);
+  if (parallel == work) return ns;
+  const double serial_ns = std::max(0.0, cuda_[static_cast<std::size_t>(work)].front() -
+                                             cuda_[static_cast<std::size_t>(parallel)].front());
+  constexpr auto measured_size = static_cast<double>(chunk_size_bytes_default);
+  return std::max(cost(cuda_, parallel, bytes),
+                  ns + serial_ns * (longest - measured_size) / measured_size);
+}
+
+std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
+                                    double cuda_backlog_ns) const {
+  const auto whole = static_cast<double>(work.bytes);
   const auto on_cpu = [&](double part) {
-    const double least = std::min(1.0, part / static_cast<double>(sizes.front()));
-    return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work, part) * least;
+    return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work.work_class, part);
   };
   const auto on_cuda = [&](double part) {
-    return part == 0 ? 0 : cuda_backlog_ns + cuda_ns(work, part * cuda_load);
+    return part == 0 ? 0
+                     : cuda_backlog_ns + cuda_ns(work.work_class, part * cuda_load,
+                                                 static_cast<double>(work.longest));
   };
   int best = 0;
   double best_ns = on_cpu(whole);
-  const int first_step = splits_[static_cast<std::size_t>(work)] ? 1 : share_steps;
+  const int first_step = splits_[static_cast<std::size_t>(work.work_class)] ? 1 : share_steps;
   for (int step = first_step; step <= share_steps; ++step) {
     const double share = whole * step / share_steps;
     const double ns = std::max(on_cpu(whole - share), on_cuda(share));
@@ -88,8 +150,13 @@ std::uint64_t CostModel::cuda_share(WorkClass work, std::uint64_t bytes, double 
       best_ns = ns;
     }
   }
-  return bytes / share_steps * static_cast<std::uint64_t>(best) +
-         (best == share_steps ? bytes % share_steps : 0);
+  return work.bytes / share_steps * static_cast<std::uint64_t>(best) +
+         (best == share_steps ? work.bytes % share_steps : 0);
+}
+
+std::string CostModel::machine(const std::string& cpu_name, const std::string& cuda_name) {
+  return fmt::format("{}, model {}; {}; {}; {}", NACRE_VERSION, model_version, processor_name(),
+                     cpu_name, cuda_name);
 }
 
 std::optional<CostModel> CostModel::read(const std::string& file, const std::string& machine) {

@@ -4,7 +4,9 @@
 //
 // A cost is the time of a whole payload of one class, by its size: a device needs milliseconds for
 // any batch, then grows slowly, so no single speed describes it. Between measured sizes costs are
-// interpolated, beyond the last they grow as between the last two. Immutable, so thread-safe.
+// interpolated, beyond the last they grow as between the last two, below the first the cpu's are in
+// proportion and a device's stay. Where a device gives each message to one thread, it also takes as
+// long as that thread does for the longest message. Immutable, so thread-safe.
 #pragma once
 
 #include <array>
@@ -28,14 +30,27 @@ enum class WorkClass : std::uint8_t {
   decompress,
   checksum,
   crypt,
-  crypt_serial,
+  crypt_serial,  // a block cipher's serial modes
+  // Under a suite with HMAC, of which a device gives each message to one thread.
+  seal_coded_hmac,
+  seal_plain_hmac,
+  unseal_hmac,
+  reseal_hmac,  // of or to such a suite
+  crypt_hmac,
 };
-inline constexpr std::size_t work_class_count = 9;
+inline constexpr std::size_t work_class_count = 14;
 
 // For messages that both backends can do.
 WorkClass class_of(const Payload& payload, const Message& message);
 // The plain bytes that a message stands for.
 std::uint64_t size_of(const Message& message);
+
+// Messages of one class.
+struct Work {
+  WorkClass work_class = WorkClass::seal_coded;
+  std::uint64_t bytes = 0;    // of all of them
+  std::uint64_t longest = 0;  // bytes of one
+};
 
 class CostModel {
  public:
@@ -49,6 +64,8 @@ class CostModel {
   // when there is no memory or a message fails.
   static std::optional<CostModel> measure(
       Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate);
+  // Names what costs depend on: the backends, the processor, the engine's version and this model's.
+  static std::string machine(const std::string& cpu_name, const std::string& cuda_name);
   // What a file of this machine says; nothing where there is none, or it is another machine's.
   static std::optional<CostModel> read(const std::string& file, const std::string& machine);
   // Replaces the file as a whole. A cost that could not be kept is measured again: no error.
@@ -59,13 +76,14 @@ class CostModel {
   CostModel(const Costs& cpu, const Costs& cuda, const std::bitset<work_class_count>& splits)
       : cpu_(cpu), cuda_(cuda), splits_(splits) {}
 
-  double cpu_ns(WorkClass work, double bytes) const { return cost(cpu_, work, bytes); }
-  double cuda_ns(WorkClass work, double bytes) const { return cost(cuda_, work, bytes); }
+  double cpu_ns(WorkClass work, double bytes) const;
+  // longest: bytes of the longest message.
+  double cuda_ns(WorkClass work, double bytes, double longest) const;
   // Of bytes of work, how many to give to the devices so that all ends soonest, when each backend
   // has that many nanoseconds of other work before it. cuda_load: how many times as much as when
   // the costs were measured each device has to take, since others are lost; at least 1.
-  std::uint64_t cuda_share(WorkClass work, std::uint64_t bytes, double cuda_load,
-                           double cpu_backlog_ns, double cuda_backlog_ns) const;
+  std::uint64_t cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
+                           double cuda_backlog_ns) const;
 
  private:
   static double cost(const Costs& costs, WorkClass work, double bytes);

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 
+#include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/planner.h"
 
 namespace nacre::engine {
@@ -31,7 +32,7 @@ class PlannedEngine final : public Engine {
   std::uint64_t payload_size_bytes() const override { return planner_.payload_size_bytes(); }
 
   void run(Payload& payload) override {
-    auto plan = prepare(payload);
+    auto plan = prepare(payload, true);
     if (!plan) return count(payload);
     std::latch cuda_ended(plan->cuda.empty() ? 0 : 1);
     if (!plan->cuda.empty())
@@ -44,7 +45,7 @@ class PlannedEngine final : public Engine {
   }
 
   void submit(Payload& payload, std::function<void()> done) override {
-    auto plan = prepare(payload);
+    auto plan = prepare(payload, false);
     if (!plan) {
       count(payload);
       done();
@@ -110,10 +111,10 @@ class PlannedEngine final : public Engine {
   }
 
   // Nothing where there is no memory even for the results, which are then empty.
-  std::optional<Plan> prepare(Payload& payload) {
+  std::optional<Plan> prepare(Payload& payload, bool waits) {
     try {
       payload.results.assign(payload.messages.size(), MessageResult{});
-      return planner_.plan(payload);
+      return planner_.plan(payload, waits);
     } catch (const std::exception&) {
       payload.results.clear();
       return std::nullopt;
@@ -151,9 +152,13 @@ class PlannedEngine final : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
-  NACRE_ASSIGN(Planner planner, Planner::create(options));
+std::unique_ptr<Engine> make_engine(Planner planner) {
   return std::make_unique<PlannedEngine>(std::move(planner));
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
+  NACRE_ASSIGN(Planner planner, Planner::create(options, CudaBackend::create));
+  return make_engine(std::move(planner));
 }
 
 }  // namespace nacre::engine

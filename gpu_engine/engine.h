@@ -21,8 +21,9 @@ struct EngineOptions {
   EngineChoice choice = EngineChoice::automatic;
   unsigned thread_count = 0;         // cpu workers; 0 = one per core
   unsigned queued_payload_max = 64;  // submit() blocks while this many wait
-  // Called at most once a device, on an engine's thread, when a device fails and its work goes to
-  // the cpu.
+  // Called when a device fails and its work goes to the cpu, at most once a device, and when it is
+  // lost, once a device: on an engine's thread. By create() where devices cannot be used, or what
+  // they cost cannot be measured.
   std::function<void(std::string_view)> warn = {};
   // Where what the backends cost on this machine is kept from one run to the next; the folder is
   // made. Empty: it is measured each time. Used where the choice is automatic and a device is
@@ -65,6 +66,7 @@ class Engine {
 
   // Runs the payload and returns when every result is there. A small payload runs on the calling
   // thread; a large one on as many threads as there are workers, the caller being one of them.
+  // Within done() all of it runs on the cpu.
   virtual void run(Payload& payload) = 0;
   // Returns at once (or blocks while the queue is full); done() is called once, on a worker thread
   // (without memory for a job: on the calling one), after the last result is in place. The payload
@@ -80,6 +82,7 @@ class Engine {
   virtual Result<DeviceCeilings> measure_ceilings() = 0;
 
   virtual EngineStats stats() const = 0;
+  // "cpu, 16 threads; cuda: none (why)" where devices were wanted and there are none.
   virtual std::string backend_name() const = 0;
 };
 

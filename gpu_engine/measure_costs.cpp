@@ -15,7 +15,9 @@ namespace nacre::engine {
 namespace {
 
 constexpr std::uint64_t chunk = chunk_size_bytes_default;
-constexpr CipherSuite suite = CipherSuite::aes_256_gcm;
+constexpr CipherSuite gcm_suite = CipherSuite::aes_256_gcm;
+// Of the suites with HMAC those that are the dearest for a device: it encrypts serially as well.
+constexpr CipherSuite hmac_suite = CipherSuite::aes_256_cbc;
 // One run is enough for what takes this long; the rest is estimated from it.
 constexpr double run_ns_max = 60e6;
 constexpr int run_count = 3;
@@ -45,14 +47,22 @@ class Measurement {
   }
 
   static std::uint64_t record_room() {
-    return round_up(record_size_bound(suite, Padding::none, chunk), 64);
+    return round_up(std::max(record_size_bound(gcm_suite, Padding::none, chunk),
+                             record_size_bound(hmac_suite, Padding::none, chunk)),
+                    64);
   }
 
-  // Seals chunks once, so that there is something to open.
-  bool prepare(Backend& cpu, std::uint64_t size) {
-    records_ = make(WorkClass::seal_coded, size);
-    run(cpu, records_);
+  // Seals the chunks, so that there is something to open; work is how.
+  bool seal(Backend& backend, WorkClass work) {
+    records_ = make(work, CostModel::sizes.back());
+    run(backend, records_);
     return std::ranges::all_of(records_.results, &MessageResult::ok);
+  }
+  // Brings the chunks back from the records.
+  bool unseal(Backend& backend, WorkClass work) {
+    Payload payload = make(work, CostModel::sizes.back());
+    run(backend, payload);
+    return std::ranges::all_of(payload.results, &MessageResult::ok);
   }
 
   // Nanoseconds, or nothing when a message failed.
@@ -112,17 +122,23 @@ class Measurement {
   }
 
   Payload make(WorkClass work, std::uint64_t size) {
-    const bool opens = work == WorkClass::unseal || work == WorkClass::reseal;
+    const bool unseals = work == WorkClass::unseal || work == WorkClass::unseal_hmac;
+    const bool opens = unseals || work == WorkClass::reseal || work == WorkClass::reseal_hmac;
+    const bool plain = work == WorkClass::seal_plain || work == WorkClass::seal_plain_hmac;
+    const bool hmac = work >= WorkClass::seal_coded_hmac;
     Payload payload;
     payload.input = opens ? output_.data() : input_.data();
     payload.input_size = opens ? output_.size() : input_.size();
     payload.output = opens ? input_.data() : output_.data();
     payload.output_size = opens ? input_.size() : output_.size();
-    const std::uint32_t suite_key = payload.add_key(suite, key_);
-    const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, key_);
-    const std::uint32_t cbc = payload.add_key(BlockCipher::aes_256, CipherMode::cbc, key_);
+    const CipherSuite suite = hmac ? hmac_suite : gcm_suite;
+    const ByteView key(key_);
+    const ByteView cipher_key = key.first(key_size_bytes(BlockCipher::aes_256));
+    const std::uint32_t suite_key = payload.add_key(suite, key.first(key_size_bytes(suite)));
+    const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, cipher_key);
+    const std::uint32_t cbc = payload.add_key(BlockCipher::aes_256, CipherMode::cbc, cipher_key);
     for (std::uint64_t i = 0; i * chunk < size; ++i) {
-      Message message = {.codec = work == WorkClass::seal_plain ? Codec::none : Codec::lz77,
+      Message message = {.codec = plain ? Codec::none : Codec::lz77,
                          .key_index = suite_key,
                          .input_offset = i * chunk,
                          .input_size = chunk,
@@ -133,15 +149,19 @@ class Measurement {
       switch (work) {
         case WorkClass::seal_coded:
         case WorkClass::seal_plain:
+        case WorkClass::seal_coded_hmac:
+        case WorkClass::seal_plain_hmac:
           message.operation = Operation::seal;
           break;
         case WorkClass::unseal:
         case WorkClass::reseal:
-          message.operation = work == WorkClass::unseal ? Operation::unseal : Operation::reseal;
+        case WorkClass::unseal_hmac:
+        case WorkClass::reseal_hmac:
+          message.operation = unseals ? Operation::unseal : Operation::reseal;
           message.input_offset = i * record_room();
           message.input_size = records_.results[i].output_size;
-          message.output_offset = i * (work == WorkClass::unseal ? chunk : record_room());
-          message.output_capacity = work == WorkClass::unseal ? chunk : record_room();
+          message.output_offset = i * (unseals ? chunk : record_room());
+          message.output_capacity = unseals ? chunk : record_room();
           break;
         case WorkClass::compress:
         case WorkClass::decompress:  // taken to cost as unsealing; see measure()
@@ -155,6 +175,9 @@ class Measurement {
           message.operation = Operation::encrypt;
           message.key_index = work == WorkClass::crypt ? ctr : cbc;
           break;
+        case WorkClass::crypt_hmac:
+          message.operation = Operation::encrypt;
+          break;
       }
       payload.messages.push_back(message);
     }
@@ -163,7 +186,7 @@ class Measurement {
 
   Arena input_;
   Arena output_;
-  std::array<Byte, 32> key_;
+  std::array<Byte, suite_key_size_bytes_max> key_;
   Payload records_;
 };
 
@@ -179,12 +202,18 @@ std::optional<CostModel> CostModel::measure(
     Measurement measurement(std::move(*input), std::move(*output));
     Costs costs[2];
     std::bitset<work_class_count> splits;
-    // What opens records comes last: it writes over the chunks.
+    // What opens records comes last: resealing writes over the chunks.
     constexpr std::array<WorkClass, work_class_count - 1> order = {
-        WorkClass::checksum,   WorkClass::crypt,      WorkClass::crypt_serial, WorkClass::compress,
-        WorkClass::seal_plain, WorkClass::seal_coded, WorkClass::unseal,       WorkClass::reseal};
+        WorkClass::checksum,        WorkClass::crypt,           WorkClass::crypt_serial,
+        WorkClass::crypt_hmac,      WorkClass::compress,        WorkClass::seal_plain,
+        WorkClass::seal_plain_hmac, WorkClass::seal_coded_hmac, WorkClass::seal_coded,
+        WorkClass::unseal,          WorkClass::reseal,          WorkClass::unseal_hmac,
+        WorkClass::reseal_hmac};
     for (const WorkClass work : order) {
-      if (work == WorkClass::unseal && !measurement.prepare(cuda, sizes.back()))
+      if (work == WorkClass::unseal && !measurement.seal(cuda, WorkClass::seal_coded))
+        return std::nullopt;
+      if (work == WorkClass::unseal_hmac && (!measurement.unseal(cuda, WorkClass::unseal) ||
+                                             !measurement.seal(cuda, WorkClass::seal_coded_hmac)))
         return std::nullopt;
       for (int backend = 0; backend < 2; ++backend) {
         auto& of_class = costs[backend][static_cast<std::size_t>(work)];
@@ -203,7 +232,8 @@ std::optional<CostModel> CostModel::measure(
       const double alone = std::min(costs[0][at].back(), costs[1][at].back());
       splits[at] = true;
       const CostModel model(costs[0], costs[1], splits);
-      const std::uint64_t share = model.cuda_share(work, sizes.back(), 1, 0, 0);
+      const std::uint64_t share =
+          model.cuda_share({.work_class = work, .bytes = sizes.back(), .longest = chunk}, 1, 0, 0);
       if (share == 0 || share == sizes.back()) continue;
       const auto both = measurement.measure_both(cpu, cuda, work, share);
       if (!both) return std::nullopt;

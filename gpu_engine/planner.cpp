@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <numeric>
 
+#include "gpu_engine/base/limits.h"
 #include "gpu_engine/cpu/cpu_backend.h"
-#include "gpu_engine/cuda/cuda_backend.h"
 
 namespace nacre::engine {
 namespace {
@@ -22,13 +23,15 @@ constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
 constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 
 // The costs of this machine: from the file, else measured, once a process.
-std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu, CudaBackend& cuda) {
+std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
+                                    DeviceBackend& cuda) {
   static std::mutex mutex;
-  static std::string known_machine;
+  static std::string known_for;
   static std::optional<CostModel> known;
-  const std::string machine = fmt::format("{}; {}; {}", NACRE_VERSION, cpu.name(), cuda.name());
+  const std::string machine = CostModel::machine(cpu.name(), cuda.name());
+  const std::string wanted = machine + '\n' + options.cost_file;
   const std::lock_guard lock(mutex);
-  if (known && known_machine == machine) return known;
+  if (known && known_for == wanted) return known;
   known.reset();
   if (!options.cost_file.empty()) known = CostModel::read(options.cost_file, machine);
   if (!known) {
@@ -37,45 +40,60 @@ std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu, 
     if (cuda.stats().failed_batch_count > 0) known.reset();
     if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
   }
-  known_machine = machine;
+  known_for = wanted;
+  if (!known && options.warn != nullptr)
+    options.warn(
+        "what this machine's devices cost could not be measured: the engine auto uses the cpu "
+        "alone");
   return known;
 }
 
 }  // namespace
 
-Result<Planner> Planner::create(const EngineOptions& options) {
+Result<Planner> Planner::create(const EngineOptions& options, const DeviceMaker& make_devices) {
   NACRE_ASSIGN(std::unique_ptr<CpuBackend> cpu,
                CpuBackend::create(options.thread_count, options.queued_payload_max));
-  std::unique_ptr<CudaBackend> cuda;
+  std::unique_ptr<DeviceBackend> cuda;
+  std::string why_no_cuda;
   if (options.choice != EngineChoice::cpu) {
-    auto made = CudaBackend::create(
+    auto made = make_devices(
         {.queued_payload_max = options.queued_payload_max, .warn = options.warn}, *cpu);
     if (made) {
       cuda = std::move(*made);
     } else if (options.choice == EngineChoice::cuda) {
-      return add_context(std::move(made).error(), "the engine cuda cannot run here");
+      return add_context(std::move(made).error(),
+                         "the engine cuda cannot run here; auto and cpu can");
+    } else {
+      why_no_cuda = made.error().message;
     }
   }
   std::optional<CostModel> costs;
   if (cuda != nullptr && options.choice == EngineChoice::automatic)
     costs = find_costs(options, *cpu, *cuda);
-  return Planner(options.choice, std::move(cpu), std::move(cuda), std::move(costs));
+  return Planner(options.choice, std::move(cpu), std::move(cuda), std::move(costs),
+                 std::move(why_no_cuda));
 }
 
 Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
-                 std::unique_ptr<CudaBackend> cuda, std::optional<CostModel> costs)
-    : choice_(choice), costs_(std::move(costs)), cpu_(std::move(cpu)), cuda_(std::move(cuda)) {
+                 std::unique_ptr<DeviceBackend> cuda, std::optional<CostModel> costs,
+                 std::string why_no_cuda)
+    : choice_(choice),
+      costs_(std::move(costs)),
+      cpu_(std::move(cpu)),
+      cuda_(std::move(cuda)),
+      why_no_cuda_(std::move(why_no_cuda)) {
   if (cuda_ != nullptr) measured_ = cuda_->stats();
 }
 Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
-Plan Planner::plan(const Payload& payload) {
+Plan Planner::plan(const Payload& payload, bool waits) {
   std::vector<std::uint32_t> all(payload.messages.size());
   std::iota(all.begin(), all.end(), 0);
   // A device runs batches of one kind on several slots at once: it keeps no order.
-  const double load_factor =
-      payload.order == MessageOrder::soonest && cuda_ != nullptr ? cuda_->load_factor() : 0;
+  const bool may_use_cuda =
+      cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
+  const double load_factor = may_use_cuda ? cuda_->load_factor() : 0;
   if (load_factor == 0 || (choice_ == EngineChoice::automatic && !costs_))
     return {.cpu = std::move(all)};
   cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
@@ -92,23 +110,25 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
   double cuda_ns = 0;
   for (cuda::KindGroup& group : sorted.groups) {
     // Messages of a kind are of one class.
-    const WorkClass work = class_of(payload, payload.messages[group.indexes.front()]);
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t index : group.indexes)
-      bytes += size_of(payload.messages[index]);
+    Work work = {.work_class = class_of(payload, payload.messages[group.indexes.front()])};
+    for (const std::uint32_t index : group.indexes) {
+      const std::uint64_t size = size_of(payload.messages[index]);
+      work.bytes += size;
+      work.longest = std::max(work.longest, size);
+    }
     const std::uint64_t share =
-        bytes < cuda_size_bytes_min
+        work.bytes < cuda_size_bytes_min
             ? 0
-            : costs_->cuda_share(work, bytes, load_factor, cpu_before + cpu_ns,
-                                 cuda_before + cuda_ns);
+            : costs_->cuda_share(work, load_factor, cpu_before + cpu_ns, cuda_before + cuda_ns);
     std::uint64_t on_cuda = 0;
     auto end = group.indexes.begin();
     for (; end != group.indexes.end() && on_cuda < share; ++end)
       on_cuda += size_of(payload.messages[*end]);
     plan.cpu.insert(plan.cpu.end(), end, group.indexes.end());
     group.indexes.erase(end, group.indexes.end());
-    cpu_ns += costs_->cpu_ns(work, static_cast<double>(bytes - on_cuda));
-    cuda_ns += costs_->cuda_ns(work, static_cast<double>(on_cuda) * load_factor);
+    cpu_ns += costs_->cpu_ns(work.work_class, static_cast<double>(work.bytes - on_cuda));
+    cuda_ns += costs_->cuda_ns(work.work_class, static_cast<double>(on_cuda) * load_factor,
+                               static_cast<double>(work.longest));
     if (!group.indexes.empty()) plan.cuda.push_back(std::move(group));
   }
   plan.cpu_ns = static_cast<std::uint64_t>(cpu_ns);
@@ -127,7 +147,7 @@ Backend& Planner::cpu() const {
   return *cpu_;
 }
 
-CudaBackend* Planner::cuda() const {
+DeviceBackend* Planner::cuda() const {
   return cuda_.get();
 }
 
@@ -141,9 +161,11 @@ Result<Arena> Planner::allocate(std::size_t size_bytes) const {
 
 std::uint64_t Planner::payload_size_bytes() const {
   const bool devices =
-      cuda_ != nullptr &&
-      (choice_ == EngineChoice::cuda ||
-       (costs_ && costs_->cuda_share(WorkClass::seal_coded, cuda_payload_bytes, 1, 0, 0) > 0));
+      cuda_ != nullptr && (choice_ == EngineChoice::cuda ||
+                           (costs_ && costs_->cuda_share({.work_class = WorkClass::seal_coded,
+                                                          .bytes = cuda_payload_bytes,
+                                                          .longest = chunk_size_bytes_default},
+                                                         1, 0, 0) > 0));
   return devices ? cuda_payload_bytes : cpu_payload_bytes;
 }
 
@@ -166,7 +188,8 @@ void Planner::add_stats(EngineStats& stats) const {
 }
 
 std::string Planner::backend_name() const {
-  return cuda_ != nullptr ? cuda_->name() + "; " + cpu_->name() : cpu_->name();
+  if (cuda_ != nullptr) return cuda_->name() + "; " + cpu_->name();
+  return why_no_cuda_.empty() ? cpu_->name() : cpu_->name() + "; " + why_no_cuda_;
 }
 
 }  // namespace nacre::engine

@@ -10,7 +10,7 @@
 
 #include "gpu_engine/backend.h"
 #include "gpu_engine/cost_model.h"
-#include "gpu_engine/cuda/cuda_backend.h"
+#include "gpu_engine/device_backend.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::engine {
@@ -29,40 +29,47 @@ class Planner {
  public:
   // Makes the backends that the choice allows. unsupported when it names one that this build or
   // this machine does not have.
-  static Result<Planner> create(const EngineOptions& options);
+  static Result<Planner> create(const EngineOptions& options, const DeviceMaker& make_devices);
   Planner(Planner&&) noexcept;
   ~Planner();
 
   // Thread-safe. Throws std::bad_alloc. The choice cuda gives devices all that they can do;
   // automatic deals messages out so that all end soonest, behind what has been planned and has not
-  // ended() yet.
-  Plan plan(const Payload& payload);
+  // ended() yet. waits: the calling thread will wait for the payload. Where that is a backend's
+  // own, a device's batches might be its own to run: then all messages are the cpu's, in which the
+  // caller takes part.
+  Plan plan(const Payload& payload, bool waits);
   void ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns);
 
   Backend& cpu() const;
-  CudaBackend* cuda() const;  // nullptr where there is none
+  DeviceBackend* cuda() const;  // nullptr where there is none
   Result<Arena> allocate(std::size_t size_bytes) const;
   std::uint64_t payload_size_bytes() const;
   Result<double> measure_resident(Payload& payload, unsigned repetitions) const;
   Result<DeviceCeilings> measure_ceilings() const;
   void add_stats(EngineStats& stats) const;
+  // "cuda, DEVICES; cpu, N threads"; where there was no choice to have devices, the cpu alone;
+  // where there was and there are none, "cpu, N threads; cuda: none (WHY)".
   std::string backend_name() const;
 
  private:
-  Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<CudaBackend> cuda,
-          std::optional<CostModel> costs);
+  Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<DeviceBackend> cuda,
+          std::optional<CostModel> costs, std::string why_no_cuda);
   Plan deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor);
 
   EngineChoice choice_;
-  std::optional<CostModel> costs_;
-  CudaStats measured_;  // what measuring the costs took
+  std::optional<CostModel> costs_;  // of automatic; without them all is the cpu's
+  CudaStats measured_;              // what measuring the costs took
   struct Backlog {
     std::atomic<std::uint64_t> cpu_ns = 0;
     std::atomic<std::uint64_t> cuda_ns = 0;
   };
   std::unique_ptr<Backlog> backlog_ = std::make_unique<Backlog>();
   std::unique_ptr<CpuBackend> cpu_;
-  std::unique_ptr<CudaBackend> cuda_;  // goes first: it finishes what fails on the cpu
+  std::unique_ptr<DeviceBackend> cuda_;  // goes first: it finishes what fails on the cpu
+  std::string why_no_cuda_;
 };
+
+std::unique_ptr<Engine> make_engine(Planner planner);
 
 }  // namespace nacre::engine

@@ -39,7 +39,8 @@ struct Device {
   std::string name;
   std::size_t slot_count = 0;
   std::atomic<bool> lost = false;
-  std::atomic<bool> warned = false;
+  std::atomic<bool> failure_said = false;
+  std::atomic<bool> loss_said = false;
   cuda::ScatterGate scatter_gate{cuda::ScatterGate::max()};
 };
 
@@ -76,7 +77,7 @@ struct CudaBackend::State {
   void start_job(std::unique_ptr<Job> job);
   void work(Device& device, Slot slot);
   void run(Device& device, Slot& slot, Job& job, const Batch& batch);
-  // What a device failed at; says so once a device.
+  // What a device failed at; says so once a device, and once more when that is its end.
   void note_failure(Device& device, const Error& error);
   void end(std::unique_ptr<Job> job);
   bool any_device_left() const { return slots_left() > 0; }
@@ -169,7 +170,8 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
       return fail(last.code, fmt::format("cuda: none ({})", last.message));
     return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
   } catch (const std::exception& error) {
-    return fail(ErrorCode::out_of_memory, fmt::format("starting CUDA threads: {}", error.what()));
+    return fail(ErrorCode::out_of_memory,
+                fmt::format("cuda: none (starting its threads: {})", error.what()));
   }
 }
 
@@ -400,7 +402,7 @@ void CudaBackend::State::note_failure(Device& device, const Error& error) {
   // An error that comes again at once is the device's own end: a lost context answers nothing.
   const bool answers = check(cudaDeviceSynchronize(), "asking a device").has_value();
   if (!answers) device.lost = true;
-  if (device.warned.exchange(true)) return;
+  if ((answers ? device.failure_said : device.loss_said).exchange(true)) return;
   say(fmt::format("{} {}: {}; the cpu does its work{}", device.name, device.number, error.message,
                   answers ? "" : " from now on"));
 }

@@ -11,8 +11,7 @@ CudaBackend::~CudaBackend() = default;
 
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& /*options*/,
                                                          Backend& /*cpu*/) {
-  return fail(ErrorCode::unsupported,
-              "this build has no CUDA backend; choose the engine auto or cpu");
+  return fail(ErrorCode::unsupported, "cuda: none (this build has no CUDA backend)");
 }
 
 std::string CudaBackend::name() const {

@@ -6,12 +6,14 @@
 
 #include <fstream>
 
+#include "gpu_engine/cpu/cpu_backend.h"
 #include "tests/support/temporary_directory.h"
 
 namespace nacre::engine {
 namespace {
 
 constexpr double megabyte = 1 << 20;
+constexpr double chunk = 64 << 10;
 
 // A backend that needs latency, then so many nanoseconds a byte.
 CostModel::Costs linear(double latency_ns, double ns_per_byte) {
@@ -23,23 +25,31 @@ CostModel::Costs linear(double latency_ns, double ns_per_byte) {
   return costs;
 }
 
+// The device's part of so many bytes in chunks.
+std::uint64_t share_of(const CostModel& model, WorkClass work, std::uint64_t bytes,
+                       double cuda_load = 1, double cpu_backlog_ns = 0,
+                       double cuda_backlog_ns = 0) {
+  return model.cuda_share({.work_class = work, .bytes = bytes, .longest = 64 << 10}, cuda_load,
+                          cpu_backlog_ns, cuda_backlog_ns);
+}
+
 const std::bitset<work_class_count> all_split = std::bitset<work_class_count>().set();
 
 TEST(CostModel, interpolates_and_goes_on_as_it_ended) {
   const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
   for (const double size : {2 * megabyte, 10 * megabyte, 1000 * megabyte}) {
     EXPECT_NEAR(model.cpu_ns(WorkClass::unseal, size), size, size / 100);
-    EXPECT_NEAR(model.cuda_ns(WorkClass::unseal, size), 3e6 + size / 10, size / 100);
+    EXPECT_NEAR(model.cuda_ns(WorkClass::unseal, size, chunk), 3e6 + size / 10, size / 100);
   }
   EXPECT_EQ(model.cpu_ns(WorkClass::unseal, 0), 0);
 }
 
 TEST(CostModel, gives_small_work_to_the_cpu_and_large_work_to_both) {
   const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 1 << 20, 1, 0, 0), 0u);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, 64 << 10, 1, 0, 0), 0u);
+  EXPECT_EQ(share_of(model, WorkClass::seal_coded, 1 << 20), 0u);
+  EXPECT_EQ(share_of(model, WorkClass::seal_coded, 64 << 10), 0u);
   // Both end together when the devices have ten parts of eleven.
-  const std::uint64_t share = model.cuda_share(WorkClass::seal_coded, 1u << 30, 1, 0, 0);
+  const std::uint64_t share = share_of(model, WorkClass::seal_coded, 1u << 30);
   EXPECT_NEAR(static_cast<double>(share), (1u << 30) * 10.0 / 11.0, (1u << 30) / 16.0);
 }
 
@@ -48,11 +58,12 @@ TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
     const CostModel model(linear(0, 1), linear(2e6, cuda_ns), all_split);
     for (std::uint64_t size = 1 << 20; size < 4ull << 30; size = size * 3 / 2) {
       const auto bytes = static_cast<double>(size);
-      const auto share = static_cast<double>(model.cuda_share(WorkClass::crypt, size, 1, 0, 0));
-      const double planned = std::max(model.cpu_ns(WorkClass::crypt, bytes - share),
-                                      share > 0 ? model.cuda_ns(WorkClass::crypt, share) : 0);
-      const double alone =
-          std::min(model.cpu_ns(WorkClass::crypt, bytes), model.cuda_ns(WorkClass::crypt, bytes));
+      const auto share = static_cast<double>(share_of(model, WorkClass::crypt, size));
+      const double planned =
+          std::max(model.cpu_ns(WorkClass::crypt, bytes - share),
+                   share > 0 ? model.cuda_ns(WorkClass::crypt, share, chunk) : 0);
+      const double alone = std::min(model.cpu_ns(WorkClass::crypt, bytes),
+                                    model.cuda_ns(WorkClass::crypt, bytes, chunk));
       EXPECT_LE(planned, alone * 1.04) << size << " bytes at " << cuda_ns;
     }
   }
@@ -61,19 +72,19 @@ TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
 TEST(CostModel, takes_one_backend_where_two_gain_nothing) {
   const CostModel model(linear(0, 1), linear(3e6, 0.9), {});
   for (std::uint64_t size = 1 << 20; size < 4ull << 30; size *= 2) {
-    const std::uint64_t share = model.cuda_share(WorkClass::unseal, size, 1, 0, 0);
+    const std::uint64_t share = share_of(model, WorkClass::unseal, size);
     EXPECT_TRUE(share == 0 || share == size);
   }
-  EXPECT_EQ(model.cuda_share(WorkClass::unseal, 1u << 30, 1, 0, 0), 1u << 30);
+  EXPECT_EQ(share_of(model, WorkClass::unseal, 1u << 30), 1u << 30);
 }
 
 TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
   const CostModel model(linear(0, 1), linear(3e6, 0.9), all_split);
   const std::uint64_t size = 16u << 20;
-  const std::uint64_t idle = model.cuda_share(WorkClass::seal_coded, size, 1, 0, 0);
-  EXPECT_GT(model.cuda_share(WorkClass::seal_coded, size, 1, 1e9, 0), idle);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 1, 1e9, 0), size);
-  EXPECT_EQ(model.cuda_share(WorkClass::seal_coded, size, 1, 0, 1e9), 0u);
+  const std::uint64_t idle = share_of(model, WorkClass::seal_coded, size);
+  EXPECT_GT(share_of(model, WorkClass::seal_coded, size, 1, 1e9, 0), idle);
+  EXPECT_EQ(share_of(model, WorkClass::seal_coded, size, 1, 1e9, 0), size);
+  EXPECT_EQ(share_of(model, WorkClass::seal_coded, size, 1, 0, 1e9), 0u);
 }
 
 TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
@@ -81,11 +92,110 @@ TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
   const std::uint64_t size = 1u << 30;
   std::uint64_t before = size;
   for (const double load : {1.0, 2.0, 4.0}) {
-    const std::uint64_t share = model.cuda_share(WorkClass::seal_coded, size, load, 0, 0);
+    const std::uint64_t share = share_of(model, WorkClass::seal_coded, size, load, 0, 0);
     // Both end together.
     EXPECT_NEAR(static_cast<double>(share), size / (1 + 0.4 * load), size / 16.0) << load;
     EXPECT_LT(share, before) << load;
     before = share;
+  }
+}
+
+// On a device a thread has the whole message.
+TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
+  struct Pair {
+    WorkClass serial, parallel;
+  };
+  for (const Pair pair : {Pair{WorkClass::crypt_serial, WorkClass::crypt},
+                          Pair{WorkClass::crypt_hmac, WorkClass::crypt},
+                          Pair{WorkClass::seal_coded_hmac, WorkClass::seal_coded},
+                          Pair{WorkClass::seal_plain_hmac, WorkClass::seal_plain},
+                          Pair{WorkClass::unseal_hmac, WorkClass::unseal},
+                          Pair{WorkClass::reseal_hmac, WorkClass::reseal}}) {
+    // Chunks side by side take 3 ms longer than where all lanes share them: 48 ns a byte.
+    CostModel::Costs cuda = linear(1e6, 0.02);
+    for (double& ns : cuda[static_cast<std::size_t>(pair.serial)])
+      ns += 3e6;
+    const CostModel model(linear(0, 0.1), cuda, all_split);
+    const double bytes = 64 * megabyte;
+    EXPECT_DOUBLE_EQ(model.cuda_ns(pair.serial, bytes, chunk),
+                     model.cuda_ns(pair.parallel, bytes, chunk) + 3e6);
+    // One message of 32 MiB is at it for a second and a half.
+    EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 32 * megabyte), 512 * 3e6, 3e7);
+    EXPECT_EQ(model.cuda_ns(pair.parallel, bytes, 32 * megabyte),
+              model.cuda_ns(pair.parallel, bytes, chunk));
+    // Short ones cost no less than lanes that share them.
+    EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 16), model.cuda_ns(pair.parallel, bytes, 16),
+                2e3);
+    const auto share = [&](WorkClass work, std::uint64_t longest) {
+      return model.cuda_share({.work_class = work, .bytes = 256u << 20, .longest = longest}, 1, 0,
+                              0);
+    };
+    EXPECT_EQ(share(pair.serial, 32u << 20), 0u) << "that is the cpu's";
+    EXPECT_GT(share(pair.serial, 64u << 10), 128u << 20);
+    EXPECT_GT(share(pair.parallel, 32u << 20), 128u << 20);
+  }
+}
+
+TEST(CostModel, tells_classes_apart_by_suite_and_mode) {
+  Payload payload;
+  const Bytes key(suite_key_size_bytes_max, 1);
+  const auto suite_key = [&](CipherSuite suite) {
+    return payload.add_key(suite, ByteView(key).first(key_size_bytes(suite)));
+  };
+  const std::uint32_t gcm = suite_key(CipherSuite::aes_256_gcm);
+  const std::uint32_t ctr_hmac = suite_key(CipherSuite::aes_256_ctr);
+  const std::uint32_t cbc_hmac = suite_key(CipherSuite::aes_128_cbc);
+  const ByteView cipher_key = ByteView(key).first(32);
+  const std::uint32_t cbc = payload.add_key(BlockCipher::aes_256, CipherMode::cbc, cipher_key);
+  const std::uint32_t ofb = payload.add_key(BlockCipher::aes_256, CipherMode::ofb, cipher_key);
+  const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, cipher_key);
+  const auto class_with = [&](Operation operation, std::uint32_t key_index,
+                              Codec codec = Codec::lz77, std::uint32_t new_key_index = 0) {
+    return class_of(payload, {.operation = operation,
+                              .codec = codec,
+                              .key_index = key_index,
+                              .new_key_index = new_key_index});
+  };
+  EXPECT_EQ(class_with(Operation::seal, gcm), WorkClass::seal_coded);
+  EXPECT_EQ(class_with(Operation::seal, gcm, Codec::none), WorkClass::seal_plain);
+  EXPECT_EQ(class_with(Operation::unseal, gcm), WorkClass::unseal);
+  EXPECT_EQ(class_with(Operation::reseal, gcm), WorkClass::reseal);
+  EXPECT_EQ(class_with(Operation::encrypt, gcm), WorkClass::crypt);
+  for (const std::uint32_t hmac : {ctr_hmac, cbc_hmac}) {
+    EXPECT_EQ(class_with(Operation::seal, hmac), WorkClass::seal_coded_hmac);
+    EXPECT_EQ(class_with(Operation::seal, hmac, Codec::none), WorkClass::seal_plain_hmac);
+    EXPECT_EQ(class_with(Operation::unseal, hmac), WorkClass::unseal_hmac);
+    EXPECT_EQ(class_with(Operation::reseal, hmac), WorkClass::reseal_hmac);
+    EXPECT_EQ(class_with(Operation::reseal, gcm, Codec::lz77, hmac), WorkClass::reseal_hmac);
+    EXPECT_EQ(class_with(Operation::encrypt, hmac), WorkClass::crypt_hmac);
+    EXPECT_EQ(class_with(Operation::decrypt, hmac), WorkClass::crypt_hmac);
+  }
+  EXPECT_EQ(class_with(Operation::encrypt, cbc), WorkClass::crypt_serial);
+  EXPECT_EQ(class_with(Operation::decrypt, cbc), WorkClass::crypt);
+  EXPECT_EQ(class_with(Operation::decrypt, ofb), WorkClass::crypt_serial);
+  EXPECT_EQ(class_with(Operation::encrypt, ctr), WorkClass::crypt);
+}
+
+TEST(CostModel, measures_every_class_on_any_two_backends) {
+  const auto first = CpuBackend::create(1, 4).value();
+  const auto second = CpuBackend::create(2, 4).value();
+  const auto model = CostModel::measure(*first, *second, allocate_host_arena);
+  ASSERT_TRUE(model) << "a message failed";
+  for (std::size_t i = 0; i < work_class_count; ++i) {
+    EXPECT_GT(model->cpu_ns(static_cast<WorkClass>(i), megabyte), 0) << i;
+    EXPECT_GT(model->cuda_ns(static_cast<WorkClass>(i), megabyte, chunk), 0) << i;
+  }
+}
+
+TEST(CostModel, names_the_processor_and_both_backends) {
+  const std::string machine = CostModel::machine("cpu, 3 threads", "cuda, a device");
+  for (const std::string_view part : {"model ", "cpu, 3 threads", "cuda, a device"})
+    EXPECT_NE(machine.find(part), std::string::npos) << machine;
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("model name")) continue;
+    EXPECT_NE(machine.find(line.substr(line.find(": ") + 2)), std::string::npos) << machine;
+    break;
   }
 }
 
@@ -97,10 +207,10 @@ TEST(CostModel, is_kept_in_a_file_of_one_machine) {
   model.write(file, "a");
   const auto read = CostModel::read(file, "a");
   ASSERT_TRUE(read);
-  EXPECT_NEAR(read->cuda_ns(WorkClass::reseal, 7 * megabyte),
-              model.cuda_ns(WorkClass::reseal, 7 * megabyte), 2);
+  EXPECT_NEAR(read->cuda_ns(WorkClass::reseal, 7 * megabyte, chunk),
+              model.cuda_ns(WorkClass::reseal, 7 * megabyte, chunk), 2);
   EXPECT_FALSE(CostModel::read(file, "b"));
-  std::ofstream(file) << "nacre-engine-costs 1 a\n1 2 x\n";
+  std::ofstream(file) << "nacre-engine-costs 2 a\n1 2 x\n";
   EXPECT_FALSE(CostModel::read(file, "a"));
 }
 

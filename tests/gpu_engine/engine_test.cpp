@@ -34,7 +34,12 @@ TEST(Engine, says_why_it_has_no_cuda_backend) {
   const auto engine = Engine::create({.choice = EngineChoice::cuda});
   if (engine.has_value()) GTEST_SKIP() << "this machine has a CUDA device";
   EXPECT_EQ(error_of(engine), ErrorCode::unsupported);
-  EXPECT_NE(engine.error().message.find("cuda"), std::string::npos) << engine.error().message;
+  const std::string& why = engine.error().message;
+  EXPECT_NE(why.find("cuda: none ("), std::string::npos) << why;
+  // The engine that makes do without says the same.
+  const std::string name = Engine::create({.thread_count = 2}).value()->backend_name();
+  EXPECT_TRUE(name.starts_with("cpu, 2 threads; cuda: none (")) << name;
+  EXPECT_NE(why.find(name.substr(name.find("cuda: none ("))), std::string::npos) << name << why;
 }
 
 TEST(Engine, says_what_runs_it) {
