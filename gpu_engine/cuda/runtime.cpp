@@ -13,6 +13,11 @@ namespace {
 
 std::atomic<Fault> injected_fault = Fault::none;
 std::atomic<unsigned> calls_before_fault = 0;
+std::atomic<ReleaseHook> release_hook = nullptr;
+
+void show_released(const Byte* data, std::size_t size, bool on_device) {
+  if (const ReleaseHook hook = release_hook) hook(data, size, on_device);
+}
 
 // What the seam makes of a call that went well.
 cudaError_t injected_error() {
@@ -34,6 +39,7 @@ void ignore(cudaError_t error) {
 }
 
 void unregister(Byte* data, std::size_t size) {
+  show_released(data, size, false);
   ignore(cudaHostUnregister(data));
   munmap(data, size);
 }
@@ -53,6 +59,10 @@ void inject_fault(Fault fault, unsigned nth_call) {
   injected_fault = Fault::none;
   calls_before_fault = nth_call;
   injected_fault = fault;
+}
+
+void set_release_hook(ReleaseHook hook) {
+  release_hook = hook;
 }
 
 Result<Stream> Stream::create() {
@@ -139,6 +149,7 @@ DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   ignore(cudaMemset(data_, 0, size_));
   ignore(cudaDeviceSynchronize());
+  show_released(data_, size_, true);
   ignore(cudaFree(data_));
 }
 

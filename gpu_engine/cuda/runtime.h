@@ -24,6 +24,11 @@ Result<> check(cudaError_t error, const char* what);
 enum class Fault { none, out_of_memory, launch_failure, lost_device };
 void inject_fault(Fault fault, unsigned nth_call);
 
+// Called with what is about to be freed, after it was wiped: device memory, and page-locked memory
+// of the host. For tests.
+using ReleaseHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_device);
+void set_release_hook(ReleaseHook hook);  // nullptr: none
+
 class Stream {
  public:
   static Result<Stream> create();

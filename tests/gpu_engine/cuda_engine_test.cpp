@@ -2,10 +2,14 @@
 // The engine with devices beside the engine without: the same payloads give the same results,
 // whatever they mix, and each reads what the other wrote.
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <latch>
 #include <thread>
 
 #include "gpu_engine/checksum/crc32.h"
+#include "gpu_engine/cuda/runtime.h"
+#include "gpu_engine/cuda/tuning.h"
 #include "tests/gpu_engine/cuda_engine_fixture.h"
 #include "tests/gpu_engine/cuda_test_device.h"
 
@@ -160,6 +164,122 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
   EXPECT_EQ(done_count, lists.size() / 2);
   for (std::size_t i = 0; i < lists.size(); ++i)
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
+}
+
+// A message of real work each: what is not taken yet counts, up to the bound.
+TEST_F(CudaEngine, submit_blocks_while_the_queue_is_full) {
+  cuda_.reset();
+  cuda_ = Engine::create({.choice = EngineChoice::cuda, .queued_payload_max = 1}).value();
+  int device_count = 0;
+  ASSERT_CUDA(cudaGetDeviceCount(&device_count));
+  const std::size_t slot_max = cuda::slots_per_device * static_cast<std::size_t>(device_count);
+  Maker maker(*cpu_, random_);
+  std::vector<std::vector<Item>> lists(slot_max + 12);
+  std::vector<std::unique_ptr<Built>> on_cuda;
+  std::vector<std::unique_ptr<Built>> on_cpu;
+  for (auto& items : lists) {
+    items.push_back(maker.checksum());
+    on_cuda.push_back(std::make_unique<Built>(items, cuda_.get(), random_));
+    on_cpu.push_back(std::make_unique<Built>(items, nullptr, random_));
+    cpu_->run(on_cpu.back()->get());
+  }
+  std::latch release(1);
+  std::atomic<std::size_t> in_done = 0;
+  std::atomic<std::size_t> accepted = 0;
+  std::latch ended(static_cast<std::ptrdiff_t>(lists.size()));
+  std::jthread submitter([&] {
+    for (const auto& built : on_cuda) {
+      cuda_->submit(built->get(), [&] {
+        ++in_done;
+        release.wait();
+        ended.count_down();
+      });
+      ++accepted;
+    }
+  });
+  // Every slot's thread holds one that has ended, and one waits; the next must not get in.
+  while (in_done == 0)
+    std::this_thread::yield();
+  for (std::size_t before = 0; before != accepted;) {
+    before = accepted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const std::size_t held = in_done;
+  EXPECT_EQ(accepted, held + 1);
+  EXPECT_LE(held, slot_max);
+  release.count_down();
+  ended.wait();
+  submitter.join();
+  EXPECT_EQ(accepted, lists.size());
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
+}
+
+// All slots' threads are in done() when each runs one more payload.
+TEST_F(CudaEngine, runs_payloads_within_done) {
+  int device_count = 0;
+  ASSERT_CUDA(cudaGetDeviceCount(&device_count));
+  const std::size_t count = 3 * cuda::slots_per_device * static_cast<std::size_t>(device_count);
+  Maker maker(*cpu_, random_);
+  std::vector<std::vector<Item>> lists(2 * count);
+  std::vector<std::unique_ptr<Built>> on_cuda;
+  std::vector<std::unique_ptr<Built>> on_cpu;
+  for (auto& items : lists) {
+    for (int i = 0; i < 3; ++i)
+      items.push_back(maker.make());
+    on_cuda.push_back(std::make_unique<Built>(items, nullptr, random_));
+    on_cpu.push_back(std::make_unique<Built>(items, nullptr, random_));
+    cpu_->run(on_cpu.back()->get());
+  }
+  std::latch ended(static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    cuda_->submit(on_cuda[i]->get(), [&, i] {
+      cuda_->run(on_cuda[count + i]->get());
+      ended.count_down();
+    });
+  }
+  ended.wait();
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
+}
+
+std::atomic<std::uint64_t> released_on_device = 0;
+std::atomic<std::uint64_t> released_on_host = 0;
+std::atomic<std::uint64_t> not_wiped = 0;
+
+void look_at_released(const Byte* data, std::size_t size, bool on_device) {
+  Bytes copy(on_device ? size : 0);
+  if (on_device) {
+    if (cudaMemcpy(copy.data(), data, size, cudaMemcpyDeviceToHost) != cudaSuccess) {
+      ++not_wiped;
+      return;
+    }
+    data = copy.data();
+  }
+  (on_device ? released_on_device : released_on_host) += size;
+  // All are zero where the first is, and each is the one before it.
+  not_wiped += data[0] != 0 || std::memcmp(data, data + 1, size - 1) != 0;
+}
+
+// Keys, plain bytes and records were in all of it.
+TEST_F(CudaEngine, wipes_memory_of_devices_and_page_locked_memory_at_its_end) {
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items;
+  for (int i = 0; i < 400; ++i)
+    items.push_back(maker.make());
+  for (const bool pinned : {true, false}) {
+    Built built(items, pinned ? cuda_.get() : nullptr, random_);
+    cuda_->run(built.get());
+    if (!pinned) continue;
+    cuda::set_release_hook(look_at_released);  // of the payload's arenas
+  }
+  EXPECT_GT(cuda_->stats().cuda_message_count, 100u);
+  EXPECT_GT(released_on_host, 1u << 20);
+  cuda_.reset();
+  cuda::set_release_hook(nullptr);
+  EXPECT_GE(released_on_device, cuda::slot_size_bytes);
+  EXPECT_GE(released_on_host, cuda::upload_size_bytes + cuda::download_size_bytes);
+  EXPECT_EQ(not_wiped, 0u);
 }
 
 TEST_F(CudaEngine, takes_a_key_for_each_of_many_messages) {

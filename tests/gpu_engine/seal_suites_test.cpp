@@ -8,7 +8,9 @@
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/record/seal.h"
 #include "tests/gpu_engine/all_suites.h"
+#include "tests/gpu_engine/one_message.h"
 #include "tests/gpu_engine/test_data.h"
+#include "tests/gpu_engine/test_engine.h"
 
 namespace nacre::engine {
 namespace {
@@ -21,6 +23,9 @@ void put_crc(Bytes& record) {
 
 class SealSuites : public testing::TestWithParam<CipherSuite> {
  protected:
+  static void SetUpTestSuite() { engine_ = std::make_unique<OneMessage>(test_engine_choice()); }
+  static void TearDownTestSuite() { engine_.reset(); }
+
   SealSuites() {
     random_.fill(volume_id_);
     random_.fill(message_.salt);
@@ -29,13 +34,14 @@ class SealSuites : public testing::TestWithParam<CipherSuite> {
     message_.check_identity = true;
     message_.epoch = 3;
     message_.counter = 0x89abcdef;
-    key_ = AeadKey::create(suite(), random_.bytes(key_size_bytes(suite()))).value();
+    key_ = {suite(), random_.bytes(key_size_bytes(suite()))};
   }
   static CipherSuite suite() { return GetParam(); }
 
   Bytes seal(ByteView plain) {
     Bytes record(record_size_bound(suite(), message_.padding, plain.size()));
-    const MessageResult result = seal_record(*key_, suite(), volume_id_, message_, plain, record);
+    message_.operation = Operation::seal;
+    const MessageResult result = engine_->run(message_, volume_id_, key_, plain, record);
     EXPECT_TRUE(result.ok) << result.detail;
     EXPECT_LE(result.output_size, record.size());
     record.resize(result.output_size);
@@ -44,8 +50,8 @@ class SealSuites : public testing::TestWithParam<CipherSuite> {
 
   MessageResult unseal(ByteView record, std::size_t capacity) {
     plain_.assign(capacity, 0xee);
-    const MessageResult result =
-        unseal_record(*key_, suite(), volume_id_, message_, record, plain_);
+    message_.operation = Operation::unseal;
+    const MessageResult result = engine_->run(message_, volume_id_, key_, record, plain_);
     const bool untouched = std::ranges::all_of(plain_, [](Byte b) { return b == 0xee || b == 0; });
     EXPECT_TRUE(result.ok || untouched) << "plain bytes of a refused record";
     return result;
@@ -54,9 +60,11 @@ class SealSuites : public testing::TestWithParam<CipherSuite> {
   TestRandom random_;
   VolumeId volume_id_ = {};
   Message message_;
-  std::shared_ptr<const AeadKey> key_;
+  SuiteKey key_;
   Bytes plain_;
+  static std::unique_ptr<OneMessage> engine_;
 };
+std::unique_ptr<OneMessage> SealSuites::engine_;
 
 INSTANTIATE_TEST_SUITE_P(Suites, SealSuites, testing::ValuesIn(all_suites()),
                          [](const auto& test) { return test_name(test.param); });
@@ -137,8 +145,8 @@ TEST_P(SealSuites, records_cut_and_patched_to_any_size_are_refused) {
 TEST_P(SealSuites, another_key_volume_counter_or_identity_is_tampering) {
   const Bytes plain = make_data(DataKind::text, 150, random_);
   const Bytes record = seal(plain);
-  const auto right_key = key_;
-  key_ = AeadKey::create(suite(), random_.bytes(key_size_bytes(suite()))).value();
+  const SuiteKey right_key = key_;
+  key_.key = random_.bytes(key_size_bytes(suite()));
   EXPECT_EQ(unseal(record, 200).error, ErrorCode::tampered);
   key_ = right_key;
   volume_id_[5] ^= 1;
@@ -155,9 +163,8 @@ TEST_P(SealSuites, a_record_of_one_suite_is_none_of_another) {
   const Bytes record = seal(plain);
   for (const CipherSuite other : all_suites()) {
     if (other == suite()) continue;
-    const auto key = AeadKey::create(other, Bytes(key_size_bytes(other))).value();
-    Bytes out(200);
-    const MessageResult result = unseal_record(*key, other, volume_id_, message_, record, out);
+    key_ = {other, Bytes(key_size_bytes(other))};
+    const MessageResult result = unseal(record, 200);
     EXPECT_FALSE(result.ok);
     EXPECT_EQ(result.error, ErrorCode::tampered);
   }

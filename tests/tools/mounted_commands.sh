@@ -96,6 +96,20 @@ cd "$m" || failed "cannot enter the mount"
 expect 0 'mounted at' nacre stats .
 cd "$work" || exit 1
 expect 0 '^$' nacre sync "$m"
+# What the engine is and did, and what of that by devices: none of them is named with its reason.
+expect 0 'engine +.*cpu, [0-9]+ threads.*, [0-9]+ messages in [0-9]+ payloads, 0 failed' nacre stats "$m"
+check 'stats --json lacks what the engine did' python3 - "$m" <<'END'
+import json, subprocess, sys
+engine = json.loads(subprocess.check_output(["nacre", "stats", "--json", sys.argv[1]]))["stats"]["engine"]
+assert engine["payload_count"] > 0 and engine["message_count"] > 0, engine
+assert engine["input_bytes"] > 0 and engine["output_bytes"] > 0, engine
+assert engine["failed_message_count"] == engine["cuda_failed_batch_count"] == 0, engine
+assert engine["cuda_message_count"] <= engine["message_count"], engine
+if engine["backend"].startswith("cuda, "):
+    assert (engine["cuda_message_count"] > 0) == (engine["cuda_input_bytes"] > 0), engine
+else:
+    assert "; cuda: none (" in engine["backend"] and engine["cuda_message_count"] == 0, engine
+END
 
 # --- sync: a killed daemon costs nothing of what was written before, also to a file that is still
 # open and was never fsynced: the kernel holds its pages until it is told to write them back.

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine auto on a machine with devices: payloads that both backends share, with costs that
+// force it, and with those that are measured.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "gpu_engine/cost_model.h"
+#include "gpu_engine/cuda/runtime.h"
+#include "tests/gpu_engine/cuda_engine_fixture.h"
+#include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/support/temporary_directory.h"
+
+namespace nacre::engine {
+namespace {
+
+class CudaAuto : public CudaEngine {
+ protected:
+  void SetUp() override {
+    CudaEngine::SetUp();
+    if (cuda_ == nullptr) return;
+    // So that devices are given two thirds of whatever is large enough.
+    CostModel::Costs cpu, cuda;
+    for (std::size_t work = 0; work < work_class_count; ++work) {
+      for (std::size_t i = 0; i < CostModel::size_count; ++i) {
+        cpu[work][i] = static_cast<double>(CostModel::sizes[i]);
+        cuda[work][i] = cpu[work][i] / 2;
+      }
+    }
+    const std::string cpu_name = cpu_->backend_name();
+    const std::string both = cuda_->backend_name();
+    cuda_.reset();
+    file_ = directory_.path() + "/engine-costs";
+    CostModel(cpu, cuda, std::bitset<work_class_count>().set())
+        .write(file_, CostModel::machine(cpu_name, both.substr(0, both.rfind("; " + cpu_name))));
+    make();
+  }
+  void TearDown() override { cuda::inject_fault(cuda::Fault::none, 0); }
+
+  void make() {
+    auto_.reset();
+    auto_ = Engine::create({.warn =
+                                [this](std::string_view text) {
+                                  const std::lock_guard lock(mutex_);
+                                  warnings_.emplace_back(text);
+                                },
+                            .cost_file = file_})
+                .value();
+  }
+  std::vector<Item> make_items(std::size_t count) {
+    Maker maker(*cpu_, random_);
+    std::vector<Item> items;
+    for (std::size_t i = 0; i < count; ++i)
+      items.push_back(maker.make());
+    return items;
+  }
+  void run(Payload& payload, bool by_submit) {
+    if (!by_submit) return auto_->run(payload);
+    std::latch ended(1);
+    auto_->submit(payload, [&] { ended.count_down(); });
+    ended.wait();
+  }
+
+  const tests::TemporaryDirectory directory_;
+  std::string file_;
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Engine> auto_;
+};
+
+TEST_F(CudaAuto, gives_the_cpus_results_for_any_mixture_that_it_splits) {
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<Item> items = make_items(600);
+    TestRandom layout;
+    Built dealt_out(items, round < 2 ? auto_.get() : nullptr, layout);
+    Built on_cpu(items, nullptr, layout);
+    run(dealt_out.get(), round % 2 == 1);
+    cpu_->run(on_cpu.get());
+    expect_same(items, dealt_out, on_cpu, *cpu_, random_);
+    if (HasFatalFailure()) return;
+  }
+  const EngineStats stats = auto_->stats();
+  EXPECT_GT(stats.cuda_message_count, 100u);
+  EXPECT_LT(stats.cuda_message_count, stats.message_count);
+  EXPECT_EQ(stats.cuda_failed_batch_count, 0u);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(CudaAuto, splits_messages_of_one_kind) {
+  const std::vector<Item> items = [&] {
+    std::vector<Item> same(256);
+    for (std::size_t i = 0; i < same.size(); ++i) {
+      same[i].input = make_data(DataKind::text, 65536, random_);
+      same[i].key = Bytes(32, 3);
+      same[i].message.operation = Operation::seal;
+      same[i].message.codec = Codec::lz77;
+      same[i].message.counter = static_cast<std::uint32_t>(i);
+      same[i].message.output_capacity = record_size_bound(same[i].use.suite, Padding::none, 65536);
+    }
+    return same;
+  }();
+  for (const bool by_submit : {false, true}) {
+    const std::uint64_t before = auto_->stats().cuda_message_count;
+    Built dealt_out(items, auto_.get(), random_);
+    Built on_cpu(items, nullptr, random_);
+    run(dealt_out.get(), by_submit);
+    cpu_->run(on_cpu.get());
+    expect_same(items, dealt_out, on_cpu, *cpu_, random_);
+    const std::uint64_t by_devices = auto_->stats().cuda_message_count - before;
+    EXPECT_NEAR(static_cast<double>(by_devices), 171.0, 32.0);
+  }
+}
+
+TEST_F(CudaAuto, serves_many_callers_at_once) {
+  std::vector<std::vector<Item>> lists(8);
+  for (auto& items : lists)
+    items = make_items(150);
+  std::vector<std::unique_ptr<Built>> dealt_out;
+  std::vector<std::unique_ptr<Built>> on_cpu;
+  for (const auto& items : lists) {
+    dealt_out.push_back(std::make_unique<Built>(items, auto_.get(), random_));
+    on_cpu.push_back(std::make_unique<Built>(items, nullptr, random_));
+    cpu_->run(on_cpu.back()->get());
+  }
+  std::latch ended(static_cast<std::ptrdiff_t>(lists.size()));
+  {
+    std::vector<std::jthread> callers;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      callers.emplace_back([&, i] {
+        run(dealt_out[i]->get(), i % 2 == 0);
+        ended.count_down();
+      });
+    }
+  }
+  ended.wait();
+  EXPECT_GT(auto_->stats().cuda_message_count, 0u);
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    expect_same(lists[i], *dealt_out[i], *on_cpu[i], *cpu_, random_);
+}
+
+TEST_F(CudaAuto, loses_nothing_whatever_call_fails) {
+  const std::vector<Item> items = make_items(250);
+  Built on_cpu(items, nullptr, random_);
+  cpu_->run(on_cpu.get());
+  for (const cuda::Fault fault :
+       {cuda::Fault::out_of_memory, cuda::Fault::launch_failure, cuda::Fault::lost_device}) {
+    unsigned failed_rounds = 0;
+    for (const unsigned nth : {1u, 2u, 3u, 5u, 9u, 17u, 33u}) {
+      if (fault == cuda::Fault::lost_device) make();
+      const std::uint64_t before = auto_->stats().cuda_failed_batch_count;
+      Built dealt_out(items, nullptr, random_);
+      cuda::inject_fault(fault, nth);
+      run(dealt_out.get(), nth % 2 == 0);
+      cuda::inject_fault(cuda::Fault::none, 0);
+      expect_same(items, dealt_out, on_cpu, *cpu_, random_);
+      if (HasFatalFailure()) return;
+      failed_rounds += auto_->stats().cuda_failed_batch_count > before;
+    }
+    EXPECT_GT(failed_rounds, 2u);
+  }
+  EXPECT_FALSE(warnings_.empty());
+}
+
+// An earlier failure that passed must not hide the loss.
+TEST_F(CudaAuto, says_that_a_device_failed_and_later_that_it_is_lost) {
+  const std::vector<Item> items = make_items(250);
+  const auto run_with = [&](cuda::Fault fault) {
+    Built dealt_out(items, nullptr, random_);
+    cuda::inject_fault(fault, 1);
+    run(dealt_out.get(), false);
+    cuda::inject_fault(cuda::Fault::none, 0);
+  };
+  const auto said = [&](std::string_view words) {
+    return std::ranges::count_if(
+        warnings_, [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  };
+  int device_count = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&device_count), cudaSuccess);
+  for (int i = 0; i < 3; ++i)
+    run_with(cuda::Fault::out_of_memory);
+  EXPECT_GE(warnings_.size(), 1u);
+  EXPECT_LE(warnings_.size(), static_cast<std::size_t>(device_count));
+  EXPECT_EQ(said("from now on"), 0);
+  for (int i = 0; i < 3; ++i)
+    run_with(cuda::Fault::lost_device);
+  EXPECT_GE(said("from now on"), 1);
+  EXPECT_LE(said("from now on"), device_count);
+}
+
+TEST_F(CudaAuto, measures_what_every_class_costs_and_keeps_it) {
+  file_ = directory_.path() + "/measured/engine-costs";
+  make();
+  EXPECT_TRUE(warnings_.empty()) << warnings_.front();
+  ASSERT_TRUE(std::filesystem::exists(file_));
+  std::ifstream in(file_);
+  std::string line;
+  ASSERT_TRUE(std::getline(in, line));
+  for (std::string_view backend : {"cpu", "cuda"}) {
+    for (std::size_t i = 0; i < work_class_count; ++i) {
+      ASSERT_TRUE(std::getline(in, line));
+      std::cout << backend << ", class " << i << ": " << line << " ns\n";
+    }
+  }
+  ASSERT_TRUE(std::getline(in, line));
+  std::cout << "split: " << line << "\n";
+  const std::vector<Item> items = make_items(600);
+  Built dealt_out(items, auto_.get(), random_);
+  Built on_cpu(items, nullptr, random_);
+  run(dealt_out.get(), false);
+  cpu_->run(on_cpu.get());
+  expect_same(items, dealt_out, on_cpu, *cpu_, random_);
+}
+
+}  // namespace
+}  // namespace nacre::engine
