@@ -9,7 +9,9 @@
 # DIR of --bin holds the built programs (cuda_tests, engine_tests, nacre, mkfs.nacre, mount.nacre, fsck.nacre), of
 # --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
 # holds (needed where that is elsewhere than when the tests were built).
-# PART: tests sanitize bench mount (the default, some four minutes); codecs, ciphers (bench of those: as long again).
+# PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
+# 64 KiB to 256 MiB, beside each backend alone; a minute); large (payloads of 2 GiB, messages of 1 GiB); codecs,
+# ciphers (bench of those: as long again).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -59,7 +61,7 @@ if wants tests; then
   verdict 'gpu tests' $code
   if command -v engine_tests >/dev/null; then
     NACRE_TEST_ENGINE=cuda engine_tests --gtest_brief=1 \
-      --gtest_filter='Engine*:*Payload*:*eseal*:SealSuites*:RsaOp*' >"$work/tests.log" 2>&1
+      --gtest_filter='Engine*:*Payload*:*eseal*:*SealSuites*:RsaOp*' >"$work/tests.log" 2>&1
     code=$?
     grep -v NACRE_TEST_SEED "$work/tests.log" | tail -20
     verdict "the cpu's tests on devices" $code
@@ -104,6 +106,35 @@ if wants bench; then
   for what in seal checksum; do
     bench $what "$repeat"
   done
+fi
+if wants auto; then
+  # Beyond 10 %: said, and a failure where it is more than the noise of such short runs.
+  nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.2 --json "$work/auto.json" \
+    --only none,lz77,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32 \
+    --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
+  code=$?
+  # A row of an operation begins in the first column.
+  awk '/^[a-z]/ { operation = $0; sub(/  .*/, "", operation) }
+    / auto  / { for (i = 1; i <= NF; ++i) if ($i == "auto") rate = $(i + 1) }
+    / cpu  / { for (i = 1; i <= NF; ++i) if ($i == "cpu") cpu = $(i + 1) }
+    / cuda  / { for (i = 1; i <= NF; ++i) if ($i == "cuda") cuda = $(i + 1) }
+    /of the better one/ { share = substr($1, 2); total++; if (share < 0.9) { slower++; flag = "  <<<" } else flag = "";
+      printf "%-40s cpu %8s cuda %8s auto %8s  %s%s\n", operation, cpu, cuda, rate, share, flag }
+    END { printf "auto: %d of %d figures more than 10 %% below the better backend\n", slower, total }' "$work/auto.log" |
+    tee "$work/auto.table"
+  note 'auto' "$(tail -1 "$work/auto.table")"
+  verdict 'bench --payload' $code
+  cat "$XDG_CACHE_HOME"/nacre/engine-costs
+fi
+if wants large; then
+  # The cpu with one thread; with all of them, beside the device; then messages of 1 GiB, on the device.
+  nacre bench seal "$corpus" --engine cpu --sample 256M --threads 1 --seconds 0.1 --only lz77 --payload 256M &&
+    nacre bench seal "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.2 --only lz77 --payload 2G
+  verdict 'payloads of 2 GiB' $?
+  single=(--engine cuda --sample 256M --threads "$(nproc)" --seconds 0.1 --chunk-size 1G --payload 1G)
+  nacre bench ciphers "$corpus" "${single[@]}" --only aes-256-gcm &&
+    nacre bench checksum "$corpus" "${single[@]}" --only crc32
+  verdict 'messages of 1 GiB' $?
 fi
 # Thorough levels and DES take seconds for each 100 MiB.
 if wants codecs; then bench codecs 2; fi

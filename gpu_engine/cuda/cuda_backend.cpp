@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "gpu_engine/base/blocked_signals.h"
+#include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/ceilings.h"
 
@@ -233,7 +234,8 @@ CudaStats CudaBackend::stats() const {
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {
   std::vector<std::uint32_t> all(payload.messages.size());
   std::iota(all.begin(), all.end(), 0);
-  const cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
+  // The slot is made for it, so a message may be longer than a batch.
+  const cuda::Sorted sorted = cuda::sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
     return fail(ErrorCode::unsupported, "the payload is no batch of a device");
   const Batch& batch = sorted.groups.front();

@@ -7,7 +7,6 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/codec/lz4_fast.h"
-#include "gpu_engine/cuda/tuning.h"
 #include "gpu_engine/record/record.h"
 
 namespace nacre::engine::cuda {
@@ -153,12 +152,12 @@ std::uint64_t batch_weight(const Message& message) {
 
 namespace {
 
-std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
+std::optional<BatchKind> find_kind(const Payload& payload, const Message& message,
+                                   std::uint64_t size_max) {
   if (!lies_within(message.input_offset, message.input_size, payload.input_size) ||
       !lies_within(message.aad_offset, message.aad_size, payload.input_size) ||
       !lies_within(message.output_offset, message.output_capacity, payload.output_size) ||
-      message.aad_size > batch_size_bytes ||
-      batch_weight(message) + message.aad_size > batch_size_bytes)
+      message.aad_size > size_max || batch_weight(message) + message.aad_size > size_max)
     return std::nullopt;
   switch (message.operation) {
     case Operation::seal:
@@ -175,10 +174,10 @@ std::optional<BatchKind> find_kind(const Payload& payload, const Message& messag
 
 }  // namespace
 
-Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes) {
+Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_t size_max) {
   Sorted sorted;
   for (const std::uint32_t index : indexes) {
-    const auto kind = find_kind(payload, payload.messages[index]);
+    const auto kind = find_kind(payload, payload.messages[index], size_max);
     if (!kind) {
       sorted.rest.push_back(index);
       continue;

@@ -9,6 +9,7 @@
 
 #include "gpu_engine/backend.h"
 #include "gpu_engine/cuda/kernels/forms.h"
+#include "gpu_engine/cuda/tuning.h"
 
 namespace nacre::engine::cuda {
 
@@ -38,8 +39,9 @@ struct Sorted {
   std::vector<std::uint32_t> rest;  // what no device can do, or the cpu has to find fault with
 };
 
-// Throws std::bad_alloc.
-Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes);
+// size_max: of a message's weight; what is larger is the rest's. Throws std::bad_alloc.
+Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes,
+                    std::uint64_t size_max = batch_size_bytes);
 
 // What a message takes of a batch's size.
 std::uint64_t batch_weight(const Message& message);

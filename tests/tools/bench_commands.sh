@@ -9,7 +9,10 @@ expect 2 'frob is nothing that is measured; there are all, codecs, ciphers, chec
 expect 2 "threads 0: '0' is not a number from 1" nacre bench checksum --threads 0
 expect 2 "threads 1,x: 'x' is not a number" nacre bench checksum --threads 1,x
 expect 2 'chunk-size.*not a size' nacre bench checksum --chunk-size 64KB
-expect 2 'chunk-size 2M: a chunk has' nacre bench checksum --chunk-size 2M
+expect 2 'chunk-size 2M: a chunk has' nacre bench seal --chunk-size 2M
+expect 2 'chunk-size 2G: a chunk has' nacre bench checksum --chunk-size 2G
+expect 2 'payload 100: a payload has' nacre bench checksum --payload 100
+expect 2 'payload.*not a size' nacre bench checksum --payload 1M,x
 expect 2 'chunk-size 100: a chunk has' nacre bench checksum --chunk-size 100
 expect 2 'seconds: the time' nacre bench checksum --seconds 0
 expect 2 'seconds: the time' nacre bench checksum --seconds nan
@@ -36,6 +39,18 @@ for family in codecs ciphers checksum rsa seal; do
   expect 0 "$family +size +thr" nacre bench $family "$work/data" --seconds 0.002 --threads $threads \
     --engine cpu --chunk-size 4K,64K --json "$work/$family.json"
 done
+# Whole payloads, engines alone, of what is asked for.
+expect 0 'crc32 of 256K +64K +2 +cpu' nacre bench all "$work/data" --payload 64K,256K --only crc32,lz77 --threads 2 \
+  --seconds 0.002 --json "$work/payload.json"
+check 'bench --payload --only measured something else' python3 - "$work/payload.json" <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert {row["payload_bytes"] for row in rows} == {65536, 262144}, rows
+assert {row["operation"] for row in rows if row["by"] == "cpu"} == {
+    "crc32", "lz77 encode", "lz77 decode", "seal lz77", "unseal lz77", "reseal lz77"}
+assert all(row["kind"] == "backend" and row["per_second"] > 0 for row in rows)
+END
+expect 0 'crc32 +2M +1' nacre bench checksum --only crc32 --chunk-size 2M --payload 4M --threads 1 --seconds 0.001
 expect 0 'generated text' nacre bench checksum --seconds 0.001 --sample 200K --threads 1
 nacre bench checksum "$work/data" --seconds 0.001 --json - >"$work/only.json" 2>"$work/only.err" || failed "bench --json -"
 nacre bench codecs "$work/data/numbers" --seconds 0.002 --threads 1 --engine cpu --json "$work/numbers.json" \

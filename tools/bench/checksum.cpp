@@ -6,6 +6,7 @@ namespace nacre::tools {
 
 Result<> bench_checksums(Bench& bench) {
   for (const auto checksum : {engine::Checksum::crc32, engine::Checksum::crc32c}) {
+    if (!bench.wants(checksum == engine::Checksum::crc32 ? "crc32" : "crc32c")) continue;
     for (const std::size_t chunk_size : bench.options.chunk_sizes) {
       const std::vector<ByteView> chunks = cut_into_chunks(bench.data, chunk_size);
       for (const unsigned thread_count : bench.options.thread_counts) {

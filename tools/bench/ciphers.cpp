@@ -89,6 +89,7 @@ Result<> bench_ciphers(Bench& bench) {
                 "there is not one whole block of 16 bytes to encrypt: give a larger file");
   }
   for (const Subject& subject : all_subjects()) {
+    if (!bench.wants(subject.name)) continue;
     for (const std::size_t chunk_size : bench.options.chunk_sizes) {
       for (const unsigned thread_count : bench.options.thread_counts)
         NACRE_TRY(bench_cipher(bench, subject, chunk_size, thread_count));

@@ -66,6 +66,7 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
 
 Result<> bench_codecs(Bench& bench) {
   for (const engine::CodecChoice& choice : choices) {
+    if (!bench.wants(name_of(choice))) continue;
     for (const std::size_t chunk_size : bench.options.chunk_sizes) {
       for (const unsigned thread_count : bench.options.thread_counts)
         NACRE_TRY(bench_codec(bench, choice, chunk_size, thread_count));

@@ -36,6 +36,9 @@ class Contender {
   virtual Result<> run() = 0;
   // Of a message that was run last time.
   virtual ByteView output(std::size_t index) const = 0;
+  // Whether it is measured with all messages at once, however long that takes: a part of them
+  // would not keep a device busy.
+  virtual bool takes_all() const { return false; }
   // Seconds that a CUDA device's kernels take for all messages, everything being on the device.
   // unsupported for whoever has no device, or one that cannot do it.
   virtual Result<double> resident_seconds() {
@@ -45,7 +48,7 @@ class Contender {
 
 Result<std::unique_ptr<Contender>> make_engine_contender(engine::Engine& engine,
                                                          const BenchTask& task,
-                                                         BenchMessages messages);
+                                                         BenchMessages messages, bool takes_all);
 // On so many threads, each with the library's state of its own. task outlives the contender.
 Result<std::unique_ptr<Contender>> make_library_contender(const engine::BaselineLibrary& library,
                                                           unsigned thread_count,

@@ -165,6 +165,19 @@ void repeat_bench_data(BenchData& data, unsigned count) {
   }
 }
 
+BenchData make_payload_data(const BenchData& data, std::uint64_t size) {
+  BenchData payload = {.bytes = Bytes(size),
+                       .file_ends = {size},
+                       .source = data.source,
+                       .total_bytes = data.total_bytes};
+  for (std::size_t at = 0; at < size;) {
+    const std::size_t taken = std::min<std::size_t>(data.bytes.size(), size - at);
+    std::copy_n(data.bytes.begin(), taken, payload.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    at += taken;
+  }
+  return payload;
+}
+
 std::vector<ByteView> cut_into_chunks(const BenchData& data, std::size_t chunk_size) {
   std::vector<ByteView> chunks;
   const ByteView bytes(data.bytes);

@@ -28,6 +28,9 @@ BenchData generate_bench_data(std::uint64_t size);
 // The same bytes so many times over: a device needs many to be busy. count: at least 1.
 void repeat_bench_data(BenchData& data, unsigned count);
 
+// So many bytes of it, over and over, in one stretch.
+BenchData make_payload_data(const BenchData& data, std::uint64_t size);
+
 // What a chunk of a file is: no piece crosses a file's end.
 std::vector<ByteView> cut_into_chunks(const BenchData& data, std::size_t chunk_size);
 

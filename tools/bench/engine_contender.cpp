@@ -21,7 +21,8 @@ std::size_t total_of(const std::vector<std::size_t>& sizes) {
 
 class EngineContender final : public Contender {
  public:
-  EngineContender(engine::Engine& engine, const BenchTask& task) : engine_(engine), task_(task) {}
+  EngineContender(engine::Engine& engine, const BenchTask& task, bool takes_all)
+      : engine_(engine), task_(task), takes_all_(takes_all) {}
 
   Result<> fill(const BenchMessages& messages) {
     std::vector<std::size_t> input_sizes;
@@ -88,6 +89,8 @@ class EngineContender final : public Contender {
     return seconds;
   }
 
+  bool takes_all() const override { return takes_all_; }
+
   ByteView output(std::size_t index) const override {
     if (task_.message.operation == engine::Operation::checksum)
       return {reinterpret_cast<const Byte*>(&checksums_[index]), sizeof checksums_[index]};
@@ -97,6 +100,7 @@ class EngineContender final : public Contender {
  private:
   engine::Engine& engine_;
   const BenchTask task_;
+  const bool takes_all_;
   engine::Arena input_, output_;
   engine::Payload payload_;
   std::vector<engine::Message> all_;
@@ -109,8 +113,8 @@ class EngineContender final : public Contender {
 
 Result<std::unique_ptr<Contender>> make_engine_contender(engine::Engine& engine,
                                                          const BenchTask& task,
-                                                         BenchMessages messages) {
-  auto contender = std::make_unique<EngineContender>(engine, task);
+                                                         BenchMessages messages, bool takes_all) {
+  auto contender = std::make_unique<EngineContender>(engine, task, takes_all);
   NACRE_TRY(contender->fill(messages));
   return contender;
 }

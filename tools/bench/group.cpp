@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
+
+#include "tools/cli/engine_option.h"
 
 namespace nacre::tools {
 
@@ -14,7 +17,15 @@ namespace {
 using engine::EngineChoice;
 
 std::string label_of(EngineChoice choice) {
-  return choice == EngineChoice::cuda ? "cuda" : "cpu";
+  switch (choice) {
+    case EngineChoice::cpu:
+      return "cpu";
+    case EngineChoice::cuda:
+      return "cuda";
+    case EngineChoice::automatic:
+      return "auto";
+  }
+  return "";
 }
 
 // A contender and what its row says.
@@ -42,6 +53,8 @@ Result<BenchEngines> BenchEngines::open(const std::string& choice) {
   if (cuda) {
     engines.choices_.push_back(EngineChoice::cuda);
     engines.engines_[{EngineChoice::cuda, 0}] = std::move(*cuda);
+    // Without devices it is the cpu.
+    if (choice == "auto") engines.choices_.push_back(EngineChoice::automatic);
   } else if (choice == "cuda") {
     return tl::unexpected(cuda.error());
   }
@@ -51,10 +64,17 @@ Result<BenchEngines> BenchEngines::open(const std::string& choice) {
 Result<std::vector<BenchEngines::Named>> BenchEngines::with_threads(unsigned thread_count) {
   std::vector<Named> named;
   for (const EngineChoice choice : choices_) {
+    // What work costs is kept for an engine on all cores.
+    if (choice == EngineChoice::automatic && thread_count != 0 &&
+        thread_count != std::thread::hardware_concurrency())
+      continue;
     // A device is one, however many threads there are.
-    auto& made = engines_[{choice, choice == EngineChoice::cuda ? 0 : thread_count}];
+    const unsigned count = choice == EngineChoice::cpu ? thread_count : 0;
+    auto& made = engines_[{choice, count}];
     if (!made) {
-      NACRE_ASSIGN(made, engine::Engine::create({.choice = choice, .thread_count = thread_count}));
+      engine::EngineOptions options = engine_options(choice, {});
+      options.thread_count = count;
+      NACRE_ASSIGN(made, engine::Engine::create(options));
     }
     named.push_back({label_of(choice), made.get()});
   }
@@ -73,7 +93,8 @@ std::vector<std::string> BenchEngines::descriptions() {
   const auto all = with_threads(0);
   if (!all) return names;
   for (const Named& named : *all)
-    names.push_back(named.engine->backend_name());
+    if (named.label != label_of(EngineChoice::automatic))  // it is the others
+      names.push_back(named.engine->backend_name());
   return names;
 }
 
@@ -124,6 +145,7 @@ class GroupRun {
     row.operation = group_.operation;
     row.chunk_size_bytes = group_.chunk_size_bytes;
     row.thread_count = group_.thread_count;
+    if (bench_.is_payload) row.payload_size_bytes = bench_.data.bytes.size();
     row.unit = group_.unit;
     row.by = by;
     return row;
@@ -133,8 +155,9 @@ class GroupRun {
     NACRE_ASSIGN(const auto engines, bench_.engines.with_threads(group_.thread_count));
     for (const BenchEngines::Named& named : engines) {
       const std::size_t place = outcome_.contenders.size();
+      const bool takes_all = bench_.is_payload || named.label != label_of(EngineChoice::cpu);
       auto contender = make_engine_contender(*named.engine, group_.task,
-                                             {inputs_of(place), group_.output_sizes});
+                                             {inputs_of(place), group_.output_sizes}, takes_all);
       if (!contender) return add_context(contender.error(), describe(group_, named.label));
       outcome_.contenders.push_back(std::move(*contender));
       entries_.push_back({make_row(named.label), place});
@@ -144,6 +167,7 @@ class GroupRun {
   }
 
   Result<> add_libraries() {
+    if (bench_.is_payload) return {};
     const auto& sizes =
         group_.library_output_sizes.empty() ? group_.output_sizes : group_.library_output_sizes;
     for (const auto& library : engine::find_baselines(to_baseline_task(group_.task))) {
@@ -177,7 +201,7 @@ class GroupRun {
           return add_context(run.error(), describe(group_, entry.row.by));
         seconds = wall_seconds() - begin;
       }
-      full_seconds_ = std::max(full_seconds_, seconds);
+      if (!contender->takes_all()) full_seconds_ = std::max(full_seconds_, seconds);
     }
     return {};
   }
@@ -241,13 +265,36 @@ class GroupRun {
         entry.row.against_library = median_of(std::move(shares));
       }
     }
+    compare_auto();
     for (Entry& entry : entries_)
       rows.push_back(std::move(entry.row));
     bench_.report.add(std::move(rows));
   }
 
+  // What auto makes of what it can choose from.
+  void compare_auto() {
+    const auto rate_of = [&](EngineChoice choice) -> Rate* {
+      for (Entry& entry : entries_)
+        if (!entry.row.is_library && entry.row.by == label_of(choice)) return &*entry.row.rate;
+      return nullptr;
+    };
+    const Rate* const chosen = rate_of(EngineChoice::automatic);
+    const Rate* const cpu = rate_of(EngineChoice::cpu);
+    const Rate* const cuda = rate_of(EngineChoice::cuda);
+    if (chosen == nullptr || cpu == nullptr || cuda == nullptr) return;
+    const Rate& better = cpu->median > cuda->median ? *cpu : *cuda;
+    std::vector<double> shares;
+    for (std::size_t i = 0; i < better.rounds.size(); ++i)
+      shares.push_back(chosen->rounds[i] / better.rounds[i]);
+    for (Entry& entry : entries_)
+      if (entry.row.by == label_of(EngineChoice::automatic))
+        entry.row.against_better = median_of(shares);
+  }
+
   // What a device does when nothing is copied to it and back.
   void report_resident() {
+    // It would be the same for every size of payload that keeps the device busy.
+    if (bench_.is_payload && bench_.options.engine != "cuda") return;
     for (const Device& named : devices_) {
       const auto seconds = outcome_.contenders[named.place]->resident_seconds();
       if (!seconds) continue;

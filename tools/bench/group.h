@@ -3,10 +3,12 @@
 // once (to warm up, and to look at what comes out), measures them and reports their rows.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/bench/contender.h"
@@ -21,6 +23,8 @@ struct BenchOptions {
   std::string engine = "auto";
   std::vector<unsigned> thread_counts;
   std::vector<std::size_t> chunk_sizes;
+  std::vector<std::uint64_t> payload_sizes;  // empty: one payload of all the data
+  std::vector<std::string> only;             // names of codecs, ciphers and checksums; empty: all
   double seconds = 1;
   std::uint64_t sample_size_max = 8u << 20;
 };
@@ -29,7 +33,7 @@ struct BenchOptions {
 class BenchEngines {
  public:
   struct Named {
-    std::string label;  // "cpu", "cuda"
+    std::string label;  // "cpu", "cuda", "auto"
     engine::Engine* engine;
   };
   // unsupported, with what to do, when the choice names a backend that is not there.
@@ -50,6 +54,15 @@ struct Bench {
   const BenchData& data;
   BenchEngines& engines;
   BenchReport& report;
+  // The data is a payload of a size that was asked for: engines are measured with all of it, and
+  // libraries are not.
+  bool is_payload = false;
+
+  // Whether a codec, a cipher or a checksum of this name is to be measured.
+  bool wants(std::string_view name) const {
+    return options.only.empty() ||
+           std::find(options.only.begin(), options.only.end(), name) != options.only.end();
+  }
 };
 
 struct BenchGroup {

@@ -63,17 +63,20 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   const double wanted = std::ceil(full_seconds / std::max(turn, 1e-6));
   const std::size_t stride =
       std::min(stride_max, static_cast<std::size_t>(std::clamp(wanted, 1.0, 1e9)));
-  double units = 0;
-  for (std::size_t i = 0; i < weights.size(); i += stride)
-    units += weights[i];
+  const auto units_of = [&](const Contender& contender) {
+    double units = 0;
+    for (std::size_t i = 0; i < weights.size(); i += contender.takes_all() ? 1 : stride)
+      units += weights[i];
+    return units;
+  };
 
   std::vector<std::vector<double>> cpu(contenders.size());
   std::vector<Rate> rates(contenders.size());
   for (Contender* contender : contenders)
-    NACRE_TRY(contender->select(stride));
+    NACRE_TRY(contender->select(contender->takes_all() ? 1 : stride));
   for (int round = 0; round < bench_round_count; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-      NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units, turn));
+      NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units_of(*contenders[i]), turn));
       rates[i].rounds.push_back(taken.per_second);
       cpu[i].push_back(taken.per_cpu_second);
     }

@@ -23,8 +23,9 @@ struct Rate {
 };
 
 // weights: what each message counts, in units. Contenders have run all messages once and are warm;
-// full_seconds says how long that took the slowest one. Takes about so many seconds, more where a
-// single message of each thread takes longer.
+// full_seconds says how long that took the slowest of those that can do with a part of them. Takes
+// about so many seconds, more where a single message of each thread takes longer, or all of them
+// where a contender takes all.
 Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
                                   std::span<const double> weights, unsigned thread_count,
                                   double full_seconds, double seconds);

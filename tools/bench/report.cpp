@@ -71,6 +71,8 @@ ordered_json to_json(const BenchRow& row) {
   }
   if (row.ratio) json["ratio"] = *row.ratio;
   if (row.against_library) json["against_library"] = *row.against_library;
+  if (row.payload_size_bytes > 0) json["payload_bytes"] = row.payload_size_bytes;
+  if (row.against_better) json["against_better"] = *row.against_better;
   return json;
 }
 
@@ -141,7 +143,9 @@ void BenchReport::print_row(const BenchRow& row, bool is_first) {
     fmt::print(fmt::runtime(line), row.family, "size", "thr", "by", unit, "± %", "per core",
                "ratio", "×");
   }
-  const std::string operation = is_first ? row.operation : "";
+  std::string operation = is_first ? row.operation : "";
+  if (is_first && row.payload_size_bytes > 0)
+    operation += " of " + short_size(row.payload_size_bytes);
   const std::string size =
       is_first && row.chunk_size_bytes > 0 ? short_size(row.chunk_size_bytes) : "";
   const std::string threads = is_first ? fmt::format("{}", row.thread_count) : "";
@@ -157,6 +161,8 @@ void BenchReport::print_row(const BenchRow& row, bool is_first) {
              row.ratio ? fmt::format("{:.3f}", *row.ratio) : "",
              row.against_library ? fmt::format("{:.2f}", *row.against_library) : "");
   if (!row.note.empty()) fmt::print("{:<37}({})\n", "", row.note);
+  if (row.against_better)
+    fmt::print("{:<37}({:.2f} of the better one of cpu and cuda)\n", "", *row.against_better);
 }
 
 ordered_json to_json(const std::optional<engine::DeviceCeilings>& ceilings) {

@@ -21,14 +21,16 @@ struct BenchRow {
   std::string operation;  // "lz77 encode"
   std::size_t chunk_size_bytes = 0;
   unsigned thread_count = 0;
-  std::string by;           // "cpu", "cuda", "liblz4 1.9.4"
-  bool is_library = false;  // what the others are compared with
-  std::string note;         // of a library: how its task differs
-  std::string missing;      // of a library that is not built in: the package to install
+  std::uint64_t payload_size_bytes = 0;  // 0: all the data
+  std::string by;                        // "cpu", "cuda", "auto", "liblz4 1.9.4"
+  bool is_library = false;               // what the others are compared with
+  std::string note;                      // of a library: how its task differs
+  std::string missing;  // of a library that is not built in: the package to install
   BenchUnit unit = BenchUnit::bytes;
   std::optional<Rate> rate;               // none where missing
   std::optional<double> ratio;            // plain bytes / stored bytes, of all chunks
   std::optional<double> against_library;  // the first library's row: how many times as fast
+  std::optional<double> against_better;   // of auto: the faster one of cpu and cuda, likewise
 };
 
 struct BenchSetting {

@@ -18,12 +18,15 @@ constexpr engine::CodecChoice choices[] = {
     {Codec::gdeflate, 1}, {Codec::automatic, 0},
 };
 
+std::string name_of(const engine::CodecChoice& choice) {
+  const std::string name(engine::to_string(choice.codec));
+  return choice.level == 0 ? name : fmt::format("{}-{}", name, choice.level);
+}
+
 Result<> bench_record(Bench& bench, const engine::CodecChoice& choice, std::size_t chunk_size,
                       unsigned thread_count) {
   const std::vector<ByteView> plain = cut_into_chunks(bench.data, chunk_size);
-  const std::string name =
-      choice.level == 0 ? std::string(engine::to_string(choice.codec))
-                        : fmt::format("{}-{}", engine::to_string(choice.codec), choice.level);
+  const std::string name = name_of(choice);
   BenchGroup seal{.family = "seal",
                   .operation = "seal " + name,
                   .chunk_size_bytes = chunk_size,
@@ -72,6 +75,7 @@ Result<> bench_record(Bench& bench, const engine::CodecChoice& choice, std::size
 
 Result<> bench_seal(Bench& bench) {
   for (const engine::CodecChoice& choice : choices) {
+    if (!bench.wants(name_of(choice))) continue;
     for (const std::size_t chunk_size : bench.options.chunk_sizes) {
       for (const unsigned thread_count : bench.options.thread_counts)
         NACRE_TRY(bench_record(bench, choice, chunk_size, thread_count));

@@ -28,6 +28,7 @@ namespace {
 constexpr unsigned thread_count_max = 1024;
 constexpr std::size_t chunk_size_min = 16;
 constexpr std::uint64_t generated_size_max = 64u << 20;
+constexpr std::uint64_t payload_size_max = 16ull << 30;
 
 struct Arguments {
   std::string what = "all";
@@ -35,6 +36,8 @@ struct Arguments {
   std::string engine = "auto";
   std::string threads;
   std::string chunk_sizes = "64K";
+  std::string payload_sizes;
+  std::string only;
   std::string sample = "8M";
   unsigned repeat = 1;
   double seconds = 1;
@@ -70,16 +73,34 @@ Result<std::vector<unsigned>> parse_threads(const std::string& text) {
   return counts;
 }
 
-Result<std::vector<std::size_t>> parse_chunk_sizes(const std::string& text) {
+Result<std::vector<std::size_t>> parse_chunk_sizes(const std::string& text, bool for_records) {
   std::vector<std::size_t> sizes;
   for (const std::string& part : split_list(text)) {
     const auto size = parse_size(part);
     if (!size) return add_context(size.error(), "--chunk-size");
-    if (*size < chunk_size_min || *size > chunk_size_bytes_max ||
-        *size % engine::block_size_bytes_max != 0) {
+    if (*size < chunk_size_min || *size > message_size_bytes_max ||
+        *size % engine::block_size_bytes_max != 0 ||
+        (*size > chunk_size_bytes_max && for_records)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--chunk-size {}: a chunk has 16 bytes to 1 MiB (of ciphers, codecs "
+                              "and checksum 1 GiB), a multiple of 16",
+                              part));
+    }
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+Result<std::vector<std::uint64_t>> parse_payload_sizes(const std::string& text) {
+  std::vector<std::uint64_t> sizes;
+  if (text.empty()) return sizes;
+  for (const std::string& part : split_list(text)) {
+    const auto size = parse_size(part);
+    if (!size) return add_context(size.error(), "--payload");
+    if (*size < chunk_size_min || *size > payload_size_max || *size % chunk_size_min != 0) {
       return fail(
           ErrorCode::invalid_argument,
-          fmt::format("--chunk-size {}: a chunk has 16 bytes to 1 MiB, a multiple of 16", part));
+          fmt::format("--payload {}: a payload has 16 bytes to 16 GiB, a multiple of 16", part));
     }
     sizes.push_back(*size);
   }
@@ -99,6 +120,8 @@ Result<BenchOptions> parse(const Arguments& arguments) {
                        .engine = arguments.engine,
                        .thread_counts = {},
                        .chunk_sizes = {},
+                       .payload_sizes = {},
+                       .only = {},
                        .seconds = arguments.seconds};
   for (const BenchFamily& family : bench_families()) {
     if (arguments.what == "all" || arguments.what == family.name)
@@ -115,7 +138,11 @@ Result<BenchOptions> parse(const Arguments& arguments) {
                 "--seconds: the time for each operation is more than 0 and at most 3600");
   }
   NACRE_ASSIGN(options.thread_counts, parse_threads(arguments.threads));
-  NACRE_ASSIGN(options.chunk_sizes, parse_chunk_sizes(arguments.chunk_sizes));
+  const bool for_records =
+      std::find(options.families.begin(), options.families.end(), "seal") != options.families.end();
+  NACRE_ASSIGN(options.chunk_sizes, parse_chunk_sizes(arguments.chunk_sizes, for_records));
+  NACRE_ASSIGN(options.payload_sizes, parse_payload_sizes(arguments.payload_sizes));
+  if (!arguments.only.empty()) options.only = split_list(arguments.only);
   const auto sample = parse_size(arguments.sample);
   if (!sample) return add_context(sample.error(), "--sample");
   if (*sample == 0) return fail(ErrorCode::invalid_argument, "--sample: more than 0 bytes");
@@ -157,11 +184,20 @@ Result<> bench(const Arguments& arguments) {
                       .repeated = arguments.repeat,
                       .ceilings = engines.ceilings()},
                      !json_on_stdout);
-  Bench bench{options, data, engines, report};
-  for (const BenchFamily& family : bench_families()) {
-    if (std::find(options.families.begin(), options.families.end(), family.name) !=
-        options.families.end())
-      NACRE_TRY(family.run(bench));
+  const auto run_families = [&](Bench bench) -> Result<> {
+    for (const BenchFamily& family : bench_families()) {
+      if (std::find(options.families.begin(), options.families.end(), family.name) !=
+          options.families.end())
+        NACRE_TRY(family.run(bench));
+    }
+    return {};
+  };
+  if (options.payload_sizes.empty()) {
+    NACRE_TRY(run_families({options, data, engines, report}));
+  }
+  for (const std::uint64_t size : options.payload_sizes) {
+    const BenchData payload = make_payload_data(data, size);
+    NACRE_TRY(run_families({options, payload, engines, report, true}));
   }
   if (file) {
     const std::string text = report.json();
@@ -200,6 +236,10 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "Take them so many times over: a device needs many to be busy")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
+  command->add_option("--payload", arguments->payload_sizes,
+                      "Measure engines alone, with whole payloads of these sizes, with commas");
+  command->add_option("--only", arguments->only,
+                      "Only these codecs, ciphers and checksums, with commas: lz77,aes-256-gcm");
   command->add_option("--seconds", arguments->seconds, "For each operation, about")
       ->capture_default_str();
   command->add_option(
