@@ -71,5 +71,17 @@ TEST_F(MessageKinds, take_records_of_every_level) {
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
 }
 
+TEST_F(MessageKinds, are_longer_than_a_batch_only_where_a_slot_is_made_for_them) {
+  TestPayload payload(*engine_, 40u << 20);
+  payload.add(Operation::checksum, Bytes(33u << 20), 0);
+  const std::vector<std::uint32_t> all = {0};
+  const cuda::Sorted usual = cuda::sort_by_kind(payload.get(), all);
+  EXPECT_TRUE(usual.groups.empty());
+  EXPECT_EQ(usual.rest, all);
+  const cuda::Sorted measured = cuda::sort_by_kind(payload.get(), all, 2ull << 30);
+  ASSERT_EQ(measured.groups.size(), 1u);
+  EXPECT_EQ(measured.groups[0].indexes, all);
+}
+
 }  // namespace
 }  // namespace nacre::engine
