@@ -43,7 +43,7 @@ std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
 std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t dirty_bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
   const std::uint64_t needed =
-      (is_held() ? 0 : size) + size / share_for_margin + move_bytes_ + cost_of(dirty_bytes);
+      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + cost_of(dirty_bytes);
   return space.available_bytes > needed ? space.available_bytes - needed : 0;
 }
 
@@ -70,25 +70,55 @@ bool Ballast::restore() {
     return file->allocate(size);  // also of one that was copied as a hole
   };
   if (const auto made = make(); !made) {
+    if (made.error().code == ErrorCode::no_space && state_ == State::halved && shrink(size))
+      return false;
     // What there is of it is of no use, and must not be in the way.
     static_cast<void>(directory_->remove(ballast_file));
+    state_.store(State::released, std::memory_order_release);
     if (made.error().code == ErrorCode::no_space) return false;
     // Without one, data is taken until the disk says no.
     spdlog::warn("no space is kept in reserve: {}", made.error().message);
   }
-  held_.store(true, std::memory_order_release);
+  state_.store(State::held, std::memory_order_release);
   return true;
 }
 
-bool Ballast::release() {
+bool Ballast::shrink(std::uint64_t size) {
+  const auto file = directory_->open(ballast_file, OpenMode::read_write);
+  return file && (*file)->truncate(size / share_for_rows);
+}
+
+std::uint64_t Ballast::kept_bytes(std::uint64_t size) const {
+  switch (state_.load(std::memory_order_acquire)) {
+    case State::held:
+      return size;
+    case State::halved:
+      return size / share_for_rows;
+    case State::released:
+      break;
+  }
+  return 0;
+}
+
+bool Ballast::release_for_data() {
+  const std::lock_guard lock(mutex_);
+  granted_bytes_ = 0;
+  if (!is_held()) return false;
+  const auto space = directory_->space();
+  if (!space || !shrink(size_for(space->total_bytes))) return release_locked();
+  state_.store(State::halved, std::memory_order_release);
+  return true;
+}
+
+bool Ballast::release_for_rows() {
   const std::lock_guard lock(mutex_);
   return release_locked();
 }
 
 bool Ballast::release_locked() {
   granted_bytes_ = 0;
-  if (!is_held()) return false;
-  held_.store(false, std::memory_order_release);
+  if (state_ == State::released) return false;
+  state_.store(State::released, std::memory_order_release);
   if (const auto removed = directory_->remove(ballast_file); !removed) {
     spdlog::warn("the space kept in reserve cannot be released: {}", removed.error().message);
     return false;
@@ -122,7 +152,8 @@ Result<> Ballast::admit_row() {
   const auto space = directory_->space();
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
-  return space->available_bytes < size / share_for_rows ? full(*directory_) : Result<>();
+  if (space->available_bytes + kept_bytes(size) >= size / share_for_rows) return {};
+  return full(*directory_);
 }
 
 Result<> Ballast::admit_flush(std::uint64_t bytes) {
@@ -130,7 +161,8 @@ Result<> Ballast::admit_flush(std::uint64_t bytes) {
   const auto space = directory_->space();
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
-  if (space->available_bytes >= size / share_for_rows + cost_of(bytes)) return {};
+  if (space->available_bytes + kept_bytes(size) >= size / share_for_rows + cost_of(bytes))
+    return {};
   return full(*directory_);
 }
 
@@ -139,11 +171,12 @@ Result<> Ballast::admit_move(std::uint64_t bytes) {
   const auto space = directory_->space();
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
+  const std::uint64_t kept = kept_bytes(size);
   const std::uint64_t needed_without = size / share_for_rows + cost_of(bytes);
   const std::uint64_t needed =
-      is_held() ? size / share_for_margin + cost_of(bytes) : needed_without;
+      is_held() ? size / share_for_margin + cost_of(bytes) : needed_without - kept;
   if (space->available_bytes >= needed) return {};
-  if (is_held() && space->available_bytes + size >= needed_without && release_locked()) {
+  if (is_held() && space->available_bytes + kept >= needed_without && release_locked()) {
     spdlog::info("{}: the space kept in reserve goes to compaction for a moment",
                  directory_->description());
     return {};

@@ -3,12 +3,14 @@
 // disk can still be worked on. And the judge of whether new data may be taken on.
 //
 //   held      new data is taken while the disk has room for it and for all that waits to be written
-//   released  a commit met a full disk (or a quota): the file is gone, and its room is for what was
-//             taken already and for the rows of deletes, truncates and renames. New data is refused
-//             with no_space, and so are new names once half of that room is used up. The file is
-//             made anew once the disk has room for it: that it can be made is the proof, since a
-//             quota shows in no count of free bytes.
+//   halved    data that was taken met a full disk (or a quota): half of the file is given up for
+//             it. The other half is for rows, those of deletes, truncates and renames: what data
+//             could take of it no count of free bytes would show under a quota. New data is refused
+//             with no_space.
+//   released  rows met a full disk: the file is gone. New names are refused once half of its room
+//             is used up.
 //
+// The file is made anew once the disk has room for it: that it can be made is the proof.
 // So what was taken can be written, unless somebody else fills the disk faster than commits come.
 // Beside it some room is kept free for compaction, which must write before it frees: else a disk
 // full of dead records could never be used again.
@@ -41,9 +43,12 @@ class Ballast {
   static void make_way(metadata::BackingDirectory& directory);
   // Makes it, or gives it its size, if the disk has room. True when it is held then.
   bool restore();
-  // A commit met no_space. True when there was something to give up: it can be tried again.
-  bool release();
-  bool is_held() const { return held_.load(std::memory_order_acquire); }
+  // A commit met no_space with data or with rows. True when there was something to give up for
+  // them: it can be tried again.
+  bool release_for_data();
+  bool release_for_rows();
+  // Whole.
+  bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
   // May bytes of new file data be taken, while dirty_bytes wait to be written? no_space.
   Result<> admit_data(std::uint64_t bytes, std::uint64_t dirty_bytes);
@@ -61,11 +66,17 @@ class Ballast {
  private:
   Result<> admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes);
   bool release_locked();
+  // To what is kept for rows.
+  bool shrink(std::uint64_t size);
+  // Of a ballast of size: what the file takes up now.
+  std::uint64_t kept_bytes(std::uint64_t size) const;
+
+  enum class State : std::uint8_t { held, halved, released };
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::uint64_t move_bytes_;
   std::mutex mutex_;  // one at a time changes the file or looks at the disk
-  std::atomic<bool> held_{false};
+  std::atomic<State> state_{State::released};
   // What may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};
 };

@@ -141,7 +141,8 @@ Result<> Committer::commit_group(const CommitScope& scope) {
   // for the interval's.
   if (scope.everything) changed_.store(false, std::memory_order_relaxed);
 
-  const Result<> flushed = with_ballast([&] { return source_->flush(scope); });
+  const Result<> flushed =
+      with_ballast(&Ballast::release_for_data, [&] { return source_->flush(scope); });
   if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
   data_left_ = !flushed;
 
@@ -166,7 +167,8 @@ Result<bool> Committer::freeze_group() {
     if (round == flush_rounds_before_holding_moves) moves.lock();
     const CommitScope scope{
         .inodes = unflushed, .moves_held = moves.owns_lock(), .moves_only = true};
-    const Result<> flushed = with_ballast([&] { return source_->flush(scope); });
+    const Result<> flushed =
+        with_ballast(&Ballast::release_for_data, [&] { return source_->flush(scope); });
     if (!flushed) {
       if (is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
       // Names must not become durable without their data: nothing is committed until there is
@@ -179,7 +181,8 @@ Result<bool> Committer::freeze_group() {
 Result<> Committer::finish_group() {
   // A failed sync may have lost what it was to write: it is never tried again.
   if (auto synced = store_.sync(); !synced) return fail_for_good(synced.error());
-  const auto written = with_ballast([&] { return database_.commit_frozen(true); });
+  const auto written =
+      with_ballast(&Ballast::release_for_rows, [&] { return database_.commit_frozen(true); });
   if (!written) {
     if (written.error().code != ErrorCode::no_space) return fail_for_good(written.error());
     frozen_left_ = true;
@@ -191,10 +194,10 @@ Result<> Committer::finish_group() {
 }
 
 template <typename Step>
-Result<> Committer::with_ballast(Step step) {
+Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
   const Result<> outcome = step();
   if (outcome || outcome.error().code != ErrorCode::no_space || options_.ballast == nullptr ||
-      !options_.ballast->release()) {
+      !(options_.ballast->*release)()) {
     return outcome;
   }
   spdlog::warn(

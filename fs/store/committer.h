@@ -127,7 +127,7 @@ class Committer {
   Result<bool> freeze_group();  // false: nothing changed
   Result<> finish_group();      // (c) to (e)
   template <typename Step>
-  Result<> with_ballast(Step step);
+  Result<> with_ballast(bool (Ballast::*release)(), Step step);
   void restore_ballast();
   tl::unexpected<Error> fail_for_good(const Error& error);
 

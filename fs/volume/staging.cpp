@@ -212,7 +212,7 @@ Result<> VolumeImpl::close() {
   if (options_.read_only) return {};
   NACRE_TRY(last);
   auto closed = database_->close();
-  if (!closed && closed.error().code == ErrorCode::no_space && ballast_.release()) {
+  if (!closed && closed.error().code == ErrorCode::no_space && ballast_.release_for_rows()) {
     closed = database_->close();
   }
   NACRE_TRY(closed);

@@ -2,6 +2,8 @@
 // A full disk: who is told, what goes on all the same, and how it passes.
 #include <random>
 
+#include <fmt/format.h>
+
 #include "fs/cache/file_cache.h"
 #include "fs/store/ballast.h"
 #include "tests/fs/volume_fixture.h"
@@ -67,7 +69,11 @@ class VolumeFullDisk : public VolumeTest {
       if (::testing::Test::HasFailure()) return count;
     }
   }
-  bool has_ballast() { return backing_->exists(fs::ballast_file).value(); }
+  // Whole.
+  bool has_ballast() {
+    const auto size = backing_->file_size(fs::ballast_file);
+    return size && *size == Ballast::size_for(backing_->space().value().total_bytes);
+  }
   void expect_noise(std::string_view name, std::size_t size, std::uint64_t seed) {
     EXPECT_TRUE(read(find(root, name)) == noise(size, seed)) << name;
   }
@@ -181,6 +187,16 @@ TEST_F(VolumeFullDisk, a_file_whose_data_has_no_room_keeps_its_name) {
 
 TEST_F(VolumeFullDisk, names_stop_before_deletes_do) {
   use_up_ballast();
+  fill_from_outside();
+  // Rows take the other half of the ballast, and half of that.
+  for (std::uint64_t i = 0;; ++i) {
+    const auto name = fmt::format("user.{}", i);
+    if (!volume().set_xattr(root, name, noise(60'000, i), fs::XattrMode::set, false)) break;
+    NACRE_EXPECT_OK(sync(root));
+    ASSERT_LT(i, 100u);
+  }
+  EXPECT_FALSE(backing_->exists(fs::ballast_file).value());
+  EXPECT_GT(free_bytes(), Ballast::size_for(disk_size_bytes) / 4);
   fill_from_outside(Ballast::size_for(disk_size_bytes) / 4);
   EXPECT_CODE(no_space, volume().make_node(root, "f", caller_, S_IFREG, 0));
   EXPECT_CODE(no_space, volume().make_directory(root, "d", caller_, 0755));
@@ -243,6 +259,34 @@ TEST_F(VolumeFullDisk, a_quota_is_met_like_a_full_disk) {
   lose_power();
   expect_noise("f", 300'000, 1);
   EXPECT_EQ(read(find(root, "small")), "y");
+}
+
+// Data that was taken must not use up what it takes to delete, or nothing ever gets through again.
+TEST_F(VolumeFullDisk, data_past_a_quota_leaves_room_for_deletes) {
+  unmount();
+  options_.store.segment_size_bytes = 1u << 20;  // one that is filled goes with its file
+  mount();
+  const InodeNumber large = make_noise("large", 12u << 20, 1);
+  NACRE_ASSERT_OK(volume().sync_all());
+  const InodeNumber file = make_noise("past", 10u << 20, 2);
+  const auto space = backing_->space().value();
+  backing_->set_quota(space.total_bytes - space.free_bytes + (1u << 20));
+  // More rows than the log has room for.
+  for (int i = 0; i < 12; ++i)
+    NACRE_ASSERT_OK(volume().set_xattr(file, fmt::format("user.{}", i),
+                                       noise(60'000, static_cast<std::uint64_t>(i)),
+                                       fs::XattrMode::set, false));
+  EXPECT_CODE(no_space, sync(file));
+  EXPECT_FALSE(has_ballast());
+  NACRE_EXPECT_OK(volume().unlink(root, "large"));
+  volume().forget(large, 1);
+  // One commit to free, one more to write what then has room.
+  if (!volume().sync_all()) NACRE_EXPECT_OK(volume().sync_all());
+  EXPECT_EQ(volume().stats().health, "ok");
+  lose_power();
+  backing_->set_quota(~0ull);
+  expect_noise("past", 10u << 20, 2);
+  EXPECT_FALSE(exists(root, "large"));
 }
 
 TEST(FlushErrors, the_gravest_of_several_files_errors_counts) {

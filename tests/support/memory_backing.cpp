@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <random>
@@ -43,6 +44,8 @@ struct MemoryBacking::State {
   bool stopped = false;
   bool read_only = false;
   std::uint64_t capacity_bytes = unlimited;
+  std::uint64_t quota_bytes = unlimited;
+  std::atomic<std::uint64_t> open_file_count = 0;
   std::vector<InjectedFailure> failures;
   std::shared_ptr<const Watcher> watcher;
 
@@ -123,8 +126,9 @@ Result<FolderEntry> MemoryBacking::State::entry(std::string_view path) const {
 }
 
 Result<void> MemoryBacking::State::check_space(const MemoryFile& file, std::uint64_t size) const {
-  if (capacity_bytes == unlimited || size <= file.size()) return {};
-  if (root->used_bytes() + (size - file.size()) <= capacity_bytes) return {};
+  const std::uint64_t most = std::min(capacity_bytes, quota_bytes);
+  if (most == unlimited || size <= file.size()) return {};
+  if (root->used_bytes() + (size - file.size()) <= most) return {};
   return fail(ErrorCode::no_space, "(memory): no space is left");
 }
 
@@ -137,7 +141,10 @@ class OpenMemoryFile final : public BackingFile {
       : state_(std::move(state)),
         file_(std::move(file)),
         path_(std::move(path)),
-        writable_(writable) {}
+        writable_(writable) {
+    ++state_->open_file_count;
+  }
+  ~OpenMemoryFile() override { --state_->open_file_count; }
 
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out) override {
     state_->announce(operation_read, path_);
@@ -302,6 +309,15 @@ void MemoryBacking::set_read_only(bool read_only) {
 void MemoryBacking::set_capacity(std::uint64_t bytes) {
   const std::lock_guard lock(state_->mutex);
   state_->capacity_bytes = bytes;
+}
+
+void MemoryBacking::set_quota(std::uint64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->quota_bytes = bytes;
+}
+
+std::uint64_t MemoryBacking::open_file_count() const {
+  return state_->open_file_count;
 }
 
 void MemoryBacking::watch(Watcher watcher) {

@@ -91,6 +91,10 @@ class MemoryBacking final : public metadata::BackingDirectory {
   void watch(Watcher watcher);
   // Bytes that files may take together (the sum of their sizes); past it writes fail with no_space.
   void set_capacity(std::uint64_t bytes);
+  // The same by a quota, which space() does not show.
+  void set_quota(std::uint64_t bytes);
+  // Files that are open now.
+  std::uint64_t open_file_count() const;
 
   // --- The hand of an attacker or of a test: durable at once, and with it earlier changes of the
   // same folder; not numbered, never failed.
