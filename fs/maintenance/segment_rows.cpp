@@ -188,7 +188,8 @@ void StructureCheck::check_segment_header(SegmentNumber number, const SegmentRow
   }
 }
 
-// A segment that no commit named yet is what an unclean stop leaves; the next mount removes it.
+// A segment that no commit names is what an unclean stop leaves, with or without a header; the next
+// mount removes it.
 void StructureCheck::check_unknown_segment(SegmentNumber number) {
   const std::string path = segment_path(number);
   const auto file = context_.directory.open(path, metadata::OpenMode::read);
@@ -201,11 +202,8 @@ void StructureCheck::check_unknown_segment(SegmentNumber number) {
                            .file = path});
     return;
   }
-  if (!header && system_.next_segment && number.value < *system_.next_segment) {
-    return context_.findings.add_error(header.error(), path, 0);
-  }
   context_.findings.add({.severity = Severity::note,
-                         .what = "no commit named this segment: the next mount removes it",
+                         .what = "no commit names this segment: the next mount removes it",
                          .file = path});
 }
 

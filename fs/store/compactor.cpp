@@ -339,9 +339,7 @@ Result<> Compactor::tidy(InodeNumber inode, ChunkIndex index, Speed speed) {
   const auto tidied = keeper_.tidy_chunk(inode, index);
   // A chunk that is gone or cannot be read any more is nothing to stop for: who reads it hears of
   // it.
-  if (!tidied && (may_pass(tidied.error().code) || tidied.error().code == ErrorCode::io)) {
-    return tidied;
-  }
+  if (!tidied && may_pass(tidied.error().code)) return tidied;
   return pace(map_.chunk_size_bytes(), speed);
 }
 

@@ -28,7 +28,7 @@ Result<> SegmentStoreImpl::begin_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
   std::scoped_lock lock(fresh_.mutex, moved_.mutex, checkpoint_.mutex);
   for (Appender* appender : {&fresh_, &moved_, &checkpoint_})
-    appender->close();
+    appender->close(table_);
   next_version_ = session->ordinal << metadata::record_version_session_shift;
   session_ = std::move(session);
   return {};
@@ -61,7 +61,7 @@ Result<SealedBatch> SegmentStoreImpl::append_checkpoint(std::span<const SealRequ
 
 void SegmentStoreImpl::close_checkpoint() {
   std::lock_guard lock(checkpoint_.mutex);
-  checkpoint_.close();
+  checkpoint_.close(table_);
 }
 
 Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packing& packing,
@@ -157,8 +157,8 @@ Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const Packing& p
   return outcome;
 }
 
-void SegmentStoreImpl::Appender::close() {
-  if (segment) segment->open_for_append = false;
+void SegmentStoreImpl::Appender::close(SegmentTable& table) {
+  if (segment) table.close_for_append(segment);
   segment.reset();
   written_back = 0;
 }
@@ -174,7 +174,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
   std::lock_guard lock(appender.mutex);
   if (epoch != session_->epoch) return false;
   if (appender.segment && appender.segment->size + total > options_.segment_size_bytes) {
-    appender.close();
+    appender.close(table_);
   }
   if (!appender.segment) {
     NACRE_ASSIGN(appender.segment,
@@ -204,7 +204,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
 void SegmentStoreImpl::close_segments() {
   for (Appender* appender : {&fresh_, &moved_}) {
     std::lock_guard lock(appender->mutex);
-    appender->close();
+    appender->close(table_);
   }
 }
 

@@ -126,7 +126,7 @@ class SegmentStoreImpl final : public SegmentStore {
     SharedSegment segment;
     std::uint64_t written_back = 0;
 
-    void close();
+    void close(SegmentTable& table);
   };
 
   // Room for so many records, of so many bytes at most.

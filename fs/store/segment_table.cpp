@@ -151,13 +151,9 @@ Result<> SegmentTable::recover_unknown(const std::string& path, const engine::Vo
                               "elsewhere; restore the newer db/, or move the file away",
                               path, directory_->description()));
     }
-  } else if (number < next_number_) {
-    // A segment whose creation was cut short has a number that no commit has used yet.
-    return fail(ErrorCode::corrupt,
-                fmt::format("{} in {}: its header is damaged and the database does not know it; "
-                            "move the file away if it is not part of this volume",
-                            path, directory_->description()));
   }
+  // Without a header: its creation was cut short; or all that was in it died before it was ever
+  // synced, a commit dropped it, and power went before its removal was durable.
   if (read_only) return {};
   spdlog::info("{}: removing a segment that no commit named", path);
   NACRE_TRY(directory_->remove(path));
@@ -212,6 +208,12 @@ void SegmentTable::remember_open(const SharedSegment& segment) {
     std::lock_guard lock(oldest->mutex_);
     oldest->file_.reset();
   }
+}
+
+// Whichever of this and sync() comes second sees what the first has done.
+void SegmentTable::close_for_append(const SharedSegment& segment) {
+  segment->open_for_append = false;
+  if (!segment->unsynced) remember_open(segment);
 }
 
 Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, std::uint32_t epoch,

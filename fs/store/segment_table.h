@@ -75,6 +75,8 @@ class SegmentTable {
   // A new file with its header, open for append.
   Result<SharedSegment> create(const engine::VolumeId& volume_id, std::uint32_t epoch,
                                const engine::SessionSalt& salt);
+  // Nothing is appended to it from now on.
+  void close_for_append(const SharedSegment& segment);
 
   void add_live(const metadata::RecordLocation& location, std::int64_t sign);
 

@@ -375,5 +375,60 @@ TEST_F(VolumeCompaction, a_crash_at_any_change_leaves_the_old_place_or_the_new) 
   }
 }
 
+// Small synchronous writes over a chunk that cannot be read any more: nobody can merge them, and
+// everything else is compacted all the same.
+TEST_F(VolumeCompaction, a_bad_sector_under_small_writes_stops_nothing_else) {
+  const InodeNumber bad = make_file(root, "bad");
+  write(bad, 0, noise(chunk_size, 1));
+  NACRE_ASSERT_OK(volume().sync_all());
+  remount();  // which closes its segment, the first
+  const InodeNumber patched = find(root, "bad");
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    write(patched, 10 * i, "x");
+    NACRE_ASSERT_OK(sync(patched));
+  }
+  make_holey_file("other", 64, 4);
+  remount();
+  backing_->inject({.operations = operation_read,
+                    .path_part = "segments/000000000001.seg",
+                    .code = ErrorCode::io});
+  EXPECT_GT(compact().freed_bytes, 0u);
+  backing_->clear_failures();
+  compact();
+  EXPECT_EQ(read(find(root, "bad")).substr(0, 1), "x");
+  expect_clean();
+}
+
+// Each fsync makes durable all that a segment has: when it is full, nothing of it is waiting.
+TEST_F(VolumeCompaction, segments_filled_by_syncs_do_not_stay_open) {
+  const InodeNumber file = make_file(root, "f");
+  for (std::uint64_t i = 0; i < 700; ++i) {
+    write(file, i * 14 * chunk_size, noise(14 * chunk_size, static_cast<std::uint32_t>(i)));
+    NACRE_ASSERT_OK(sync(file));
+  }
+  EXPECT_GT(segments().segment_count, 650u);
+  EXPECT_LT(backing_->open_file_count(), 600u);
+}
+
+// A segment that a commit dropped before it was ever synced, and whose removal power loss undid.
+TEST_F(VolumeCompaction, a_dropped_segment_that_comes_back_torn_is_removed) {
+  write(make_file(root, "f"), 0, noise(chunk_size, 1));
+  NACRE_ASSERT_OK(volume().sync_all());
+  remount();  // which closes the segment
+  NACRE_ASSERT_OK(volume().unlink(root, "f"));
+  NACRE_ASSERT_OK(volume().sync_all());
+  unmount();
+  const std::string path = "segments/000000000001.seg";
+  ASSERT_FALSE(backing_->load(path)) << "a commit dropped it";
+  for (const std::size_t size : {0u, 40u, 64u, 5000u}) {
+    backing_->store(path, Bytes(size, Byte{7}));
+    expect_clean();
+    mount();
+    unmount();
+    EXPECT_FALSE(backing_->load(path));
+  }
+  mount();
+}
+
 }  // namespace
 }  // namespace nacre::tests
