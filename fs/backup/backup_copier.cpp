@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t piece_size_bytes = 1u << 20;
 constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 constexpr std::size_t damage_count_max = 100;
+constexpr int check_count_max = 3;
 
 // Notes what is damaged, and keeps nothing.
 class DamageNotes final : public SegmentVisitor {
@@ -54,7 +55,13 @@ BackupCopier::BackupCopier(metadata::BackingDirectory& source, metadata::Backing
 
 Result<> BackupCopier::check(const BackupFile& file, metadata::BackingFile& from) {
   if (!file.path.starts_with(metadata::segment_folder)) {
-    NACRE_TRY(metadata::scrub_database_file(source_, file.path));
+    // A log that is being appended to may show a frame before the one below it.
+    Result<std::uint64_t> checked;
+    for (int turn = 0; turn < check_count_max; ++turn) {
+      checked = metadata::scrub_database_file(source_, file.path);
+      if (checked || checked.error().code == ErrorCode::io) break;
+    }
+    NACRE_TRY(checked);
     return {};
   }
   DamageNotes notes(fmt::format("{}/{}", source_.description(), file.path), report_);

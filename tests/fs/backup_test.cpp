@@ -40,6 +40,24 @@ TEST_F(BackupTest, copies_only_what_changed_and_removes_what_is_gone) {
   expect_volume(target_, tree_);
 }
 
+// As a log looks in the middle of an append, once.
+TEST_F(BackupTest, a_log_that_is_being_appended_to_is_looked_at_again) {
+  work(40);
+  // The check is the first that reads a whole log.
+  int looks = 0;
+  source_->watch([&](std::uint32_t operation, std::string_view path) {
+    if (operation != operation_read || !path.ends_with(".log") || ++looks != 2) return;
+    source_->inject({.operations = operation_read,
+                     .path_part = ".log",
+                     .count = 1,
+                     .code = ErrorCode::corrupt});
+  });
+  back_up();
+  source_->watch({});
+  EXPECT_GE(looks, 2);
+  expect_volume(target_, tree_);
+}
+
 TEST_F(BackupTest, nothing_but_the_volume_is_left_in_the_target) {
   work(40);
   back_up();
