@@ -447,6 +447,8 @@ class Soak:
         self.volume.unmount()
         self.volume.wait_for_daemons(60)
         self.volume.fsck("--deep")
+        if number >= 20 and not self.counts.get("trims"):
+            raise Failure("no trim ever had the room to work: what is stored was never judged")
         print(f"{number} rounds: " +
               ", ".join(f"{what} {n}" for what, n in sorted(self.counts.items())))
 

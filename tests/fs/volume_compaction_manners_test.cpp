@@ -249,6 +249,30 @@ TEST_F(CompactionManners, an_idle_volume_merges_patches) {
   expect_one_base(file);
 }
 
+// Those of an earlier mount too: nothing in memory knows of them.
+TEST_F(CompactionManners, an_idle_volume_moves_small_synchronous_writes_to_segments) {
+  const InodeNumber file = make_file(root, "small writes");
+  write(file, 0, noise(chunk_size, 1));
+  NACRE_ASSERT_OK(volume().sync_all());
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    write(file, 100 * i, "x");
+    NACRE_ASSERT_OK(sync(file));
+  }
+  unmount();
+  ASSERT_EQ(count_rows()[metadata::Table::inlined], 5u);
+  options_.background_compaction = true;
+  options_.compaction.idle_after = std::chrono::milliseconds(20);
+  mount();
+  const std::uint64_t before = segments().live_bytes;
+  make_file(root, "a commit");
+  NACRE_ASSERT_OK(volume().sync_all());
+  while (segments().live_bytes < before + 5 * engine::record_size_bytes_min)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  unmount();
+  EXPECT_EQ(count_rows()[metadata::Table::inlined], 0u);
+  mount();
+}
+
 TEST_F(CompactionManners, a_trim_merges_patches) {
   const InodeNumber file = make_patched();
   compact();

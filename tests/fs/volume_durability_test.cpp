@@ -357,6 +357,25 @@ TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_a
   NACRE_EXPECT_OK(sync(find(root, "clean")));
 }
 
+// A network directory, or a thinly provisioned disk, that notices only now that it is full: what
+// the system then still holds nobody can tell.
+TEST_F(VolumeDurability, a_sync_that_finds_no_space_is_final_and_takes_nothing_that_was_durable) {
+  const InodeNumber file = make_file(root, "f");
+  write(file, 0, "durable");
+  NACRE_EXPECT_OK(volume().sync_all());
+  write(file, 0, std::string(100'000, 'a'));
+  backing_->inject({.operations = change_sync, .count = 1, .code = ErrorCode::no_space});
+  EXPECT_CODE(no_space, sync(file));
+  EXPECT_FALSE(sync(file));
+  EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
+  EXPECT_NE(volume().stats().health, "ok");
+  EXPECT_FALSE(volume().close());
+  lose_power();
+  EXPECT_EQ(read(find(root, "f")), "durable");
+  write(find(root, "f"), 0, "changed");
+  NACRE_EXPECT_OK(volume().sync_all());
+}
+
 // A network directory whose server lost the file.
 TEST_F(VolumeDurability, a_stale_directory_turns_it_read_only_and_does_not_hold_up_closing) {
   const InodeNumber file = make_file(root, "f");

@@ -69,7 +69,7 @@ std::size_t any_chunk(std::mt19937& random, std::size_t chunk_count) {
 
 TEST_F(SteadyState, random_overwrites_stay_within_space_and_amplification) {
   const Costs costs = overwrite({}, any_chunk);
-  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.space_max, 1.25 + 0.01);
   EXPECT_LE(costs.amplification, 2.5);
 }
 
@@ -77,7 +77,7 @@ TEST_F(SteadyState, overwrites_of_a_hot_tenth_cost_less) {
   const Costs costs = overwrite({}, [](std::mt19937& random, std::size_t chunk_count) {
     return random() % 10 < 9 ? random() % (chunk_count / 10) : random() % chunk_count;
   });
-  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.space_max, 1.25 + 0.01);
   EXPECT_LE(costs.amplification, 2.0);
 }
 
@@ -88,7 +88,7 @@ constexpr Shape full_segments{.chunk_count = 16384, .segment_size_bytes = 2105u 
 
 TEST_F(SteadyState, of_full_segments_costs_what_theory_says) {
   const Costs costs = overwrite(full_segments, any_chunk);
-  EXPECT_LE(costs.space_max, 1.25 + 0.05);
+  EXPECT_LE(costs.space_max, 1.25 + 0.01);
   EXPECT_LE(costs.amplification, 2.9);
 }
 
@@ -96,7 +96,7 @@ TEST_F(SteadyState, of_full_segments_stays_within_amplification_where_more_space
   Shape shape = full_segments;
   shape.space_ratio = 1.3;
   const Costs costs = overwrite(shape, any_chunk);
-  EXPECT_LE(costs.space_max, 1.3 + 0.05);
+  EXPECT_LE(costs.space_max, 1.3 + 0.01);
   EXPECT_LE(costs.amplification, 2.5);
 }
 

@@ -72,7 +72,7 @@ failed() {
 expect() {
   local code=$1 words=$2 got=0 output
   shift 2
-  output=$(timeout 120 "$@" </dev/null 2>&1) || got=$?
+  output=$(timeout "${expect_seconds:-120}" "$@" </dev/null 2>&1) || got=$?
   if [ "$got" != "$code" ]; then
     failed "exit $got, expected $code: $* :: $output"
   elif [ "$words" = '^$' ] && [ -n "$output" ]; then
