@@ -187,7 +187,8 @@ TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits)
     expect_same(items, dealt_out, on_cpu, *cpu_, random_);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(device_->message_count, 100u);
+  // Of so many kinds, a few are large enough.
+  EXPECT_GT(device_->message_count, 10u);
   EXPECT_LT(device_->message_count, message_count);
   EXPECT_EQ(engine->stats().message_count, message_count);
   EXPECT_EQ(engine->stats().cuda_message_count, device_->message_count);
@@ -259,6 +260,11 @@ TEST_F(PlannedEngineTest, serves_many_callers_on_two_backends_at_once) {
   for (auto& items : lists) {
     for (int i = 0; i < 60; ++i)
       items.push_back(maker.make());
+    // Of one kind, and enough to be split.
+    for (int i = 0; i < 60; ++i) {
+      items.push_back(maker.checksum());
+      items.back().message.checksum = Checksum::crc32c;
+    }
   }
   std::vector<std::unique_ptr<Built>> dealt_out;
   std::vector<std::unique_ptr<Built>> on_cpu;

@@ -95,7 +95,9 @@ expect 0 '"health": "ok"' nacre stats --json "$m/"
 cd "$m" || failed "cannot enter the mount"
 expect 0 'mounted at' nacre stats .
 cd "$work" || exit 1
+head -c 300000 /dev/urandom >"$m/large"
 expect 0 '^$' nacre sync "$m"
+rm "$m/large"
 # What the engine is and did, and what of that by devices: none of them is named with its reason.
 expect 0 'engine +.*cpu, [0-9]+ threads.*, [0-9]+ messages in [0-9]+ payloads, 0 failed' nacre stats "$m"
 check 'stats --json lacks what the engine did' python3 - "$m" <<'END'
