@@ -184,6 +184,11 @@ bool contains(const Range& range, std::string_view name) {
   return std::find(std::begin(range), std::end(range), name) != std::end(range);
 }
 
+// Of somebody else, by mount(8)'s rule: x-systemd.automount, X-mount.mkdir=0755.
+bool is_foreign(std::string_view name) {
+  return name.starts_with("x-") || name.starts_with("X-");
+}
+
 std::string known_options() {
   std::string list;
   for (const Switch& entry : switches)
@@ -217,7 +222,7 @@ Result<> apply(std::string_view option, Target& target) {
     for (const Setting& entry : settings) {
       if (entry.name == name) return entry.apply(target, name, value);
     }
-    if (contains(ignored_settings, name) || name.starts_with("x-")) return {};
+    if (contains(ignored_settings, name) || is_foreign(name)) return {};
   } else {
     for (const Switch& entry : switches) {
       if (entry.name == option) {
@@ -229,12 +234,18 @@ Result<> apply(std::string_view option, Target& target) {
       add_kernel_option(target.fuse, option);
       return {};
     }
-    if (contains(ignored_options, option) || option.starts_with("x-")) return {};
+    if (contains(ignored_options, option) || is_foreign(option)) return {};
   }
   if (option == "allow_root") {
     return fail(ErrorCode::invalid_argument,
                 "mount option allow_root cannot be kept: the kernel answers from its cache without "
                 "asking who wants to know. Use allow_other; permission bits always count");
+  }
+  if (option == "remount") {
+    return fail(
+        ErrorCode::invalid_argument,
+        "mount option remount: a mount keeps its options. Unmount (nacre umount), and mount "
+        "with the others");
   }
   return fail(ErrorCode::invalid_argument,
               fmt::format("unknown mount option {}; there are:{}", option, known_options()));

@@ -95,7 +95,7 @@ TEST(MountOptions, those_for_the_kernel_go_there) {
 TEST(MountOptions, those_for_mount_8_and_fstab_are_ignored) {
   const Parsed parsed = parse(
       "defaults,user,users,user=anna,noauto,auto,nofail,_netdev,owner,group,x-systemd.automount,"
-      "x-gvfs-name=Nacre,comment=mine,subtype=nacre,,");
+      "x-gvfs-name=Nacre,X-mount.mkdir=0755,X-mount.mkdir,comment=mine,subtype=nacre,,");
   EXPECT_EQ(parsed.error, "");
   EXPECT_EQ(parsed.fuse.mount_options, Options{});
 }
@@ -118,6 +118,10 @@ TEST(MountOptions, values_that_are_none_are_refused) {
         "threads=0", "threads=1000", "threads=two", "readahead=x"}) {
     EXPECT_NE(parse(text).error.find(text), std::string::npos) << text << ": " << parse(text).error;
   }
+}
+
+TEST(MountOptions, remount_is_refused_with_what_to_do) {
+  EXPECT_NE(parse("remount,ro").error.find("nacre umount"), std::string::npos);
 }
 
 TEST(MountOptions, allow_root_is_refused_with_the_reason) {
