@@ -20,7 +20,7 @@ cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DNACRE_WERROR=OFF -DNACRE_CUDA=OFF >/dev/null
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
-  names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip)
+  names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip container)
 fi
 cmake --build "$build" --target "${names[@]/#/libfuzzer_}" >"$build/build.log" || {
   tail -n 40 "$build/build.log" >&2

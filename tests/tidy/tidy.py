@@ -27,7 +27,7 @@ LONG_FILES = {
 # tools -> fs -> metadata -> gpu_engine: a folder includes only folders to its right.
 CHAIN = ["tools", "fs", "metadata", "gpu_engine"]
 FS_CHAIN = ["fuse", "control", "backup", "repair", "rotation", "maintenance", "volume", "cache",
-            "checkpoint", "store"]
+            "checkpoint", "store", "container"]
 
 # Header prefixes of each outside world and the only folders that may include them.
 HOMES = [
