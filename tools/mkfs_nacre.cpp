@@ -23,6 +23,7 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/size_argument.h"
+#include "tools/cli/suite_option.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 
@@ -91,36 +92,6 @@ class SignalsHeld {
  private:
   sigset_t before_;
 };
-
-// "aes-256-gcm, …", those with 64-bit blocks or those without.
-std::string suite_names(bool legacy) {
-  std::string names;
-  for (std::uint8_t number = 1; number <= engine::cipher_suite_number_max; ++number) {
-    const auto suite = engine::suite_from_number(number);
-    if (!suite || engine::is_legacy(*suite) != legacy) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine::to_string(*suite));
-  }
-  return names;
-}
-
-// "none, lz77, …, auto"
-std::string codec_names() {
-  std::string names;
-  for (int number = 0; number <= UINT8_MAX; ++number) {
-    const auto codec = static_cast<engine::Codec>(number);
-    if (!engine::codec_is_choosable(codec)) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine::to_string(codec));
-  }
-  return names;
-}
-
-Result<> check_legacy_consent(engine::CipherSuite suite, bool is_allowed) {
-  if (is_allowed || !engine::is_legacy(suite)) return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--cipher {}: DES and 3DES are legacy ciphers that protect too little; "
-                          "use one of {}, or add --allow-legacy-cipher if it must be this one",
-                          engine::to_string(suite), suite_names(false)));
-}
 
 Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) {
   metadata::VolumeParameters parameters{.label = arguments.label, .level = arguments.level};

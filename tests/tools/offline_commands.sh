@@ -13,9 +13,6 @@ for command in mkfs.nacre mount.nacre fsck.nacre 'nacre stats' 'nacre sync'; do
   expect 2 'no-such-option' $command --no-such-option "$work/a" "$work/b"
 done
 expect 0 '^nacre [0-9]' nacre version
-for words in 'crypt file'; do
-  expect 2 "nacre: $(cut -d' ' -f1 <<<"$words").*: not in this version" nacre $words
-done
 expect 2 'nacre: frob is no command; there are backup, key, scrub, stats.*umount.*--help' nacre frob
 expect 2 'nacre: frob is no command' nacre --json frob "$work/a"
 expect 2 'nacre: key frob is no command; there are list, ' nacre key frob "$work/a"

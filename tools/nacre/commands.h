@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 
 void add_backup_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_crypt_command(CLI::App& app, Action& action);
 void add_dump_command(CLI::App& app, Action& action);
 void add_key_command(CLI::App& app, Action& action);
 void add_scrub_command(CLI::App& app, Action& action);
@@ -23,7 +24,5 @@ void add_sync_command(CLI::App& app, Action& action);
 void add_trim_command(CLI::App& app, Action& action);
 void add_umount_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
-// crypt: named by the command line's design, not there yet.
-void add_later_commands(CLI::App& app, Action& action);
 
 }  // namespace nacre::tools

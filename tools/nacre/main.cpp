@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
                             add_umount_command(app, *action);
                             add_dump_command(app, *action);
                             add_bench_command(app, *action);
+                            add_crypt_command(app, *action);
                             add_version_command(app, *action);
-                            add_later_commands(app, *action);
                             return [action] { return (*action)(); };
                           });
 }

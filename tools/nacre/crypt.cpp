@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre crypt: single files and streams, sealed as a volume's content is, without a volume.
+#include "tools/nacre/crypt.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fs/container/container_keys.h"
+#include "metadata/format/superblock.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/recipient_options.h"
+#include "tools/cli/suite_option.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/volume_access.h"
+#include "tools/nacre/crypt_run.h"
+
+namespace nacre::tools {
+
+namespace {
+
+struct EncryptArguments {
+  CryptPaths paths;
+  CryptRunOptions run;
+  std::vector<std::string> recipients;
+  std::vector<std::string> passphrase_files;
+  SecretOptions secret;  // another passphrase, from elsewhere
+  KdfOptions kdf;
+  std::string codec = "lz77";
+  std::string cipher = "aes-256-gcm";
+  std::string padding = "none";
+  int level = 0;
+  bool allow_legacy_cipher = false;
+};
+
+struct DecryptArguments {
+  CryptPaths paths;
+  CryptRunOptions run;
+  SecretOptions secret;
+};
+
+// All passphrases that are named, or the one that is asked for where nothing else opens it.
+Result<std::vector<SecretBytes>> read_new_passphrases(const EncryptArguments& arguments) {
+  std::vector<SecretBytes> passphrases;
+  for (const std::string& path : arguments.passphrase_files) {
+    NACRE_ASSIGN(auto passphrase, read_passphrase({.passphrase_file = path}, {}));
+    passphrases.push_back(std::move(passphrase));
+  }
+  const bool has_any = !passphrases.empty() || !arguments.recipients.empty();
+  if (arguments.secret.names_passphrase() || !has_any) {
+    NACRE_ASSIGN(auto passphrase,
+                 read_passphrase(arguments.secret,
+                                 {.prompt = "Passphrase for what is encrypted", .confirm = true}));
+    passphrases.push_back(std::move(passphrase));
+  }
+  return passphrases;
+}
+
+Result<std::vector<metadata::NewRecipient>> read_recipients(const EncryptArguments& arguments) {
+  std::vector<metadata::NewRecipient> recipients;
+  for (const std::string& path : arguments.recipients) {
+    NACRE_ASSIGN(auto recipient, read_recipient(path));
+    // Anybody can read a keyring: the file's name stays here.
+    recipient.label.clear();
+    recipients.emplace_back(std::move(recipient));
+  }
+  NACRE_ASSIGN(auto passphrases, read_new_passphrases(arguments));
+  if (passphrases.empty()) return recipients;
+  NACRE_ASSIGN(const auto kdf, parse_kdf(arguments.kdf));
+  for (SecretBytes& passphrase : passphrases) {
+    recipients.emplace_back(
+        metadata::NewPassphrase{.passphrase = std::move(passphrase), .kdf = kdf});
+  }
+  return recipients;
+}
+
+Result<int> encrypt(const EncryptArguments& arguments) {
+  fs::ContainerPacking packing{.level = arguments.level};
+  NACRE_ASSIGN(packing.codec, engine::codec_from_name(arguments.codec));
+  NACRE_ASSIGN(packing.padding, metadata::padding_from_name(arguments.padding));
+  NACRE_ASSIGN(const auto suite, engine::suite_from_name(arguments.cipher));
+  NACRE_TRY(check_legacy_consent(suite, arguments.allow_legacy_cipher));
+  NACRE_ASSIGN(auto files, plan_crypt_files(arguments.paths, CryptDirection::encrypt));
+  NACRE_TRY(check_crypt_run(files, CryptDirection::encrypt, arguments.run));
+  NACRE_ASSIGN(const auto recipients, read_recipients(arguments));
+  NACRE_ASSIGN(const auto keys, fs::make_container_keys(suite, recipients));
+  if (engine::is_legacy(suite)) {
+    print_warning(fmt::format("{} protects too little; it is used because it was asked for",
+                              engine::to_string(suite)));
+  }
+  return run_crypt(files, CryptDirection::encrypt, arguments.run,
+                   [&](engine::Engine& engine, const fs::NextContainerTask& next,
+                       const fs::ContainerProgress& progress) {
+                     return fs::encrypt_containers(engine, keys, packing, next, progress);
+                   });
+}
+
+Result<int> decrypt(const DecryptArguments& arguments) {
+  NACRE_ASSIGN(auto files, plan_crypt_files(arguments.paths, CryptDirection::decrypt));
+  NACRE_TRY(check_crypt_run(files, CryptDirection::decrypt, arguments.run));
+  // Nobody types a passphrase for a file that is not there.
+  if (files.size() == 1 && files.front().input != standard_stream) {
+    NACRE_TRY(open_input(files.front().input));
+  }
+  const std::string what =
+      files.size() == 1 ? input_name(files.front().input) : fmt::format("{} files", files.size());
+  NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, what));
+  fs::ContainerUnlocker unlocker(secret);
+  return run_crypt(files, CryptDirection::decrypt, arguments.run,
+                   [&](engine::Engine& engine, const fs::NextContainerTask& next,
+                       const fs::ContainerProgress& progress) {
+                     return fs::decrypt_containers(
+                         engine, [&](ByteView text) { return unlocker.unlock(text); }, next,
+                         progress);
+                   });
+}
+
+int exit_code_of(const Result<int>& outcome) {
+  return outcome ? *outcome : report(outcome.error());
+}
+
+}  // namespace
+
+void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
+  CLI::App* command = crypt.add_subcommand("encrypt", "Seal files or standard input");
+  auto arguments = std::make_shared<EncryptArguments>();
+  add_crypt_run_options(*command, arguments->paths, arguments->run);
+  command
+      ->add_option("--recipient", arguments->recipients,
+                   "An RSA public key (PEM) whose private key opens it; may be given again")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--passphrase-file", arguments->passphrase_files,
+                   "Read a passphrase that opens it from this file; may be given again")
+      ->allow_extra_args(false);
+  auto* descriptor = command->add_option("--passphrase-fd", arguments->secret.passphrase_fd,
+                                         "Read one from this file descriptor, to its end");
+  descriptor->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--passphrase-command", arguments->secret.passphrase_command,
+                   "Take what this shell command prints as one")
+      ->excludes(descriptor);
+  command
+      ->add_option("--codec", arguments->codec,
+                   fmt::format("Compression: {}; under none, sizes tell nothing of the content",
+                               codec_names()))
+      ->capture_default_str();
+  command->add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
+      ->check(CLI::Range(0, engine::codec_level_max))
+      ->capture_default_str();
+  command
+      ->add_option("--cipher", arguments->cipher,
+                   fmt::format("Cipher suite: {}; with --allow-legacy-cipher also {}",
+                               suite_names(false), suite_names(true)))
+      ->capture_default_str();
+  command->add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
+                    "Allow --cipher to name DES or 3DES, which protect too little");
+  command
+      ->add_option("--padding", arguments->padding,
+                   "none, or padme: up to 12 % longer, and the size tells less")
+      ->capture_default_str();
+  add_kdf_options(*command, arguments->kdf);
+  command->footer(
+      "Without --recipient and a passphrase option it asks for a passphrase.\n"
+      "  nacre crypt encrypt letter.odt                     makes letter.odt.ncr\n"
+      "  nacre crypt encrypt -r photos -C /mnt/stick --recipient mum.pub.pem\n"
+      "  tar c src | nacre crypt encrypt --passphrase-file F >src.tar.ncr");
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      harden_process();
+      return exit_code_of(encrypt(*arguments));
+    };
+  });
+}
+
+void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
+  CLI::App* command = crypt.add_subcommand("decrypt", "Open what encrypt made");
+  auto arguments = std::make_shared<DecryptArguments>();
+  add_crypt_run_options(*command, arguments->paths, arguments->run);
+  add_passphrase_options(*command, arguments->secret);
+  command->add_option("--identity", arguments->secret.identity,
+                      "Open it with the RSA private key in this PEM file, or under this URI; its "
+                      "own passphrase comes from the options above");
+  command->footer(
+      "A file appears under its name only if all of it was verified. What goes to standard\n"
+      "output is verified piece by piece: if the exit status is not 0, it was not all.\n"
+      "  nacre crypt decrypt letter.odt.ncr                 makes letter.odt\n"
+      "  nacre crypt decrypt --identity me.pem <src.tar.ncr | tar x");
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      harden_process();
+      return exit_code_of(decrypt(*arguments));
+    };
+  });
+}
+
+void add_crypt_command(CLI::App& app, Action& action) {
+  CLI::App* crypt = app.add_subcommand("crypt", "Encrypt and decrypt single files and streams");
+  crypt->require_subcommand(1);
+  add_crypt_encrypt_command(*crypt, action);
+  add_crypt_decrypt_command(*crypt, action);
+  add_crypt_inspect_command(*crypt, action);
+  add_crypt_keygen_command(*crypt, action);
+}
+
+}  // namespace nacre::tools

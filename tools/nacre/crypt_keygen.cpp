@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// nacre crypt keygen: pairs of RSA keys, as many as are asked for at once.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "gpu_engine/engine.h"
+#include "gpu_engine/publickey/rsa_encrypted_pem.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/hardening.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/crypt.h"
+#include "tools/nacre/crypt_output.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr unsigned batch_count_max = 64;
+constexpr unsigned key_count_max = 100000;
+constexpr mode_t private_mode = 0600;
+
+struct Arguments {
+  std::string name;
+  SecretOptions secret;
+  int bits = engine::rsa_bits_default;
+  unsigned count = 1;
+  bool no_passphrase = false;
+  bool json = false;
+};
+
+struct KeyFiles {
+  std::string private_path, public_path;
+  std::string fingerprint;
+};
+
+// NAME.pem, NAME.pub.pem; of several NAME-01.pem, ….
+KeyFiles name_files(const Arguments& arguments, unsigned index) {
+  const auto width = fmt::formatted_size("{}", arguments.count);
+  const std::string stem = arguments.count == 1
+                               ? arguments.name
+                               : fmt::format("{}-{:0{}}", arguments.name, index + 1, width);
+  return {.private_path = stem + ".pem", .public_path = stem + ".pub.pem"};
+}
+
+Result<> check_free(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  return fail(
+      ErrorCode::exists,
+      fmt::format("{} is there already: a key is never replaced. Give another name, or move "
+                  "it away",
+                  path));
+}
+
+Result<> write_file(const std::string& path, std::string_view text, std::optional<mode_t> mode) {
+  NACRE_ASSIGN(auto file, OutputFile::create(path, false));
+  const ByteView bytes = as_bytes(text);
+  NACRE_TRY(file.write(std::span<const ByteView>(&bytes, 1)));
+  NACRE_TRY(file.set_attributes(mode, {}));
+  NACRE_TRY(file.sync());
+  if (const auto published = file.publish(false); !published) {
+    if (published.error().code == ErrorCode::exists) NACRE_TRY(check_free(path));
+    return published;
+  }
+  return sync_folder_of(path);
+}
+
+// The private key first: a public one without it would be of use to nobody.
+Result<> write_pair(const engine::RsaPrivateKey& key, ByteView passphrase, KeyFiles& files) {
+  NACRE_ASSIGN(std::string pem,
+               passphrase.empty() ? key.to_pem() : engine::to_encrypted_pem(key, passphrase));
+  const auto written = write_file(files.private_path, pem, private_mode);
+  wipe({reinterpret_cast<Byte*>(pem.data()), pem.size()});
+  NACRE_TRY(written);
+  const auto public_key = key.public_key();
+  files.fingerprint = hex(public_key.fingerprint());
+  return write_file(files.public_path, public_key.to_pem(), {});
+}
+
+// Keys of one payload.
+Result<> make_batch(engine::Engine& engine, int bits, ByteView passphrase,
+                    std::span<KeyFiles> files) {
+  const std::size_t room = engine::rsa_private_key_size_bound(bits);
+  NACRE_ASSIGN(auto arena, engine.allocate(room * files.size()));
+  engine::Payload payload;
+  payload.output = arena.data();
+  payload.output_size = arena.size();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    payload.messages.push_back({.operation = engine::Operation::rsa_generate,
+                                .output_offset = i * room,
+                                .output_capacity = room,
+                                .rsa_bits = static_cast<std::uint32_t>(bits)});
+  }
+  engine.run(payload);
+  if (payload.results.size() < files.size()) {
+    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& result = payload.results[i];
+    if (!result.ok) return fail(result.error, fmt::format("making a key: {}", result.detail));
+    NACRE_ASSIGN(const auto key, engine::RsaPrivateKey::from_der(
+                                     ByteView(arena.data() + i * room, result.output_size)));
+    NACRE_TRY(write_pair(key, passphrase, files[i]));
+  }
+  return {};
+}
+
+void print(const Arguments& arguments, const std::vector<KeyFiles>& files) {
+  if (arguments.json) {
+    json object = {
+        {"bits", arguments.bits}, {"encrypted", !arguments.no_passphrase}, {"keys", json::array()}};
+    for (const KeyFiles& file : files) {
+      object["keys"].push_back({{"private", file.private_path},
+                                {"public", file.public_path},
+                                {"fingerprint", file.fingerprint}});
+    }
+    fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+    return;
+  }
+  for (const KeyFiles& file : files) {
+    fmt::print("{}  {}  {}\n", file.fingerprint.substr(0, 16), printable(file.private_path),
+               printable(file.public_path));
+  }
+  fmt::print(
+      "Give others the public {} (--recipient); {} private, and without it nothing opens\n"
+      "what was encrypted to it (--identity).\n",
+      files.size() == 1 ? "key" : "keys",
+      files.size() == 1 ? "keep the other one" : "keep the others");
+}
+
+Result<> generate(const Arguments& arguments) {
+  std::vector<KeyFiles> files;
+  for (unsigned i = 0; i < arguments.count; ++i) {
+    files.push_back(name_files(arguments, i));
+    NACRE_TRY(check_free(files.back().private_path));
+    NACRE_TRY(check_free(files.back().public_path));
+  }
+  if (arguments.no_passphrase && arguments.secret.names_passphrase()) {
+    return fail(ErrorCode::invalid_argument,
+                "--no-passphrase, and an option that says where the passphrase is: give one");
+  }
+  SecretBytes passphrase;
+  if (!arguments.no_passphrase) {
+    NACRE_ASSIGN(passphrase,
+                 read_passphrase(arguments.secret,
+                                 {.prompt = arguments.count == 1
+                                                ? fmt::format("Passphrase for the private key {}",
+                                                              files.front().private_path)
+                                                : "Passphrase for all the private keys",
+                                  .confirm = true}));
+  }
+  const SignalCleanup cleanup;
+  NACRE_ASSIGN(const auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
+  for (std::size_t at = 0; at < files.size(); at += batch_count_max) {
+    const std::size_t count = std::min<std::size_t>(batch_count_max, files.size() - at);
+    NACRE_TRY(make_batch(*engine, arguments.bits, passphrase.view(),
+                         std::span(files).subspan(at, count)));
+  }
+  print(arguments, files);
+  return {};
+}
+
+}  // namespace
+
+void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
+  CLI::App* command = crypt.add_subcommand("keygen", "Make RSA keys to encrypt to");
+  auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("NAME", arguments->name,
+                   "Makes NAME.pem, the private key, and NAME.pub.pem, the public one")
+      ->required();
+  add_passphrase_options(*command, arguments->secret);
+  command->add_flag("--no-passphrase", arguments->no_passphrase,
+                    "Leave private keys as they are: whoever reads the file has the key");
+  command->add_option("--bits", arguments->bits, "Size of the keys")
+      ->check(CLI::Range(engine::rsa_bits_min, engine::rsa_bits_max))
+      ->capture_default_str();
+  command
+      ->add_option("--count", arguments->count,
+                   "Make so many: NAME-1.pem, NAME-2.pem, …, all under one passphrase")
+      ->check(CLI::Range(1u, key_count_max))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(
+      "The keys are plain PEM (PKCS#8), for mkfs.nacre, nacre key add and openssl(1) as well.\n"
+      "Nothing is ever replaced.\n"
+      "  nacre crypt keygen me\n"
+      "  nacre crypt encrypt --recipient me.pub.pem letter.odt");
+  command->callback([&action, arguments] {
+    action = [arguments]() -> int {
+      harden_process();
+      const auto made = generate(*arguments);
+      return made ? exit_fine : report(made.error());
+    };
+  });
+}
+
+}  // namespace nacre::tools

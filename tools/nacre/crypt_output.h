@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that appear under their names when they are whole, and not before: written under another
+// name in the same folder, synced, renamed. What is not whole goes away again, also when a signal
+// ends the process.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+#include "metadata/backing/posix_file.h"
+
+namespace nacre::tools {
+
+// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT (those that are not ignored) take away
+// unfinished files before they end the process. One at a time; made before other threads are.
+class SignalCleanup {
+ public:
+  SignalCleanup();
+  ~SignalCleanup();
+  SignalCleanup(const SignalCleanup&) = delete;
+  SignalCleanup& operator=(const SignalCleanup&) = delete;
+
+ private:
+  sigset_t signals_, before_;
+  std::thread thread_;
+};
+
+// A file that is being written, mode 0600. Removed by the destructor unless it was published. Used
+// by one thread at a time.
+class OutputFile {
+ public:
+  // In the folder where path is; path itself is not touched. With make_folder, a folder that is
+  // missing is made. not_found, permission, no_space, …
+  static Result<OutputFile> create(const std::string& path, bool make_folder);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile() { discard(); }
+
+  const std::string& path() const { return path_; }
+  Result<> write(std::span<const ByteView> pieces);
+  // Without a mode: as the umask says.
+  Result<> set_attributes(std::optional<mode_t> mode, const std::optional<timespec>& modified);
+  void start_writeback();
+  dev_t device() const;  // where it is
+  // Hands the descriptor over: what is left to do needs none, but for sync().
+  metadata::FileDescriptor take_descriptor();
+  Result<> sync();
+  // Gives the file its name. exists, where replace is not set and something has that name.
+  Result<> publish(bool replace);
+  void discard();
+
+ private:
+  OutputFile() = default;
+  std::string path_, unfinished_;
+  metadata::FileDescriptor file_;
+  std::uint64_t written_bytes_ = 0, started_bytes_ = 0;  // the latter are on their way to the disk
+};
+
+// Files that are whole wait here to be made durable together: a few are synced one by one, many
+// with a sync of their whole file system, which costs little more than that of one file.
+class OutputQueue {
+ public:
+  // done: called once for each file, when it is durable under its name, or why it is not.
+  using Done = std::function<void(Result<> outcome)>;
+  explicit OutputQueue(bool replace) : replace_(replace) {}
+
+  void add(OutputFile file, Done done);
+  void flush();
+
+ private:
+  struct Entry {
+    OutputFile file;
+    Done done;
+    Result<> outcome;
+  };
+  void sync_files();
+  void sync_folders();
+  Result<> sync_devices();
+
+  const bool replace_;
+  std::vector<Entry> entries_;
+  std::map<dev_t, metadata::FileDescriptor> devices_;  // a file on each
+};
+
+// All bytes of the pieces, in order, to a descriptor. where: for messages.
+Result<> write_all(int descriptor, std::span<const ByteView> pieces, const std::string& where);
+// Makes what was renamed or removed in the folder of path survive power loss.
+Result<> sync_folder_of(const std::string& path);
+
+}  // namespace nacre::tools

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// See crypt_run.h.
+#include "tools/nacre/crypt_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/engine_option.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
+#include "tools/nacre/crypt.h"
+
+namespace nacre::tools {
+
+namespace {
+
+using nlohmann::json;
+
+struct Totals {
+  std::size_t failed_count = 0;
+  std::uint64_t plain_bytes = 0, stored_bytes = 0;
+};
+
+Totals total_of(const std::vector<CryptFile>& files) {
+  Totals totals;
+  for (const CryptFile& file : files) {
+    if (file.error) {
+      ++totals.failed_count;
+      continue;
+    }
+    totals.plain_bytes += file.plain_bytes;
+    totals.stored_bytes += file.stored_bytes;
+  }
+  return totals;
+}
+
+json to_json(const CryptFile& file) {
+  json object = {{"input", file.input}, {"output", file.output}, {"ok", !file.error}};
+  if (file.error) {
+    object["error"] = {{"code", std::string(to_string(file.error->code))},
+                       {"message", file.error->message}};
+  } else {
+    object["plain_bytes"] = file.plain_bytes;
+    object["stored_bytes"] = file.stored_bytes;
+  }
+  if (!file.warning.empty()) object["warning"] = file.warning;
+  return object;
+}
+
+void print_json(const std::vector<CryptFile>& files, double seconds) {
+  const Totals totals = total_of(files);
+  json object = {{"files", json::array()},
+                 {"file_count", files.size()},
+                 {"failed_count", totals.failed_count},
+                 {"plain_bytes", totals.plain_bytes},
+                 {"stored_bytes", totals.stored_bytes},
+                 {"seconds", seconds}};
+  for (const CryptFile& file : files)
+    object["files"].push_back(to_json(file));
+  fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+// With the file's name in front, where the message does not begin with a name by itself.
+Error named(const CryptFile& file) {
+  const Error& error = *file.error;
+  const std::string name = input_name(file.input);
+  const auto begins_with = [&](const std::string& path) {
+    return error.message.starts_with(path + ":") || error.message.starts_with(path + " ");
+  };
+  return begins_with(name) || begins_with(file.output) ? error : add_context(error, name).value();
+}
+
+int report_files(const std::vector<CryptFile>& files, bool verbose) {
+  int code = exit_fine;
+  for (const CryptFile& file : files) {
+    if (!file.warning.empty()) print_warning(file.warning);
+    if (file.error) {
+      const int own = report(named(file));
+      if (code == exit_fine) code = own;
+    } else if (verbose) {
+      print_note(fmt::format("{} -> {} ({} in the clear, {} sealed)", input_name(file.input),
+                             file.output == standard_stream ? "standard output" : file.output,
+                             format_bytes(file.plain_bytes), format_bytes(file.stored_bytes)));
+    }
+  }
+  const Totals totals = total_of(files);
+  if (files.size() > 1 && totals.failed_count > 0) {
+    print_error(fmt::format("{} of {} files failed; the others are done", totals.failed_count,
+                            files.size()));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_crypt_run_options(CLI::App& command, CryptPaths& paths, CryptRunOptions& options) {
+  command.add_option("FILE", paths.inputs,
+                     "What to read; - or none: standard input, and then to standard output");
+  command.add_option("-o,--output", paths.output, "The output's name; - is standard output");
+  command.add_option("-C,--folder", paths.folder,
+                     "Put the outputs into this folder; it is made where it is missing");
+  command.add_flag("-r,--recursive", paths.recursive, "Of folders, take the files in them");
+  command.add_flag("-f,--force", options.replace, "Replace files that have an output's name");
+  auto* remove = command.add_flag("--remove", options.remove_input,
+                                  "Remove each input once its output is safe on the disk");
+  command
+      .add_flag_function(
+          "--keep", [](std::int64_t) {}, "Leave the inputs where they are (the default)")
+      ->excludes(remove);
+  command.add_option("--engine", options.engine, "auto, cpu or cuda")->capture_default_str();
+  command.add_flag("--json", options.json, "Say what was done as JSON");
+  command.add_flag("-v,--verbose", options.verbose, "Say what was done");
+}
+
+Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection direction,
+                         const CryptRunOptions& options) {
+  NACRE_TRY(parse_engine(options.engine));
+  const bool to_stream = std::any_of(files.begin(), files.end(), [](const CryptFile& file) {
+    return file.output == standard_stream;
+  });
+  if (!to_stream) return {};
+  if (options.json) {
+    return fail(ErrorCode::invalid_argument,
+                "--json prints to standard output, where the data goes: give -o FILE");
+  }
+  if (direction == CryptDirection::encrypt && ::isatty(STDOUT_FILENO) != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "a container is not for a terminal: give -o FILE, or send it into a file or pipe");
+  }
+  return {};
+}
+
+int run_crypt(std::vector<CryptFile>& files, CryptDirection direction,
+              const CryptRunOptions& options, const RunContainers& run) {
+  const auto start = std::chrono::steady_clock::now();
+  // Before the engine's threads.
+  const SignalCleanup cleanup;
+  auto choice = parse_engine(options.engine);
+  if (!choice) return report(choice.error());
+  const auto engine = engine::Engine::create(
+      engine_options(*choice, [](std::string_view text) { print_warning(text); }));
+  if (!engine) return report(engine.error());
+
+  const CryptTaskOptions task_options{.direction = direction,
+                                      .replace = options.replace,
+                                      .remove_input = options.remove_input,
+                                      .make_folders = true};
+  OutputQueue queue(options.replace);
+  ProgressPrinter printer(::isatty(STDERR_FILENO) != 0 && !options.json);
+  fs::Progress progress{.stage =
+                            direction == CryptDirection::encrypt ? "encrypting" : "decrypting"};
+  for (const CryptFile& file : files)
+    progress.total += file.input_bytes;
+  std::size_t next_index = 0;
+  const auto outcome = run(
+      **engine,
+      [&]() -> std::unique_ptr<fs::ContainerTask> {
+        if (next_index == files.size()) return nullptr;
+        return make_crypt_task(files[next_index++], task_options, queue);
+      },
+      [&](std::uint64_t bytes) {
+        progress.done += bytes;
+        printer.update(progress);
+      });
+  queue.flush();
+  printer.clear();
+  for (CryptFile& file : files) {
+    if (file.is_done) continue;
+    file.error = outcome ? Error{ErrorCode::io, "it was not finished"} : outcome.error();
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.json) print_json(files, seconds);
+  return report_files(files, options.verbose && !options.json);
+}
+
+}  // namespace nacre::tools
