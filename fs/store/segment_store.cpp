@@ -163,6 +163,35 @@ void SegmentStoreImpl::Appender::close(SegmentTable& table) {
   written_back = 0;
 }
 
+Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
+                                     std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    if (appender.segment && appender.segment->size + bytes <= options_.segment_size_bytes) {
+      return {};
+    }
+    if (appender.is_creating) {
+      appender.created.wait(lock);
+      continue;
+    }
+    appender.is_creating = true;
+    const auto session = session_;
+    lock.unlock();
+    auto made = table_.create(keys_->volume_id(), session->epoch, session->salt);
+    lock.lock();
+    appender.is_creating = false;
+    appender.created.notify_all();
+    if (!made) return tl::unexpected(made.error());
+    if (session != session_) {
+      // It is of a session that ended: it stays empty, and goes with a commit.
+      table_.close_for_append(*made);
+      continue;
+    }
+    appender.close(table_);
+    appender.segment = std::move(*made);
+    return {};
+  }
+}
+
 // A segment of an epoch holds no record of another one: so what was sealed before an epoch began is
 // not written after it.
 Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteView> pieces,
@@ -171,15 +200,9 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
   std::uint64_t total = 0;
   for (const ByteView& piece : pieces)
     total += piece.size();
-  std::lock_guard lock(appender.mutex);
+  std::unique_lock lock(appender.mutex);
+  NACRE_TRY(make_room(appender, total, lock));
   if (epoch != session_->epoch) return false;
-  if (appender.segment && appender.segment->size + total > options_.segment_size_bytes) {
-    appender.close(table_);
-  }
-  if (!appender.segment) {
-    NACRE_ASSIGN(appender.segment,
-                 table_.create(keys_->volume_id(), session_->epoch, session_->salt));
-  }
   Segment& segment = *appender.segment;
   NACRE_ASSIGN(auto file, table_.file(segment));
   std::uint64_t offset = segment.size;

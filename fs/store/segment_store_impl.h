@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -125,6 +126,8 @@ class SegmentStoreImpl final : public SegmentStore {
     std::mutex mutex;  // guards what follows and the writes to the segment
     SharedSegment segment;
     std::uint64_t written_back = 0;
+    bool is_creating = false;         // the segment after this one, without the mutex
+    std::condition_variable created;  // or could not be
 
     void close(SegmentTable& table);
   };
@@ -151,6 +154,10 @@ class SegmentStoreImpl final : public SegmentStore {
                             std::vector<SealedRecord>& sealed, Pins& pins);
   Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
                          std::span<SealedRecord> sealed, Pins& pins);
+  // Until the appender has a segment that takes so many bytes; a fresh one takes any number. lock
+  // holds its mutex, and lets go of it while a segment is made: a disk that does not answer then
+  // keeps waiting only those for whom the old one has no room.
+  Result<> make_room(Appender& appender, std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
   std::uint32_t session_epoch();
   Result<std::optional<Victim>> victim_of(SharedSegment segment);
   Result<PreparedMove> reseal(std::span<const ByteView> records);
