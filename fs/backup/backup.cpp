@@ -66,7 +66,13 @@ class Run {
                               source_.description(), target_.description()));
     }
     if (is_first_) NACRE_TRY(begin_first());
-    NACRE_ASSIGN(plan_, plan_backup(source_, what_, target_, is_first_));
+    auto plan = plan_backup(source_, what_, target_, is_first_);
+    if (!plan) {
+      // A file may be gone because it is no longer held.
+      if (const auto held = copier_.check_hold(hold_patience); !held) return explain(held.error());
+      return tl::unexpected(plan.error());
+    }
+    plan_ = std::move(*plan);
     NACRE_TRY(remove_unfinished());
     auto done = check_space();
     if (done) done = bring();

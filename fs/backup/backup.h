@@ -8,7 +8,9 @@
 // empty becomes a volume with the last step. docs/FORMAT.md, "Backup".
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "fs/maintenance/finding.h"
@@ -27,6 +29,9 @@ struct BackupSource {
 
 struct BackupOptions {
   std::uint64_t rate_bytes_per_second = 0;  // 0: as fast as the disks go
+  // Whether the source still holds what is being copied; its error ends the run. Asked again and
+  // again, and with patience when a file turns out to be gone. None: nobody removes anything.
+  std::function<Result<>(std::chrono::milliseconds patience)> check_hold = nullptr;
 };
 
 struct BackupReport {
@@ -44,7 +49,8 @@ struct BackupReport {
 // Nobody else may use the target meanwhile. Verifies what it copies: damage in a segment is
 // reported and copied; damage in db/ is an error, since it might cost everything. Errors: those of
 // check_backup_target(); unsupported: source not clean, target not empty; no_space; corrupt;
-// stale: a file of the snapshot is gone; io. All say what the target holds then.
+// stale: a file of the snapshot is gone; io; those of options.check_hold. All say what the target
+// holds then.
 Result<BackupReport> back_up(metadata::BackingDirectory& source, const BackupSource& what,
                              metadata::BackingDirectory& target, const BackupOptions& options,
                              const ProgressFunction& progress);

@@ -82,6 +82,7 @@ Result<> BackupCopier::copy_bytes(const BackupFile& file, metadata::BackingFile&
                   fmt::format("{}/{} became shorter while it was copied; run nacre backup again",
                               source_.description(), file.path));
     }
+    NACRE_TRY(check_hold({}));
     NACRE_TRY(to.write(offset, piece));
     offset += count;
     if (offset - written_back >= writeback_step_bytes) {
@@ -104,8 +105,20 @@ void BackupCopier::pace() {
       start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
 }
 
+Result<> BackupCopier::check_hold(std::chrono::milliseconds patience) const {
+  return options_.check_hold ? options_.check_hold(patience) : Result<>();
+}
+
 Result<> BackupCopier::copy(const BackupFile& file, const std::string& unfinished,
                             const std::string& to) {
+  auto copied = copy_whole(file, unfinished, to);
+  // Why a file is gone counts for more than that it is.
+  if (!copied) NACRE_TRY(check_hold(hold_patience));
+  return copied;
+}
+
+Result<> BackupCopier::copy_whole(const BackupFile& file, const std::string& unfinished,
+                                  const std::string& to) {
   auto from = source_.open(file.path, metadata::OpenMode::read);
   if (!from && from.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::stale,

@@ -9,6 +9,9 @@
 
 namespace nacre::fs {
 
+// How long a file that is gone waits for the word that files are no longer held.
+inline constexpr std::chrono::milliseconds hold_patience{2000};
+
 class BackupCopier {
  public:
   BackupCopier(metadata::BackingDirectory& source, metadata::BackingDirectory& target,
@@ -21,8 +24,11 @@ class BackupCopier {
   Result<> copy(const BackupFile& file, const std::string& unfinished, const std::string& to);
   // The same with bytes that are there already.
   Result<> write(ByteView content, const std::string& unfinished, const std::string& to);
+  // What the options say of the files: are they still held?
+  Result<> check_hold(std::chrono::milliseconds patience) const;
 
  private:
+  Result<> copy_whole(const BackupFile& file, const std::string& unfinished, const std::string& to);
   Result<> check(const BackupFile& file, metadata::BackingFile& from);
   Result<> copy_bytes(const BackupFile& file, metadata::BackingFile& from,
                       metadata::BackingFile& to);

@@ -3,6 +3,7 @@
 #include "fs/control/control_client.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -148,6 +149,15 @@ Result<BackupSnapshot> ControlClient::begin_backup() {
     }
   }
   return snapshot;
+}
+
+Result<> ControlClient::check_backup(std::chrono::milliseconds patience) {
+  pollfd entry{.fd = socket_, .events = POLLIN, .revents = 0};
+  if (::poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return {};
+  const auto line = read_line(socket_, reply_size_bytes_max, request_timeout);
+  if (!line || line->empty()) return {};
+  NACRE_ASSIGN(const auto reply, parse_message(*line));
+  return reply_result(reply);
 }
 
 Result<> ControlClient::replace_keyring(std::string_view text) {

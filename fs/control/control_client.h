@@ -40,6 +40,9 @@ class ControlClient {
   // The daemon holds what it lists until this connection is closed. io when the list makes no
   // sense.
   Result<BackupSnapshot> begin_backup();
+  // Afterwards: whether the daemon still holds them, as far as it says so within patience. no_space
+  // when it had to give them up. A daemon that is gone removes nothing any more.
+  Result<> check_backup(std::chrono::milliseconds patience);
   // Hands over the text of a keyring; the errors of KeyringKeeper::replace_recipients().
   Result<> replace_keyring(std::string_view text);
   // After request("prepare_unmount"): the second line.

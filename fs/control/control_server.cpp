@@ -30,6 +30,9 @@ constexpr std::size_t waiting_count_max = 8;
 // A client that does not take its reply is not waited for any longer.
 constexpr std::chrono::milliseconds reply_timeout{5000};
 constexpr std::chrono::milliseconds refusal_timeout{100};
+// How soon a backup hears that its files are no longer kept; it waits longer than that before it
+// takes a missing file for something else.
+constexpr std::chrono::milliseconds hold_check_interval{100};
 
 tl::unexpected<Error> system_failure(std::string_view what) {
   return fail(ErrorCode::io, fmt::format("{}: {}", what, strerror(errno)));
@@ -228,7 +231,8 @@ void ControlServer::serve(Connection& connection) {
   connection.finished = true;
 }
 
-// Returns when the client is done, gone, or the server closes.
+// Returns when the client is done, gone, or the server closes; or when the volume gave up what it
+// held for the client, which is told.
 Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot) {
   for (std::size_t first = 0; first < snapshot.files.size(); first += backup_line_count_max) {
     auto files = nlohmann::json::array();
@@ -240,7 +244,15 @@ Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot)
   }
   while (true) {
     pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, -1) > 0 || errno != EINTR) return {};
+    const int ready = ::poll(&entry, 1, static_cast<int>(hold_check_interval.count()));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return {};
+    if (!snapshot.hold || !snapshot.hold->is_given_up()) continue;
+    const Error error{ErrorCode::no_space,
+                      fmt::format("{}: its disk is full, so what was deleted or overwritten there "
+                                  "since the backup began is no longer kept for it, and writing "
+                                  "goes on; make room on that disk",
+                                  description_.volume_directory)};
+    return write_line(socket, error_reply(error).dump(), reply_timeout);
   }
 }
 

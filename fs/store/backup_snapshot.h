@@ -18,12 +18,20 @@ struct BackupFile {
   bool operator==(const BackupFile&) const = default;
 };
 
+// Keeps what a backup copies in place while it lives. On a full disk that may end earlier: files
+// of the snapshot are removed from then on, and whoever copies them must be told.
+class BackupHold {
+ public:
+  virtual ~BackupHold() = default;
+  virtual bool is_given_up() const = 0;
+};
+
 // Segments and files of db/; neither superblock nor keyring nor db/CURRENT.
 struct BackupSnapshot {
   std::vector<BackupFile> files;
   Bytes current;  // what db/CURRENT holds
-  // While it lives, nothing of the above is removed. It must go before the volume does.
-  std::shared_ptr<const void> hold;
+  // It must go before the volume does. None where nobody removes anything.
+  std::shared_ptr<const BackupHold> hold;
 };
 
 // The part of it that the segment store gives.

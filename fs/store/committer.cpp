@@ -196,9 +196,10 @@ Result<> Committer::finish_group() {
 template <typename Step>
 Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
   const Result<> outcome = step();
-  if (outcome || outcome.error().code != ErrorCode::no_space || options_.ballast == nullptr ||
-      !(options_.ballast->*release)()) {
-    return outcome;
+  if (outcome || outcome.error().code != ErrorCode::no_space) return outcome;
+  const bool has_made_room = options_.make_room && options_.make_room();
+  if (options_.ballast == nullptr || !(options_.ballast->*release)()) {
+    return has_made_room ? step() : outcome;
   }
   spdlog::warn(
       "{}: the reserve is given up, so that deleting goes on; new data is refused until there is "

@@ -74,6 +74,9 @@ class Committer {
   struct Options {
     std::uint32_t interval_ms = 5000;  // a commit of everything at least this often when changed
     Ballast* ballast = nullptr;        // borrowed; none: no_space is reported at once
+    // A step met a full disk. True when something was given up for it, so that it may be tried
+    // again. On the commit thread.
+    std::function<bool()> make_room = nullptr;
   };
   Committer(metadata::Database& database, SegmentStore& store, Options options);
   ~Committer();  // stop() without a last commit

@@ -57,10 +57,14 @@ Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
   return count;
 }
 
-// A commit may give back what deleted files took; a file is often deleted for the sake of the next
-// one. The wait has a bound: the commit may need what this very thread is to serve.
 Result<> VolumeImpl::admit_data(std::uint64_t bytes) {
   if (ballast_.admit_data(bytes, cache_.dirty_bytes())) return {};
+  return admit_after_backups([&] { return admit_after_commit(bytes); });
+}
+
+// A commit may give back what deleted files took; a file is often deleted for the sake of the next
+// one. The wait has a bound: the commit may need what this very thread is to serve.
+Result<> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
   std::unique_lock turn(reclaim_mutex_, reclaim_wait);
   auto admitted = ballast_.admit_data(bytes, cache_.dirty_bytes());
   const bool too_soon = std::chrono::steady_clock::now() < next_reclaim_;
@@ -119,6 +123,19 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
   return {};
 }
 
+Result<> VolumeImpl::admit_allocation(std::uint64_t bytes) {
+  std::uint64_t missing_bytes = 0;
+  const auto admit = [&]() -> Result<> {
+    NACRE_ASSIGN(const auto space, directory_->space());
+    const std::uint64_t room = ballast_.room(space, cache_.dirty_bytes());
+    missing_bytes = bytes - std::min(bytes, room);
+    return missing_bytes == 0 ? Result<>() : fail(ErrorCode::no_space);
+  };
+  const auto admitted = admit();
+  if (admitted || admitted.error().code != ErrorCode::no_space) return admitted;
+  return admit_after_backups(admit, missing_bytes);
+}
+
 Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
                               std::uint64_t length) {
   NACRE_TRY(check_writable());
@@ -134,11 +151,7 @@ Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64
   const auto data = data_of(*inode);
   const std::uint64_t end = offset + length;
   if (!zeroes && end > data->size()) {
-    // Nothing is set aside, but what can never fit is refused.
-    NACRE_ASSIGN(const auto space, directory_->space());
-    if (std::min(length, end - data->size()) > ballast_.room(space, cache_.dirty_bytes())) {
-      return fail(ErrorCode::no_space);
-    }
+    NACRE_TRY(admit_allocation(std::min(length, end - data->size())));
   }
   NACRE_TRY(begin_change(*inode, {}));
   const auto change = [&]() -> Result<> {

@@ -167,7 +167,9 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       xattrs_(*database_),
       ballast_(directory_, segments_for_moving * options.store.segment_size_bytes),
       committer_(*database_, *store_,
-                 {.interval_ms = options.commit_interval_ms, .ballast = &ballast_}),
+                 {.interval_ms = options.commit_interval_ms,
+                  .ballast = &ballast_,
+                  .make_room = [this] { return give_up_backups(0); }}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
              cache_options(options, *engine_, ballast_)),
       inodes_(
@@ -179,6 +181,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  with_ballast(options.compaction, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
+      backups_([this] { note_backup_gone(); }),
       next_inode_(rows.next_inode),
       inode_limit_(rows.next_inode + inode_reserve_count),
       inode_count_(static_cast<std::int64_t>(rows.inode_count)),
@@ -241,7 +244,7 @@ VolumeStats VolumeImpl::stats() {
                      .database = database_->stats(),
                      .engine = engine_->stats(),
                      .engine_backend = engine_->backend_name(),
-                     .backup_count = backup_count_,
+                     .backup_count = backups_.count(),
                      .health = health ? "ok" : health.error().message};
 }
 

@@ -24,7 +24,7 @@ Result<metadata::RotationRow> VolumeImpl::rotation_row() {
 
 Result<> VolumeImpl::check_may_begin() {
   NACRE_TRY(check_writable());
-  if (backup_count_ == 0) return {};
+  if (backups_.count() == 0) return {};
   return fail(ErrorCode::busy,
               "a backup of this volume is under way, and would bring half of each key: try again "
               "when it is done");
@@ -75,7 +75,7 @@ Result<> VolumeImpl::settle() {
 }
 
 unsigned VolumeImpl::backup_count() {
-  return backup_count_;
+  return backups_.count();
 }
 
 }  // namespace nacre::fs

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What compaction, checkpoints, backups and the scrub need of the volume. An inode whose rows
 // compaction changes is in memory only as long as that takes.
+#include <algorithm>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "fs/cache/tidy_chunk.h"
 #include "fs/volume/volume_impl.h"
@@ -13,6 +16,16 @@
 #include "metadata/volume_files.h"
 
 namespace nacre::fs {
+
+namespace {
+
+// For less than this no backup is given up.
+constexpr std::uint64_t held_bytes_min = 1u << 20;
+// How long a change waits at most for what a backup kept, and how often it looks.
+constexpr std::chrono::milliseconds freeing_wait{5000};
+constexpr std::chrono::milliseconds freeing_pause{20};
+
+}  // namespace
 
 Result<std::size_t> VolumeImpl::change_rows(InodeNumber number,
                                             std::span<const RowChange> changes) {
@@ -63,32 +76,47 @@ Result<> VolumeImpl::note_keyring_generation(std::uint64_t generation) {
 
 Result<BackupSnapshot> VolumeImpl::begin_backup() {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  if (++backup_count_ > backup_count_max) {
-    --backup_count_;
-    return fail(ErrorCode::busy,
-                fmt::format("{} backups of this volume are under way already; try again when one "
-                            "is done",
-                            backup_count_max));
-  }
+  NACRE_TRY(backups_.enter());
   // On the commit thread, so that no commit comes between segments and database.
   std::promise<Result<BackupSnapshot>> promise;
   committer_.request(CommitScope{.everything = true}, [&](const Result<>& committed) {
     promise.set_value(committed ? hold_committed() : tl::unexpected(committed.error()));
   });
   auto snapshot = promise.get_future().get();
-  if (!snapshot) {
-    --backup_count_;
-    return snapshot;
-  }
-  // Empty segments that stayed go with the next commit.
-  snapshot->hold = std::shared_ptr<const void>(snapshot->hold.get(),
-                                               [this, held = snapshot->hold](const void*) mutable {
-                                                 held.reset();
-                                                 --backup_count_;
-                                                 committer_.note_change();
-                                                 compactor_.wake();
-                                               });
+  if (!snapshot) backups_.leave();
   return snapshot;
+}
+
+// Empty segments that stayed go with the next commit.
+void VolumeImpl::note_backup_gone() {
+  committer_.note_change();
+  compactor_.wake();
+}
+
+bool VolumeImpl::give_up_backups(std::uint64_t bytes_min) {
+  if (backups_.count() == 0) return false;
+  const std::uint64_t held_bytes = store_->stats().held_bytes + database_->stats().held_bytes;
+  if (held_bytes < std::max(bytes_min, held_bytes_min) || !backups_.give_up()) return false;
+  spdlog::warn(
+      "{}: the disk is full: {} bytes that were deleted, and are there only because a backup "
+      "copies "
+      "them, go now; the backup fails, run it again once there is more room",
+      directory_->description(), held_bytes);
+  freeing_until_ = std::chrono::steady_clock::now() + freeing_wait;
+  committer_.request(CommitScope{.everything = true}, [](const Result<>&) {});
+  return true;
+}
+
+Result<> VolumeImpl::admit_after_backups(const std::function<Result<>()>& admit,
+                                         std::uint64_t missing_bytes) {
+  auto admitted = admit();
+  if (!admitted) give_up_backups(missing_bytes);
+  // Whole segments go with a commit; what lies between live records, with compaction.
+  while (!admitted && std::chrono::steady_clock::now() < freeing_until_.load()) {
+    std::this_thread::sleep_for(freeing_pause);
+    admitted = admit();
+  }
+  return admitted;
 }
 
 Result<BackupSnapshot> VolumeImpl::hold_committed() {
@@ -101,9 +129,9 @@ Result<BackupSnapshot> VolumeImpl::hold_committed() {
     snapshot.files.push_back(
         {.path = fmt::format("{}/{}", metadata::database_folder, file.name), .size = file.size});
   }
-  snapshot.hold =
+  snapshot.hold = backups_.add(
       std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
-          std::move(segments.hold), std::move(database.hold));
+          std::move(segments.hold), std::move(database.hold)));
   return snapshot;
 }
 

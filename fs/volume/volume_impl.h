@@ -24,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,7 @@
 #include <vector>
 
 #include "fs/cache/file_cache.h"
+#include "fs/store/backup_holds.h"
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
@@ -146,7 +148,16 @@ class VolumeImpl final : public Volume,
   Result<> flush(const CommitScope& scope) override;
   Result<> stage() override;
   std::set<InodeNumber> unflushed_moves() override;
+  // upkeep.cpp.
   Result<BackupSnapshot> hold_committed();  // on the commit thread
+  void note_backup_gone();
+  // The disk is full: what only backups keep goes, if it is that much. True when it went: a commit
+  // that frees it is under way. Under no lock.
+  bool give_up_backups(std::uint64_t bytes_min);
+  // What admit says; where that is no_space and backups could be given up for it, after a wait for
+  // their space. missing_bytes: less than that does not help. Under no lock.
+  Result<> admit_after_backups(const std::function<Result<>()>& admit,
+                               std::uint64_t missing_bytes = 0);
   void durable_state_changed(InodeNumber inode) override;
   // RowKeeper: upkeep.cpp.
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
@@ -246,6 +257,9 @@ class VolumeImpl final : public Volume,
   // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
   // back. no_space. Under no lock.
   Result<> admit_data(std::uint64_t bytes);
+  Result<> admit_after_commit(std::uint64_t bytes);
+  // Nothing is set aside, but what can never fit is refused.
+  Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
   // A hole, or as much data as the buffer takes; size 0 at the end of from.
@@ -278,6 +292,9 @@ class VolumeImpl final : public Volume,
   OrphanReaper reaper_;
   Compactor compactor_;
   Checkpointer checkpointer_;
+  BackupHolds backups_;
+  // What backups were given up for may come until then.
+  std::atomic<std::chrono::steady_clock::time_point> freeing_until_{};
   InodeRef root_;
   NamespaceLock namespace_lock_;
 
@@ -291,7 +308,6 @@ class VolumeImpl final : public Volume,
   std::uint64_t staged_data_bytes_;
   std::uint64_t staged_next_inode_;
   std::atomic<bool> closing_{false};
-  std::atomic<unsigned> backup_count_{0};
   bool closed_ = false;
 
   // Groups in the order in which stage() fills them. durable_group_ may lag behind.

@@ -122,7 +122,9 @@ TEST_F(BackupTest, lets_writers_go_on_and_deletes_work_on_a_full_disk) {
     const auto made = volume_->make_node(root, name, {}, S_IFREG | 0644, 0);
     if (!made) break;
     names.push_back(name);
-    if (!volume_->write(made->inode, 0, as_bytes(noise(1u << 20)), {})) break;
+    const auto written = volume_->write(made->inode, 0, as_bytes(noise(1u << 20)), {});
+    volume_->forget(made->inode, 1);
+    if (!written) break;
     if (!volume_->sync_all()) break;
     ASSERT_LT(i, 100);
   }
@@ -141,6 +143,73 @@ TEST_F(BackupTest, lets_writers_go_on_and_deletes_work_on_a_full_disk) {
   tree_ = {{"again", tree_["again"]}};
   unmount();
   expect_volume(source_, tree_);
+}
+
+TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
+  unmount();
+  source_->set_capacity(64u << 20);
+  mount();
+  put("file", noise(28u << 20));
+  put("small", noise(10'000));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  auto what = begin();
+  // What is there, what the backup keeps, and the ballast are more than the disk.
+  for (int i = 0; i < 3; ++i) {
+    put("file", noise(28u << 20));
+    NACRE_ASSERT_OK(volume_->sync_all());
+  }
+  EXPECT_TRUE(what.snapshot.hold->is_given_up());
+  EXPECT_LT(volume_->stats().segments.held_bytes, 1u << 20);
+  const auto check_hold = [&](std::chrono::milliseconds) -> Result<> {
+    return what.snapshot.hold->is_given_up() ? fail(ErrorCode::no_space, "given up") : Result<>();
+  };
+  const auto failed = fs::back_up(*source_, what, *target_, {.check_hold = check_hold}, {});
+  EXPECT_CODE(no_space, failed);
+  EXPECT_NE(failed.error().message.find("given up"), std::string::npos) << failed.error().message;
+  EXPECT_FALSE(is_volume(*target_));
+  what.snapshot.hold.reset();
+  EXPECT_EQ(volume_->stats().backup_count, 0u);
+  back_up();
+  expect_volume(target_, tree_);
+}
+
+TEST_F(BackupTest, stays_when_the_disk_is_full_of_what_is_live) {
+  unmount();
+  source_->set_capacity(64u << 20);
+  mount();
+  put("file", noise(10u << 20));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  const Tree then = tree_;
+  const auto what = begin();
+  const auto made = volume_->make_node(root, "endless", {}, S_IFREG | 0644, 0);
+  NACRE_ASSERT_OK(made);
+  Result<> written;
+  for (std::uint64_t offset = 0; written; offset += 1u << 20) {
+    ASSERT_LT(offset, 64u << 20);
+    written = volume_->write(made->inode, offset, as_bytes(noise(1u << 20)), {});
+    if (written) written = volume_->sync_all();
+  }
+  EXPECT_EQ(written.error().code, ErrorCode::no_space) << written.error().message;
+  EXPECT_FALSE(what.snapshot.hold->is_given_up());
+  NACRE_EXPECT_OK(copy(what, *target_));
+  expect_volume(target_, then);
+  volume_->forget(made->inode, 1);
+  NACRE_EXPECT_OK(volume_->unlink(root, "endless"));
+}
+
+TEST_F(BackupTest, says_so_when_its_files_went_in_the_middle_of_a_run) {
+  put("file", noise(2u << 20));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  const auto what = begin();
+  int asked = 0;
+  const auto check_hold = [&](std::chrono::milliseconds) -> Result<> {
+    return ++asked == 2 ? fail(ErrorCode::no_space, "given up") : Result<>();
+  };
+  EXPECT_CODE(no_space, fs::back_up(*source_, what, *target_, {.check_hold = check_hold}, {}));
+  EXPECT_EQ(asked, 3) << "once more when the copy of a file had failed";
+  EXPECT_FALSE(is_volume(*target_));
+  NACRE_EXPECT_OK(copy(what, *target_));
+  expect_volume(target_, tree_);
 }
 
 TEST_F(BackupTest, as_many_as_that_at_a_time) {

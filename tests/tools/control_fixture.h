@@ -54,10 +54,10 @@ class FakeVolume final : public ControlHandler {
   Result<BackupSnapshot> begin_backup() override {
     if (!backup_result) return tl::unexpected(backup_result.error());
     ++hold_count;
-    return BackupSnapshot{
-        .files = backup_files,
-        .current = {1, 2, 255},
-        .hold = std::shared_ptr<const void>(this, [this](const void*) { --hold_count; })};
+    return BackupSnapshot{.files = backup_files,
+                          .current = {1, 2, 255},
+                          .hold = std::shared_ptr<const BackupHold>(
+                              &hold, [this](const BackupHold*) { --hold_count; })};
   }
   std::uint64_t keyring_generation() override { return 7; }
   Result<> replace_recipients(std::string_view text) override {
@@ -69,6 +69,10 @@ class FakeVolume final : public ControlHandler {
   Result<> trim_result = {};
   Result<> backup_result = {};
   std::vector<BackupFile> backup_files;
+  struct Hold final : BackupHold {
+    bool is_given_up() const override { return given_up; }
+    std::atomic<bool> given_up{false};
+  } hold;
   std::atomic<int> hold_count{0};
   VolumeStats stats() override {
     VolumeStats stats;

@@ -63,6 +63,30 @@ TEST_F(Control, backup_lists_files_and_holds_them_as_long_as_the_connection_is_o
     std::this_thread::yield();
 }
 
+TEST_F(Control, a_backup_whose_files_were_given_up_is_told) {
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->begin_backup());
+  EXPECT_TRUE(client->check_backup({}));
+  volume_.hold.given_up = true;
+  const auto told = client->check_backup(std::chrono::seconds(60));
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, ErrorCode::no_space);
+  EXPECT_NE(told.error().message.find("/srv/volume: its disk is full"), std::string::npos)
+      << told.error().message;
+  while (volume_.hold_count > 0)
+    std::this_thread::yield();
+  EXPECT_TRUE(client->check_backup({})) << "what was said is not said again";
+}
+
+TEST_F(Control, a_daemon_that_ended_holds_no_backup_and_removes_nothing) {
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->begin_backup());
+  server_->begin_closing();
+  EXPECT_TRUE(client->check_backup(std::chrono::seconds(60)));
+}
+
 TEST_F(Control, backup_tells_why_it_cannot_be) {
   volume_.backup_result = fail(ErrorCode::busy, "there are four already");
   auto client = ControlClient::connect(mount_);

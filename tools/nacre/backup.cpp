@@ -137,7 +137,7 @@ Result<VolumePlace> open_target(const std::string& path) {
 }
 
 Result<fs::BackupReport> copy(const Source& source, const VolumePlace& target,
-                              const fs::BackupOptions& options, ProgressPrinter& printer) {
+                              fs::BackupOptions options, ProgressPrinter& printer) {
   const auto progress = [&](const fs::Progress& state) { printer.update(state); };
   if (!source.mount) {
     const auto lock =
@@ -159,6 +159,9 @@ Result<fs::BackupReport> copy(const Source& source, const VolumePlace& target,
   // Its files stay in place as long as the connection is open.
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(*source.mount));
   NACRE_ASSIGN(auto snapshot, client.begin_backup());
+  options.check_hold = [&](std::chrono::milliseconds patience) {
+    return client.check_backup(patience);
+  };
   return fs::back_up(*source.place.directory, {.snapshot = std::move(snapshot)}, *target.directory,
                      options, progress);
 }
