@@ -359,7 +359,7 @@ class PieceDecoder {
 };
 
 bool decode(ByteView coded, MutableByteView plain) {
-  static thread_local PieceMemory memory;
+  auto& memory = thread_workspace<PieceMemory>();
   const std::size_t table_size = 2 * count_pieces(plain.size());
   if (coded.size() < table_size) return false;
   ByteView rest = coded.subspan(table_size);

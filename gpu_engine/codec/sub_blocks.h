@@ -26,7 +26,7 @@ namespace nacre::engine {
 // the size of the code, 0 when it does not fit. What is not smaller than plain is not used: an
 // encoder may give up there with 0. std::bad_alloc is taken for 0.
 using EncodeSubBlock = std::size_t (*)(int level, ByteView plain, MutableByteView out);
-// False when coded is not exactly the code of plain.size() bytes.
+// False when coded is not exactly the code of plain.size() bytes. May throw std::bad_alloc.
 using DecodeSubBlock = bool (*)(ByteView coded, MutableByteView plain);
 
 std::size_t sub_blocks_size_bound(std::size_t plain_size);

@@ -9,6 +9,7 @@
 #include "gpu_engine/codec/gdeflate/decode_table.h"
 #include "gpu_engine/codec/gdeflate/fast_rounds.h"
 #include "gpu_engine/codec/gdeflate/lanes.h"
+#include "gpu_engine/codec/workspace.h"
 
 namespace nacre::engine::gdeflate {
 namespace {
@@ -182,11 +183,10 @@ class PageDecoder {
 };
 
 bool decode(ByteView page, MutableByteView plain, bool is_fast) {
-  static thread_local BlockTables tables;
   if (page.size() < page_size_bytes_min || page.size() % word_size_bytes != 0 ||
       plain.size() > page_plain_size_max)
     return false;
-  return PageDecoder(page, plain, tables, is_fast).run();
+  return PageDecoder(page, plain, thread_workspace<BlockTables>(), is_fast).run();
 }
 
 }  // namespace

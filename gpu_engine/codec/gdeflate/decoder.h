@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes GDeflate pages (format.h). Thread-safe: tables are per thread.
+// Decodes GDeflate pages (format.h). Thread-safe: tables are per thread. May throw std::bad_alloc.
 #pragma once
 
 #include "gpu_engine/base/bytes.h"
