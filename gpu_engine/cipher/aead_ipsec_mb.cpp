@@ -21,13 +21,22 @@ struct GcmFunctions {
   aes_gcm_pre_t expand;
   aes_gcm_enc_dec_t encrypt;
   aes_gcm_enc_dec_t decrypt;
+  // The same piece by piece.
+  aes_gcm_init_t begin;
+  aes_gcm_enc_dec_update_t decrypt_piece;
+  aes_gcm_enc_dec_finalize_t end_decrypt;
 };
 
 GcmFunctions gcm_functions(CipherSuite suite) {
   const IMB_MGR* const all = ipsec_mb_functions();
-  if (suite == CipherSuite::aes_128_gcm) return {all->gcm128_pre, all->gcm128_enc, all->gcm128_dec};
-  if (suite == CipherSuite::aes_192_gcm) return {all->gcm192_pre, all->gcm192_enc, all->gcm192_dec};
-  return {all->gcm256_pre, all->gcm256_enc, all->gcm256_dec};
+  if (suite == CipherSuite::aes_128_gcm)
+    return {all->gcm128_pre,  all->gcm128_enc,        all->gcm128_dec,
+            all->gcm128_init, all->gcm128_dec_update, all->gcm128_dec_finalize};
+  if (suite == CipherSuite::aes_192_gcm)
+    return {all->gcm192_pre,  all->gcm192_enc,        all->gcm192_dec,
+            all->gcm192_init, all->gcm192_dec_update, all->gcm192_dec_finalize};
+  return {all->gcm256_pre,  all->gcm256_enc,        all->gcm256_dec,
+          all->gcm256_init, all->gcm256_dec_update, all->gcm256_dec_finalize};
 }
 
 const Byte* address_of(ByteView bytes) {
@@ -58,11 +67,34 @@ class IpsecMbKey final : public AeadKey {
     return fail(ErrorCode::tampered, "the authentication tag does not match");
   }
 
+  bool opens_in_two() const override { return true; }
+  Result<void> open_in_two(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
+                           MutableByteView head, const ChooseRest& rest) const override {
+    gcm_context_data context;
+    functions_.begin(data(), &context, nonce.data(), address_of(aad), aad.size());
+    decrypt_piece(context, in.first(head.size()), head);
+    const MutableByteView chosen = rest();
+    decrypt_piece(context, in.subspan(head.size()), chosen);
+    std::array<Byte, gcm_tag_size_bytes> expected;
+    functions_.end_decrypt(data(), &context, expected.data(), expected.size());
+    wipe({reinterpret_cast<Byte*>(&context), sizeof context});
+    const bool matches = equal_constant_time(expected, tag);
+    wipe(expected);
+    if (matches) return {};
+    wipe(head);
+    wipe(chosen);
+    return fail(ErrorCode::tampered, "the authentication tag does not match");
+  }
+
  private:
   // The pool aligns its blocks for the library's wide loads.
   gcm_key_data* data() { return reinterpret_cast<gcm_key_data*>(schedule_.mutable_view().data()); }
   const gcm_key_data* data() const {
     return reinterpret_cast<const gcm_key_data*>(schedule_.view().data());
+  }
+
+  void decrypt_piece(gcm_context_data& context, ByteView in, MutableByteView out) const {
+    if (!in.empty()) functions_.decrypt_piece(data(), &context, out.data(), in.data(), in.size());
   }
 
   void run(aes_gcm_enc_dec_t crypt, ByteView nonce, ByteView aad, ByteView in, MutableByteView out,

@@ -34,7 +34,8 @@ class OpensslKey final : public AeadKey {
   void seal(ByteView nonce, ByteView aad, ByteView in, MutableByteView out,
             MutableByteView tag) const override {
     CipherContext context = contexts_.take();
-    crypt(context.get(), Step::seal, nonce, aad, in, out);
+    begin(context.get(), Step::seal, nonce, aad);
+    crypt(context.get(), in, out);
     int size = 0;
     require_openssl(EVP_CipherFinal_ex(context.get(), nullptr, &size));
     require_openssl(EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG,
@@ -44,32 +45,52 @@ class OpensslKey final : public AeadKey {
 
   Result<void> open(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                     MutableByteView out) const override {
-    bool matches = tag.size() == tag_size_bytes_min;
-    if (matches) {
+    return open_in_two(nonce, aad, in, tag, out, [] { return MutableByteView(); });
+  }
+
+  bool opens_in_two() const override { return true; }
+  Result<void> open_in_two(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
+                           MutableByteView head, const ChooseRest& rest) const override {
+    MutableByteView chosen;
+    try {
       CipherContext context = contexts_.take();
-      crypt(context.get(), Step::open, nonce, aad, in, out);
-      require_openssl(EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG,
-                                          static_cast<int>(tag.size()),
-                                          const_cast<Byte*>(tag.data())));
-      int size = 0;
-      // Compares the tags in constant time.
-      matches = EVP_CipherFinal_ex(context.get(), nullptr, &size) == 1;
+      begin(context.get(), Step::open, nonce, aad);
+      crypt(context.get(), in.first(head.size()), head);
+      chosen = rest();
+      crypt(context.get(), in.subspan(head.size()), chosen);
+      bool matches = tag.size() == tag_size_bytes_min;
+      if (matches) {
+        require_openssl(EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG,
+                                            static_cast<int>(tag.size()),
+                                            const_cast<Byte*>(tag.data())));
+        int size = 0;
+        // Compares the tags in constant time.
+        matches = EVP_CipherFinal_ex(context.get(), nullptr, &size) == 1;
+      }
       contexts_.give_back(std::move(context));
+      if (matches) return {};
+    } catch (...) {
+      wipe(head);
+      wipe(chosen);
+      throw;
     }
-    if (matches) return {};
-    wipe(out);
+    wipe(head);
+    wipe(chosen);
     return fail(ErrorCode::tampered, "the authentication tag does not match");
   }
 
  private:
-  static void crypt(EVP_CIPHER_CTX* context, Step step, ByteView nonce, ByteView aad, ByteView in,
-                    MutableByteView out) {
+  static void begin(EVP_CIPHER_CTX* context, Step step, ByteView nonce, ByteView aad) {
     int size = 0;
     require_openssl(EVP_CipherInit_ex2(context, nullptr, nullptr, nonce.data(),
                                        static_cast<int>(step), nullptr));
     if (!aad.empty())
       require_openssl(
           EVP_CipherUpdate(context, nullptr, &size, aad.data(), static_cast<int>(aad.size())));
+  }
+
+  static void crypt(EVP_CIPHER_CTX* context, ByteView in, MutableByteView out) {
+    int size = 0;
     if (!in.empty())
       require_openssl(
           EVP_CipherUpdate(context, out.data(), &size, in.data(), static_cast<int>(in.size())));

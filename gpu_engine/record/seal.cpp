@@ -2,12 +2,14 @@
 // Sealing works inside the output: the codec writes its stream where it will lie in the record, the
 // cipher encrypts it in place, and only a stream of codec none is copied. Unsealing decrypts into
 // the thread's scratch memory, which no core dump shows and which is wiped when the thread ends,
-// and decodes from there into the output. Resealing encrypts from there, while the body is still in
+// and decodes from there into the output; but what says that it is of codec none, and fits, is
+// decrypted into the output. Resealing encrypts from there, while the body is still in
 // the cache: a body is never sealed anew before its tag has been verified.
 #include "gpu_engine/record/seal.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <new>
 
 #include "gpu_engine/base/limits.h"
@@ -111,12 +113,22 @@ struct OpenedBody {
   MessageResult result;  // ok, or the verdict
   RecordBodyHeader header = {};
   MutableByteView bytes = {};  // with what follows it up to scratch_size
+  bool stream_is_out = false;  // not among bytes, but in the output: of codec none
 };
 
-// scratch_size: at least the body's.
+// Whether the body's stream may go into an output as it is: it is the plain bytes, all that is
+// behind the header, and there is room. Asked before the tag is checked.
+bool is_plain_stream(const RecordBodyHeader& header, std::size_t stream_room,
+                     std::size_t plain_room) {
+  return static_cast<Codec>(header.codec) == Codec::none && header.stream_size == stream_room &&
+         header.plain_size == stream_room && stream_room <= plain_room;
+}
+
+// plain_room: for the plain bytes. out: where a stream of codec none may go, or empty; where the
+// result is not ok it is untouched or holds zeros.
 OpenedBody open_body(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                      const Message& message, ByteView record, std::size_t scratch_size,
-                     std::size_t plain_room) {
+                     std::size_t plain_room, MutableByteView out) {
   const auto header = check_record_crc(record);
   if (!header) return {failed(header.error().code, header.error().text)};
   const std::size_t tag_size = tag_size_bytes(suite);
@@ -129,22 +141,38 @@ OpenedBody open_body(const AeadKey& key, CipherSuite suite, const VolumeId& volu
       record.subspan(record_header_size_bytes, record.size() - record_header_size_bytes - tag_size);
   const MutableByteView scratch = scratch_memory(std::max(scratch_size, sealed_body.size()));
   const MutableByteView body = scratch.first(sealed_body.size());
-  if (!key.open(make_nonce(header->counter), make_aad(volume_id, record.data()), sealed_body,
-                record.last(tag_size), body))
+  const MutableByteView stream = body.subspan(sizeof(RecordBodyHeader));
+  const Nonce nonce = make_nonce(header->counter);
+  const RecordAad aad = make_aad(volume_id, record.data());
+  bool stream_is_out = false;
+  const auto choose = [&] {
+    stream_is_out =
+        is_plain_stream(load_le<RecordBodyHeader>(body.data()), stream.size(), out.size());
+    return stream_is_out ? out.first(stream.size()) : stream;
+  };
+  const auto verified =
+      out.empty() || !key.opens_in_two()
+          ? key.open(nonce, aad, sealed_body, record.last(tag_size), body)
+          : key.open_in_two(nonce, aad, sealed_body, record.last(tag_size),
+                            body.first(sizeof(RecordBodyHeader)), std::ref(choose));
+  if (!verified)
     return {failed(ErrorCode::tampered, "authentication tag of the record does not match")};
 
   const auto body_header = load_le<RecordBodyHeader>(body.data());
   OpenedBody opened = {failed(ErrorCode::tampered, "record is not the one that was asked for"),
-                       body_header, scratch};
+                       body_header, scratch, stream_is_out};
   opened.result.codec = static_cast<Codec>(body_header.codec);
   opened.result.identity = body_header.identity;
-  if (message.check_identity && body_header.identity != message.identity) return opened;
-  opened.result.error = ErrorCode::corrupt;
-  opened.result.detail =
-      find_body_fault(body_header, body.size() - sizeof(RecordBodyHeader), plain_room);
-  if (opened.result.detail != nullptr) return opened;
-  opened.result.ok = true;
-  opened.result.detail = "";
+  if (!message.check_identity || body_header.identity == message.identity) {
+    opened.result.error = ErrorCode::corrupt;
+    opened.result.detail = find_body_fault(body_header, stream.size(), plain_room);
+    if (opened.result.detail == nullptr) {
+      opened.result.ok = true;
+      opened.result.detail = "";
+      return opened;
+    }
+  }
+  if (stream_is_out) wipe(out.first(stream.size()));
   return opened;
 }
 
@@ -178,7 +206,7 @@ MessageResult seal_record(const AeadKey& key, CipherSuite suite, const VolumeId&
 
 MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                             const Message& message, ByteView record, MutableByteView out) {
-  const OpenedBody opened = open_body(key, suite, volume_id, message, record, 0, out.size());
+  const OpenedBody opened = open_body(key, suite, volume_id, message, record, 0, out.size(), out);
   MessageResult result = opened.result;
   if (!result.ok) return result;
   result.ok = false;
@@ -190,7 +218,7 @@ MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeI
   const ByteView stream =
       ByteView(opened.bytes).subspan(sizeof(RecordBodyHeader), opened.header.stream_size);
   const MutableByteView plain = out.first(opened.header.plain_size);
-  if (!decompress(result.codec, stream, plain)) {
+  if (!opened.stream_is_out && !decompress(result.codec, stream, plain)) {
     wipe(plain);
     result.detail = "compressed stream of the record is malformed";
     return result;
@@ -205,7 +233,7 @@ MessageResult reseal_record(const AeadKey& key, CipherSuite suite, const AeadKey
                             const Message& message, ByteView record, MutableByteView out) {
   const std::size_t scratch_size = sealed_body_size(new_suite, message.padding, record.size());
   const OpenedBody opened =
-      open_body(key, suite, volume_id, message, record, scratch_size, chunk_size_bytes_max);
+      open_body(key, suite, volume_id, message, record, scratch_size, chunk_size_bytes_max, {});
   MessageResult result = opened.result;
   if (!result.ok) return result;
   result.ok = false;

@@ -27,7 +27,7 @@ MessageResult seal_record(const AeadKey& key, CipherSuite suite, const VolumeId&
 //   corrupt      the opened body contradicts itself, is longer than out, or its stream is
 //   malformed:
 //                it was sealed that way by a holder of the key
-// out is untouched or zeroed where the result is not ok.
+// out, which record does not overlap, is untouched or zeroed where the result is not ok.
 MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                             const Message& message, ByteView record, MutableByteView out);
 
