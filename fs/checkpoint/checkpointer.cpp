@@ -129,6 +129,12 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
   }
   const auto begin = steady_clock::now();
   NACRE_TRY(admit(0));
+  // One that must go would stay for ever if its successor had outgrown the share.
+  bool may_outgrow_share = false;
+  if (keep == CheckpointKeep::only_this) {
+    NACRE_ASSIGN(const auto earlier, kept());
+    may_outgrow_share = !earlier.empty();
+  }
   NACRE_ASSIGN(const Moment moment, take_view(is_last));
   if (!moment.view) {
     NACRE_TRY(mark_closed());
@@ -138,7 +144,10 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
   auto worked_since = begin;
   const Pace pace = [&](std::uint64_t bytes) -> Result<> {
     stored += bytes;
-    NACRE_TRY(admit(stored));
+    const auto admitted = admit(stored);
+    if (!admitted && !(may_outgrow_share && admitted.error().code == ErrorCode::too_big)) {
+      return admitted;
+    }
     const auto worked = is_paced ? steady_clock::now() - worked_since : steady_clock::duration{};
     NACRE_TRY(pause_as_long_as(worked));
     worked_since = steady_clock::now();
@@ -242,12 +251,12 @@ void Checkpointer::release(const Kept& old) {
 
 Result<> Checkpointer::admit(std::uint64_t written_bytes) const {
   NACRE_ASSIGN(const auto space, directory_.space());
+  if (ballast_.room(space, 0) < margin_bytes) {
+    return fail(ErrorCode::no_space, "the disk has no room for it");
+  }
   if (written_bytes > space.total_bytes / options_.disk_share) {
     return fail(ErrorCode::too_big,
                 fmt::format("it would take more than a {}th of the disk", options_.disk_share));
-  }
-  if (ballast_.room(space, 0) < margin_bytes) {
-    return fail(ErrorCode::no_space, "the disk has no room for it");
   }
   return {};
 }

@@ -287,6 +287,25 @@ TEST_F(Checkpoint, one_that_takes_more_than_its_share_of_the_disk_is_given_up) {
   expect_clean();
 }
 
+// As for a rotation of keys, which the older one would keep from its end.
+TEST_F(Checkpoint, one_that_others_must_give_way_to_may_outgrow_its_share) {
+  make_tree();
+  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  options_.checkpoints.disk_share = 1u << 30;
+  unmount();
+  mount();
+  for (std::uint32_t i = 0; i < 200; ++i)
+    NACRE_EXPECT_OK(volume().set_xattr(root, fmt::format("user.{}", i), noise(1000, i),
+                                       fs::XattrMode::set, false));
+  EXPECT_CODE(too_big, volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  const auto only = volume().write_checkpoint(fs::CheckpointKeep::only_this);
+  NACRE_ASSERT_OK(only);
+  unmount();
+  ASSERT_EQ(checkpoints().size(), 1u);
+  EXPECT_EQ(checkpoints().front().number, only->number);
+  expect_clean();
+}
+
 // Records that a writer has in hand while a checkpoint is taken are newer, not dead.
 TEST_F(Checkpoint, what_is_settled_is_named_or_dead) {
   std::atomic<bool> done{false};
