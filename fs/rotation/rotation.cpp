@@ -205,13 +205,14 @@ Result<> Rotation::work(Mode mode) {
 Result<> Rotation::rekey_records(Mode mode) {
   RekeyOrder order;
   order.go_on = [this] { return go_on(); };
+  order.progress = [this] { report_progress(); };
   while (true) {
     {
       std::lock_guard lock(mutex_);
       order.rate_bytes_per_second = row_.rate_bytes_per_second;
     }
     order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
-    NACRE_ASSIGN(const RekeyStep step, rekeying_->rekey_segment(order));
+    NACRE_ASSIGN(const RekeyStep step, rekeying_->rekey_segments(order));
     if (step == RekeyStep::done) return {};
     report_progress();
     if (step == RekeyStep::moved) continue;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
@@ -58,29 +60,12 @@ bool ends_pass(ErrorCode code) {
 class Pass final : public SegmentVisitor {
  public:
   Pass(SegmentStore& store, const ChunkMap& map, RowKeeper& keeper, const Victim& victim,
-       const Pace& pace, std::size_t batch_bytes)
-      : store_(store),
-        map_(map),
-        keeper_(keeper),
-        victim_(victim),
-        pace_(pace),
-        batch_bytes_(batch_bytes) {}
+       const Pace& pace, Mover& mover)
+      : store_(store), map_(map), keeper_(keeper), victim_(victim), pace_(pace), mover_(mover) {}
 
-  Result<> record(std::uint64_t offset, const engine::RecordHeader&, ByteView bytes) override {
-    if (held_.size() + bytes.size() > batch_bytes_) NACRE_TRY(finish_batch());
-    batch_.push_back(
-        Record{RecordLocation{victim_.number, offset, static_cast<std::uint32_t>(bytes.size())},
-               held_.size()});
-    held_.insert(held_.end(), bytes.begin(), bytes.end());
-    return {};
-  }
-  Result<> damage(std::uint64_t offset, std::uint64_t, const Error& error) override {
-    note_damage(offset, error);
-    return {};
-  }
-  void passed(std::uint64_t) override {}
-
-  Result<> finish_batch();
+  // True when all of it went smoothly. False: the walk must look at it.
+  Result<bool> move_directly();
+  Result<> walk();
   CompactionOutcome outcome() const { return outcome_; }
 
  private:
@@ -93,25 +78,46 @@ class Pass final : public SegmentVisitor {
     RecordLocation from, to;
   };
 
-  ByteView bytes_of(const Record& record) const {
-    return ByteView(held_).subspan(record.held_at, record.location.stored_size);
+  Result<> record(std::uint64_t offset, const engine::RecordHeader&, ByteView bytes) override {
+    if (held_.size() + bytes.size() > mover_.batch_bytes) NACRE_TRY(finish_batch());
+    batch_.push_back(
+        Record{RecordLocation{victim_.number, offset, static_cast<std::uint32_t>(bytes.size())},
+               held_.size()});
+    held_.insert(held_.end(), bytes.begin(), bytes.end());
+    return {};
   }
+  Result<> damage(std::uint64_t offset, std::uint64_t, const Error& error) override {
+    note_damage(offset, error);
+    return {};
+  }
+  void passed(std::uint64_t) override {}
+
   void note_damage(std::uint64_t offset, const Error& error) {
     if (outcome_.damaged_records++ > 0) return;
     outcome_.first_damage = {
         error.code, fmt::format("{} offset {}: {}", segment_path(victim_.number), offset,
                                 error.message.empty() ? to_string(error.code) : error.message)};
   }
+  void note_taken_for_another(const RecordLocation& location) {
+    note_damage(location.offset,
+                {ErrorCode::tampered, "the record is not the one that its row names"});
+  }
+  Result<> finish_batch();
+  Result<std::vector<ByteView>> read_batch(std::uint64_t offset);
   Result<bool> is_live(const Record& record, const RecordName& name);
   Result<> switch_rows(std::vector<Move>& moves);
-  Result<bool> move_batch();
+  // How many of the batch's records it did: all, but where prepared has fewer. None: an epoch began
+  // between opening the records and appending them.
+  template <typename Prepare>
+  Result<std::optional<std::size_t>> move_batch(Prepare prepare);
 
   SegmentStore& store_;
   const ChunkMap& map_;
   RowKeeper& keeper_;
   const Victim& victim_;
   const Pace& pace_;
-  const std::size_t batch_bytes_;
+  Mover& mover_;
+  bool ask_before_ = true;  // rows are asked what is alive before anything is appended
   Bytes held_;
   std::vector<Record> batch_;
   std::uint64_t appended_bytes_ = 0;  // of the batch
@@ -131,17 +137,19 @@ Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
   }
   if (mapped->hole) return false;
   const Naming naming = naming_of(mapped->row, record.location, name);
-  if (naming == Naming::other_one) {
-    note_damage(record.location.offset,
-                {ErrorCode::tampered, "the record is not the one that its row names"});
-  }
+  if (naming == Naming::other_one) note_taken_for_another(record.location);
   return naming == Naming::this_one;
 }
 
 Result<> Pass::finish_batch() {
   if (batch_.empty()) return {};
+  std::vector<ByteView> records;
+  records.reserve(batch_.size());
+  for (const Record& record : batch_)
+    records.push_back(ByteView(held_).subspan(record.held_at, record.location.stored_size));
   for (bool moved = false; !moved;) {
-    NACRE_ASSIGN(moved, move_batch());
+    NACRE_ASSIGN(const auto count, move_batch([&] { return store_.prepare_move(records); }));
+    moved = count.has_value();
   }
   const std::uint64_t bytes = held_.size() + appended_bytes_;
   appended_bytes_ = 0;
@@ -150,37 +158,95 @@ Result<> Pass::finish_batch() {
   return pace_(bytes);
 }
 
-// False: an epoch began between opening the records and appending them.
-Result<bool> Pass::move_batch() {
+Result<> Pass::walk() {
+  NACRE_TRY(walk_segment(*victim_.file, {.file_size = victim_.size, .committed_size = victim_.size},
+                         *this));
+  return finish_batch();
+}
+
+// Whole records from offset on, in the mover's memory. None when something else is there.
+Result<std::vector<ByteView>> Pass::read_batch(std::uint64_t offset) {
+  const MutableByteView memory = mover_.memory->input();
+  const auto size = static_cast<std::size_t>(
+      std::min<std::uint64_t>({victim_.size - offset, memory.size(),
+                               std::max(mover_.batch_bytes, engine::record_size_bytes_max)}));
+  const MutableByteView bytes = memory.first(size);
   std::vector<ByteView> records;
-  records.reserve(batch_.size());
-  for (const Record& record : batch_)
-    records.push_back(bytes_of(record));
-  const PreparedMove prepared = store_.prepare_move(records);
+  const auto got = victim_.file->read(offset, bytes);
+  if (!got || *got < size) return records;
+  for (std::size_t at = 0; at < size;) {
+    const ByteView rest = bytes.subspan(at);
+    const auto header = engine::check_record_header(rest);
+    if (!header) break;
+    records.push_back(rest.first(header->stored_size));
+    at += header->stored_size;
+  }
+  return records;
+}
+
+Result<bool> Pass::move_directly() {
+  const auto live = static_cast<double>(std::max<std::int64_t>(victim_.segment->live_bytes, 0));
+  ask_before_ = live < (1 - reclaimable_share_min) * static_cast<double>(victim_.size);
+  std::uint64_t offset = metadata::segment_header_size_bytes;
+  while (offset < victim_.size) {
+    NACRE_ASSIGN(const auto records, read_batch(offset));
+    if (records.empty()) break;
+    batch_.clear();
+    for (std::uint64_t at = offset; const ByteView& record : records) {
+      const auto size = static_cast<std::uint32_t>(record.size());
+      batch_.push_back(Record{RecordLocation{victim_.number, at, size}, 0});
+      at += size;
+    }
+    std::optional<std::size_t> count;
+    while (!count) {
+      NACRE_ASSIGN(count, move_batch([&] { return store_.prepare_move(records, *mover_.memory); }));
+    }
+    if (*count == 0) break;
+    const Record& last = batch_[*count - 1];
+    const std::uint64_t end = last.location.offset + last.location.stored_size;
+    const std::uint64_t bytes = end - offset + std::exchange(appended_bytes_, 0);
+    offset = end;
+    NACRE_TRY(pace_(bytes));
+  }
+  batch_.clear();
+  ask_before_ = true;
+  const bool is_smooth = offset >= victim_.size && outcome_.damaged_records == 0;
+  if (!is_smooth) outcome_.damaged_records = 0;  // the walk finds and names it
+  return is_smooth;
+}
+
+template <typename Prepare>
+Result<std::optional<std::size_t>> Pass::move_batch(Prepare prepare) {
+  const PreparedMove prepared = prepare();
   const auto& names = prepared.names;
   std::vector<Move> moves;
   std::vector<ByteView> live;
+  moves.reserve(names.size());
+  live.reserve(names.size());
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < batch_.size(); ++i) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
     if (!names[i]) {
       if (ends_pass(names[i].error().code)) return tl::unexpected(names[i].error());
       note_damage(batch_[i].location.offset, names[i].error());
       continue;
     }
-    NACRE_ASSIGN(const bool is_live_now, is_live(batch_[i], *names[i]));
-    if (!is_live_now) continue;
+    bool is_wanted = is_of_file(names[i]->kind);
+    if (ask_before_) {
+      NACRE_ASSIGN(is_wanted, is_live(batch_[i], *names[i]));
+    }
+    if (!is_wanted) continue;
     moves.push_back(Move{.name = *names[i], .from = batch_[i].location, .to = {}});
     live.push_back(prepared.records[i]);
     bytes += prepared.records[i].size();
   }
   // Kept until the rows name the records: their segment is pinned meanwhile.
-  NACRE_ASSIGN(const auto appended, store_.append_sealed(live));
-  if (!appended) return false;
+  NACRE_ASSIGN(const auto appended, store_.append_sealed(live, mover_.lane));
+  if (!appended) return std::nullopt;
   for (std::size_t i = 0; i < moves.size(); ++i)
     moves[i].to = appended->records[i].location;
   appended_bytes_ = bytes;
   NACRE_TRY(switch_rows(moves));
-  return true;
+  return names.size();
 }
 
 Result<> Pass::switch_rows(std::vector<Move>& moves) {
@@ -196,7 +262,9 @@ Result<> Pass::switch_rows(std::vector<Move>& moves) {
          ++last) {
       const auto apply = [this,
                           &move = moves[last]](const ChunkRow& row) -> std::optional<ChunkRow> {
-        if (naming_of(row, move.from, move.name) != Naming::this_one) return std::nullopt;
+        const Naming naming = naming_of(row, move.from, move.name);
+        if (naming == Naming::other_one) note_taken_for_another(move.from);
+        if (naming != Naming::this_one) return std::nullopt;
         ++outcome_.moved_records;
         outcome_.moved_bytes += move.to.stored_size;
         return moved(row, move.from, move.to);
@@ -218,12 +286,26 @@ Result<> Pass::switch_rows(std::vector<Move>& moves) {
 
 Result<CompactionOutcome> compact_segment(SegmentStore& store, const ChunkMap& map,
                                           RowKeeper& keeper, const Victim& victim, const Pace& pace,
-                                          std::size_t batch_bytes) {
-  Pass pass(store, map, keeper, victim, pace, batch_bytes);
-  NACRE_TRY(
-      walk_segment(*victim.file, {.file_size = victim.size, .committed_size = victim.size}, pass));
-  NACRE_TRY(pass.finish_batch());
+                                          Mover& mover) {
+  Pass pass(store, map, keeper, victim, pace, mover);
+  if (mover.memory != nullptr) {
+    NACRE_ASSIGN(const bool is_done, pass.move_directly());
+    if (is_done) return pass.outcome();
+  }
+  NACRE_TRY(pass.walk());
   return pass.outcome();
+}
+
+bool note_outcome(SegmentStore& store, const Victim& victim, const CompactionOutcome& outcome) {
+  const bool is_immovable = outcome.damaged_records > 0 && victim.segment->live_bytes > 0;
+  store.note_compacted(victim, is_immovable);
+  if (is_immovable) {
+    spdlog::error(
+        "{}; {} such places in {}, which stays as it is: run fsck.nacre --deep to see which files "
+        "are hit",
+        outcome.first_damage.message, outcome.damaged_records, segment_path(victim.number));
+  }
+  return is_immovable;
 }
 
 }  // namespace nacre::fs

@@ -6,6 +6,10 @@
 // records before rows, rows before the removal. So a crash leaves the old place or the new one.
 //
 // A record that cannot be opened stays where it is, and with it its segment.
+//
+// Where the segment is of an older epoch and the mover has memory for it, records are read to where
+// the engine takes them from, and what is alive is told from what is dead only by the rows that are
+// switched, if little is dead. What does not go smoothly there is left to the walk.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +51,21 @@ struct CompactionOutcome {
 // Holds no lock.
 using Pace = std::function<Result<>(std::uint64_t bytes)>;
 
-// Errors: those of pace, of the medium, no_space, out_of_memory. What was moved until then stays
-// moved.
-// Records of batch_bytes are in memory and moved together.
 inline constexpr std::size_t compaction_batch_bytes = 1u << 20;
-inline constexpr std::size_t compaction_batch_bytes_max = 8u << 20;
+
+// Who moves: one thread. Several empty segments side by side, each on a lane of its own.
+struct Mover {
+  unsigned lane = 0;
+  std::size_t batch_bytes = compaction_batch_bytes;  // moved together; pace may change it
+  MoveMemory* memory = nullptr;                      // of batches of an older epoch, or none
+};
+
+// Errors: those of pace, of the medium, no_space, out_of_memory. What was moved until then stays
+// moved. mover is borrowed.
 Result<CompactionOutcome> compact_segment(SegmentStore& store, const ChunkMap& map,
                                           RowKeeper& keeper, const Victim& victim, const Pace& pace,
-                                          std::size_t batch_bytes = compaction_batch_bytes);
+                                          Mover& mover);
+// Tells the store, and the log of a segment that cannot be emptied. True: this is one.
+bool note_outcome(SegmentStore& store, const Victim& victim, const CompactionOutcome& outcome);
 
 }  // namespace nacre::fs

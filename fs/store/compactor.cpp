@@ -43,7 +43,13 @@ Compactor::Compactor(metadata::Database& database, SegmentStore& store, const Ch
       map_(map),
       committer_(committer),
       keeper_(keeper),
-      options_(options) {
+      options_(options),
+      rekeyer_(store, map, committer, keeper,
+               {.rate_bytes_per_second = options.rate_bytes_per_second,
+                .uncommitted_bytes_max = options.uncommitted_bytes_max,
+                .batch_bytes = options.rekey_batch_bytes,
+                .lane_count = options.rekey_lane_count,
+                .ballast = options.ballast}) {
   stats_.state = "off";
 }
 
@@ -62,6 +68,7 @@ void Compactor::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
+  rekeyer_.stop();
   if (thread_.joinable()) thread_.join();
   std::lock_guard last(run_mutex_);  // whoever runs has seen it
 }
@@ -175,8 +182,7 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
-  NACRE_TRY(rewrite(*victim, report, compaction_batch_bytes,
-                    [&](std::uint64_t bytes) { return pace(bytes, speed); }));
+  NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) { return pace(bytes, speed); }));
   return true;
 }
 
@@ -188,14 +194,12 @@ Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
     NACRE_ASSIGN(const auto victim, store_.find_small_victim(count_max));
     if (!victim) break;
     count_max = 0;
-    NACRE_TRY(rewrite(*victim, report, compaction_batch_bytes,
-                      [&](std::uint64_t bytes) { return pace(bytes, speed); }));
+    NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) { return pace(bytes, speed); }));
   }
   return {};
 }
 
-Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, std::size_t batch_bytes,
-                            const Pace& pause) {
+Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, const Pace& pause) {
   NACRE_TRY(admit(victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
   const auto after_piece = [&](std::uint64_t bytes) -> Result<> {
@@ -205,56 +209,25 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, std:
     moved_before = moved;
     return pause(bytes);
   };
-  const auto compacted = compact_segment(store_, map_, keeper_, victim, after_piece, batch_bytes);
+  Mover mover;
+  const auto compacted = compact_segment(store_, map_, keeper_, victim, after_piece, mover);
   if (!compacted) return tl::unexpected(compacted.error());
-  const bool immovable = compacted->damaged_records > 0 && victim.segment->live_bytes > 0;
-  store_.note_compacted(victim, immovable);
+  if (note_outcome(store_, victim, *compacted)) ++report.immovable_count;
   // The interval's commit gives back what this emptied, although nobody else changes anything.
   committer_.note_change();
-  if (immovable) {
-    ++report.immovable_count;
-    spdlog::error(
-        "{}; {} such places in {}, which stays as it is: run fsck.nacre --deep to see which files "
-        "are hit",
-        compacted->first_damage.message, compacted->damaged_records, segment_path(victim.number));
-  }
   ++report.segment_count;
   std::lock_guard lock(mutex_);
   ++stats_.segment_count;
   return {};
 }
 
-Result<RekeyStep> Compactor::rekey_one(const RekeyOrder& order) {
+Result<RekeyStep> Compactor::rekey(const RekeyOrder& order) {
   std::lock_guard one(run_mutex_);
-  NACRE_TRY(pause_for_rekeying(0, order));
-  NACRE_ASSIGN(const auto victim, store_.find_outdated());
-  if (!victim) {
-    NACRE_TRY(commit_moves());  // removes what is empty
-    const OutdatedSegments left = store_.outdated();
-    return left.count > left.immovable_count ? RekeyStep::waiting : RekeyStep::done;
-  }
-  CompactionReport report;
-  const std::size_t batch =
-      order.at_full_speed ? compaction_batch_bytes_max : compaction_batch_bytes;
-  NACRE_TRY(rewrite(*victim, report, batch,
-                    [&](std::uint64_t bytes) { return pause_for_rekeying(bytes, order); }));
-  return RekeyStep::moved;
-}
-
-Result<> Compactor::pause_for_rekeying(std::uint64_t bytes, const RekeyOrder& order) {
-  NACRE_TRY(order.go_on());
-  NACRE_TRY(committer_.health());
-  const std::uint64_t activity = store_.activity();
-  const bool is_alone = std::exchange(seen_activity_, activity) == activity;
-  std::uint64_t rate = order.rate_bytes_per_second;
-  if (rate == 0 && !is_alone) rate = options_.rate_bytes_per_second;
-  std::unique_lock lock(mutex_);
-  if (rate > 0 && !order.at_full_speed && bytes > 0) {
-    const milliseconds pause(1000 * bytes / rate);
-    wake_.wait_for(lock, pause, [&] { return stopping_; });
-  }
-  if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
-  return {};
+  const auto report = rekeyer_.run(order);
+  if (!report) return tl::unexpected(report.error());
+  std::lock_guard lock(mutex_);
+  stats_.segment_count += report->segment_count;
+  return report->step;
 }
 
 Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes) {

@@ -24,6 +24,7 @@
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
 #include "fs/store/compaction.h"
+#include "fs/store/rekeyer.h"
 #include "fs/store/segment_store.h"
 #include "metadata/tables/database.h"
 
@@ -45,6 +46,9 @@ struct CompactorOptions {
   // memory. A multiple of it must fit into the room that the ballast keeps for moving.
   std::uint64_t uncommitted_bytes_max = 64u << 20;
   Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
+  // See RekeyerOptions.
+  std::size_t rekey_batch_bytes = 4u << 20;
+  unsigned rekey_lane_count = 0;
 };
 
 enum class CompactionGoal : std::uint8_t {
@@ -60,21 +64,6 @@ struct CompactionReport {
 };
 // done and total: dead bytes.
 using CompactionProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
-
-// Emptying segments of older epochs, one a call.
-struct RekeyOrder {
-  // Read and written together; 0: as for the background's compaction at its bound, and without a
-  // limit while nobody else reads or writes.
-  std::uint64_t rate_bytes_per_second = 0;
-  bool at_full_speed = false;  // without any pause, and in large pieces
-  // Asked after each piece of work; its error ends the call.
-  std::function<Result<>()> go_on;
-};
-enum class RekeyStep : std::uint8_t {
-  moved,    // there may be more to do
-  waiting,  // what is left is in somebody's hands: a commit, or the end of a backup, frees it
-  done,     // all live records are of the current epoch, but for those that cannot be opened
-};
 
 struct CompactorStats {
   std::uint64_t segment_count = 0;  // rewritten since the mount
@@ -100,9 +89,8 @@ class Compactor {
   // what compact_segment() or the commit gives.
   Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
 
-  // Empties one segment of an older epoch on this thread. cancelled after stop(); else the errors
-  // of order.go_on, of compact_segment() and of commits.
-  Result<RekeyStep> rekey_one(const RekeyOrder& order);
+  // Empties segments of older epochs for some seconds: Rekeyer::run().
+  Result<RekeyStep> rekey(const RekeyOrder& order);
 
   CompactorStats stats() const;
 
@@ -116,9 +104,7 @@ class Compactor {
   Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
   Result<> join_small(Speed speed, CompactionReport& report);
   // Reads a victim through; pause is called after each piece of work.
-  Result<> rewrite(const Victim& victim, CompactionReport& report, std::size_t batch_bytes,
-                   const Pace& pause);
-  Result<> pause_for_rekeying(std::uint64_t bytes, const RekeyOrder& order);
+  Result<> rewrite(const Victim& victim, CompactionReport& report, const Pace& pause);
   Result<> tidy_inlined(Speed speed);
   Result<> tidy_patched(Speed speed);
   Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);
@@ -137,6 +123,7 @@ class Compactor {
   Committer& committer_;
   RowKeeper& keeper_;
   const CompactorOptions options_;
+  Rekeyer rekeyer_;  // under run_mutex_, but for its stop()
 
   std::mutex run_mutex_;  // one at a time compacts; guards the next four
   std::uint64_t uncommitted_bytes_ = 0;

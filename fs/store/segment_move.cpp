@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What compaction and rotation move: which segment, what its records are, and appending them.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -50,8 +51,41 @@ PreparedMove SegmentStoreImpl::prepare_move(std::span<const ByteView> records) {
       .memory = nullptr};
 }
 
-// In one pass, without decompressing. Records of the current epoch, if any are among them, are
-// sealed anew as well.
+MoveMemory::MoveMemory(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+MoveMemory::MoveMemory(MoveMemory&&) noexcept = default;
+MoveMemory::~MoveMemory() = default;
+
+MutableByteView MoveMemory::input() {
+  return {work_->input.data(), work_->input.size()};
+}
+
+Result<MoveMemory> SegmentStoreImpl::allocate_move_memory(std::size_t batch_bytes) {
+  auto work = std::make_unique<Work>();
+  const std::size_t size = std::max(batch_bytes, engine::record_size_bytes_max);
+  NACRE_ASSIGN(work->input, engine_.allocate(size));
+  // Padding or another suite may make records longer.
+  NACRE_ASSIGN(work->output, engine_.allocate(std::max(size + size / 4, bound_of(size))));
+  return MoveMemory(std::move(work));
+}
+
+PreparedMove SegmentStoreImpl::prepare_move(std::span<const ByteView> records, MoveMemory& memory) {
+  if (recompress_) return prepare_move(records);
+  std::size_t output_size = 0;
+  std::size_t count = 0;
+  for (; count < records.size(); ++count) {
+    output_size += bound_of(records[count].size());
+    if (output_size > memory.work_->output.size()) break;
+  }
+  records = records.first(count);
+  auto prepared = reseal_in(*memory.work_, records);
+  if (prepared) return std::move(*prepared);
+  return {
+      .names = std::vector<Result<RecordName>>(records.size(), tl::unexpected(prepared.error())),
+      .records = {records.begin(), records.end()},
+      .memory = nullptr};
+}
+
+// Records of the current epoch, if any are among them, are sealed anew as well.
 Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records) {
   std::size_t input_size = 0;
   std::size_t output_size = 0;
@@ -62,45 +96,81 @@ Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records)
   auto work = std::make_shared<Work>();
   NACRE_ASSIGN(work->input, engine_.allocate(input_size));
   NACRE_ASSIGN(work->output, engine_.allocate(output_size));
+  std::vector<ByteView> copies;
+  copies.reserve(records.size());
+  std::size_t input_at = 0;
+  for (const ByteView& record : records) {
+    std::copy(record.begin(), record.end(), work->input.data() + input_at);
+    copies.emplace_back(work->input.data() + input_at, record.size());
+    input_at += record.size();
+  }
+  NACRE_ASSIGN(PreparedMove move, reseal_in(*work, copies));
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (!move.names[i]) move.records[i] = records[i];
+  }
+  move.memory = std::move(work);
+  return move;
+}
+
+// In one pass, without decompressing.
+Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const ByteView> records) {
+  std::size_t output_size = 0;
+  for (const ByteView& record : records)
+    output_size += bound_of(record.size());
   NACRE_ASSIGN(const WriteTurn turn, take_turn(records.size(), output_size));
   const WriteSession& session = *turn.session;
-  engine::Payload& payload = work->payload;
-  payload.input = work->input.data();
-  payload.input_size = input_size;
-  payload.output = work->output.data();
-  payload.output_size = output_size;
+  engine::Payload& payload = work.payload;
+  payload.clear();
+  payload.input = work.input.data();
+  payload.input_size = work.input.size();
+  payload.output = work.output.data();
+  payload.output_size = work.output.size();
   payload.volume_id = keys_->volume_id();
   const std::uint32_t new_key = payload.add_key(session.key->suite, session.key->key.view());
 
   PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
                     .records = {records.begin(), records.end()},
                     .memory = nullptr};
+  struct OldKey {
+    std::uint32_t epoch;
+    engine::SessionSalt salt;
+    std::uint32_t index;
+  };
+  std::optional<OldKey> last;  // neighbours mostly share one
   std::vector<std::size_t> sent;
-  std::size_t input_at = 0;
+  sent.reserve(records.size());
+  payload.messages.reserve(records.size());
   std::size_t output_at = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto header = engine::parse_record_header(records[i]);
-    const auto key =
-        header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
-    if (!key) {
-      move.names[i] = tl::unexpected(key.error());
+    if (!header) {
+      move.names[i] = tl::unexpected(header.error());
       continue;
     }
-    std::copy(records[i].begin(), records[i].end(), work->input.data() + input_at);
-    payload.messages.push_back(
-        engine::Message{.operation = engine::Operation::reseal,
-                        .padding = options_.padding,
-                        .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
-                        .input_offset = input_at,
-                        .input_size = records[i].size(),
-                        .output_offset = output_at,
-                        .output_capacity = bound_of(records[i].size()),
-                        .epoch = session.epoch,
-                        .counter = static_cast<std::uint32_t>(turn.counter + i),
-                        .salt = session.salt,
-                        .new_key_index = new_key});
-    input_at += records[i].size();
-    output_at += bound_of(records[i].size());
+    if (!last || last->epoch != header->epoch || last->salt != header->salt) {
+      const auto key = keys_->session_key(header->epoch, header->salt);
+      if (!key) {
+        move.names[i] = tl::unexpected(key.error());
+        continue;
+      }
+      last = OldKey{.epoch = header->epoch,
+                    .salt = header->salt,
+                    .index = payload.add_key((*key)->suite, (*key)->key.view())};
+    }
+    const std::size_t room = bound_of(records[i].size());
+    payload.messages.push_back(engine::Message{
+        .operation = engine::Operation::reseal,
+        .padding = options_.padding,
+        .key_index = last->index,
+        .input_offset = static_cast<std::uint64_t>(records[i].data() - work.input.data()),
+        .input_size = records[i].size(),
+        .output_offset = output_at,
+        .output_capacity = room,
+        .epoch = session.epoch,
+        .counter = static_cast<std::uint32_t>(turn.counter + i),
+        .salt = session.salt,
+        .new_key_index = new_key});
+    output_at += room;
     sent.push_back(i);
   }
   if (!sent.empty()) engine_.run(payload);
@@ -112,11 +182,10 @@ Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records)
       continue;
     }
     move.names[sent[i]] = metadata::decode_record_name(payload.results[i].identity);
-    move.records[sent[i]] = ByteView(work->output.data() + payload.messages[i].output_offset,
+    move.records[sent[i]] = ByteView(work.output.data() + payload.messages[i].output_offset,
                                      payload.results[i].output_size);
   }
   payload.clear();
-  move.memory = std::move(work);
   return move;
 }
 
@@ -232,14 +301,15 @@ Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> reco
 }
 
 Result<std::optional<SealedBatch>> SegmentStoreImpl::append_sealed(
-    std::span<const ByteView> records) {
+    std::span<const ByteView> records, unsigned lane) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   SealedBatch batch;
   if (records.empty()) return batch;
   batch.records.resize(records.size());
   auto pins = std::make_shared<Pins>();
   NACRE_ASSIGN(const auto header, engine::parse_record_header(records.front()));
-  NACRE_ASSIGN(const bool written, write_out(moved_, records, header.epoch, batch.records, *pins));
+  NACRE_ASSIGN(const bool written,
+               write_out(moved_.at(lane), records, header.epoch, batch.records, *pins));
   if (!written) return std::nullopt;
   moved_records_ += records.size();
   for (const ByteView& record : records)

@@ -26,9 +26,11 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
 // A segment holds records of the session that made it and of earlier ones: both end here.
 Result<> SegmentStoreImpl::begin_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
-  std::scoped_lock lock(fresh_.mutex, moved_.mutex, checkpoint_.mutex);
-  for (Appender* appender : {&fresh_, &moved_, &checkpoint_})
-    appender->close(table_);
+  std::vector<std::unique_lock<std::mutex>> locks;
+  each_appender([&](Appender& appender) {
+    locks.emplace_back(appender.mutex);
+    appender.close(table_);
+  });
   next_version_ = session->ordinal << metadata::record_version_session_shift;
   session_ = std::move(session);
   return {};
@@ -225,10 +227,11 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
 }
 
 void SegmentStoreImpl::close_segments() {
-  for (Appender* appender : {&fresh_, &moved_}) {
-    std::lock_guard lock(appender->mutex);
-    appender->close(table_);
-  }
+  each_appender([&](Appender& appender) {
+    if (&appender == &checkpoint_) return;
+    std::lock_guard lock(appender.mutex);
+    appender.close(table_);
+  });
 }
 
 Result<std::unique_ptr<SegmentStore>> SegmentStore::open(

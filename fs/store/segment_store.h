@@ -78,6 +78,24 @@ struct Victim {
   std::shared_ptr<metadata::BackingFile> file;
 };
 
+// Memory for a batch of records that are read, sealed anew and appended without being copied: read
+// into input, appended from output. One thread at a time. Goes before the store.
+struct Work;
+class MoveMemory {
+ public:
+  explicit MoveMemory(std::unique_ptr<Work> work);
+  MoveMemory(MoveMemory&&) noexcept;
+  ~MoveMemory();
+  MutableByteView input();
+
+ private:
+  friend class SegmentStoreImpl;
+  std::unique_ptr<Work> work_;
+};
+
+// Movers side by side: each appends to a segment of its own.
+inline constexpr unsigned move_lane_count_max = 12;
+
 // Records that are about to be moved, in the order in which they were given.
 struct PreparedMove {
   // What each of them is. corrupt, tampered: it cannot be opened; out_of_memory, io.
@@ -167,9 +185,17 @@ class SegmentStore {
   // Opens records to learn what each of them is. Those of an older epoch come back sealed anew
   // under the current one, others as they are. At most 16 MiB together.
   virtual PreparedMove prepare_move(std::span<const ByteView> records) = 0;
+  // Memory for batches of about batch_bytes of records, and for one record whatever its size.
+  virtual Result<MoveMemory> allocate_move_memory(std::size_t batch_bytes) = 0;
+  // The same for records that lie in the memory's input, of which at least one is of an older
+  // epoch. Fewer names than records: the rest has no room in this batch. What comes back lies in
+  // the memory until its next use.
+  virtual PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) = 0;
   // Appends records that prepare_move() gave, apart from those that append() makes: what has lived
-  // long stays together. None when an epoch began since: prepare them once more.
-  virtual Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records) = 0;
+  // long stays together. None when an epoch began since: prepare them once more. lane: below
+  // move_lane_count_max.
+  virtual Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records,
+                                                           unsigned lane) = 0;
 
   // For a rotation of keys. The keys have another current epoch: whatever is sealed or moved from
   // now on is under it, and no segment that is made holds a record of an older one.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -71,7 +72,10 @@ class SegmentStoreImpl final : public SegmentStore {
   void note_compacted(const Victim& victim, bool immovable) override;
   void close_segments() override;
   PreparedMove prepare_move(std::span<const ByteView> records) override;
-  Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records) override;
+  Result<MoveMemory> allocate_move_memory(std::size_t batch_bytes) override;
+  PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) override;
+  Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records,
+                                                   unsigned lane) override;
   Result<> begin_epoch() override;
   void set_codec(engine::Codec codec, int level) override;
   void recompress_old_epochs() override { recompress_ = true; }
@@ -107,6 +111,15 @@ class SegmentStoreImpl final : public SegmentStore {
   }
 
  private:
+  // In the order in which their mutexes are taken.
+  template <typename Visit>
+  void each_appender(Visit visit) {
+    visit(fresh_);
+    for (Appender& appender : moved_)
+      visit(appender);
+    visit(checkpoint_);
+  }
+
   static constexpr std::size_t spare_work_count_max = 6;
   // Larger ones are for flushes, which one thread and now and then a commit have.
   static constexpr std::size_t spare_large_work_count_max = 2;
@@ -161,6 +174,8 @@ class SegmentStoreImpl final : public SegmentStore {
   std::uint32_t session_epoch();
   Result<std::optional<Victim>> victim_of(SharedSegment segment);
   Result<PreparedMove> reseal(std::span<const ByteView> records);
+  // The records lie in the work's input; results in its output.
+  Result<PreparedMove> reseal_in(Work& work, std::span<const ByteView> records);
   Result<std::unique_ptr<Work>> unseal_group(std::span<const ByteView> records,
                                              std::span<Result<RecordName>> names,
                                              std::vector<ByteView>& plain);
@@ -186,9 +201,9 @@ class SegmentStoreImpl final : public SegmentStore {
   VersionsInHand in_hand_;
   std::atomic<std::uint64_t> settled_version_{0};
 
-  Appender fresh_;       // records that append() makes
-  Appender moved_;       // those that compaction brings
-  Appender checkpoint_;  // those of checkpoints
+  Appender fresh_;                                   // records that append() makes
+  std::array<Appender, move_lane_count_max> moved_;  // those that compaction brings
+  Appender checkpoint_;                              // those of checkpoints
 
   std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
   std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};

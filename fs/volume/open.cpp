@@ -52,9 +52,14 @@ FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engin
   return cache;
 }
 
-CompactorOptions with_ballast(CompactorOptions options, Ballast& ballast) {
-  options.ballast = &ballast;
-  return options;
+CompactorOptions compactor_options(const VolumeOptions& options, const engine::Engine& engine,
+                                   Ballast& ballast) {
+  CompactorOptions compaction = options.compaction;
+  compaction.ballast = &ballast;
+  // Several lanes make the payloads that an engine likes large out of smaller ones.
+  compaction.rekey_batch_bytes =
+      std::clamp<std::size_t>(engine.payload_size_bytes(), 4u << 20, 8u << 20);
+  return compaction;
 }
 
 Result<std::string> read_system_row(const metadata::Database& database, std::string_view key) {
@@ -179,7 +184,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
         return erase_orphan(inode, row_count_max);
       }),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
-                 with_ballast(options.compaction, ballast_)),
+                 compactor_options(options, *engine_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
       backups_([this] { note_backup_gone(); }),
       next_inode_(rows.next_inode),

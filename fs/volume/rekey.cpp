@@ -42,18 +42,19 @@ void VolumeImpl::recompress_old_epochs() {
   store_->recompress_old_epochs();
 }
 
-Result<RekeyStep> VolumeImpl::rekey_segment(const RekeyOrder& order) {
+Result<RekeyStep> VolumeImpl::rekey_segments(const RekeyOrder& order) {
   NACRE_TRY(check_writable());
-  return compactor_.rekey_one(order);
+  return compactor_.rekey(order);
 }
 
 // What never fitted has no predecessor that would have to go.
 Result<> VolumeImpl::renew_checkpoint() {
   const auto written = write_checkpoint(CheckpointKeep::only_this);
-  if (!written && written.error().code != ErrorCode::too_big) {
-    return tl::unexpected(written.error());
-  }
-  return {};
+  if (written || written.error().code == ErrorCode::too_big) return {};
+  if (written.error().code != ErrorCode::no_space) return tl::unexpected(written.error());
+  return fail(ErrorCode::no_space,
+              "a checkpoint under the new key must take the place of the older one, and the disk "
+              "has no room for it");
 }
 
 OutdatedSegments VolumeImpl::outdated_segments() {

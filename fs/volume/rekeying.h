@@ -30,8 +30,8 @@ class Rekeying {
   // Records of older epochs are compressed anew when they are moved.
   virtual void recompress_old_epochs() = 0;
 
-  // Compactor::rekey_one(); read_only.
-  virtual Result<RekeyStep> rekey_segment(const RekeyOrder& order) = 0;
+  // Compactor::rekey(); read_only.
+  virtual Result<RekeyStep> rekey_segments(const RekeyOrder& order) = 0;
   virtual OutdatedSegments outdated_segments() = 0;
   // A checkpoint under the current epoch takes the place of those before.
   virtual Result<> renew_checkpoint() = 0;

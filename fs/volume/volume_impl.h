@@ -177,7 +177,7 @@ class VolumeImpl final : public Volume,
   Result<> begin_epoch() override;
   void set_codec(engine::Codec codec, int level) override;
   void recompress_old_epochs() override;
-  Result<RekeyStep> rekey_segment(const RekeyOrder& order) override;
+  Result<RekeyStep> rekey_segments(const RekeyOrder& order) override;
   Result<> renew_checkpoint() override;
   OutdatedSegments outdated_segments() override;
   Result<std::vector<std::string>> reseal_database(const std::function<Result<>()>& go_on) override;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotation of keys on a volume in memory: what it leaves, what it keeps, how it goes on.
+#include <atomic>
+#include <thread>
+
 #include "tests/fs/rotation_fixture.h"
 
 namespace nacre::tests {
@@ -143,6 +146,92 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   close();
   open();
   NACRE_EXPECT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+// As what a repair leaves where it found nothing: bytes that are no record and belong to nobody.
+TEST_F(RotationTest, is_not_held_up_by_damage_that_nothing_names) {
+  open();
+  fill(12);
+  close();
+  std::string victim;
+  for (const auto& path : backing_->files()) {
+    if (path.starts_with("segments/")) {
+      victim = path;
+      break;
+    }
+  }
+  auto content = *backing_->load(victim);
+  for (std::size_t i = 0; i < 3000; ++i)
+    content[metadata::segment_header_size_bytes + i] = Byte{0xff};
+  backing_->store(victim, content);
+  open();
+  std::size_t hit = 0;
+  for (auto it = contents_.begin(); it != contents_.end();) {
+    const auto file = volume_->lookup(root, it->first);
+    NACRE_ASSERT_OK(file);
+    Bytes bytes(file->size);
+    const bool is_good = volume_->read(file->inode, 0, bytes).has_value();
+    volume_->forget(file->inode, 1);
+    if (is_good) {
+      ++it;
+      continue;
+    }
+    NACRE_ASSERT_OK(volume_->unlink(root, it->first));
+    it = contents_.erase(it);
+    ++hit;
+  }
+  ASSERT_GT(hit, 0u);
+  ASSERT_GT(contents_.size(), 0u);
+  NACRE_ASSERT_OK(volume_->sync_all());
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+TEST_F(RotationTest, keeps_what_is_written_and_deleted_beside_it) {
+  open();
+  fill(20);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::uint32_t seed = 100; !done; ++seed) {
+      const std::string name = fmt::format("w{}", seed % 6);
+      write(name, seed, 1 + seed % 5);
+      if (seed % 7 == 0) write(fmt::format("f{}", seed % 20), seed, 2 + seed % 6);
+      if (seed % 8 == 0) NACRE_EXPECT_OK(volume_->sync_all());
+      if (seed % 11 == 0) {
+        NACRE_EXPECT_OK(volume_->unlink(root, name));
+        contents_.erase(name);
+      }
+    }
+  });
+  for (int i = 0; i < 3; ++i) {
+    NACRE_EXPECT_OK(rotation_->begin({}));
+    NACRE_EXPECT_OK(rotation_->run({}));
+  }
+  done = true;
+  writer.join();
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(4);
+}
+
+// A disk that has no room to move many segments at once: fewer are taken, and it ends all the same.
+TEST_F(RotationTest, ends_on_a_disk_with_little_room) {
+  open();
+  fill(60);
+  close();
+  std::uint64_t used = 0;
+  for (const auto& path : backing_->files())
+    used += backing_->load(path)->size();
+  backing_->set_capacity(used + (1u << 20));
+  open();
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
   EXPECT_TRUE(holds_everything());
   close();
   expect_rotated(2);
