@@ -11,7 +11,7 @@
 # holds (needed where that is elsewhere than when the tests were built).
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
 # 64 KiB to 256 MiB, beside each backend alone; a minute); large (payloads of 2 GiB, messages of 1 GiB); codecs,
-# ciphers (bench of those: as long again).
+# ciphers (bench of those: as long again); rotate (rotation_speed.sh beside this, a minute or two).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -218,6 +218,13 @@ if wants mount; then
     done
     rm -rf "$volume"
   done
+fi
+if wants rotate; then
+  "$(dirname "$0")/rotation_speed.sh" --bin "$bin" --corpus "$corpus" --folder "$work" --gib "$gib" \
+    --engines "$engines" | tee "$work/rotation.log"
+  code=${PIPESTATUS[0]}
+  while read -r line; do note 'rotation of keys' "$line"; done < <(grep ^median "$work/rotation.log")
+  verdict 'rotation of keys' "$code"
 fi
 printf '\n'
 printf '%s\n' "${table[@]}"

@@ -7,11 +7,12 @@
 namespace nacre::tools {
 
 Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
-                                                 const metadata::VolumeKeys& keys) {
+                                                 const metadata::VolumeKeys& keys,
+                                                 engine::EngineOptions engine_options) {
   NACRE_TRY(metadata::check_writable(keys.superblock));
   // What goes on in the volume is for the log of a mount; here standard output is the command's.
   spdlog::set_level(spdlog::level::warn);
-  NACRE_ASSIGN(auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
+  NACRE_ASSIGN(auto engine, engine::Engine::create(engine_options));
   fs::VolumeOptions options;
   options.background_compaction = false;
   options.store.chunk_size_bytes = keys.superblock.chunk_size_bytes;

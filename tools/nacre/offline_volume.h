@@ -12,6 +12,8 @@ namespace nacre::tools {
 // For writing, without background compaction; the caller holds the exclusive lock. unsupported when
 // this version must not write to it; else the errors of fs::Volume::open().
 Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
-                                                 const metadata::VolumeKeys& keys);
+                                                 const metadata::VolumeKeys& keys,
+                                                 engine::EngineOptions engine = {
+                                                     .choice = engine::EngineChoice::cpu});
 
 }  // namespace nacre::tools

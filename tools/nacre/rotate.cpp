@@ -17,6 +17,7 @@
 #include "metadata/backing/volume_lock.h"
 #include "metadata/keyring_keeper.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/size_argument.h"
@@ -78,7 +79,7 @@ int tell_end(std::uint64_t epoch) {
 // --- Not mounted.
 
 int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
-                  fs::RotationOptions options) {
+                  const std::string& engine_name, fs::RotationOptions options) {
   harden_process();
   ProgressPrinter printer(true);
   std::uint32_t epoch = 0;
@@ -87,7 +88,9 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
                                       place.path, {.mode = metadata::LockMode::exclusive}));
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
     NACRE_ASSIGN(const auto keys, unlock(place, secret));
-    NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+    NACRE_ASSIGN(const auto choice, parse_engine(engine_name.empty() ? "cpu" : engine_name));
+    const auto warn = [](std::string_view words) { print_note(std::string(words)); };
+    NACRE_ASSIGN(const auto volume, open_offline(place, keys, engine_options(choice, warn)));
     metadata::KeyringKeeper keyring(
         place.directory, keys.keys, keys.keyring,
         [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
@@ -210,9 +213,13 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
   const auto target = find_rotation_target(path);
   if (!target) return report(target.error());
   if (const auto* mount = std::get_if<fs::MountEntry>(&*target)) {
+    if (!asked.engine.empty()) {
+      return report({ErrorCode::invalid_argument,
+                     "--engine is for volumes that are not mounted: a mount has its own"});
+    }
     return rotate_mount(*mount, asked, *options);
   }
-  return rotate_volume(std::get<VolumePlace>(*target), secret, *options);
+  return rotate_volume(std::get<VolumePlace>(*target), secret, asked.engine, *options);
 }
 
 void add_rotate_command(CLI::App& key, Action& action) {
@@ -239,6 +246,8 @@ void add_rotate_command(CLI::App& key, Action& action) {
       "--rate", arguments->rate,
       "Read and write at most so many bytes a second, together (32M); without, a "
       "mounted volume leaves room for others, one that is not goes as fast as it can");
+  command->add_option("--engine", arguments->engine,
+                      "Of a volume that is not mounted: cpu (the default), cuda or auto");
   auto* pause = command->add_flag("--pause", arguments->pause, "Hold a mounted volume's rotation");
   auto* resume = command->add_flag("--resume", arguments->resume, "Let it go on");
   pause->excludes(resume);

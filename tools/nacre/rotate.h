@@ -27,6 +27,7 @@ void print_rotation(const nlohmann::json& rotation);
 
 struct RotateOptions {
   std::string cipher, codec, rate;  // empty: as it is
+  std::string engine;               // of a volume that is not mounted; empty: cpu
   int level = 0;
   bool allow_legacy_cipher = false;
   bool wait = true;  // of a mounted volume: until it is done
