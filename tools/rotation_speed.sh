@@ -54,7 +54,7 @@ nacre umount "$work/mnt" || for _ in $(seq 600); do
   sleep 1
 done
 stored() { du -sb "$volume/segments" | cut -f1; }
-echo "$(nproc) cores, $folder ($(findmnt -no FSTYPE -T "$folder"))"
+echo "$(nproc) cores, $folder ($(stat -f -c %T "$folder"))"
 echo "$((copies * size / 1000000)) MB of files in $(($(stored) / 1000000)) MB of segments"
 # A virtual machine's memory is slow when it is used for the first time: the copy must not pay for it.
 cp -r "$volume/segments" "$work/copy" && rm -rf "$work/copy"

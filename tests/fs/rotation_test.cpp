@@ -199,14 +199,15 @@ TEST_F(RotationTest, keeps_what_is_written_and_deleted_beside_it) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (std::uint32_t seed = 100; !done; ++seed) {
-      const std::string name = fmt::format("w{}", seed % 6);
-      write(name, seed, 1 + seed % 5);
-      if (seed % 7 == 0) write(fmt::format("f{}", seed % 20), seed, 2 + seed % 6);
+      write(fmt::format("w{}", seed), seed, 1 + seed % 5);
+      // As long as it was, so that it is all that the file holds.
+      const std::uint32_t old = 1 + seed % 19;
+      write(fmt::format("f{}", old), old + 1 + 100 * seed, 3 + old % 5);
       if (seed % 8 == 0) NACRE_EXPECT_OK(volume_->sync_all());
-      if (seed % 11 == 0) {
-        NACRE_EXPECT_OK(volume_->unlink(root, name));
-        contents_.erase(name);
-      }
+      if (seed < 106) continue;
+      const std::string gone = fmt::format("w{}", seed - 6);
+      NACRE_EXPECT_OK(volume_->unlink(root, gone));
+      contents_.erase(gone);
     }
   });
   for (int i = 0; i < 3; ++i) {
