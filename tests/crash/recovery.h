@@ -34,9 +34,9 @@ void expect_clean(const std::shared_ptr<MemoryBacking>& backing, std::uint32_t c
                   bool deep);
 
 // The structure of what is on the medium is sound; it mounts, shows what the promises allow, takes
-// changes, and passes every check after it was closed.
+// changes, and passes every check after it was closed (and_goes_on; else it is only looked at).
 void expect_recovery(const std::shared_ptr<MemoryBacking>& backing,
                      const fs::VolumeOptions& options, const History& history,
-                     const Promises& promises);
+                     const Promises& promises, bool and_goes_on = true);
 
 }  // namespace nacre::tests

@@ -166,6 +166,72 @@ void write_checkpoints(WorkedVolume& volume) {
   volume.open();
 }
 
+void allocate_and_zero(WorkedVolume& volume) {
+  using fs::AllocateMode;
+  volume.make_file("a");
+  volume.make_file("b");
+  volume.allocate("a", AllocateMode::allocate, 0, 10 * chunk + 3);
+  volume.sync("a");
+  volume.write("a", chunk + 5, 3 * chunk);
+  volume.allocate("a", AllocateMode::keep_size, 8 * chunk, 20 * chunk);  // no byte changes
+  volume.sync("a");
+  volume.allocate("a", AllocateMode::zero, 2 * chunk + 1, chunk);
+  volume.write("b", 0, 5 * chunk);
+  volume.sync("b");
+  volume.allocate("b", AllocateMode::zero, 7 * chunk, 2 * chunk);  // grows it
+  volume.write("b", 6 * chunk, 50);
+  volume.sync("b");
+  volume.allocate("b", AllocateMode::zero_keep_size, 4 * chunk + 9, 30 * chunk);
+  volume.link("b", "c");
+  volume.sync("c");
+  volume.allocate("a", AllocateMode::punch_hole, 0, 4 * chunk);
+  volume.truncate("a", 3 * chunk + 1);
+  volume.allocate("a", AllocateMode::allocate, 6 * chunk, 100);  // zeros where bytes once were
+  volume.sync("a");
+  volume.set_xattr("a", "user.note", "allocated");
+  volume.write("a", 5 * chunk, 2 * chunk);
+  volume.rename("a", "c");
+  volume.sync("c");
+  volume.allocate("c", AllocateMode::zero, chunk, 5 * chunk);
+  volume.make_directory("d");
+  volume.sync("d");
+  volume.sync_all();
+}
+
+void compact_often(WorkedVolume& volume) {
+  volume.make_file("kept");
+  volume.make_file("changed");
+  volume.make_file("deleted");
+  volume.write("deleted", 0, 12 * chunk);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    volume.write("kept", 4 * i * chunk, 4 * chunk);
+    volume.write("changed", 4 * i * chunk, 4 * chunk);
+    volume.sync_all();
+  }
+  for (std::uint64_t i = 0; i < 16; i += 2)
+    volume.write("changed", i * chunk, chunk);
+  volume.write("kept", 3 * chunk + 17, 2000);  // a patch
+  volume.sync("changed");
+  volume.unlink_held("deleted");
+  volume.sync("kept");
+  volume.compact();
+  volume.write("changed", 0, 3 * chunk);
+  replace(volume, "kept", 9 * chunk);
+  volume.sync("changed");
+  volume.write_held(0, 5 * chunk);
+  volume.compact();
+  volume.truncate("changed", 5 * chunk);
+  volume.close();
+  volume.open();
+  volume.write("kept", 2 * chunk, 2 * chunk);
+  volume.sync("kept");
+  volume.write_checkpoint(fs::CheckpointKeep::the_one_before);
+  volume.compact();
+  volume.unlink("changed");
+  volume.sync_all();
+  volume.compact();
+}
+
 void write_much(WorkedVolume& volume) {
   constexpr std::uint64_t mebibyte = 1u << 20;
   volume.make_file("streamed");
@@ -196,7 +262,7 @@ class RandomWork {
 
   void step() {
     const std::string file = path(), other = path();
-    switch (pick(16)) {
+    switch (pick(18)) {
       case 0:
       case 1:
         make(file);
@@ -237,6 +303,15 @@ class RandomWork {
           volume_.close();
           volume_.open();
         }
+        break;
+      case 12:
+        if (volume_.has_file(file)) {
+          volume_.allocate(file, static_cast<fs::AllocateMode>(pick(5)), pick(20 * chunk),
+                           1 + pick(6 * chunk));
+        }
+        break;
+      case 13:
+        if (pick(8) == 0) volume_.compact();
         break;
       default:
         if (volume_.has_file(file)) {

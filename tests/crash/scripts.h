@@ -17,6 +17,10 @@ void change_contents(WorkedVolume& volume);
 void reopen_often(WorkedVolume& volume);
 // Checkpoints between changes, three and more, and at closing.
 void write_checkpoints(WorkedVolume& volume);
+// Space set aside, zeroed, and grown into, beside writes and truncations.
+void allocate_and_zero(WorkedVolume& volume);
+// Segments that are half dead emptied between changes, and again after reopening.
+void compact_often(WorkedVolume& volume);
 // More dirty bytes than one flush takes by default: streamed, and sparse.
 void write_much(WorkedVolume& volume);
 // Steps by chance, the same for the same seed.

@@ -39,10 +39,12 @@ class VolumePowerLoss : public ::testing::Test {
     ASSERT_GT(count, 50u);
     const auto wrecks = wrecks_of(script, sample_.stride(count, tried));
     sample_.print(wrecks.size(), count, "changes");
+    std::uint64_t number = 0;
     for (const Wreck& wreck : wrecks) {
       SCOPED_TRACE(testing::Message() << "seed " << sample_.seed() << ", change " << wreck.change
                                       << " of " << count << ", survival " << wreck.survival);
-      expect_recovery(wreck.backing, options_, volume_->history(), wreck.promises);
+      expect_recovery(wreck.backing, options_, volume_->history(), wreck.promises,
+                      number++ % 3 == 0);
       if (HasFailure()) return;
     }
   }
@@ -54,7 +56,8 @@ class VolumePowerLoss : public ::testing::Test {
     const std::uint64_t stride = sample_.stride(count, tried);
     std::uint64_t states = 0;
     for (std::uint64_t change = sample_.next() % stride; change < count; change += stride) {
-      const std::uint64_t survival = survivals(++states).front();
+      const std::uint64_t survival = survivals(states)[states % 2];
+      ++states;
       SCOPED_TRACE(testing::Message() << "seed " << sample_.seed() << ", change " << change
                                       << " of " << count << ", survival " << survival);
       const auto backing = formatted_->process_kill();
@@ -90,18 +93,11 @@ class VolumePowerLoss : public ::testing::Test {
     return backing->change_count();
   }
 
-  // Nothing that is not synced, all of it, and parts.
+  // Nothing that is not synced (0), all of it (1), and parts.
   std::vector<std::uint64_t> survivals(std::uint64_t number) {
     const std::uint64_t some = 2 + sample_.next() % 1'000'000;
-    if (sample_.is_long()) return {0, 1, some, some + 1};
-    switch (number % 4) {
-      case 0:
-        return {0};
-      case 1:
-        return {1};
-      default:
-        return {some};
-    }
+    if (sample_.is_long()) return {0, 1, some, some + 1, some + 2, some + 3, some + 4};
+    return {some, number % 3};
   }
 
   std::vector<Wreck> wrecks_of(const Script& script, std::uint64_t stride) {
@@ -133,36 +129,46 @@ class VolumePowerLoss : public ::testing::Test {
 };
 
 TEST_F(VolumePowerLoss, names_are_those_of_one_moment) {
-  sweep(change_names, 60);
+  sweep(change_names, 120);
 }
 
 TEST_F(VolumePowerLoss, contents_are_old_or_new) {
-  sweep(change_contents, 60);
+  sweep(change_contents, 120);
 }
 
 TEST_F(VolumePowerLoss, contents_are_old_or_new_where_small_writes_are_not_inlined) {
   options_.inline_commit_bytes_max = 0;
-  sweep(change_contents, 40);
+  sweep(change_contents, 70);
 }
 
 TEST_F(VolumePowerLoss, a_volume_that_is_opened_and_closed_loses_nothing) {
-  sweep(reopen_often, 60);
+  sweep(reopen_often, 130);
 }
 
 TEST_F(VolumePowerLoss, a_checkpoint_cut_short_leaves_the_volume_and_the_one_before) {
-  sweep(write_checkpoints, 60);
+  sweep(write_checkpoints, 130);
+}
+
+TEST_F(VolumePowerLoss, space_that_is_set_aside_or_zeroed_is_old_or_new) {
+  sweep(allocate_and_zero, 120);
+}
+
+TEST_F(VolumePowerLoss, compaction_leaves_the_old_place_of_a_record_or_the_new) {
+  options_.store.segment_size_bytes = 32u << 10;
+  options_.background_compaction = false;  // the script says when
+  sweep(compact_often, 150);
 }
 
 TEST_F(VolumePowerLoss, a_commit_of_many_flushes_is_one_commit) {
   options_.flush_size_bytes_max = 8u << 20;
   options_.store.chunk_size_bytes = 64u << 10;
   options_.store.segment_size_bytes = 4u << 20;
-  sweep(write_much, 25);
+  sweep(write_much, 30);
 }
 
 TEST_F(VolumePowerLoss, random_work_is_found_as_it_was_at_some_moment) {
   const std::uint64_t seed = sample_.next();
-  sweep([&](WorkedVolume& volume) { work_at_random(volume, seed); }, 60);
+  sweep([&](WorkedVolume& volume) { work_at_random(volume, seed); }, 130);
 }
 
 TEST_F(VolumePowerLoss, a_disk_that_dies_takes_no_names_that_were_confirmed) {

@@ -336,6 +336,25 @@ void WorkedVolume::punch(std::string_view path, std::uint64_t offset, std::uint6
   end(fmt::format("punch {} at {}, {} bytes", path, offset, length));
 }
 
+void WorkedVolume::allocate(std::string_view path, fs::AllocateMode mode, std::uint64_t offset,
+                            std::uint64_t length) {
+  using fs::AllocateMode;
+  const ModelNodePtr node = find(path);
+  if (!volume_ || !node || !node->is_regular()) return leave_out();
+  const StepNumber step = begin();
+  if (succeeded(volume_->allocate(node->inode, mode, offset, length))) {
+    const std::uint64_t size = history_.latest(node->inode).size();
+    const bool zeroes = mode != AllocateMode::allocate && mode != AllocateMode::keep_size;
+    const bool extends = mode == AllocateMode::allocate || mode == AllocateMode::zero;
+    if (zeroes && offset < size) history_.punch(step, node->inode, offset, length);
+    if (extends && offset + length > size) {
+      history_.truncate(step, node->inode, offset + length);
+    }
+  }
+  end(fmt::format("allocate {} at {}, {} bytes, mode {}", path, offset, length,
+                  static_cast<int>(mode)));
+}
+
 void WorkedVolume::sync(std::string_view path) {
   const ModelNodePtr node = find(path);
   if (!volume_ || !node) return leave_out();
@@ -372,6 +391,13 @@ void WorkedVolume::write_checkpoint(fs::CheckpointKeep keep) {
   const StepNumber step = begin();
   if (succeeded(volume_->write_checkpoint(keep))) promise_all(step);
   end("write a checkpoint");
+}
+
+void WorkedVolume::compact() {
+  if (!volume_) return leave_out();
+  begin();
+  succeeded(volume_->compact(fs::CompactionGoal::everything, {}));
+  end("compact");
 }
 
 void WorkedVolume::close() {

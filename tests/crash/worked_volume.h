@@ -53,9 +53,12 @@ class WorkedVolume {
   void write_held(std::uint64_t offset, std::size_t size);  // to the file last unlinked so
   void truncate(std::string_view path, std::uint64_t size);
   void punch(std::string_view path, std::uint64_t offset, std::uint64_t length);
+  void allocate(std::string_view path, fs::AllocateMode mode, std::uint64_t offset,
+                std::uint64_t length);
   void sync(std::string_view path);
   void sync_all();
   void write_checkpoint(fs::CheckpointKeep keep);
+  void compact();  // until nothing dead is left
   void close();
 
   // The path is there, and of that kind, as far as the script got.

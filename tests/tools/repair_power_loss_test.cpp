@@ -63,7 +63,7 @@ class RepairPowerLoss : public CheckerTest {
   }
   void sweep(const std::vector<std::shared_ptr<MemoryBacking>>& wrecks, const Sample& sample,
              std::string_view what) {
-    const auto stride = sample.stride(wrecks.size(), 12);
+    const auto stride = sample.stride(wrecks.size(), 30);
     std::uint64_t tried = 0;
     for (std::size_t i = sample.seed() % stride; i < wrecks.size(); i += stride, ++tried) {
       SCOPED_TRACE(::testing::Message() << what << ", change " << i << " of " << wrecks.size()
@@ -116,7 +116,7 @@ TEST_F(RepairPowerLoss, at_any_change_leaves_a_plan_that_can_be_taken_back) {
   const auto wrecks = wrecks_of(
       [&](const auto& directory) { return fs::apply_plan(directory, volume_keys, draft->plan); },
       sample);
-  const auto stride = sample.stride(wrecks.size(), 12);
+  const auto stride = sample.stride(wrecks.size(), 30);
   for (std::size_t i = sample.seed() % stride; i < wrecks.size(); i += stride) {
     SCOPED_TRACE(::testing::Message() << "change " << i << ", seed " << sample.seed());
     const auto wreck = wrecks[i];
