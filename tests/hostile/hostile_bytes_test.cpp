@@ -249,6 +249,10 @@ class HostileBytes : public ::testing::Test {
       return {Verdict::rot, Verdict::tampered, Verdict::missing};
     }
     if (is_accident(mutation)) return {Verdict::rot, Verdict::missing};
+    // A log that a backup brings counts only where it is whole; else there is none.
+    if (mutation.path.find(".log.new") != std::string::npos) {
+      return {Verdict::rot, Verdict::tampered, Verdict::missing};
+    }
     if (mutation.kind == MutationKind::flip && is_in_sealed_part(mutation)) {
       return {Verdict::tampered};
     }
