@@ -27,7 +27,7 @@ class Decryption {
   static BatchSizes sizes(const engine::Engine& engine) {
     const std::size_t input =
         std::max<std::uint64_t>(engine.payload_size_bytes(), input_size_bytes_min);
-    // The longest record, twice, fits in any case.
+    // What is left of one batch, less than a record, leaves room to read on in the next.
     static_assert(input_size_bytes_min >= engine::record_size_bytes_max + read_size_bytes_min);
     return {.input_bytes = input,
             .output_bytes = std::max(input + chunk_size_bytes_max, output_size_bytes_min)};

@@ -33,8 +33,8 @@ inline constexpr unsigned container_chunk_bits_min = 12;
 inline constexpr unsigned container_chunk_bits_max = 20;
 static_assert(1u << container_chunk_bits_min == chunk_size_bytes_min &&
               1u << container_chunk_bits_max == chunk_size_bytes_max);
-// 256 KiB: longer chunks gain nothing on a processor, and shorter ones cost with RSA-sized
-// headers of 100 bytes each and in calls of the ciphers (docs/PERFORMANCE.md).
+// 256 KiB: beside them the 100 bytes that a record has around its stream weigh nothing, and a
+// payload still has enough of them for every core.
 inline constexpr unsigned container_chunk_bits_default = 18;
 // The epoch of a container's keyring; it has no other.
 inline constexpr std::uint32_t container_epoch = 1;
