@@ -361,28 +361,6 @@ DatabaseStats DatabaseImpl::stats() const {
 
 }  // namespace
 
-std::string_view to_string(Table table) {
-  switch (table) {
-    case Table::inodes:
-      return "inodes";
-    case Table::dentries:
-      return "dentries";
-    case Table::chunks:
-      return "chunks";
-    case Table::inlined:
-      return "inlined";
-    case Table::xattrs:
-      return "xattrs";
-    case Table::segments:
-      return "segments";
-    case Table::orphans:
-      return "orphans";
-    case Table::system:
-      return "system";
-  }
-  return "unknown table";
-}
-
 Result<std::unique_ptr<Database>> Database::open(std::shared_ptr<BackingDirectory> directory,
                                                  std::shared_ptr<const KeyTree> keys,
                                                  const DatabaseOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a harness without libFuzzer: first the inputs that were once found, then seeded ones:
-// streams of the codec (NACRE_FUZZ_MAKER) that are damaged in a few places, and bare bytes.
+// sound ones (NACRE_FUZZ_MAKER) that are damaged in a few places, and bare bytes.
 //
 // NACRE_TEST_SEED repeats a run, NACRE_LONG makes it a hundred times longer.
 #include <fmt/format.h>
@@ -15,6 +15,9 @@
 #include "gpu_engine/codec/gdeflate/encoder.h"
 #include "tests/fuzz/decoder_input.h"
 #include "tests/fuzz/entry.h"
+#ifdef NACRE_FUZZ_FORMATS
+#include "tests/fuzz/format_inputs.h"
+#endif
 #include "tests/gpu_engine/test_data.h"
 
 namespace nacre::engine {
