@@ -138,9 +138,13 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
                      : cuda_backlog_ns + cuda_ns(work.work_class, part * cuda_load,
                                                  static_cast<double>(work.longest));
   };
+  const bool splits = splits_[static_cast<std::size_t>(work.work_class)];
+  // Where both wait for the same memory, what a slower device takes off the cpu's queue holds up
+  // the rest of that queue.
+  if (!splits && on_cuda(whole) - cuda_backlog_ns > on_cpu(whole) - cpu_backlog_ns) return 0;
   int best = 0;
   double best_ns = on_cpu(whole);
-  const int first_step = splits_[static_cast<std::size_t>(work.work_class)] ? 1 : share_steps;
+  const int first_step = splits ? 1 : share_steps;
   for (int step = first_step; step <= share_steps; ++step) {
     const double share = whole * step / share_steps;
     const double ns = std::max(on_cpu(whole - share), on_cuda(share));

@@ -80,8 +80,9 @@ class CostModel {
   // longest: bytes of the longest message.
   double cuda_ns(WorkClass work, double bytes, double longest) const;
   // Of bytes of work, how many to give to the devices so that all ends soonest, when each backend
-  // has that many nanoseconds of other work before it. cuda_load: how many times as much as when
-  // the costs were measured each device has to take, since others are lost; at least 1.
+  // has that many nanoseconds of other work before it. None of a class that does not split where
+  // the devices alone are slower, however busy the cpu is. cuda_load: how many times as much as
+  // when the costs were measured each device has to take, since others are lost; at least 1.
   std::uint64_t cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
                            double cuda_backlog_ns) const;
 

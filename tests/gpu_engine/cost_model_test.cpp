@@ -87,6 +87,18 @@ TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
   EXPECT_EQ(share_of(model, WorkClass::seal_coded, size, 1, 0, 1e9), 0u);
 }
 
+// Measured where both wait for the host's memory: what went to the slower device because the cpu
+// had a queue made the whole take up to four times as long.
+TEST(CostModel, leaves_a_queue_alone_where_two_gain_nothing_and_the_device_is_slower) {
+  const std::uint64_t size = 16u << 20;
+  const CostModel slower(linear(0, 1), linear(1e6, 1.5), {});
+  EXPECT_EQ(share_of(slower, WorkClass::crypt, size, 1, 1e9, 0), 0u);
+  const CostModel faster(linear(0, 1), linear(1e6, 0.5), {});
+  EXPECT_EQ(share_of(faster, WorkClass::crypt, size, 1, 1e9, 0), size);
+  EXPECT_EQ(share_of(faster, WorkClass::crypt, size, 1, 0, 1e9), 0u) << "the cpu helps out";
+  EXPECT_EQ(share_of(faster, WorkClass::crypt, size, 4, 1e9, 0), 0u) << "most devices are lost";
+}
+
 TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
   const CostModel model(linear(0, 1), linear(3e6, 0.4), all_split);
   const std::uint64_t size = 1u << 30;
