@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// See log_rescue.h.
+#include "metadata/rescue/log_rescue.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "metadata/rescue/log_records.h"
+#include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_file.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+class Rescue {
+ public:
+  Rescue(const FileSeal& seal, ByteView stored) : seal_(seal), stored_(stored) {}
+
+  RescuedLog run() {
+    std::size_t at = file_header_size_bytes;
+    while (at < stored_.size()) {
+      if (take(at)) continue;
+      const std::size_t next = find_next(at + 1);
+      if (next == stored_.size()) break;
+      pass_over(at, next);
+      at = next;
+    }
+    log_.records = records_.take();
+    return std::move(log_);
+  }
+
+ private:
+  struct Opened {
+    FrameView frame;
+    Bytes plain;
+  };
+  std::optional<Opened> open(std::size_t at) const {
+    const auto frame = parse_frame(seal_.header().salt, stored_.subspan(at));
+    if (!frame || frame->header.sequence < log_.frame_count) return std::nullopt;
+    Opened opened{.frame = *frame, .plain = Bytes(frame->header.plain_size)};
+    if (!seal_.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext, frame->tag,
+                    opened.plain)) {
+      return std::nullopt;
+    }
+    return opened;
+  }
+
+  // The next frame in order, and moves behind it.
+  bool take(std::size_t& at) {
+    const auto opened = open(at);
+    if (!opened || opened->frame.header.sequence != log_.frame_count) return false;
+    ++log_.frame_count;
+    at += opened->frame.stored_size;
+    if ((opened->frame.header.flags & frame_flag_witness) != 0) {
+      if (const auto witness = decode_log_witness(opened->plain)) log_.witness = witness;
+      return true;
+    }
+    is_whole_ = is_whole_ || begins_record_;
+    if (is_whole_) {
+      records_.add(as_text(opened->plain));
+    } else {
+      records_.skip(opened->plain.size());
+    }
+    begins_record_ = opened->plain.size() < frame_plain_bytes_max;
+    return true;
+  }
+
+  std::size_t find_next(std::size_t from) const {
+    for (std::size_t at = find_frame_magic(stored_, from); at < stored_.size();
+         at = find_frame_magic(stored_, at + 1)) {
+      if (open(at)) return at;
+    }
+    return stored_.size();
+  }
+
+  // The frames that lay here held all that is not their own headers and tags.
+  void pass_over(std::size_t at, std::size_t next) {
+    const auto frame = open(next);
+    const std::uint64_t count = frame->frame.header.sequence - log_.frame_count;
+    const std::uint64_t size = next - at;
+    const std::uint64_t overhead = count * frame_overhead_bytes;
+    log_.frame_count = frame->frame.header.sequence;
+    const std::uint64_t plain_size = size < overhead ? 0 : size - overhead;
+    const auto header = stored_.subspan(at, std::min<std::size_t>(size, frame_header_size_bytes));
+    const bool says_witness = header.size() == frame_header_size_bytes &&
+                              (load_le<std::uint32_t>(&header[24]) & frame_flag_witness) != 0;
+    // The first frame always is one.
+    if (count == 1 && plain_size == log_witness_size_bytes &&
+        (says_witness || log_.frame_count == 1)) {
+      return;  // no part of the stream
+    }
+    log_.lost_bytes += size;
+    records_.skip(plain_size);
+    is_whole_ = false;
+    begins_record_ = count == 1 && plain_size < frame_plain_bytes_max;
+  }
+
+  const FileSeal& seal_;
+  ByteView stored_;
+  LogRecords records_;
+  bool begins_record_ = true;  // the next frame does
+  bool is_whole_ = false;      // the stream has been followed up to here
+  RescuedLog log_;
+};
+
+Result<Bytes> read_stored(BackingDirectory& directory, const std::string& path) {
+  NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
+  NACRE_ASSIGN(const std::uint64_t size, file->size());
+  Bytes stored(std::min<std::uint64_t>(size, frames_file_size_bytes_max));
+  NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
+  stored.resize(got);
+  return stored;
+}
+
+}  // namespace
+
+Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
+                              const KeyTree& keys) {
+  RescuedLog log;
+  const auto stored = read_stored(directory, path);
+  if (!stored) {
+    if (stored.error().code == ErrorCode::not_found ||
+        stored.error().code == ErrorCode::out_of_memory) {
+      return tl::unexpected(stored.error());
+    }
+    log.damage.push_back(stored.error());
+    return log;
+  }
+  if (is_unborn_log(path, *stored)) return log;
+  const auto seal = FileSeal::open(keys, path, *stored);
+  if (!seal) {
+    log.damage.push_back(seal.error());
+    log.lost_bytes = stored->size();
+    return log;
+  }
+  log = Rescue(*seal, *stored).run();
+  Bytes plain;
+  const auto walked = walk_frames(path, seal->header(), *stored, &*seal, &plain);
+  if (!walked) log.damage.push_back(walked.error());
+  return log;
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log or manifest of which frames may be damaged: every record that lies in good frames.
+//
+// Behind a bad frame a record is taken to begin only where one must: a frame ends early when
+// RocksDB flushes behind a record, so the frame behind a short one begins with a record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metadata/backing/backing.h"
+#include "metadata/keys.h"
+#include "metadata/sealed_fs/frame_layout.h"
+
+namespace nacre::metadata {
+
+struct RescuedLog {
+  std::vector<std::string> records;
+  std::uint64_t frame_count = 0;      // good ones, and those known to be missing before one of them
+  std::uint64_t lost_bytes = 0;       // of frames that cannot be read, as they are stored
+  std::optional<LogWitness> witness;  // the last good one
+  std::vector<Error> damage;          // empty: the file is as it was written
+};
+
+// Errors: not_found, out_of_memory. A file that cannot be read at all is all damage.
+Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
+                              const KeyTree& keys);
+
+}  // namespace nacre::metadata

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a manifest says: which table files there are, and which logs still count.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nacre::metadata {
+
+struct LiveTable {
+  std::uint32_t family = 0;
+  std::uint64_t number = 0;
+  std::string smallest, largest;  // keys
+  std::uint64_t sequence_max = 0;
+};
+struct ManifestContent {
+  std::map<std::uint64_t, LiveTable> tables;          // by number
+  std::map<std::uint32_t, std::string> families;      // by their id
+  std::map<std::uint32_t, std::uint64_t> first_logs;  // of each family: older ones do not count
+};
+// records: the edits, each of which RocksDB wrote as one record. None when one makes no sense.
+std::optional<ManifestContent> read_manifest_edits(const std::vector<std::string>& records);
+
+}  // namespace nacre::metadata

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read out of a damaged database: only rows that it had; the newest of each key, or one
+// that is said to be doubtful; and what may be missing is told.
+#include "metadata/rescue/database_rescue.h"
+
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "metadata/sealed_fs/frame_layout.h"
+#include "metadata/sealed_fs/page_layout.h"
+#include "tests/crash/sample.h"
+#include "tests/metadata/database_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using namespace metadata;
+
+// "table key" → value.
+using Rows = std::map<std::string, std::string>;
+
+std::string name_of(Table table, std::string_view key) {
+  return fmt::format("{} {}", to_string(table), key);
+}
+
+Rows rows_of(const Database& database) {
+  Rows rows;
+  for (std::size_t i = 0; i < table_count; ++i) {
+    const auto table = static_cast<Table>(i);
+    EXPECT_TRUE(database.scan(table, "", "", [&](std::string_view key, std::string_view value) {
+      rows[name_of(table, key)] = value;
+      return true;
+    }));
+  }
+  return rows;
+}
+
+// Several tables a family, with rows that newer ones replace or erase, and a log with more.
+class DatabaseRescueTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    backing_ = MemoryBacking::create();
+    std::mt19937_64 random(7);
+    auto database = create_database(backing_);
+    for (int session = 0; session < 3; ++session) {
+      for (int i = 0; i < 900; ++i)
+        change(*database, random, session);
+      ASSERT_TRUE(commit(*database));
+      ASSERT_TRUE(database->close());
+      database = open_database(backing_, small_options());
+    }
+    for (int group = 0; group < 8; ++group) {
+      for (int i = 0; i < 25; ++i)
+        change(*database, random, 3);
+      ASSERT_TRUE(commit(*database));
+    }
+    rows_ = rows_of(*database);
+    killed_ = backing_->process_kill();
+    ASSERT_TRUE(database->close());
+    database.reset();
+    closed_ = backing_->process_kill();
+  }
+
+  static void change(Database& database, std::mt19937_64& random, int session) {
+    const auto table = static_cast<Table>(random() % table_count);
+    const std::string key = fmt::format("key {:05}", random() % 400);
+    if (random() % 4 == 0) return database.erase(table, key);
+    std::string value = fmt::format("{} in session {}: ", random() % 1000, session);
+    // Some compress, some do not, some take pages of their own.
+    const std::size_t size = random() % 50 == 0 ? 9000 : 20 + random() % 100;
+    while (value.size() < size)
+      value += random() % 2 == 0 ? "again and again " : fmt::format("{:x}", random());
+    database.put(table, key, value);
+  }
+
+  // Returns how many rows cannot be had.
+  std::size_t expect_honest(const std::shared_ptr<MemoryBacking>& damaged) {
+    const auto rescue = DatabaseRescue::open(damaged, make_keys());
+    EXPECT_TRUE(rescue) << rescue.error().message;
+    if (!rescue) return 0;
+    std::size_t missing = rows_.size();
+    const bool has_gaps = (*rescue)->may_have_lost_groups() || !(*rescue)->has_manifest();
+    for (std::size_t i = 0; i < table_count; ++i) {
+      const auto table = static_cast<Table>(i);
+      Rows seen;
+      std::string last;
+      EXPECT_TRUE((*rescue)->scan(table, [&](const RescuedRow& row) -> Result<void> {
+        EXPECT_LT(last, row.key);
+        last = row.key;
+        const auto name = name_of(table, row.key);
+        const auto known = rows_.find(name);
+        const bool is_right =
+            row.value ? known != rows_.end() && known->second == *row.value : known == rows_.end();
+        EXPECT_TRUE(is_right || row.is_doubtful || has_gaps) << name;
+        if (is_right && row.value) --missing;
+        seen[name] = is_right ? "" : "other";
+        return {};
+      }));
+      for (const auto& [name, value] : rows_) {
+        if (!name.starts_with(to_string(table)) || seen.contains(name)) continue;
+        const auto key = std::string_view(name).substr(to_string(table).size() + 1);
+        EXPECT_TRUE(has_gaps || (*rescue)->may_have_lost(table, key)) << name;
+      }
+    }
+    EXPECT_TRUE(missing == 0 || !(*rescue)->damage().empty());
+    return missing;
+  }
+
+  static std::shared_ptr<MemoryBacking> damaged(const std::shared_ptr<MemoryBacking>& whole,
+                                                const std::string& path, std::uint64_t offset) {
+    auto copy = whole->process_kill();
+    Bytes bytes = *copy->load(path);
+    bytes.at(offset) ^= 0x10;
+    copy->store(path, bytes);
+    return copy;
+  }
+  std::size_t damage_count(const std::shared_ptr<MemoryBacking>& of) {
+    const auto rescue = DatabaseRescue::open(of, make_keys());
+    EXPECT_TRUE(rescue);
+    return rescue ? (*rescue)->damage().size() : 0;
+  }
+
+  std::shared_ptr<MemoryBacking> backing_, killed_, closed_;
+  Rows rows_;
+};
+
+TEST_F(DatabaseRescueTest, reads_every_row_of_a_sound_database) {
+  for (const auto& whole : {killed_, closed_}) {
+    EXPECT_EQ(damage_count(whole), 0u);
+    EXPECT_EQ(expect_honest(whole), 0u);
+    const auto rescue = DatabaseRescue::open(whole, make_keys());
+    ASSERT_TRUE(rescue);
+    EXPECT_TRUE((*rescue)->lost_rows().empty());
+    EXPECT_TRUE((*rescue)->has_manifest());
+  }
+}
+
+TEST_F(DatabaseRescueTest, loses_only_rows_of_the_page_that_is_damaged) {
+  const Sample sample;
+  std::uint64_t tried = 0;
+  std::size_t most = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> places;
+  for (const auto& path : files_ending(*closed_, ".sst")) {
+    for (std::uint64_t at = first_page_offset; at < closed_->load(path)->size();
+         at += page_size_bytes) {
+      places.emplace_back(path, at + sample.seed() % 20);
+    }
+  }
+  ASSERT_GT(places.size(), 40u);
+  const auto stride = sample.stride(places.size(), 40);
+  for (std::size_t i = sample.seed() % stride; i < places.size(); i += stride, ++tried) {
+    const auto& [path, offset] = places[i];
+    SCOPED_TRACE(fmt::format("{} at {}, seed {}", path, offset, sample.seed()));
+    const auto hurt = damaged(closed_, path, offset);
+    EXPECT_EQ(damage_count(hurt), 1u);
+    most = std::max(most, expect_honest(hurt));
+    if (HasFailure()) return;
+  }
+  // A page holds parts of three blocks of 8 KiB at the most.
+  EXPECT_LT(most, 500u);
+  sample.print(tried, places.size(), "pages");
+}
+
+TEST_F(DatabaseRescueTest, follows_the_blocks_where_the_index_is_damaged) {
+  for (const auto& path : files_ending(*closed_, ".sst")) {
+    SCOPED_TRACE(path);
+    const auto size = closed_->load(path)->size();
+    const auto hurt = damaged(closed_, path, size - 30);
+    EXPECT_EQ(damage_count(hurt), 1u);
+    const std::size_t lost = expect_honest(hurt);
+    // The last page may hold the end of the rows, too.
+    EXPECT_LT(lost, size < 3 * page_size_bytes ? 400u : 150u);
+  }
+}
+
+TEST_F(DatabaseRescueTest, is_honest_about_many_damaged_pages_and_lost_files) {
+  const Sample sample;
+  std::mt19937_64 random(sample.seed());
+  // The end of a log that nothing vouches for may be torn: so of one without rows.
+  const auto paths = closed_->files();
+  for (int round = 0; round < (sample.is_long() ? 400 : 15); ++round) {
+    SCOPED_TRACE(fmt::format("seed {}, round {}", sample.seed(), round));
+    const auto hurt = closed_->process_kill();
+    const std::size_t count = 1 + random() % 6;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& path = paths[random() % paths.size()];
+      auto bytes = hurt->load(path);
+      if (!bytes || bytes->empty() || random() % 10 == 0) {
+        hurt->erase(path);
+      } else if (random() % 10 == 0) {
+        bytes->resize(random() % bytes->size());
+        hurt->store(path, *bytes);
+      } else {
+        bytes->at(random() % bytes->size()) ^= static_cast<Byte>(1 + random() % 255);
+        hurt->store(path, *bytes);
+      }
+    }
+    expect_honest(hurt);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(DatabaseRescueTest, loses_nothing_with_the_manifest_or_what_names_it) {
+  for (const auto& prefix : {"MANIFEST", "CURRENT", "IDENTITY", "OPTIONS"}) {
+    for (const auto& path : files_beginning(*closed_, prefix)) {
+      SCOPED_TRACE(path);
+      const auto hurt = damaged(closed_, path, closed_->load(path)->size() - 5);
+      // A manifest's last frame may be a torn tail; the log knows better.
+      EXPECT_GE(damage_count(hurt), 1u);
+      EXPECT_EQ(expect_honest(hurt), 0u);
+      const auto gone = closed_->process_kill();
+      gone->erase(path);
+      EXPECT_EQ(expect_honest(gone), 0u);
+    }
+  }
+}
+
+TEST_F(DatabaseRescueTest, a_damaged_frame_of_the_log_costs_its_group_alone) {
+  const auto logs = files_ending(*killed_, ".log");
+  ASSERT_FALSE(logs.empty());
+  const std::string path = logs.back();
+  const Bytes stored = *killed_->load(path);
+  std::vector<std::size_t> frames;
+  for (std::size_t at = find_frame_magic(stored, 0); at < stored.size();
+       at = find_frame_magic(stored, at + 1)) {
+    frames.push_back(at);
+  }
+  ASSERT_GE(frames.size(), 9u);
+  // The last one counts as torn: nothing vouches for it.
+  for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
+    for (const std::size_t place :
+         {std::size_t{0}, std::size_t{5}, std::size_t{24}, std::size_t{40}}) {
+      SCOPED_TRACE(fmt::format("frame {}, byte {}", i, place));
+      const auto hurt = damaged(killed_, path, frames[i] + place);
+      EXPECT_EQ(damage_count(hurt), 1u);
+      EXPECT_LE(expect_honest(hurt), 25u);
+    }
+  }
+  // The first frame holds no rows.
+  EXPECT_EQ(expect_honest(damaged(killed_, path, frames[0] + 40)), 0u);
+}
+
+TEST_F(DatabaseRescueTest, of_a_lost_log_all_other_rows_are_there) {
+  const auto hurt = closed_->process_kill();
+  for (const auto& path : files_ending(*closed_, ".log"))
+    hurt->erase(path);
+  EXPECT_GE(damage_count(hurt), 1u);
+  EXPECT_EQ(expect_honest(hurt), 0u);
+}
+
+TEST_F(DatabaseRescueTest, a_forged_page_counts_as_lost) {
+  const std::string path = files_ending(*closed_, ".sst").back();
+  Bytes bytes = *closed_->load(path);
+  const Bytes other = *closed_->load(files_ending(*closed_, ".sst").front());
+  std::copy_n(other.begin() + first_page_offset, std::min(bytes.size(), other.size()) / 2,
+              bytes.begin() + first_page_offset);
+  const auto hurt = closed_->process_kill();
+  hurt->store(path, bytes);
+  EXPECT_GE(damage_count(hurt), 1u);
+  expect_honest(hurt);
+}
+
+}  // namespace
+}  // namespace nacre::tests
