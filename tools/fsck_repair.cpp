@@ -4,7 +4,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +17,7 @@
 #include "fs/repair/repair.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/format/rfc3339.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
@@ -31,10 +36,11 @@ struct OpenVolume {
 
 struct Outcome {
   fs::RepairPlan plan;
-  fs::FindingList left;                  // that the plan does not repair
-  std::string plan_name;                 // empty: nothing was written
-  bool is_changed = false;               // the plan was made, or taken back
-  std::optional<fs::CheckReport> after;  // of a volume that was changed
+  std::optional<fs::DatabaseReport> database;  // of a db/ that is made anew
+  fs::FindingList left;                        // that the plan does not repair
+  std::string plan_name;                       // empty: nothing was written
+  bool is_changed = false;                     // the plan was made, or taken back
+  std::optional<fs::CheckReport> after;        // of a volume that was changed
 };
 
 Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
@@ -61,6 +67,29 @@ Result<Outcome> undo(const OpenVolume& open, const RepairArguments& arguments) {
   return outcome;
 }
 
+// Where a dry run makes a new db/: sealed as in the volume, and gone with this.
+class Scratch {
+ public:
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  Result<std::shared_ptr<metadata::BackingDirectory>> make() {
+    std::error_code error;
+    const auto folder = std::filesystem::temp_directory_path(error);
+    std::string path = (folder / "nacre-dry-run.XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr) {
+      return fail(ErrorCode::io, fmt::format("cannot make a directory for the dry run in {}: {}",
+                                             folder.string(), strerror(errno)));
+    }
+    path_ = path;
+    return metadata::open_posix_directory(path_);
+  }
+
+ private:
+  std::string path_;
+};
+
 Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
                        const RepairArguments& arguments, ProgressPrinter& printer) {
   const auto progress = [&](const fs::Progress& state) { printer.update(state); };
@@ -68,9 +97,17 @@ Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(
                    choice, [](std::string_view text) { print_error(std::string(text)); })));
-  NACRE_ASSIGN(auto draft, fs::plan_repair(open.place.directory, open.volume, *engine,
-                                           {.drop_damaged = arguments.drop_damaged}, progress));
-  Outcome outcome{.plan = std::move(draft.plan), .left = std::move(draft.left), .plan_name = {}};
+  Scratch scratch;
+  fs::RepairOptions options{.drop_damaged = arguments.drop_damaged};
+  if (arguments.dry_run) {
+    NACRE_ASSIGN(options.scratch, scratch.make());
+  }
+  NACRE_ASSIGN(auto draft,
+               fs::plan_repair(open.place.directory, open.volume, *engine, options, progress));
+  Outcome outcome{.plan = std::move(draft.plan),
+                  .database = std::move(draft.database),
+                  .left = std::move(draft.left),
+                  .plan_name = {}};
   const auto& directory = *open.place.directory;
   if (arguments.dry_run || (outcome.plan.steps.empty() && outcome.left.error_count() == 0)) {
     return outcome;
@@ -102,6 +139,7 @@ std::string place_of(const fs::RepairStep& step) {
   if (const auto* bytes = std::get_if<fs::BytesEdit>(&step.change)) {
     return fmt::format("{} offset {}", bytes->path, bytes->offset);
   }
+  if (std::holds_alternative<fs::DatabaseEdit>(step.change)) return "db/";
   return std::get<fs::FileEdit>(step.change).path;
 }
 
@@ -123,6 +161,66 @@ void print_plan(const fs::RepairPlan& plan) {
   }
 }
 
+std::string_view words_of(fs::RowSource source) {
+  switch (source) {
+    case fs::RowSource::older_row:
+      return "may be older than they were";
+    case fs::RowSource::checkpoint:
+      return "as of the checkpoint";
+    case fs::RowSource::records:
+      return "from the newest records that there are";
+    case fs::RowSource::guess:
+      return "made anew";
+  }
+  return "";
+}
+
+void print_database(const fs::DatabaseReport& report) {
+  for (const auto& finding : report.damage.findings())
+    fmt::print("damaged: {}: {}\n", to_string(finding.verdict), printable(finding.what));
+  if (report.may_have_lost_groups) {
+    fmt::print("lost: changes in the log of db/ that were in no table yet; nobody knows of what\n");
+  }
+  if (!report.has_manifest) {
+    fmt::print(
+        "note: without the manifest all tables that lie in db/ count: what was removed may "
+        "be back\n");
+  }
+  if (report.lost_range_count != 0) {
+    fmt::print("lost: rows in {} stretches of db/; {}\n", report.lost_range_count,
+               report.checkpoint_seconds
+                   ? fmt::format("those of the checkpoint of {} take their place",
+                                 metadata::rfc3339(*report.checkpoint_seconds))
+                   : "no checkpoint was found to take their place");
+  }
+  for (const auto& rows : report.older) {
+    fmt::print("older: {}{} {} of {}: {}\n",
+               rows.inode ? fmt::format("inode {}, ", rows.inode->value) : "", rows.count,
+               rows.count == 1 ? "row" : "rows", metadata::to_string(rows.table),
+               words_of(rows.source));
+    print_paths(rows.paths);
+  }
+}
+
+nlohmann::json database_json(const fs::DatabaseReport& report) {
+  nlohmann::json json = {{"damage", to_json(report.damage)},
+                         {"may_have_lost_groups", report.may_have_lost_groups},
+                         {"has_manifest", report.has_manifest},
+                         {"lost_range_count", report.lost_range_count},
+                         {"checkpoint", nullptr},
+                         {"older", nlohmann::json::array()}};
+  if (report.checkpoint_seconds) json["checkpoint"] = metadata::rfc3339(*report.checkpoint_seconds);
+  for (const auto& rows : report.older) {
+    nlohmann::json row = {{"table", metadata::to_string(rows.table)},
+                          {"source", to_string(rows.source)},
+                          {"count", rows.count},
+                          {"paths", rows.paths}};
+    if (rows.inode) row["inode"] = rows.inode->value;
+    json["older"].push_back(std::move(row));
+  }
+  return json;
+}
+
 std::uint64_t left_count(const Outcome& outcome) {
   return outcome.after ? outcome.after->findings.error_count() : outcome.left.error_count();
 }
@@ -131,6 +229,7 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
                    const RepairArguments& arguments) {
   const std::string name = printable(volume);
   const std::size_t steps = outcome.plan.steps.size();
+  if (outcome.database) print_database(*outcome.database);
   print_plan(outcome.plan);
   for (const auto& finding : outcome.left.findings()) {
     fmt::print("left: {}: {}{}{}\n", to_string(finding.verdict), printable(finding.file),
@@ -151,6 +250,12 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
                outcome.plan.lost.size());
     fmt::print("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
                outcome.plan_name, name);
+    if (outcome.database) {
+      fmt::print(
+          "The damaged database is kept in {}/db.{}: remove that folder when nothing of it "
+          "is wanted any more\n",
+          name, outcome.plan_name);
+    }
   } else if (steps != 0) {
     fmt::print("{}: {} steps would repair it, {} ranges of bytes are lost; nothing was changed\n",
                name, steps, outcome.plan.lost.size());
@@ -172,6 +277,7 @@ void print_outcome_json(const std::string& volume, const Outcome& outcome,
               {"lost", json::array()},
               {"left", json::array()},
               {"left_count", left_count(outcome)}};
+  if (outcome.database) all["database"] = database_json(*outcome.database);
   const std::string text = fs::to_text(outcome.plan);
   for (std::size_t at = text.find('\n') + 1; at < text.size();) {
     const std::size_t end = text.find('\n', at);

@@ -2,6 +2,7 @@
 // Makes the steps of a plan, and takes them back.
 #include <fmt/format.h>
 
+#include "fs/repair/database_swap.h"
 #include "fs/repair/repair.h"
 #include "metadata/format/rows.h"
 
@@ -78,6 +79,17 @@ Result<> change_files(BackingDirectory& directory, const RepairPlan& plan, Direc
   return {};
 }
 
+Result<> change_database(const std::shared_ptr<BackingDirectory>& directory,
+                         const metadata::VolumeKeys& volume, const RepairPlan& plan,
+                         const DatabaseEdit& edit, Direction direction) {
+  if (direction == Direction::forward) {
+    NACRE_ASSIGN(const Bytes now, fingerprint_of(*directory, metadata::database_folder));
+    return now == edit.before ? swap_databases(*directory, edit) : Result<>();
+  }
+  NACRE_ASSIGN(const auto state, state_of_database(directory, volume, plan, edit));
+  return state == DatabaseState::after ? swap_databases(*directory, edit) : Result<>();
+}
+
 bool has_rows(const RepairPlan& plan) {
   for (const RepairStep& step : plan.steps) {
     if (std::holds_alternative<RowEdit>(step.change)) return true;
@@ -89,12 +101,20 @@ Result<> make_changes(const std::shared_ptr<BackingDirectory>& directory,
                       const metadata::VolumeKeys& volume, const RepairPlan& plan,
                       Direction direction) {
   NACRE_TRY(metadata::check_writable(volume.superblock));
-  if (has_rows(plan)) {
+  const DatabaseEdit* database_edit = database_edit_of(plan);
+  if (database_edit != nullptr) {
+    NACRE_TRY(change_database(directory, volume, plan, *database_edit, direction));
+  }
+  // The old db/ has the old rows.
+  const bool is_taken_back = database_edit != nullptr && direction == Direction::back;
+  if (has_rows(plan) && !is_taken_back) {
     NACRE_ASSIGN(const auto database, Database::open(directory, volume.keys, {}));
     NACRE_TRY(change_rows(*database, plan, direction));
     NACRE_TRY(database->close());
   }
-  return change_files(*directory, plan, direction);
+  NACRE_TRY(change_files(*directory, plan, direction));
+  // The new db/ is of no use to anybody.
+  return is_taken_back ? remove_folder(*directory, database_edit->folder) : Result<>();
 }
 
 // How what is there now compares with a step.
@@ -137,6 +157,7 @@ std::string describe(const RepairStep& step) {
   if (const auto* bytes = std::get_if<BytesEdit>(&step.change)) {
     return fmt::format("{} at offset {}", bytes->path, bytes->offset);
   }
+  if (std::holds_alternative<DatabaseEdit>(step.change)) return "db/";
   return std::get<FileEdit>(step.change).path;
 }
 
@@ -145,6 +166,35 @@ tl::unexpected<Error> changed_since(const std::string& what) {
               fmt::format("the volume changed since the repair: {}. Undoing it now would damage "
                           "what came after; nothing was changed",
                           what));
+}
+
+// The same where db/ was made anew: its rows are as they were left, all of them, or it is the old
+// one.
+Result<bool> check_with_database(const std::shared_ptr<BackingDirectory>& directory,
+                                 const metadata::VolumeKeys& volume, const RepairPlan& plan,
+                                 const DatabaseEdit& edit) {
+  NACRE_ASSIGN(const auto database, state_of_database(directory, volume, plan, edit));
+  if (database == DatabaseState::other)
+    return changed_since("rows of db/ are not as they were left");
+  bool any = database == DatabaseState::after;
+  if (any) {
+    const auto old = fingerprint_of(*directory, edit.folder);
+    if (!old || *old != edit.before) {
+      return changed_since(fmt::format("{} is not the old db/ any more", edit.folder));
+    }
+  }
+  for (const RepairStep& step : plan.steps) {
+    const auto* bytes = std::get_if<BytesEdit>(&step.change);
+    const auto* file = std::get_if<FileEdit>(&step.change);
+    if (bytes == nullptr && file == nullptr) continue;
+    NACRE_ASSIGN(const auto state,
+                 bytes != nullptr ? state_of(*directory, *bytes) : state_of(*directory, *file));
+    if (state == State::other) {
+      return changed_since(fmt::format("{} is not as it was left ({})", describe(step), step.why));
+    }
+    any = any || state == State::after;
+  }
+  return any;
 }
 
 // True when some step has been made and not been taken back.
@@ -183,7 +233,11 @@ Result<> apply_plan(const std::shared_ptr<BackingDirectory>& directory,
 
 Result<bool> undo_plan(const std::shared_ptr<BackingDirectory>& directory,
                        const metadata::VolumeKeys& volume, const RepairPlan& plan) {
-  {
+  if (const DatabaseEdit* edit = database_edit_of(plan)) {
+    NACRE_TRY(tidy_databases(*directory, volume));
+    NACRE_ASSIGN(const bool any, check_with_database(directory, volume, plan, *edit));
+    if (!any) return false;
+  } else {
     NACRE_ASSIGN(const auto database, Database::open(directory, volume.keys, {.read_only = true}));
     NACRE_ASSIGN(const bool any, check_all(*directory, *database, plan));
     if (!any) return false;

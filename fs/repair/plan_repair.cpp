@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "fs/maintenance/path_finder.h"
+#include "fs/repair/database_swap.h"
+#include "fs/repair/database_view.h"
 #include "fs/repair/repair.h"
 #include "fs/repair/repair_parts.h"
 #include "gpu_engine/kdf/kdf.h"
@@ -115,14 +117,17 @@ Result<metadata::RecordVersion> RepairContext::next_version() {
   return metadata::RecordVersion{next_version_number++};
 }
 
-Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
-                                const metadata::VolumeKeys& volume, engine::Engine& engine,
-                                const RepairOptions& options, const ProgressFunction& progress) {
+namespace {
+
+// The plan of a volume whose db/ can be read.
+Result<> make_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                   const metadata::VolumeKeys& volume, engine::Engine& engine,
+                   const RepairOptions& options, const ProgressFunction& progress,
+                   RepairDraft& made) {
   // Open for reading, so that no change can reach the disk.
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(directory, volume.keys, {.read_only = true}));
   NACRE_TRY(check_keyring(*database, volume));
-  RepairDraft made;
   PlanDraft draft(*database);
   RepairContext context{.directory = *directory,
                         .volume = volume,
@@ -140,6 +145,56 @@ Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory
     NACRE_ASSIGN(made.plan.next_session, metadata::decode_u64(*next));
   }
   NACRE_TRY(add_paths(*database, made.plan));
+  if (!made.database) return {};
+  std::set<metadata::InodeNumber> inodes;
+  for (const OlderRows& rows : made.database->older) {
+    if (rows.inode) inodes.insert(*rows.inode);
+  }
+  NACRE_ASSIGN(const auto paths, find_paths(*database, inodes));
+  for (OlderRows& rows : made.database->older) {
+    if (rows.inode && paths.contains(*rows.inode)) rows.paths = paths.at(*rows.inode);
+  }
+  return {};
+}
+
+// db/ is made anew, and the rest is planned with the new one in its place.
+Result<RepairDraft> plan_with_new_database(
+    const std::string& name, const std::shared_ptr<metadata::BackingDirectory>& directory,
+    const metadata::DatabaseRescue& rescue, const metadata::VolumeKeys& volume,
+    engine::Engine& engine, const RepairOptions& options, const ProgressFunction& progress) {
+  const auto& holder = options.scratch ? options.scratch : directory;
+  DatabaseEdit edit{.folder = database_folder_of(name), .before = {}, .after = {}};
+  NACRE_ASSIGN(edit.before, fingerprint_of(*directory, metadata::database_folder));
+  const auto view = with_database(directory, holder, edit.folder);
+  RepairDraft made;
+  NACRE_ASSIGN(made.database, rebuild_database(directory, view, rescue, volume, engine, progress));
+  NACRE_TRY(holder->sync_directory(""));
+  NACRE_ASSIGN(edit.after, digest_of_rows(view, volume, nullptr));
+  NACRE_TRY(make_plan(view, volume, engine, options, progress, made));
+  made.plan.name = name;
+  std::string why =
+      fmt::format("made anew, since it is damaged; the old one is kept as {}", edit.folder);
+  made.plan.steps.insert(made.plan.steps.begin(),
+                         RepairStep{.change = std::move(edit), .why = std::move(why), .paths = {}});
+  return made;
+}
+
+}  // namespace
+
+Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
+                                const metadata::VolumeKeys& volume, engine::Engine& engine,
+                                const RepairOptions& options, const ProgressFunction& progress) {
+  if (!options.scratch) NACRE_TRY(tidy_databases(*directory, volume));
+  NACRE_ASSIGN(const auto rescue, find_database_damage(directory, volume.keys));
+  if (rescue != nullptr) {
+    const std::string name = new_plan_name(metadata::rfc3339_now());
+    auto made = plan_with_new_database(name, directory, *rescue, volume, engine, options, progress);
+    // The error counts; what it leaves the next repair removes if this cannot.
+    if (!made && !options.scratch) (void)remove_folder(*directory, database_folder_of(name));
+    return made;
+  }
+  RepairDraft made;
+  NACRE_TRY(make_plan(directory, volume, engine, options, progress, made));
   return made;
 }
 

@@ -2,6 +2,9 @@
 // Repairs a volume that is not mounted: plans all of it first, writes the plan down, and only then
 // changes anything. What a repair does:
 //
+//   db/                   where files of it are damaged: made anew beside it from all that can be
+//   read
+//                         (database_rebuild.h), and put in its place; the old one stays beside it
 //   superblock, keyring   a damaged, missing or older copy is replaced by the other one
 //   names                 entries without inode go, inodes without entry get one in /lost+found;
 //                         link counts, sizes of directories, parents, the list of orphans
@@ -22,9 +25,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fs/maintenance/finding.h"
+#include "fs/repair/database_rebuild.h"
 #include "fs/repair/repair_plan.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/backing.h"
@@ -35,15 +40,20 @@ namespace nacre::fs {
 struct RepairOptions {
   // What is lost, now or by an earlier repair, is replaced by holes, which read as zeros.
   bool drop_damaged = false;
+  // Where a new db/ is made, if one must be; none: in the volume, which is written to then. What a
+  // dry run leaves here is its caller's to remove.
+  std::shared_ptr<metadata::BackingDirectory> scratch = {};
 };
 
 struct RepairDraft {
   RepairPlan plan;
-  FindingList left;  // what no step repairs
+  FindingList left;                        // what no step repairs
+  std::optional<DatabaseReport> database;  // when db/ was made anew
 };
 
-// Reads everything and writes nothing. Memory: about 120 bytes an inode, and the plan. Errors:
-// those of Database::open() and of its reads (a damaged table or log), out_of_memory.
+// Reads everything and changes nothing: but a folder is made beside a damaged db/. Memory: about
+// 120 bytes an inode, and the plan; of a damaged db/ also 64 bytes a record. Errors: those of
+// Database::open() and of its reads, of rebuild_database(), out_of_memory.
 Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
                                 const RepairOptions& options, const ProgressFunction& progress);

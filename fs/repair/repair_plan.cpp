@@ -73,6 +73,12 @@ json to_json(const FileEdit& change) {
           {"before", to_json(change.before)},
           {"after", to_json(change.after)}};
 }
+json to_json(const DatabaseEdit& change) {
+  return {{"step", "database"},
+          {"folder", change.folder},
+          {"before", to_hex(change.before)},
+          {"after", to_hex(change.after)}};
+}
 json to_json(const LostBytes& lost) {
   return {{"lost",
            {{"inode", lost.inode.value},
@@ -175,6 +181,10 @@ void read_step(Line& line, RepairPlan& plan) {
     step.change = FileEdit{.path = line.text("path"),
                            .before = line.bytes_or_none("before"),
                            .after = line.bytes_or_none("after")};
+  } else if (kind == "database") {
+    step.change = DatabaseEdit{.folder = line.text("folder"),
+                               .before = line.bytes("before"),
+                               .after = line.bytes("after")};
   } else {
     line.fail();
   }
@@ -214,14 +224,6 @@ std::string path_of(std::string_view name) {
   return fmt::format("{}/{}{}", repair_folder, name, plan_suffix);
 }
 
-// "20260131T235959Z-0123abcd": sorts by time.
-std::string new_name(std::string created) {
-  std::erase_if(created, [](char c) { return c == '-' || c == ':'; });
-  std::array<Byte, 4> random;
-  engine::random_bytes(random);
-  return fmt::format("{}-{}", created, to_hex(random));
-}
-
 tl::unexpected<Error> no_such_plan(metadata::BackingDirectory& directory, std::string_view name) {
   std::string known;
   if (const auto files = directory.list(repair_folder)) {
@@ -236,6 +238,15 @@ tl::unexpected<Error> no_such_plan(metadata::BackingDirectory& directory, std::s
 }
 
 }  // namespace
+
+// "20260131T235959Z-0123abcd".
+std::string new_plan_name(const std::string& created) {
+  std::string time = created;
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  std::array<Byte, 4> random;
+  engine::random_bytes(random);
+  return fmt::format("{}-{}", time, to_hex(random));
+}
 
 std::string to_text(const RepairPlan& plan) {
   std::string text = line_of({{"format", plan_format},
@@ -303,7 +314,7 @@ Result<std::string> save_plan(metadata::BackingDirectory& directory, const metad
                             "volume or go back to a backup",
                             text.size()));
   }
-  const std::string name = new_name(plan.created);
+  const std::string name = plan.name.empty() ? new_plan_name(plan.created) : plan.name;
   const SecretBytes key = keys.volume_subkey(plan_purpose);
   Bytes file;
   const auto append = [&](ByteView bytes) { file.insert(file.end(), bytes.begin(), bytes.end()); };

@@ -40,9 +40,15 @@ struct FileEdit {
   std::string path;
   std::optional<Bytes> before, after;
 };
+// db/ made anew: it changes places with a folder beside it, whose name begins as it does.
+struct DatabaseEdit {
+  std::string folder;  // the new one before, the damaged one after
+  Bytes before;        // fingerprint of the damaged one's files (database_swap.h)
+  Bytes after;         // digest of the new one's rows, before the plan's other steps
+};
 
 struct RepairStep {
-  std::variant<RowEdit, BytesEdit, FileEdit> change;
+  std::variant<RowEdit, BytesEdit, FileEdit, DatabaseEdit> change;
   std::string why;                             // one sentence
   std::optional<metadata::InodeNumber> inode;  // that it is about
   std::vector<std::string> paths;              // of that inode, after the repair
@@ -60,6 +66,7 @@ struct LostBytes {
 };
 
 struct RepairPlan {
+  std::string name;  // that it is saved under; no part of the text
   engine::VolumeId volume_id = {};
   std::string created;  // RFC 3339
   // Write sessions before the plan was made; one more, and the plan cannot be undone.
@@ -75,12 +82,15 @@ inline constexpr std::string_view repair_folder = "repair";
 //    "inode"?:…,"paths":[…]}
 //   {"step":"bytes","path":…,"offset":…,"before":hex,"after":hex,"why":…}
 //   {"step":"file","path":…,"before":hex or null,"after":hex or null,"why":…}
+//   {"step":"database","folder":…,"before":hex,"after":hex,"why":…}
 //   {"lost":{"inode":…,"offset":…,"size":…,"verdict":…,"why":…,"dropped":…,"paths":[…]}}
 std::string to_text(const RepairPlan& plan);
 // corrupt when it is not such a text.
 Result<RepairPlan> parse_plan(std::string_view text);
 
-// Durable when it returns; the name to undo it by.
+// A new name for a plan: sorts by time.
+std::string new_plan_name(const std::string& created);
+// Durable when it returns; the name to undo it by: the plan's, or a new one where it has none.
 Result<std::string> save_plan(metadata::BackingDirectory& directory, const metadata::KeyTree& keys,
                               const RepairPlan& plan);
 // not_found, with the names that there are; tampered; corrupt.

@@ -63,8 +63,10 @@ class PosixDirectory final : public BackingDirectory {
 
   Result<void> remove(std::string_view path) override {
     NACRE_ASSIGN(const Place place, find(path));
-    if (unlinkat(place.folder.get(), place.name.c_str(), 0) != 0) return fail_path(errno, path);
-    return {};
+    if (unlinkat(place.folder.get(), place.name.c_str(), 0) == 0) return {};
+    const bool is_folder = errno == EISDIR || errno == EPERM;
+    if (is_folder && unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) == 0) return {};
+    return fail_path(errno, path);
   }
 
   Result<void> rename(std::string_view from, std::string_view to) override {

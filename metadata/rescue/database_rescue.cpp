@@ -402,9 +402,12 @@ Result<void> Rescue::survey(const Source& source, const LiveTable* known) {
       is_lost = true;
       continue;
     }
-    // Of one key the newest row comes first: an older one of the key before would not count, but a
-    // newer one of the key behind would.
-    if (is_lost) lose(source.table, from, key_behind(rows->front().key), sequence_max, file.path());
+    if (is_lost) {
+      // Of one key the newest row comes first, and may have lain in the block before.
+      const std::string& next = rows->front().key;
+      lose(source.table, from, file.may_split_keys() ? key_behind(next) : next, sequence_max,
+           file.path());
+    }
     is_lost = false;
     last = rows->back().key;
     from = key_behind(last);

@@ -126,9 +126,12 @@ void TableRescue::find_blocks() {
                          : std::nullopt;
   const auto properties = place ? read_content(*place) : std::nullopt;
   const auto known = properties ? parse_properties(*properties) : std::nullopt;
-  if (known && known->contains("rocksdb.column.family.name")) {
+  if (!known) return;
+  if (known->contains("rocksdb.column.family.name")) {
     family_ = known->at("rocksdb.column.family.name");
   }
+  const auto noted = known->find("rocksdb.index.key.is.user.key");
+  may_split_keys_ = noted == known->end() || noted->second != std::string(1, '\1');
 }
 
 void TableRescue::follow_blocks() {

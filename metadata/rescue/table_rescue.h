@@ -34,6 +34,8 @@ class TableRescue {
   bool knows_all_blocks() const { return knows_all_blocks_; }
   // The family that RocksDB noted; empty when that cannot be read.
   const std::string& family() const { return family_; }
+  // Two blocks may hold rows of one key. Of most files RocksDB noted that none do.
+  bool may_split_keys() const { return may_split_keys_; }
   const std::string& path() const { return seal_.path(); }
 
  private:
@@ -53,6 +55,7 @@ class TableRescue {
   std::vector<BlockHandle> blocks_;
   bool knows_all_blocks_ = false;
   std::string family_;
+  bool may_split_keys_ = true;
 };
 
 }  // namespace nacre::metadata

@@ -408,8 +408,8 @@ Result<void> MemoryBacking::remove(std::string_view path) {
   const auto admission = state_->admit(change_remove, path);
   if (admission.takes_effect) {
     NACRE_ASSIGN(const FolderEntry found, state_->entry(path));
-    if (!found.file) {
-      return fail(ErrorCode::is_directory, fmt::format("(memory)/{}: is a folder", path));
+    if (found.folder && !found.folder->entries().empty()) {
+      return fail(ErrorCode::not_empty, fmt::format("(memory)/{}: is not empty", path));
     }
     NACRE_ASSIGN(MemoryFolder * parent, state_->folder(parts.folder));
     parent->change({{std::string(parts.name), {}}});
@@ -429,7 +429,8 @@ Result<void> MemoryBacking::rename(std::string_view from, std::string_view to) {
     NACRE_ASSIGN(FolderEntry moved, state_->entry(from));
     NACRE_ASSIGN(MemoryFolder * parent, state_->folder(from_parts.folder));
     const FolderEntry* replaced = parent->find(to_parts.name);
-    if (!moved.file || (replaced && !replaced->file)) {
+    // A folder gets a name that is free.
+    if (replaced && (moved.folder || !replaced->file)) {
       return fail(ErrorCode::is_directory, fmt::format("(memory)/{}: a folder is in it", from));
     }
     if (from != to) {

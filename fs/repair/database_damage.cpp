@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether db/ is damaged, and the words for where rows came from (database_rebuild.h).
+#include <fmt/format.h>
+
+#include "fs/repair/database_rebuild.h"
+
+namespace nacre::fs {
+
+std::string_view to_string(RowSource source) {
+  switch (source) {
+    case RowSource::older_row:
+      return "older row";
+    case RowSource::checkpoint:
+      return "checkpoint";
+    case RowSource::records:
+      return "records";
+    case RowSource::guess:
+      return "made anew";
+  }
+  return "unknown";
+}
+
+Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
+    const std::shared_ptr<metadata::BackingDirectory>& directory,
+    const std::shared_ptr<const metadata::KeyTree>& keys) {
+  auto opened = metadata::DatabaseRescue::open(directory, keys);
+  if (!opened && opened.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::missing,
+                fmt::format("{}: db/ is missing. Salvage the volume into another directory: "
+                            "fsck.nacre --salvage TARGET",
+                            directory->description()));
+  }
+  NACRE_ASSIGN(auto rescue, std::move(opened));
+  if (rescue->damage().empty()) rescue = nullptr;
+  return rescue;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// See database_rebuild.h.
+#include "fs/repair/database_rebuild.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "fs/checkpoint/checkpoint_records.h"
+#include "fs/maintenance/record_index.h"
+#include "fs/maintenance/salvage_checkpoint.h"
+#include "fs/maintenance/salvage_scan.h"
+#include "fs/store/chunk_map.h"
+#include "fs/store/segment_table.h"
+#include "fs/store/segment_walk.h"
+#include "metadata/format/scrub_row.h"
+
+namespace nacre::fs {
+
+using metadata::CheckpointSection;
+using metadata::ChunkIndex;
+using metadata::InodeNumber;
+using metadata::Table;
+
+namespace {
+
+constexpr std::size_t group_size_bytes = 8u << 20;
+// Numbers that may have been used without a trace that is left.
+constexpr std::uint64_t number_margin = 1024;
+constexpr std::uint64_t session_ordinal_max =
+    (1ull << (64 - metadata::record_version_session_shift)) - 1;
+
+using RowKey = std::pair<Table, std::string>;
+
+std::optional<InodeNumber> inode_of(Table table, std::string_view key, std::string_view value) {
+  if (table == Table::segments || table == Table::system) return std::nullopt;
+  if (table == Table::dentries) {
+    const auto row = metadata::decode_dentry_row(value);
+    return row ? std::optional(row->inode) : std::nullopt;
+  }
+  const auto inode = metadata::decode_inode_key(key.substr(0, sizeof(std::uint64_t)));
+  return inode ? std::optional(*inode) : std::nullopt;
+}
+
+class Rebuild {
+ public:
+  Rebuild(const std::shared_ptr<metadata::BackingDirectory>& directory,
+          const metadata::DatabaseRescue& rescue, const metadata::VolumeKeys& volume,
+          engine::Engine& engine, const ProgressFunction& progress)
+      : directory_(directory),
+        rescue_(rescue),
+        volume_(volume),
+        engine_(engine),
+        progress_(progress) {}
+
+  Result<DatabaseReport> run(const std::shared_ptr<metadata::BackingDirectory>& view) {
+    for (const Error& error : rescue_.damage())
+      report_.damage.add_error(error);
+    report_.may_have_lost_groups = rescue_.may_have_lost_groups();
+    report_.has_manifest = rescue_.has_manifest();
+    report_.lost_range_count = rescue_.lost_rows().size();
+    NACRE_ASSIGN(database_, metadata::Database::open(view, volume_.keys, {.create = true}));
+    for (std::size_t i = 0; i < metadata::table_count; ++i)
+      NACRE_TRY(copy(static_cast<Table>(i)));
+    if (row_count_ == 0) {
+      return fail(ErrorCode::missing,
+                  fmt::format("{}: no row of db/ can be read; fsck.nacre --salvage TARGET makes "
+                              "the volume anew elsewhere",
+                              directory_->description()));
+    }
+    if (report_.lost_range_count != 0) NACRE_TRY(fill());
+    NACRE_TRY(extend_files());
+    NACRE_TRY(raise_committed_sizes());
+    NACRE_TRY(note_keyring());
+    NACRE_TRY(list_older());
+    NACRE_TRY(commit());
+    NACRE_TRY(database_->close());
+    return std::move(report_);
+  }
+
+ private:
+  struct Doubt {
+    std::uint64_t sequence = 0;
+    bool is_there = false;  // else it was erased
+  };
+
+  Result<> commit() {
+    pending_bytes_ = 0;
+    return database_->freeze() ? database_->commit_frozen(true) : Result<>();
+  }
+  Result<> put(Table table, std::string_view key, std::string value) {
+    pending_bytes_ += key.size() + value.size();
+    database_->put(table, key, std::move(value));
+    return pending_bytes_ < group_size_bytes ? Result<>() : commit();
+  }
+  Result<> put_older(Table table, std::string_view key, std::string value, RowSource source) {
+    doubts_.erase({table, std::string(key)});
+    older_[{table, std::string(key)}] = source;
+    return put(table, key, std::move(value));
+  }
+
+  Result<> copy(Table table);
+  Result<> fill();
+  Result<> take_checkpoint(RecordOpener& opener, const FoundCheckpoint& checkpoint);
+  Result<> take_row(Table table, std::string_view key, std::string_view value);
+  Result<> take_records(FoundRecords& records, metadata::RecordVersion settled);
+  Result<bool> is_covered(InodeNumber inode, ChunkIndex index);
+  Result<> take_chunk(const FoundRecords& all, std::span<const FoundRecord* const> records);
+  std::optional<metadata::RecordLocation> place_of(const FoundRecords& records,
+                                                   const FoundRecord& record) const;
+  Result<> move_rows(FoundRecords& records);
+  Result<> drop_older_segments();
+  Result<> raise_committed_sizes();
+  Result<> take_sessions(const FoundRecords& records);
+  Result<> raise_numbers(const FoundRecords& records);
+  Result<> extend_files();
+  Result<> note_keyring();
+  Result<> list_older();
+  Result<std::optional<std::uint64_t>> number(std::string_view key) {
+    NACRE_ASSIGN(const auto value, database_->get(Table::system, key));
+    const auto decoded = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
+    return decoded ? std::optional(*decoded) : std::nullopt;
+  }
+  std::set<std::string> old_keys(Table table) const {
+    std::set<std::string> keys;
+    for (const auto& [place, doubt] : doubts_) {
+      if (place.first == table && doubt.is_there) keys.insert(place.second);
+    }
+    for (const auto& [place, source] : older_) {
+      if (place.first == table) keys.insert(place.second);
+    }
+    return keys;
+  }
+  bool is_old(Table table, const std::string& key) const {
+    return doubts_.contains({table, key}) || older_.contains({table, key});
+  }
+
+  const std::shared_ptr<metadata::BackingDirectory>& directory_;
+  const metadata::DatabaseRescue& rescue_;
+  const metadata::VolumeKeys& volume_;
+  engine::Engine& engine_;
+  const ProgressFunction& progress_;
+  DatabaseReport report_;
+  std::unique_ptr<metadata::Database> database_;
+  std::size_t pending_bytes_ = 0;
+  std::uint64_t row_count_ = 0;
+  std::map<RowKey, Doubt> doubts_;                    // rows of which a newer one may be lost
+  std::map<RowKey, RowSource> older_;                 // rows that stand in for lost ones
+  std::map<std::string, std::uint64_t> checkpoints_;  // sequences of their rows
+  std::uint64_t checkpoint_sequence_ = 0;             // of the one that is used; 0: not known
+};
+
+Result<> Rebuild::copy(Table table) {
+  return rescue_.scan(table, [&](const metadata::RescuedRow& row) -> Result<> {
+    if (row.is_doubtful) {
+      doubts_[{table, std::string(row.key)}] = {.sequence = row.sequence,
+                                                .is_there = row.value.has_value()};
+    }
+    if (!row.value) return {};
+    ++row_count_;
+    if (table == Table::system && row.key.starts_with(metadata::system_key_checkpoint_prefix)) {
+      checkpoints_[std::string(row.key)] = row.sequence;
+    }
+    if (progress_ && row_count_ % 4096 == 0) {
+      progress_({.stage = "rows of db/", .unit = ProgressUnit::rows, .done = row_count_});
+    }
+    return put(table, row.key, std::string(*row.value));
+  });
+}
+
+Result<> Rebuild::fill() {
+  FindingList notes;  // damage of segments is found and told by the plan
+  NACRE_ASSIGN(auto records, scan_records(*directory_, *volume_.keys, engine_,
+                                          volume_.superblock.chunk_size_bytes, notes, progress_));
+  RecordOpener opener(*directory_, *volume_.keys, engine_, records);
+  NACRE_ASSIGN(const auto checkpoint, find_checkpoint(records, opener, notes));
+  NACRE_TRY(drop_older_segments());
+  if (checkpoint) NACRE_TRY(take_checkpoint(opener, *checkpoint));
+  NACRE_TRY(
+      take_records(records, checkpoint ? checkpoint->root.settled : metadata::RecordVersion{}));
+  NACRE_TRY(move_rows(records));
+  NACRE_TRY(take_sessions(records));
+  return raise_numbers(records);
+}
+
+Result<> Rebuild::take_checkpoint(RecordOpener& opener, const FoundCheckpoint& checkpoint) {
+  report_.checkpoint_seconds = checkpoint.root.written_seconds;
+  const auto known = checkpoints_.find(metadata::checkpoint_key(checkpoint.number));
+  if (known != checkpoints_.end()) checkpoint_sequence_ = known->second;
+  std::set<RowKey> seen;  // of those in doubt
+  NACRE_TRY(checkpoint.read(
+      opener,
+      [&](CheckpointSection section, std::string_view key, std::string_view value) -> Result<> {
+        const Table table = table_of(section);
+        if (!rescue_.may_have_lost(table, key)) return {};
+        // A scrub goes on from nowhere.
+        if (table == Table::system && key == metadata::system_key_scrub) return {};
+        if (doubts_.contains({table, std::string(key)})) seen.emplace(table, key);
+        return take_row(table, key, value);
+      }));
+  // What is older than the checkpoint and not in it had been removed by then.
+  for (auto doubt = doubts_.begin(); doubt != doubts_.end();) {
+    const auto& [place, state] = *doubt;
+    const bool is_gone = state.sequence < checkpoint_sequence_ && !seen.contains(place) &&
+                         place.first != Table::segments &&
+                         !(place.first == Table::system &&
+                           place.second.starts_with(metadata::system_key_checkpoint_prefix));
+    if (is_gone && state.is_there) {
+      pending_bytes_ += place.second.size();
+      database_->erase(place.first, place.second);
+    }
+    doubt = is_gone ? doubts_.erase(doubt) : std::next(doubt);
+  }
+  return commit();
+}
+
+Result<> Rebuild::take_row(Table table, std::string_view key, std::string_view value) {
+  NACRE_ASSIGN(const auto there, database_->get(table, key));
+  const auto doubt = doubts_.find({table, std::string(key)});
+  if (doubt == doubts_.end()) {
+    if (there) return {};  // a row that nothing newer can be lost of
+  } else if (doubt->second.sequence >= checkpoint_sequence_) {
+    return {};  // newer than the checkpoint, or nobody knows
+  }
+  return put_older(table, key, std::string(value), RowSource::checkpoint);
+}
+
+// Chunks whose rows are gone, or older than their newest record. Where a checkpoint is, records of
+// versions before it are named by its rows or are dead.
+Result<> Rebuild::take_records(FoundRecords& records, metadata::RecordVersion settled) {
+  std::vector<const FoundRecord*> newer;
+  for (const FoundRecord& record : records.all) {
+    if (!is_of_file(record.kind) || record.version < settled) continue;
+    if (!place_of(records, record)) continue;
+    if (rescue_.may_have_lost(Table::chunks, metadata::chunk_key(record.inode, record.chunk))) {
+      newer.push_back(&record);
+    }
+  }
+  std::sort(newer.begin(), newer.end(), [](const FoundRecord* a, const FoundRecord* b) {
+    return std::tuple(a->inode, a->chunk, a->version) < std::tuple(b->inode, b->chunk, b->version);
+  });
+  for (std::size_t begin = 0, end = 0; begin < newer.size(); begin = end) {
+    for (end = begin; end < newer.size() && newer[end]->inode == newer[begin]->inode &&
+                      newer[end]->chunk == newer[begin]->chunk;)
+      ++end;
+    NACRE_TRY(take_chunk(records, std::span(newer).subspan(begin, end - begin)));
+  }
+  return {};
+}
+
+// Whether a row that is as it was speaks for the chunk: its own, or that of a hole over it.
+Result<bool> Rebuild::is_covered(InodeNumber inode, ChunkIndex index) {
+  NACRE_ASSIGN(const auto last, database_->find_last(Table::chunks, metadata::chunk_prefix(inode),
+                                                     metadata::chunk_key(inode, index)));
+  if (!last || is_old(Table::chunks, last->key)) return false;
+  const auto parts = metadata::decode_chunk_key(last->key);
+  const auto row = metadata::decode_chunk_map_row(last->value);
+  if (!parts || !row) return false;
+  const std::uint64_t count = row->hole   ? row->hole->chunk_count
+                              : row->lost ? row->lost->chunk_count
+                                          : 1;
+  return index.value - parts->index.value < count;
+}
+
+// records: of one chunk, by version.
+Result<> Rebuild::take_chunk(const FoundRecords& all, std::span<const FoundRecord* const> records) {
+  const InodeNumber inode = records.front()->inode;
+  const ChunkIndex index = records.front()->chunk;
+  NACRE_ASSIGN(const auto owner, database_->get(Table::inodes, metadata::inode_key(inode)));
+  if (!owner && !rescue_.may_have_lost(Table::inodes, metadata::inode_key(inode))) return {};
+  NACRE_ASSIGN(const bool is_known, is_covered(inode, index));
+  if (is_known) return {};
+  const std::string key = metadata::chunk_key(inode, index);
+  metadata::ChunkRow row;
+  metadata::RecordVersion newest;
+  NACRE_ASSIGN(const auto there, database_->get(Table::chunks, key));
+  if (const auto old = there ? metadata::decode_chunk_map_row(*there) : fail(ErrorCode::missing);
+      old && old->chunk) {
+    row = *old->chunk;
+    if (row.base) newest = row.base->version;
+    for (const auto& patch : row.patches)
+      newest = std::max(newest, patch.version);
+  }
+  bool is_changed = false;
+  for (const FoundRecord* record : records) {
+    if (record->version <= newest) continue;
+    newest = record->version;
+    const auto location = *place_of(all, *record);
+    if (record->kind == metadata::RecordKind::chunk) {
+      row = {.base = metadata::ChunkBase{.location = location,
+                                         .version = record->version,
+                                         .plain_size = record->plain_size,
+                                         .valid_size = record->plain_size}};
+      is_changed = true;
+    } else if ((row.base || !row.patches.empty()) &&
+               row.patches.size() < metadata::patch_count_max) {
+      row.patches.push_back({.offset = record->patch_offset,
+                             .plain_size = record->plain_size,
+                             .valid_size = record->plain_size,
+                             .version = record->version,
+                             .location = location});
+      is_changed = true;
+    }
+  }
+  if (!is_changed) return {};
+  return put_older(Table::chunks, key, metadata::encode(row), RowSource::records);
+}
+
+// Within what its segment has committed, as far as that is known.
+std::optional<metadata::RecordLocation> Rebuild::place_of(const FoundRecords& records,
+                                                          const FoundRecord& record) const {
+  const std::string& path = records.files[record.file];
+  const auto number = segment_number_of(std::string_view(path).substr(path.rfind('/') + 1));
+  if (!number) return std::nullopt;
+  const auto value = database_->get(Table::segments, metadata::segment_key(*number));
+  const auto row =
+      value && *value ? metadata::decode_segment_row(**value) : fail(ErrorCode::missing);
+  if (row && record.offset + record.stored_size > row->committed_size) return std::nullopt;
+  return metadata::RecordLocation{
+      .segment = *number, .offset = record.offset, .stored_size = record.stored_size};
+}
+
+// Rows of an earlier moment name records where they lay then: compaction may have moved them.
+Result<> Rebuild::move_rows(FoundRecords& records) {
+  for (const std::string& key : old_keys(Table::chunks)) {
+    NACRE_ASSIGN(const auto value, database_->get(Table::chunks, key));
+    const auto parts = metadata::decode_chunk_key(key);
+    auto row = value ? metadata::decode_chunk_map_row(*value) : fail(ErrorCode::missing);
+    if (!parts || !row || !row->chunk) continue;
+    const auto move = [&](metadata::RecordLocation& location, metadata::RecordName name) {
+      name.inode = parts->inode;
+      name.chunk = parts->index;
+      std::optional<metadata::RecordLocation> found;
+      for (const FoundRecord& record : records.with_version(name.version)) {
+        if (record.name() != name) continue;
+        const auto place = place_of(records, record);
+        if (place == location) return;
+        if (place && !found) found = place;
+      }
+      if (found) location = *found;
+    };
+    if (auto& base = row->chunk->base) move(base->location, {.version = base->version});
+    for (auto& patch : row->chunk->patches) {
+      if (!patch.location) continue;
+      move(*patch.location,
+           {.version = patch.version, .offset = patch.offset, .kind = metadata::RecordKind::patch});
+    }
+    const std::string moved = metadata::encode(*row->chunk);
+    if (moved != *value) NACRE_TRY(put(Table::chunks, key, moved));
+  }
+  return {};
+}
+
+// An older row may say less than the segment holds, and the next mount would cut that off: without
+// it the segment's row is made anew from its file.
+Result<> Rebuild::drop_older_segments() {
+  for (auto doubt = doubts_.begin(); doubt != doubts_.end();) {
+    const bool is_segment = doubt->first.first == Table::segments;
+    if (is_segment && doubt->second.is_there) {
+      database_->erase(Table::segments, doubt->first.second);
+      older_[doubt->first] = RowSource::guess;
+    }
+    doubt = is_segment ? doubts_.erase(doubt) : std::next(doubt);
+  }
+  return {};
+}
+
+// A group that is lost may have been the one that committed what others name.
+Result<> Rebuild::raise_committed_sizes() {
+  std::map<std::uint64_t, std::uint64_t> ends;
+  NACRE_TRY(scan_records(*database_, [&](const NamedRecord& record) {
+    std::uint64_t& end = ends[record.location.segment.value];
+    end = std::max(end, record.location.offset + record.location.stored_size);
+  }));
+  for (const auto& [number, end] : ends) {
+    const std::string key = metadata::segment_key({number});
+    NACRE_ASSIGN(const auto value, database_->get(Table::segments, key));
+    auto row = value ? metadata::decode_segment_row(*value) : fail(ErrorCode::missing);
+    if (!row || row->committed_size >= end) continue;
+    const auto size = directory_->file_size(segment_path({number}));
+    if (!size || *size < end) continue;
+    row->committed_size = end;
+    NACRE_TRY(put_older(Table::segments, key, metadata::encode(*row), RowSource::guess));
+  }
+  return {};
+}
+
+// Write sessions whose rows are gone. One that the database cannot have known stays unknown: then
+// db/ was put back, and the plan says so.
+Result<> Rebuild::take_sessions(const FoundRecords& records) {
+  NACRE_ASSIGN(const auto next, number(metadata::system_key_next_session));
+  const bool knows_next =
+      next && !is_old(Table::system, std::string(metadata::system_key_next_session));
+  std::map<engine::SessionSalt, std::uint64_t> ordinals;
+  for (const FoundRecord& record : records.all) {
+    ordinals[records.sessions[record.session]] =
+        record.version.value >> metadata::record_version_session_shift;
+  }
+  NACRE_ASSIGN(const auto names, directory_->list("segments"));
+  for (const auto& name : names) {
+    const auto segment = segment_number_of(name);
+    if (!segment) continue;
+    const auto file = directory_->open(segment_path(*segment), metadata::OpenMode::read);
+    if (!file) continue;
+    const auto header = read_segment_header(**file, volume_.keys->volume_id(), *segment);
+    if (!header) continue;
+    const std::string key = metadata::session_key_of(header->salt);
+    const auto ordinal = ordinals.find(header->salt);
+    NACRE_ASSIGN(const auto there, database_->get(Table::system, key));
+    if (there || ordinal == ordinals.end() || !rescue_.may_have_lost(Table::system, key)) continue;
+    if (knows_next && ordinal->second >= *next) continue;
+    const metadata::SessionRow row{.ordinal = ordinal->second, .epoch = header->epoch};
+    NACRE_TRY(put_older(Table::system, key, metadata::encode(row), RowSource::guess));
+  }
+  return {};
+}
+
+// Numbers must never come again: past all that is known, and by a margin where they are not.
+Result<> Rebuild::raise_numbers(const FoundRecords& records) {
+  const auto raise = [&](std::string_view key, std::uint64_t least,
+                         std::uint64_t most) -> Result<> {
+    NACRE_ASSIGN(const auto known, number(key));
+    if (known && !is_old(Table::system, std::string(key))) return {};
+    if (!known && !rescue_.may_have_lost(Table::system, key)) return {};
+    const std::uint64_t value = std::max(known.value_or(1), least) + number_margin;
+    return put_older(Table::system, key, metadata::encode_u64(std::min(value, most)),
+                     RowSource::guess);
+  };
+  NACRE_TRY(raise(metadata::system_key_next_inode, records.inode_max + 1, UINT64_MAX));
+  NACRE_TRY(raise(metadata::system_key_next_segment, records.segment_number_max + 1, UINT64_MAX));
+  return raise(metadata::system_key_next_session, records.session_ordinal_max + 1,
+               session_ordinal_max);
+}
+
+// A file whose row is older than those of its chunks was longer: chunks lie within their file.
+Result<> Rebuild::extend_files() {
+  const std::uint64_t chunk_size = volume_.superblock.chunk_size_bytes;
+  for (const std::string& key : old_keys(Table::inodes)) {
+    NACRE_ASSIGN(const auto value, database_->get(Table::inodes, key));
+    const auto inode = metadata::decode_inode_key(key);
+    auto row = value ? metadata::decode_inode_row(*value) : fail(ErrorCode::missing);
+    if (!inode || !row || !S_ISREG(row->mode)) continue;
+    NACRE_ASSIGN(const auto last,
+                 database_->find_last(Table::chunks, metadata::chunk_prefix(*inode),
+                                      metadata::chunk_key(*inode, {UINT64_MAX})));
+    if (!last || is_old(Table::chunks, last->key)) continue;
+    const auto parts = metadata::decode_chunk_key(last->key);
+    const auto map = metadata::decode_chunk_map_row(last->value);
+    if (!parts || !map || !map->chunk) continue;
+    const std::uint64_t end = parts->index.value * chunk_size + content_end(*map->chunk);
+    if (end <= row->size) continue;
+    row->size = end;
+    NACRE_TRY(put(Table::inodes, key, metadata::encode(*row)));
+  }
+  return {};
+}
+
+// Never below what the volume was used with.
+Result<> Rebuild::note_keyring() {
+  const std::string key(metadata::system_key_keyring);
+  NACRE_ASSIGN(const auto known, number(key));
+  const std::uint64_t generation = volume_.keyring.generation;
+  // Of a keyring that is older the plan says so.
+  if (known && (*known > generation || !is_old(Table::system, key))) return {};
+  return put_older(Table::system, key, metadata::encode_u64(generation), RowSource::guess);
+}
+
+Result<> Rebuild::list_older() {
+  std::map<std::tuple<std::optional<InodeNumber>, Table, RowSource>, std::uint64_t> counts;
+  const auto add = [&](const RowKey& place, RowSource source) -> Result<> {
+    NACRE_ASSIGN(const auto value, database_->get(place.first, place.second));
+    ++counts[{inode_of(place.first, place.second, value.value_or("")), place.first, source}];
+    return {};
+  };
+  for (const auto& [place, doubt] : doubts_) {
+    if (doubt.is_there) NACRE_TRY(add(place, RowSource::older_row));
+  }
+  for (const auto& [place, source] : older_)
+    NACRE_TRY(add(place, source));
+  for (const auto& [what, count] : counts) {
+    const auto& [inode, table, source] = what;
+    report_.older.push_back({table, source, inode, count, {}});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DatabaseReport> rebuild_database(
+    const std::shared_ptr<metadata::BackingDirectory>& directory,
+    const std::shared_ptr<metadata::BackingDirectory>& view, const metadata::DatabaseRescue& rescue,
+    const metadata::VolumeKeys& volume, engine::Engine& engine, const ProgressFunction& progress) {
+  return Rebuild(directory, rescue, volume, engine, progress).run(view);
+}
+
+}  // namespace nacre::fs

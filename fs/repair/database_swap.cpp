@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// See database_swap.h.
+#include "fs/repair/database_swap.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gpu_engine/kdf/kdf.h"
+
+namespace nacre::fs {
+
+using metadata::BackingDirectory;
+using metadata::Table;
+
+namespace {
+
+constexpr std::size_t header_size_bytes = 64;
+constexpr std::size_t piece_size_bytes = 1u << 20;
+constexpr std::string_view folder_prefix = "db.";
+constexpr std::string_view moving_folder = "db.moving";
+
+// SHA-256 of what was added, piece by piece.
+class Digest {
+ public:
+  void add(std::string_view text) {
+    std::array<Byte, sizeof(std::uint64_t)> size;
+    store_le(size.data(), std::uint64_t{text.size()});
+    piece_ += as_text(size);
+    piece_ += text;
+    if (piece_.size() >= piece_size_bytes) fold();
+  }
+  Bytes take() {
+    fold();
+    return {state_.begin(), state_.end()};
+  }
+
+ private:
+  void fold() {
+    state_ = engine::sha256(as_bytes(std::string(as_text(state_)) + piece_));
+    piece_.clear();
+  }
+  engine::Sha256Digest state_ = {};
+  std::string piece_;
+};
+
+}  // namespace
+
+std::string database_folder_of(std::string_view plan_name) {
+  return fmt::format("{}{}", folder_prefix, plan_name);
+}
+
+Result<Bytes> fingerprint_of(BackingDirectory& directory, std::string_view folder) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  Digest digest;
+  for (const auto& name : names) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    NACRE_ASSIGN(const auto file, directory.open(path, metadata::OpenMode::read));
+    NACRE_ASSIGN(const std::uint64_t size, file->size());
+    Bytes header(header_size_bytes);
+    // What the disk cannot read it cannot read again either.
+    header.resize(file->read(0, header).value_or(0));
+    digest.add(name);
+    digest.add(fmt::format("{}", size));
+    digest.add(as_text(header));
+  }
+  return digest.take();
+}
+
+Result<Bytes> digest_of_rows(const std::shared_ptr<BackingDirectory>& directory,
+                             const metadata::VolumeKeys& volume, const RepairPlan* undone) {
+  NACRE_ASSIGN(const auto database,
+               metadata::Database::open(directory, volume.keys, {.read_only = true}));
+  if (undone != nullptr) {
+    for (const RepairStep& step : undone->steps) {
+      const auto* edit = std::get_if<RowEdit>(&step.change);
+      if (edit == nullptr) continue;
+      if (edit->before) {
+        database->put(edit->table, edit->key, *edit->before);
+      } else {
+        database->erase(edit->table, edit->key);
+      }
+    }
+  }
+  Digest digest;
+  for (std::size_t i = 0; i < metadata::table_count; ++i) {
+    const auto table = static_cast<Table>(i);
+    digest.add(metadata::to_string(table));
+    NACRE_TRY(database->scan(table, "", "", [&](std::string_view key, std::string_view value) {
+      digest.add(key);
+      digest.add(value);
+      return true;
+    }));
+  }
+  return digest.take();
+}
+
+Result<DatabaseState> state_of_database(const std::shared_ptr<BackingDirectory>& directory,
+                                        const metadata::VolumeKeys& volume, const RepairPlan& plan,
+                                        const DatabaseEdit& edit) {
+  NACRE_ASSIGN(const Bytes now, fingerprint_of(*directory, metadata::database_folder));
+  if (now == edit.before) return DatabaseState::before;
+  NACRE_ASSIGN(const Bytes rows, digest_of_rows(directory, volume, &plan));
+  return rows == edit.after ? DatabaseState::after : DatabaseState::other;
+}
+
+Result<> swap_databases(BackingDirectory& directory, const DatabaseEdit& edit) {
+  NACRE_TRY(directory.rename(metadata::database_folder, moving_folder));
+  NACRE_TRY(directory.rename(edit.folder, metadata::database_folder));
+  NACRE_TRY(directory.rename(moving_folder, edit.folder));
+  return directory.sync_directory("");
+}
+
+Result<> remove_folder(BackingDirectory& directory, const std::string& folder) {
+  const auto names = directory.list(folder);
+  if (!names && names.error().code == ErrorCode::not_found) return {};
+  if (!names) return tl::unexpected(names.error());
+  for (const auto& name : *names)
+    NACRE_TRY(directory.remove(fmt::format("{}/{}", folder, name)));
+  NACRE_TRY(directory.remove(folder));
+  return directory.sync_directory("");
+}
+
+// A swap was cut off. The database that was on its way gets its place back; or, where the other one
+// has that already, the name that its plan gives it.
+static Result<> end_swap(BackingDirectory& directory, const metadata::VolumeKeys& volume,
+                         const std::vector<std::string>& names) {
+  const auto has = [&](std::string_view name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
+  std::string place(metadata::database_folder);
+  if (has(place)) {
+    NACRE_ASSIGN(const Bytes moved, fingerprint_of(directory, moving_folder));
+    place.clear();
+    const auto plans = directory.list(repair_folder);
+    for (const auto& name : plans ? *plans : std::vector<std::string>()) {
+      const auto plan = load_plan(directory, *volume.keys, name);
+      const auto* edit = plan ? database_edit_of(*plan) : nullptr;
+      // Undone, it is the new one that was on its way.
+      if (edit != nullptr && !has(edit->folder) && (edit->before == moved || place.empty()))
+        place = edit->folder;
+    }
+  }
+  if (place.empty()) return {};
+  NACRE_TRY(directory.rename(moving_folder, place));
+  return directory.sync_directory("");
+}
+
+Result<> tidy_databases(BackingDirectory& directory, const metadata::VolumeKeys& volume) {
+  NACRE_ASSIGN(auto names, directory.list(""));
+  if (std::binary_search(names.begin(), names.end(), moving_folder)) {
+    NACRE_TRY(end_swap(directory, volume, names));
+    NACRE_ASSIGN(names, directory.list(""));
+  }
+  const auto now = fingerprint_of(directory, metadata::database_folder);
+  if (!now) return {};
+  for (const auto& name : names) {
+    if (!name.starts_with(folder_prefix) || name == moving_folder) continue;
+    const auto plan = load_plan(directory, *volume.keys, name.substr(folder_prefix.size()));
+    if (!plan && plan.error().code != ErrorCode::not_found) continue;  // whose it is nobody knows
+    // Without a plan, or with one whose db/ is still there, it never took db/'s place.
+    const auto* edit = plan ? database_edit_of(*plan) : nullptr;
+    if (!plan || (edit != nullptr && edit->before == *now))
+      NACRE_TRY(remove_folder(directory, name));
+  }
+  return {};
+}
+
+const DatabaseEdit* database_edit_of(const RepairPlan& plan) {
+  for (const RepairStep& step : plan.steps) {
+    if (const auto* edit = std::get_if<DatabaseEdit>(&step.change)) return edit;
+  }
+  return nullptr;
+}
+
+}  // namespace nacre::fs
