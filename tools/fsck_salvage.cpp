@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
 #include "fs/maintenance/salvage.h"
@@ -125,6 +126,8 @@ void print_text(const SalvageArguments& arguments, const fs::SalvageReport& repo
 
 int salvage(const SalvageArguments& arguments) {
   harden_process();
+  // The new volume is opened and closed; what goes on in it is for the log of a mount.
+  spdlog::set_level(spdlog::level::warn);
   ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
   const auto salvaged = run(arguments, printer);
   printer.clear();

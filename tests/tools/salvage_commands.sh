@@ -51,6 +51,8 @@ touch "$work/used/file"
 expect 8 'holds other files' fsck.nacre --salvage "$work/used" "${secret[@]}" "$v"
 expect 1 'files and directories as of 20.*salvaged from .*with nothing lost' \
   fsck.nacre --salvage "$t" "${secret[@]}" "$v"
+check "nothing of a mount's log is said" bash -c "! fsck.nacre --salvage $work/quiet ${secret[*]} $v 2>&1 | grep -F '[info]'"
+rm -rf "$work/quiet"
 expect 8 'already holds a volume' fsck.nacre --salvage "$t" "${secret[@]}" "$v"
 expect 0 'clean' fsck.nacre --deep "${secret[@]}" "$t"
 mount_it "$t"
