@@ -13,11 +13,27 @@ namespace nacre::tests {
 
 namespace {
 
+Result<std::shared_ptr<metadata::KeyTree>> keys_of_suite(std::string_view name) {
+  NACRE_ASSIGN(const auto suite, engine::suite_from_name(name));
+  std::vector<metadata::EpochKey> epochs;
+  epochs.push_back({.number = 1, .suite = suite, .key = SecretBytes(Bytes(32, 7))});
+  return std::make_shared<metadata::KeyTree>(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)),
+                                             std::move(epochs));
+}
+
+// Of the codec and the cipher suite that NACRE_TEST_CODEC and NACRE_TEST_SUITE name, if they do.
 Result<std::unique_ptr<fs::Volume>> make_real_volume() {
+  const char* const suite = std::getenv("NACRE_TEST_SUITE");
+  const char* const codec = std::getenv("NACRE_TEST_CODEC");
+  NACRE_ASSIGN(const auto keys, keys_of_suite(suite != nullptr ? suite : "aes-256-gcm"));
+  fs::VolumeOptions options;
+  if (codec != nullptr) {
+    NACRE_ASSIGN(options.store.codec, engine::codec_from_name(codec));
+  }
   const auto backing = MemoryBacking::create();
-  NACRE_TRY(fs::Volume::format(backing, test_keys(), 1, {.uid = geteuid(), .gid = getegid()}));
+  NACRE_TRY(fs::Volume::format(backing, keys, 1, {.uid = geteuid(), .gid = getegid()}));
   NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 2}));
-  return fs::Volume::open(backing, test_keys(), 1, std::move(engine), {});
+  return fs::Volume::open(backing, keys, 1, std::move(engine), options);
 }
 
 }  // namespace
