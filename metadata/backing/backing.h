@@ -65,7 +65,7 @@ class BackingDirectory {
  public:
   virtual ~BackingDirectory() = default;
   virtual Result<std::unique_ptr<BackingFile>> open(std::string_view path, OpenMode mode) = 0;
-  virtual Result<void> remove(std::string_view path) = 0;  // a file
+  virtual Result<void> remove(std::string_view path) = 0;  // a file, or an empty folder
   // Replaces to. Within one folder only, so that one sync_directory makes it durable.
   virtual Result<void> rename(std::string_view from, std::string_view to) = 0;
   virtual Result<void> make_directory(std::string_view path) = 0;  // exists: fine

@@ -264,7 +264,11 @@ TEST(MemoryBacking, opens_and_names_answer_as_a_file_system_does) {
   make_durable(*backing, "db/b", "b");
   EXPECT_EQ(backing->open("db/b", OpenMode::create_new).error().code, ErrorCode::exists);
   EXPECT_EQ(backing->open("db", OpenMode::read).error().code, ErrorCode::is_directory);
-  EXPECT_EQ(backing->remove("db").error().code, ErrorCode::is_directory);
+  EXPECT_EQ(backing->remove("db").error().code, ErrorCode::not_empty);
+  EXPECT_TRUE(backing->make_directory("db.new"));
+  EXPECT_TRUE(backing->rename("db.new", "db.other"));
+  EXPECT_FALSE(backing->exists("db.new").value());
+  EXPECT_TRUE(backing->remove("db.other"));
   EXPECT_EQ(backing->rename("db/b", "b").error().code, ErrorCode::invalid_argument);
   for (const char* bad : {"", "/a", "a/", "../a", "a/..", ".", "a/b/c", "a//b"}) {
     EXPECT_EQ(backing->open(bad, OpenMode::create_new).error().code, ErrorCode::invalid_argument)

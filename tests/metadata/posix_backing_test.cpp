@@ -99,7 +99,11 @@ TEST_F(PosixBacking, names_answer_as_in_memory) {
   ASSERT_TRUE(directory->open("db/b", OpenMode::create_new));
   EXPECT_EQ(directory->open("db/b", OpenMode::create_new).error().code, ErrorCode::exists);
   EXPECT_EQ(directory->open("db", OpenMode::read).error().code, ErrorCode::is_directory);
-  EXPECT_EQ(directory->remove("db").error().code, ErrorCode::is_directory);
+  EXPECT_EQ(directory->remove("db").error().code, ErrorCode::not_empty);
+  EXPECT_TRUE(directory->make_directory("db.new"));
+  EXPECT_TRUE(directory->rename("db.new", "db.other"));
+  EXPECT_FALSE(directory->exists("db.new").value());
+  EXPECT_TRUE(directory->remove("db.other"));
   EXPECT_EQ(directory->make_directory("db/x").error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(directory->rename("db/b", "b").error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(directory->open("../a", OpenMode::read).error().code, ErrorCode::invalid_argument);
