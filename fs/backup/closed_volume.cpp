@@ -56,6 +56,8 @@ Result<BackupSource> list_closed_volume(metadata::BackingDirectory& directory) {
     if (is_for_people_or_unfinished(name)) continue;
     const std::string path = fmt::format("{}/{}", metadata::database_folder, name);
     NACRE_ASSIGN(const std::uint64_t size, directory.file_size(path));
+    // Shorter than its header: a daemon was killed over it, and no manifest ever named it.
+    if (name.ends_with(".sst") && size < metadata::database_file_size_bytes_min) continue;
     source.snapshot.files.push_back({.path = path, .size = size});
     if (name.starts_with("MANIFEST-")) ++manifest_count;
     if (!name.ends_with(".log")) continue;

@@ -15,6 +15,8 @@
 #include "metadata/tables/rocksdb_store.h"
 
 namespace nacre::metadata {
+
+static_assert(database_file_size_bytes_min == file_header_size_bytes);
 namespace {
 
 constexpr std::string_view listing = "listing the database's files";

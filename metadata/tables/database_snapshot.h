@@ -31,5 +31,7 @@ struct DatabaseSnapshot {
 // Whether a log holds anything but witnesses, as far as its frames can be told; without keys.
 // corrupt when it has no proper header.
 Result<bool> log_has_rows(BackingDirectory& directory, std::string_view path);
+// The header of every file under db/. A table that is shorter is unfinished.
+inline constexpr std::size_t database_file_size_bytes_min = 64;
 
 }  // namespace nacre::metadata

@@ -250,6 +250,8 @@ TEST_F(BackupTest, of_a_volume_that_was_killed_makes_a_new_one_and_replaces_none
   NACRE_EXPECT_OK(volume_->sync_all());
   source_ = source_->process_kill();
   volume_.reset();
+  source_->store("db/777777.sst", Bytes());  // tables over which it was killed
+  source_->store("db/777778.sst", Bytes(40));
   const auto what = fs::list_closed_volume(*source_);
   NACRE_ASSERT_OK(what);
   EXPECT_FALSE(what->is_clean);

@@ -51,7 +51,7 @@ assert {row["operation"] for row in rows if row["by"] == "cpu"} == {
     "crc32", "lz77 encode", "lz77 decode", "seal lz77", "unseal lz77", "reseal lz77"}
 assert all(row["kind"] == "backend" and row["per_second"] > 0 for row in rows)
 END
-expect 0 'crc32 +2M +1' nacre bench checksum --only crc32 --chunk-size 2M --payload 4M --threads 1 --seconds 0.001
+expect 0 'crc32 of 4M +2M +1' nacre bench checksum --only crc32 --chunk-size 2M --payload 4M --threads 1 --seconds 0.001
 expect 0 'generated text' nacre bench checksum --seconds 0.001 --sample 200K --threads 1
 nacre bench checksum "$work/data" --seconds 0.001 --json - >"$work/only.json" 2>"$work/only.err" || failed "bench --json -"
 nacre bench codecs "$work/data/numbers" --seconds 0.002 --threads 1 --engine cpu --json "$work/numbers.json" \
