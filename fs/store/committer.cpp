@@ -123,13 +123,14 @@ void Committer::run() {
     // A commit of a few files says nothing of what an earlier one left.
     if (scope.everything || !outcome || data_left_) something_left_ = !outcome || data_left_;
     if (outcome) restore_ballast();
+    lock.lock();
+    ++stats_.commit_count;  // before anybody is told of it
+    if (!outcome) ++stats_.failure_count;
+    lock.unlock();
     for (Request& request : requests)
       request.done(outcome);
     requests.clear();
-
     lock.lock();
-    ++stats_.commit_count;
-    if (!outcome) ++stats_.failure_count;
   }
 }
 

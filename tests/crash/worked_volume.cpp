@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <future>
 #include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/crash/recovery.h"
-#include "tests/fs/store_fixture.h"
+#include "tests/fs/volume_fixture.h"
 
 namespace nacre::tests {
 
@@ -359,11 +358,8 @@ void WorkedVolume::sync(std::string_view path) {
   const ModelNodePtr node = find(path);
   if (!volume_ || !node) return leave_out();
   const StepNumber step = begin();
-  const auto requests = volume_->stats().commits.request_count;
-  std::promise<Result<>> told;
-  volume_->sync_inode(node->inode, [&](Result<> result) { told.set_value(std::move(result)); });
-  if (succeeded(told.get_future().get())) {
-    const bool committed = volume_->stats().commits.request_count != requests;
+  bool committed = false;
+  if (succeeded(sync_and_wait(*volume_, node->inode, &committed))) {
     const std::lock_guard lock(mutex_);
     if (node->is_regular()) promises_.synced[node->inode] = history_.latest_write(node->inode);
     // Without a commit nothing but this file is known to be durable; it was so already.

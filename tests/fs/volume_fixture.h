@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,6 +28,19 @@ inline fs::VolumeOptions test_volume_options() {
   options.store.segment_size_bytes = 1u << 20;
   options.store.chunk_size_bytes = 16u << 10;
   return options;
+}
+
+// As fsync. *committed, when given, says whether that took a commit, which makes every name durable
+// too: the volume tells of one on its commit thread (volume.h).
+inline Result<> sync_and_wait(fs::Volume& volume, fs::InodeNumber inode,
+                              bool* committed = nullptr) {
+  std::promise<Result<>> promise;
+  const auto caller = std::this_thread::get_id();
+  volume.sync_inode(inode, [&](Result<> result) {
+    if (committed != nullptr) *committed = std::this_thread::get_id() != caller;
+    promise.set_value(std::move(result));
+  });
+  return promise.get_future().get();
 }
 
 // EXPECT_CODE(not_found, volume.lookup(…))
@@ -125,10 +139,8 @@ class VolumeTest : public ::testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  Result<> sync(fs::InodeNumber inode) {
-    std::promise<Result<>> promise;
-    volume_->sync_inode(inode, [&](Result<> result) { promise.set_value(std::move(result)); });
-    return promise.get_future().get();
+  Result<> sync(fs::InodeNumber inode, bool* committed = nullptr) {
+    return sync_and_wait(*volume_, inode, committed);
   }
 
   // Rows of each table of the unmounted volume; without those that say nothing about files.
