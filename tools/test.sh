@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
 done
 
 "$root/tools/install_dependencies.sh" --tests
-"$root/tools/build.sh" "$preset" -DNACRE_TESTS=ON
+"$root/tools/build.sh" "$preset" -DNACRE_TESTS=ON "-DNACRE_LONG_TESTS=${NACRE_LONG:+ON}"
 
 build=$root/build/$preset
 logs=$build/test-logs
@@ -52,6 +52,10 @@ export ASAN_OPTIONS=log_path=$reports:detect_leaks=1
 export UBSAN_OPTIONS=log_path=$reports:print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppressions=0
 export TSAN_OPTIONS=log_path=$reports:suppressions=$root/tests/support/tsan.supp:history_size=4
+
+# What hangs shows its stacks before ctest ends it: the run that meets it may be the only one.
+stacks=${log%.log}.stacks.log
+[ -n "${NACRE_LONG-}" ] || "$root/tests/support/watch_for_hangs.sh" $$ "$build" 600 "$stacks" &
 
 status=0
 (cd "$build" && ctest --output-on-failure --no-tests=error -j "$(nproc)" "${select[@]}") 2>&1 |
@@ -78,6 +82,12 @@ if compgen -G "$reports.*" >/dev/null; then
   for report in "$reports".*; do
     echo "  $report: $(grep -m1 -E 'ERROR|WARNING|runtime error' "$report" || head -n 1 "$report")"
   done
+fi
+
+if [ -s "$stacks" ]; then
+  echo
+  echo "Hung:"
+  cut -c 1-200 "$stacks" | head -n 150
 fi
 
 echo

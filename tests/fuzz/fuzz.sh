@@ -32,12 +32,14 @@ for name in "${names[@]}"; do
   mkdir -p "$build/inputs/$name" "$build/finds/$name"
   found=("$root/tests/fuzz/finds/$name")
   [ -d "${found[0]}" ] || found=()
-  if "$build/bin/libfuzzer_$name" -max_total_time="$seconds" -max_len=70000 -timeout=120 \
+  # libFuzzer's own clock cannot end a program whose threads wait for each other.
+  if timeout -k 10 $((seconds + 300)) "$build/bin/libfuzzer_$name" -max_total_time="$seconds" -max_len=70000 -timeout=120 \
     -artifact_prefix="$build/finds/$name/" -print_final_stats=1 "$build/inputs/$name" "${found[@]}" \
     >"$build/$name.log" 2>&1; then
     echo "$name: nothing found, $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name.log") inputs"
   else
-    echo "$name: FOUND something: $build/finds/$name, $build/$name.log"
+    echo "$name: FOUND something, or hung: $build/finds/$name, $build/$name.log"
+    tail -n 25 "$build/$name.log"
     status=1
   fi
 done

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# While PID lives: writes the stacks of each process whose program lies in FOLDER and that is older
+# than SECONDS, once, to LOG. Made for tests, none of whose processes lives so long.
+#
+#   watch_for_hangs.sh PID FOLDER SECONDS LOG
+#
+# Threads' stacks need gdb; without it, only where each waits in the kernel is said.
+set -euo pipefail
+watched=$1 folder=$(realpath -- "$2") seconds=$3 log=$4
+
+show() { # PID
+  echo "process $1, $(ps -o etimes= -p "$1" | tr -d ' ') s old: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+  for task in "/proc/$1/task/"*; do
+    echo "  thread ${task##*/} $(cat "$task/comm"): $(awk '$1 == "State:" {print $2}' "$task/status")," \
+      "in $(cat "$task/wchan")"
+  done
+  command -v gdb >/dev/null || return 0
+  timeout -k 5 60 gdb -p "$1" -batch -ex 'thread apply all backtrace 14' 2>/dev/null |
+    sed -n '/^Thread/,$p'
+}
+
+declare -A seen=()
+while kill -0 "$watched" 2>/dev/null; do
+  for process in /proc/[0-9]*; do
+    pid=${process##*/}
+    program=$(readlink "$process/exe" 2>/dev/null) || continue
+    [[ $program == "$folder"/* && -z ${seen[$pid]-} ]] || continue
+    age=$(ps -o etimes= -p "$pid") || continue
+    [ "$age" -ge "$seconds" ] || continue
+    seen[$pid]=1
+    show "$pid" >>"$log" 2>/dev/null || true
+  done
+  sleep 5
+done
