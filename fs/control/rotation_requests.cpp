@@ -32,7 +32,16 @@ Result<std::optional<std::uint64_t>> number(const json& message, const char* nam
   return std::optional(at->get<std::uint64_t>());
 }
 
-Result<RotationOptions> parse_options(const json& message) {
+Result<json> begin(Rotation& rotation, const json& message) {
+  NACRE_ASSIGN(const RotationOptions options, parse_rotation_options(message));
+  NACRE_TRY(rotation.begin(options));
+  return json{{"rotation", to_json(rotation.status())},
+              {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
+}
+
+}  // namespace
+
+Result<RotationOptions> parse_rotation_options(const json& message) {
   RotationOptions options;
   NACRE_ASSIGN(const auto cipher, text(message, "cipher"));
   if (cipher) {
@@ -49,15 +58,6 @@ Result<RotationOptions> parse_options(const json& message) {
   options.rate_bytes_per_second = rate.value_or(0);
   return options;
 }
-
-Result<json> begin(Rotation& rotation, const json& message) {
-  NACRE_ASSIGN(const RotationOptions options, parse_options(message));
-  NACRE_TRY(rotation.begin(options));
-  return json{{"rotation", to_json(rotation.status())},
-              {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
-}
-
-}  // namespace
 
 json to_json(const RotationStatus& status) {
   const bool is_none = status.state == RotationState::none;

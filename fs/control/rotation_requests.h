@@ -22,6 +22,9 @@ namespace nacre::fs {
 nlohmann::json to_json(const RotationStatus& status);
 nlohmann::json to_json(const EpochCounts& counts);
 
+// Of the request rotate. invalid_argument when a field is not what it may be.
+Result<RotationOptions> parse_rotation_options(const nlohmann::json& message);
+
 // What the reply holds beside "ok"; none when the command is not one of these. rotation null:
 // read_only.
 std::optional<Result<nlohmann::json>> handle_rotation(Rotation* rotation, std::string_view command,

@@ -48,9 +48,9 @@ class Window {
 
  private:
   void load(std::uint64_t offset) {
-    buffer_.resize(window_size_bytes);
     begin_ = offset;
     filled_ = static_cast<std::size_t>(std::min<std::uint64_t>(window_size_bytes, end_ - offset));
+    if (buffer_.size() < filled_) buffer_.resize(filled_);
     const MutableByteView all(buffer_.data(), filled_);
     if (read_all(offset, all)) return;
     for (std::size_t at = 0; at < filled_; at += block_size_bytes) {

@@ -166,4 +166,77 @@ inline Bytes make_database_file(TestRandom& random) {
   return input;
 }
 
+inline Bytes make_segment(TestRandom& random) {
+  metadata::SegmentHeader header;
+  header.segment = {1 + random.below(9)};
+  header.epoch = 1;
+  Bytes input = random.bytes(5);
+  append(input, metadata::encode(header));
+  for (std::uint64_t i = 0; i < random.below(8); ++i) {
+    const Bytes content = random.bytes(random.below(random.below(8) == 0 ? 9000 : 300));
+    input.push_back(static_cast<Byte>(random.below(6) == 0 ? random.below(4) : 1));
+    input.resize(input.size() + 2);
+    store_le(&input[input.size() - 2], static_cast<std::uint16_t>(content.size()));
+    append(input, content);
+  }
+  return input;
+}
+
+inline Bytes make_repair_plan(TestRandom& random) {
+  static constexpr std::string_view lines[] = {
+      R"({"step":"row","table":"inodes","key":"0001","before":null,"after":"00ff","why":"w",)"
+      R"("inode":3,"paths":["/a"]})",
+      R"({"step":"bytes","path":"segments/1","offset":64,"before":"00","after":"01",)"
+      R"("why":"","paths":[]})",
+      R"({"step":"file","path":"keyring","before":null,"after":"7b7d","why":"w","paths":[]})",
+      R"({"step":"database","folder":"db.new","before":"00","after":"","why":"w","paths":[]})",
+      R"({"lost":{"inode":3,"offset":0,"size":9,"verdict":"rot","why":"w","dropped":true,)"
+      R"("paths":["/b"]}})",
+  };
+  std::array<std::uint64_t, 2> counts = {};
+  std::string text;
+  for (std::uint64_t i = 0; i < random.below(5); ++i) {
+    const std::uint64_t which = random.below(std::size(lines));
+    text += std::string(lines[which]) + "\n";
+    ++counts.at(which == 4 ? 1 : 0);
+  }
+  const auto kind = static_cast<Byte>(random.below(4));
+  const std::string head =
+      R"({"format":"nacre repair plan","version":1,"volume_id":"01020300000000000000000000000000",)"
+      R"("created":"2026-01-31T23:59:59Z","next_session":5,"step_count":)" +
+      std::to_string(counts[0]) + R"(,"lost_count":)" + std::to_string(counts[1]) + "}\n";
+  const std::string damage = kind < 3 ? "" : std::string(as_text(random.bytes(3)));
+  return input_of(kind, damage + head + text);
+}
+
+inline Bytes make_control(TestRandom& random) {
+  static constexpr std::string_view requests[] = {
+      R"({"command":"info"})",
+      R"({"command":"stats"})",
+      R"({"command":"sync"})",
+      R"({"command":"trim"})",
+      R"({"command":"backup"})",
+      R"({"command":"rotation"})",
+      R"({"command":"scrub","action":"begin","rate_bytes_per_second":5})",
+      "{\"command\":\"replace_keyring\"}\n{\"keyring\":\"text\"}",
+  };
+  static constexpr std::string_view replies[] = {
+      R"({"ok":true,"pid":5,"scrub":{"state":"none"}})",
+      R"({"ok":false,"error":{"code":"busy","message":"why"}})",
+      "{\"ok\":true,\"backup\":{\"current\":[1,2],\"file_count\":2}}\n"
+      "{\"ok\":true,\"files\":[[\"a\",1],[\"b\",2]]}\n"
+      R"({"ok":false,"error":{"code":"no_space","message":"full"}})",
+  };
+  static constexpr std::string_view options =
+      R"({"cipher":"aes-256-gcm","codec":"zstd","level":3,"rate":1000})";
+  const std::uint64_t kind = random.below(4);
+  const std::string_view line = kind < 2    ? requests[random.below(std::size(requests))]
+                                : kind == 2 ? replies[random.below(std::size(replies))]
+                                            : options;
+  Bytes input = {static_cast<Byte>(kind), static_cast<Byte>(random.next())};
+  append(input, as_bytes(line));
+  input.push_back('\n');
+  return input;
+}
+
 }  // namespace nacre::fuzz

@@ -2,7 +2,8 @@
 // Runs a harness without libFuzzer: first the inputs that were once found, then seeded ones:
 // sound ones (NACRE_FUZZ_MAKER) that are damaged in a few places, and bare bytes.
 //
-// NACRE_TEST_SEED repeats a run, NACRE_LONG makes it a hundred times longer.
+// NACRE_TEST_SEED repeats a run, NACRE_LONG makes it a hundred times longer. NACRE_FUZZ_INPUTS
+// names a folder that gets some sound inputs instead: what libFuzzer begins with.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -74,9 +75,20 @@ int try_finds(const std::string& folder) {
   return count;
 }
 
+void save(const Bytes& input, const std::filesystem::path& path) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(input.data()),
+             static_cast<std::streamsize>(input.size()));
+}
+
 TEST(Fuzz, NACRE_FUZZ_NAME) {
-  const int finds = try_finds(NACRE_FUZZ_FINDS);
   TestRandom random;
+  if (const char* folder = std::getenv("NACRE_FUZZ_INPUTS")) {
+    for (int i = 0; i < 200; ++i)
+      save(NACRE_FUZZ_MAKER, std::filesystem::path(folder) / fmt::format("made{}", i));
+    return;
+  }
+  const int finds = try_finds(NACRE_FUZZ_FINDS);
   const int rounds = std::getenv("NACRE_LONG") == nullptr ? 20000 : 2000000;
   for (int round = 0; round < rounds; ++round) {
     Bytes input = NACRE_FUZZ_MAKER;
