@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RocksDB's own threads meet: after a flush of theirs found the disk full, they do nothing and
-// every write fails until somebody resumes them, although there may be room again. So whoever
-// writes next asks here first.
+// What RocksDB's own threads meet when the disk is full, and when RocksDB may hear of it.
+//
+// RocksDB 7.8.3 loses a flush that is asked for when an error stops its threads before the flush
+// begins: DBImpl::BackgroundFlush() returns without taking the request off its queue, and
+// SchedulePendingFlush() takes it for queued from then on. Whoever resumes waits for it for ever.
+// Only one flush runs at a time, and the writing thread asks for it, so only a compaction's error
+// can come between: it waits here until no flush is under way, and no flush begins between such an
+// error and the resumption that follows it.
 //
 // Thread-safe.
 #pragma once
@@ -9,21 +14,38 @@
 #include <rocksdb/listener.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 
 namespace nacre::metadata {
 
 class BackgroundErrors final : public rocksdb::EventListener {
  public:
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* status) override {
-    if (status->IsNoSpace()) met_no_space_ = true;
-  }
+  // A failed flush stops RocksDB's threads, and every write fails until somebody resumes them,
+  // although there may be room again. So whoever writes next asks here first.
   bool met_no_space() const { return met_no_space_; }
-  // Before resuming: what goes wrong from then on counts anew.
-  void clear() { met_no_space_ = false; }
   void note_no_space() { met_no_space_ = true; }
+  // Just before resuming, when no compaction is under way: what goes wrong from then on counts
+  // anew.
+  void clear();
+
+  // By the writing thread, around each flush that it asks for. False: a compaction's error may stop
+  // RocksDB at any moment; it must be resumed first. After true, end_flush() must follow.
+  bool begin_flush();
+  void end_flush();
+  // begin_flush() would say no.
+  bool compaction_failed() const;
+
+  // On RocksDB's threads. The second may wait for end_flush().
+  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override;
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
 
  private:
   std::atomic<bool> met_no_space_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable flush_ended_;
+  bool is_flushing_ = false;
+  bool compaction_failed_ = false;
 };
 
 }  // namespace nacre::metadata

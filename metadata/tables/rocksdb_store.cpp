@@ -9,6 +9,8 @@
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/recovery_check.h"
@@ -228,7 +230,7 @@ std::unique_ptr<rocksdb::Iterator> RocksdbStore::iterate(Table table, const rock
 
 Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync, Retry retry) {
   if (needs_resume_) {
-    const auto resumed = db_->Resume();
+    const auto resumed = resume();
     if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, writing));
     needs_resume_ = false;
   } else if (background_->met_no_space()) {
@@ -259,13 +261,36 @@ Result<void> RocksdbStore::settle_log(bool sync) {
 }
 
 rocksdb::Status RocksdbStore::flush_families() {
+  while (!background_->begin_flush()) {
+    const auto resumed = resume();
+    if (!resumed.ok()) return resumed;
+  }
   rocksdb::FlushOptions options;
   options.wait = true;
+  options.allow_write_stall = true;  // a compaction that it waited for may be waiting for it
   std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
   all.push_back(default_family_);
   const auto status = db_->Flush(options, all);
+  background_->end_flush();
   if (status.ok()) buffered_bytes_ = 0;
   return status;
+}
+
+// A compaction's error that RocksDB is being told of stops it only when that compaction is at its
+// end, and then no other begins.
+void RocksdbStore::wait_for_failed_compaction() const {
+  if (!background_->compaction_failed()) return;
+  std::uint64_t count = 0;
+  while (db_->GetIntProperty(rocksdb::DB::Properties::kNumRunningCompactions, &count) && count > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (rewriting_)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+rocksdb::Status RocksdbStore::resume() {
+  wait_for_failed_compaction();
+  background_->clear();
+  return db_->Resume();
 }
 
 // In memory a row takes about twice what it takes in a batch.
@@ -281,8 +306,7 @@ Result<void> RocksdbStore::flush_when_full() {
 void RocksdbStore::resume_background() {
   const auto space = directory_->space();
   if (space && space->available_bytes < 2 * write_buffer_bytes_) return;
-  background_->clear();
-  if (!db_->Resume().ok()) background_->note_no_space();
+  if (!resume().ok()) background_->note_no_space();
 }
 
 Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync, Retry retry) {
@@ -304,13 +328,13 @@ Result<void> RocksdbStore::flush() {
   if (failure_) return tl::unexpected<Error>(*failure_);
   return note([&]() -> Result<void> {
     if (needs_resume_) {
-      const auto resumed = db_->Resume();
+      const auto resumed = resume();
       if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, flushing));
       needs_resume_ = false;
     }
     auto status = flush_families();
     // An earlier flush may have met a full disk that has room again.
-    if (!status.ok() && db_->Resume().ok()) status = flush_families();
+    if (!status.ok() && resume().ok()) status = flush_families();
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
     return settle_log(true);
   }());

@@ -7,6 +7,7 @@
 #include <rocksdb/env.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,7 +68,10 @@ class RocksdbStore {
   Result<void> settle_log(bool sync);
   Result<void> note(Result<void> result);
   void resume_background();
+  // By the writing thread.
   rocksdb::Status flush_families();
+  rocksdb::Status resume();
+  void wait_for_failed_compaction() const;
   Result<void> flush_when_full();
   Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
   bool has_flushed_everything() const;
@@ -90,6 +94,7 @@ class RocksdbStore {
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
   std::shared_ptr<InfoLog> info_log_;                      // null when read-only
   std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
+  std::atomic<bool> rewriting_{false};  // reseal() has RocksDB compact a table
   std::uint64_t write_buffer_bytes_ = 0;
   // Of the writing thread only.
   std::uint64_t buffered_bytes_ = 0;  // of batches that are in no table yet
