@@ -152,6 +152,9 @@ class OpenMemoryFile final : public BackingFile {
     if (auto admission = state_->admit(operation_read, path_); admission.error) {
       return tl::unexpected(*admission.error);
     }
+    if (!file_->is_readable(offset, out.size())) {
+      return fail(ErrorCode::io, fmt::format("(memory)/{}: a bad block", path_));
+    }
     return file_->read(offset, out);
   }
 
@@ -341,6 +344,11 @@ std::optional<Bytes> MemoryBacking::load(std::string_view path) const {
   Bytes content(found->file->size());
   found->file->read(0, content);
   return content;
+}
+
+void MemoryBacking::set_bad_block(std::string_view path, std::uint64_t offset) {
+  const std::lock_guard lock(state_->mutex);
+  state_->entry(path)->file->set_bad_block(offset);
 }
 
 void MemoryBacking::store(std::string_view path, ByteView content) {

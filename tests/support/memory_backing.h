@@ -104,6 +104,8 @@ class MemoryBacking final : public metadata::BackingDirectory {
   // Makes or replaces a file and, where it lies in one, its folder.
   void store(std::string_view path, ByteView content);
   void erase(std::string_view path);
+  // The 512 bytes at offset cannot be read any more (io), under whatever name; copies can.
+  void set_bad_block(std::string_view path, std::uint64_t offset);
 
   // --- BackingDirectory. Paths as in metadata/backing/path.h.
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -23,6 +24,12 @@ class MemoryFile {
   std::uint64_t size() const { return now_.size(); }
   std::size_t read(std::uint64_t offset, MutableByteView out) const {
     return now_.read(offset, out);
+  }
+  // A bad block of the medium, of which no byte can be read any more; copies have none.
+  void set_bad_block(std::uint64_t offset) { bad_block_ = offset / block_size_bytes; }
+  bool is_readable(std::uint64_t offset, std::uint64_t size) const {
+    return !bad_block_ || offset >= (*bad_block_ + 1) * block_size_bytes ||
+           offset + size <= *bad_block_ * block_size_bytes;
   }
   void write(std::uint64_t offset, ByteView bytes);
   void truncate(std::uint64_t size);
@@ -52,6 +59,8 @@ class MemoryFile {
   static void apply(SparseBytes& content, const Change& change);
   static void apply_torn(SparseBytes& content, const Change& change, std::mt19937_64& random);
 
+  static constexpr std::uint64_t block_size_bytes = 512;
+  std::optional<std::uint64_t> bad_block_;  // its number
   SparseBytes now_;
   SparseBytes durable_;
   std::vector<Change> changes_;  // lead from durable_ to now_

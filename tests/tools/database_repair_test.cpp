@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repairs of a damaged db/: a sound volume, with all that can be had; what is older is told; and
 // taken back, every byte is as it was.
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -137,6 +138,37 @@ class DatabaseRepair : public CheckerTest {
     return changed;
   }
 
+  void damage_second_pages() {
+    backing_ = sound_->process_kill();  // all of it durable
+    for (const auto& path : sound_->files()) {
+      if (path.ends_with(".sst") && sound_->load(path)->size() > 2 * page_size) {
+        flip_byte(path, header_size + page_size + 10);
+      }
+    }
+  }
+  // What power loss leaves before each change that work makes.
+  std::vector<std::shared_ptr<MemoryBacking>> wrecks_of(
+      const Sample& sample,
+      const std::function<Result<>(const std::shared_ptr<metadata::BackingDirectory>&)>& work) {
+    std::vector<std::shared_ptr<MemoryBacking>> wrecks;
+    std::mutex mutex;
+    std::uint64_t seed = sample.seed() % 1000;
+    const auto subject = backing_;
+    const auto watched = std::make_shared<WatchedBacking>(subject, [&] {
+      const std::lock_guard lock(mutex);
+      wrecks.push_back(subject->power_loss(seed++));
+    });
+    NACRE_EXPECT_OK(work(watched));
+    return wrecks;
+  }
+  void expect_made_good() {
+    const auto done = repairer().repair();
+    NACRE_ASSERT_OK(done);
+    EXPECT_EQ(done->draft.left.error_count(), 0u) << text_of(done->draft.left);
+    const auto report = repairer().check();
+    EXPECT_EQ(report.findings.error_count(), 0u) << list(report);
+  }
+
   std::shared_ptr<MemoryBacking> sound_, killed_;
   std::map<int, fs::InodeNumber> files_;
 };
@@ -252,39 +284,78 @@ TEST_F(DatabaseRepair, is_refused_with_an_older_keyring) {
 
 TEST_F(DatabaseRepair, survives_power_loss_at_any_change) {
   const Sample sample;
-  for (const auto& path : sound_->files()) {
-    if (path.ends_with(".sst") && sound_->load(path)->size() > 2 * page_size) {
-      flip_byte(path, header_size + page_size + 10);
-    }
-  }
-  std::vector<std::shared_ptr<MemoryBacking>> wrecks;
-  std::mutex mutex;
-  std::uint64_t seed = sample.seed() % 1000;
-  const auto watched = std::make_shared<WatchedBacking>(backing_, [&] {
-    const std::lock_guard lock(mutex);
-    wrecks.push_back(sound_->power_loss(seed++));
-  });
+  damage_second_pages();
   const auto volume_keys = opened_keys(chunk_size, 1);
   const auto engine = engine::Engine::create({.thread_count = 2});
   NACRE_ASSERT_OK(engine);
-  const auto draft = fs::plan_repair(watched, volume_keys, **engine, {}, {});
-  NACRE_ASSERT_OK(draft);
-  ASSERT_TRUE(draft->database);
-  NACRE_ASSERT_OK(fs::save_plan(*watched, *test_keys(), draft->plan));
-  NACRE_ASSERT_OK(fs::apply_plan(watched, volume_keys, draft->plan));
+  const auto wrecks = wrecks_of(sample, [&](const auto& directory) -> Result<> {
+    NACRE_ASSIGN(const auto draft, fs::plan_repair(directory, volume_keys, **engine, {}, {}));
+    EXPECT_TRUE(draft.database);
+    NACRE_TRY(fs::save_plan(*directory, *test_keys(), draft.plan));
+    return fs::apply_plan(directory, volume_keys, draft.plan);
+  });
   const auto stride = sample.stride(wrecks.size(), 16);
   std::uint64_t tried = 0;
   for (std::size_t i = sample.seed() % stride; i < wrecks.size(); i += stride, ++tried) {
     SCOPED_TRACE(fmt::format("change {} of {}, seed {}", i, wrecks.size(), sample.seed()));
     backing_ = wrecks[i];
-    const auto done = repairer().repair();
-    NACRE_ASSERT_OK(done);
-    EXPECT_EQ(done->draft.left.error_count(), 0u) << text_of(done->draft.left);
-    const auto report = repairer().check();
-    EXPECT_EQ(report.findings.error_count(), 0u) << list(report);
+    expect_made_good();
     if (HasFailure()) return;
   }
   sample.print(tried, wrecks.size(), "changes of a repair of db/");
+}
+
+// Taken back half way, it is taken back the next time, to the byte; or repaired once more.
+TEST_F(DatabaseRepair, undone_survives_power_loss_at_any_change) {
+  const Sample sample;
+  damage_second_pages();
+  const auto before = bytes_of(*backing_);
+  const auto done = repairer().repair();
+  NACRE_ASSERT_OK(done);
+  ASSERT_TRUE(done->draft.database);
+  const auto volume_keys = opened_keys(chunk_size, 1);
+  const auto wrecks = wrecks_of(sample, [&](const auto& directory) -> Result<> {
+    const auto undone = fs::undo_plan(directory, volume_keys, done->draft.plan);
+    if (!undone) return tl::unexpected(undone.error());
+    return {};
+  });
+  ASSERT_GE(wrecks.size(), 3u);
+  const auto stride = sample.stride(wrecks.size(), 16);
+  std::uint64_t tried = 0;
+  for (std::size_t i = sample.seed() % stride; i < wrecks.size(); i += stride, ++tried) {
+    SCOPED_TRACE(fmt::format("change {} of {}, seed {}", i, wrecks.size(), sample.seed()));
+    backing_ = wrecks[i]->process_kill();
+    NACRE_EXPECT_OK(fs::undo_plan(backing_, volume_keys, done->draft.plan));
+    EXPECT_TRUE(before == bytes_of(*backing_));
+    backing_ = wrecks[i];
+    expect_made_good();
+    if (HasFailure()) return;
+  }
+  sample.print(tried, wrecks.size(), "changes of taking it back");
+}
+
+// A page that the disk does not give counts as damaged: what lay in it comes from the checkpoint.
+// The damaged table stays beside the new database, and goes back into its place.
+TEST_F(DatabaseRepair, of_a_page_that_the_disk_cannot_read_costs_at_most_what_lay_in_it) {
+  const Sample sample;
+  std::vector<std::pair<std::string, std::uint64_t>> places;
+  for (const auto& path : sound_->files()) {
+    if (!path.ends_with(".sst")) continue;
+    for (std::uint64_t at = header_size; at < sound_->load(path)->size(); at += page_size)
+      places.emplace_back(path, at);
+  }
+  const auto stride = sample.stride(places.size(), 8);
+  std::uint64_t tried = 0;
+  for (std::size_t i = sample.seed() % stride; i < places.size(); i += stride, ++tried) {
+    const auto& [path, offset] = places[i];
+    SCOPED_TRACE(fmt::format("{} at {}, seed {}", path, offset, sample.seed()));
+    backing_ = sound_->process_kill();
+    // Not of the header, which lies in the first block.
+    backing_->set_bad_block(path, std::min(offset + 600, backing_->load(path)->size() - 1));
+    expect_repaired();
+    if (HasFailure()) return;
+  }
+  sample.print(tried, places.size(), "unreadable pages");
 }
 
 }  // namespace
