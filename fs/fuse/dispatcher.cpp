@@ -78,6 +78,11 @@ ssize_t receive_for_libfuse(int, void*, std::size_t, void*) {
   return -1;
 }
 
+// Requests that wait for the disk to read. A copy writes, too, but nobody who writes waits for it.
+constexpr bool reads_the_disk(std::uint32_t opcode) {
+  return opcode == FUSE_READ || opcode == FUSE_COPY_FILE_RANGE;
+}
+
 }  // namespace
 
 std::string_view opcode_name(std::uint32_t opcode) {
@@ -116,7 +121,7 @@ void Dispatcher::handle(MutableByteView request) noexcept {
     answer_raw_request(context_, transport_, request);
     return;
   }
-  if (header.opcode == FUSE_READ) {
+  if (reads_the_disk(header.opcode)) {
     serve_reads(request);
     return;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps threads free for whoever writes: only so many serve reads at once, since a read waits for
-// as long as its disk does. What comes beyond waits here, and goes to the next thread that is done
-// with its read. A queue holds no more than the kernel has sent: a request a waiting process, and
-// its background requests.
+// Keeps threads free for whoever writes: only so many serve reads (and copies, which read) at once,
+// since a read waits for as long as its disk does. What comes beyond waits here, and goes to the
+// next thread that is done with its read. A queue holds no more than the kernel has sent: a request
+// a waiting process, and its background requests.
 //
 // Thread-safe.
 #pragma once
