@@ -209,17 +209,25 @@ class Soak:
             self.tree.folders.add(inode)
             self.tree.step((key, inode))
 
+    def step_always(self, make, *changes):
+        """A step that needs no space."""
+        if not self.step(make, *changes):
+            raise Failure(f"{self.path(changes[0][0])} cannot be deleted or renamed: no space")
+
+    def unlink(self, key):
+        self.step_always(lambda: os.unlink(self.path(key)), (key, None))
+
     def delete(self):
         key = self.some_file()
-        if key and not self.step(lambda: os.unlink(self.path(key)), (key, None)):
-            raise Failure(f"{self.path(key)} cannot be deleted: no space")
+        if key:
+            self.unlink(key)
 
     def remove_folder(self):
         used = {parent for parent, _ in self.tree.names}
         empty = [k for k in self.folder_keys() if self.tree.names[k] not in used]
         if empty:
             key = self.chance.choice(empty)
-            self.step(lambda: os.rmdir(self.path(key)), (key, None))
+            self.step_always(lambda: os.rmdir(self.path(key)), (key, None))
 
     def rename(self):
         keys = self.file_keys()
@@ -231,14 +239,17 @@ class Soak:
             two = self.fresh_key()
         elif inode == self.tree.names[two]:
             return  # two names of one file: rename does nothing
-        self.step(lambda: os.rename(self.path(one), self.path(two)), (one, None), (two, inode))
+        # Names wait for the data that they move: on a full disk a file may keep its name for that.
+        file = self.tree.files[inode]
+        step = self.step if file.changes or file.is_doubtful else self.step_always
+        step(lambda: os.rename(self.path(one), self.path(two)), (one, None), (two, inode))
 
     def rename_folder(self):
         keys = self.folder_keys()
         if keys:
             one, two = self.chance.choice(keys), (self.tree.root, self.fresh_key()[1])
-            self.step(lambda: os.rename(self.path(one), self.path(two)),
-                      (one, None), (two, self.tree.names[one]))
+            self.step_always(lambda: os.rename(self.path(one), self.path(two)),
+                             (one, None), (two, self.tree.names[one]))
 
     def link(self):
         one, two = self.some_file(), self.fresh_key()
@@ -328,14 +339,17 @@ class Soak:
         text = self.volume.run("nacre", "stats", "--json", self.volume.mnt)[1]
         return json.loads(text)["stats"]
 
-    def check_space(self):
-        """After a trim what is stored is what is live, or little more."""
+    def check_space(self, has_room=False):
+        """After a trim what is stored is what is live, or little more. Judges nothing where the
+        disk is too full for a trim, unless it has_room."""
         if not self.sync_all():
+            if has_room:
+                raise Failure("no space to sync, on a disk with room")
             return
         status, text = self.volume.run("nacre", "trim", self.volume.mnt, limit_s=TRIM_LIMIT_S,
                                        expect=(0, 8))
         if status != 0:
-            if says_full(text):
+            if says_full(text) and not has_room:
                 self.count("trims without space")
                 return
             raise Failure(f"nacre trim: {text}")
@@ -422,10 +436,20 @@ class Soak:
             self.one_round(number, min(5, seconds / 4))
         if os.path.exists(self.foreign):
             self.change_foreign()
+        if number >= 20 and not self.counts.get("trims"):
+            raise Failure("no trim ever had the room to work: what is stored was never judged")
         self.mount()
         self.verify()
+        # However short the run was and however full the disk: judged once with room.
+        inodes = sorted({self.tree.names[key] for key in self.file_keys()})
+        going = set(self.chance.sample(inodes, len(inodes) // 2))
         for key in self.file_keys():
-            self.step(lambda path=self.path(key): os.unlink(path), (key, None))
+            if self.tree.names[key] in going:
+                self.unlink(key)
+        self.check_space(has_room=True)
+        self.verify()
+        for key in self.file_keys():
+            self.unlink(key)
         if not self.sync_all():
             raise Failure("an empty volume cannot be synced")
         # The last two checkpoints of the tables are kept, and count as live: let both be of an empty
@@ -447,8 +471,6 @@ class Soak:
         self.volume.unmount()
         self.volume.wait_for_daemons(60)
         self.volume.fsck("--deep")
-        if number >= 20 and not self.counts.get("trims"):
-            raise Failure("no trim ever had the room to work: what is stored was never judged")
         print(f"{number} rounds: " +
               ", ".join(f"{what} {n}" for what, n in sorted(self.counts.items())))
 
