@@ -51,7 +51,7 @@ chmod 1777 "$logs" # daemons of other users report here too
 export ASAN_OPTIONS=log_path=$reports:detect_leaks=1
 export UBSAN_OPTIONS=log_path=$reports:print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppressions=0
-export TSAN_OPTIONS=log_path=$reports:suppressions=$root/tests/support/tsan.supp:history_size=4
+export TSAN_OPTIONS=log_path=$reports:suppressions=$root/tests/support/tsan.supp:history_size=7
 
 # What hangs shows its stacks before ctest ends it: the run that meets it may be the only one.
 stacks=${log%.log}.stacks.log
