@@ -233,16 +233,21 @@ std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
 // A string is a stretch of it.
 struct PieceMemory {
   static constexpr std::size_t start = 256;
-  static constexpr std::size_t step_bytes = 16;
+  static constexpr std::size_t step_bytes_min = 16;
+  static constexpr std::size_t step_bytes_max = 32;
+  static constexpr std::uint32_t size_one = 1u << 16;
+  static constexpr std::uint32_t size_mask = 0xffff0000;
 
-  std::array<Byte, start + piece_size_bytes + step_bytes> bytes;
+  std::array<Byte, start + piece_size_bytes + step_bytes_max> bytes;
   std::array<std::uint32_t, 1u << width_max_bits> strings;  // size above 16 bits of position
 
   PieceMemory() {
     for (unsigned i = 0; i < start; ++i) {
       bytes[i] = static_cast<Byte>(i);
-      strings[i] = 1u << 16 | i;
+      strings[i] = size_one | i;
     }
+    // Longer than any string, so that the check for long ones finds these two.
+    strings[clear_code] = strings[end_code] = size_mask;
   }
 };
 
@@ -251,24 +256,17 @@ class CodeReader {
  public:
   explicit CodeReader(ByteView bytes) : bytes_(bytes) {}
 
-  // How many codes of this width get() may read.
-  std::size_t count_far_from_end(unsigned width) const {
-    const std::size_t bits = 8 * bytes_.size();
-    return at_bit_ + 64 > bits ? 0 : (bits - 64 - at_bit_) / width + 1;
+  bool is_far_from_end() const { return at_bit_ + 64 <= 8 * bytes_.size(); }
+  // The next 57 bits or more, at the top. Only far from the end.
+  std::uint64_t next_bits() const {
+    return __builtin_bswap64(load_le<std::uint64_t>(bytes_.data() + at_bit_ / 8)) << (at_bit_ % 8);
   }
+  void skip(std::size_t bits) { at_bit_ += bits; }
+
   unsigned get(unsigned width) {
-    const std::uint64_t bits =
-        __builtin_bswap64(load_le<std::uint64_t>(bytes_.data() + at_bit_ / 8));
-    const auto code = static_cast<unsigned>(bits << (at_bit_ % 8) >> (64 - width));
-    at_bit_ += width;
-    return code;
-  }
-  unsigned get_anywhere(unsigned width) {
-    unsigned code = 0;
-    for (unsigned i = 0; i < width; ++i, ++at_bit_) {
-      const unsigned byte = at_bit_ / 8 < bytes_.size() ? bytes_[at_bit_ / 8] : 0;
-      code = code << 1 | (byte >> (7 - at_bit_ % 8) & 1);
-    }
+    if (!is_far_from_end()) return get_near_end(width);
+    const auto code = static_cast<unsigned>(next_bits() >> (64 - width));
+    skip(width);
     return code;
   }
 
@@ -279,6 +277,15 @@ class CodeReader {
   }
 
  private:
+  unsigned get_near_end(unsigned width) {
+    unsigned code = 0;
+    for (unsigned i = 0; i < width; ++i, ++at_bit_) {
+      const unsigned byte = at_bit_ / 8 < bytes_.size() ? bytes_[at_bit_ / 8] : 0;
+      code = code << 1 | (byte >> (7 - at_bit_ % 8) & 1);
+    }
+    return code;
+  }
+
   ByteView bytes_;
   std::size_t at_bit_ = 0;
 };
@@ -290,18 +297,21 @@ class PieceDecoder {
 
   // Whether the codes are those of exactly the plain bytes, which are then in the memory.
   bool run() {
-    if (reader_.get_anywhere(width_min_bits) != clear_code) return false;
-    Stop stop = Stop::none;
+    if (reader_.get(width_min_bits) != clear_code) return false;
+    Stop stop = Stop::clear;
     while (stop == Stop::none || stop == Stop::clear) {
-      if (codes_ > code_count_max) return false;
-      const unsigned width = code_width(codes_);
-      const unsigned wider_at = std::min((1u << width) - first_string, code_count_max + 1);
-      const std::size_t count =
-          std::min<std::size_t>(wider_at - codes_, reader_.count_far_from_end(width));
-      if (count > 0)
-        stop = take(count, [width](CodeReader& reader) { return reader.get(width); });
-      else
-        stop = take(1, [width](CodeReader& reader) { return reader.get_anywhere(width); });
+      if (stop == Stop::clear) {
+        // The first code makes nothing: it may be no more than a byte, or special.
+        making_ = end_code;
+        at_clear_ = at_;
+      } else {
+        stop = take_groups();
+        if (stop != Stop::none) continue;
+      }
+      const unsigned codes = making_ - end_code;
+      if (codes > code_count_max) return false;
+      stop = take(reader_.get(code_width(codes)), making_, at_);
+      ++making_;
     }
     return stop == Stop::end && at_ == end_ && reader_.at_end();
   }
@@ -309,44 +319,91 @@ class PieceDecoder {
  private:
   enum class Stop { none, clear, end, refused };
 
-  // Takes count codes of one width, fewer when one is special or refused.
-  template <typename Get>
-  Stop take(std::size_t count, const Get& get) {
-    CodeReader reader = reader_;
-    Byte* const bytes = memory_.bytes.data();
-    std::size_t at = at_;
-    std::uint32_t last = last_;
-    unsigned codes = codes_;
-    Stop stop = Stop::none;
-    for (; count > 0; --count) {
-      const unsigned code = get(reader);
-      if ((code | 1) == end_code) {
-        stop = code == end_code ? Stop::end : Stop::clear;
-        codes = 0;
-        break;
-      }
-      const unsigned making = end_code + codes;  // for the first code nothing: the end code
-      if (code > making) return Stop::refused;
-      memory_.strings[making] = last + (1u << 16);
+  // Codes that are fetched at once: 4 of 12 bits are fewer than the 57 bits that a load gives.
+  static constexpr unsigned group_size = 4;
 
-      const std::uint32_t string = memory_.strings[code];
-      const std::size_t size = string >> 16;
-      if (size > end_ - at) return Stop::refused;
-      const Byte* const from = bytes + (string & 0xffff);
-      Byte* const to = bytes + at;
-      copy_step<PieceMemory::step_bytes>(to, from);
-      for (std::size_t i = PieceMemory::step_bytes; i < size; i += PieceMemory::step_bytes)
-        copy_step<PieceMemory::step_bytes>(to + i, from + i);
-      // The string being made ends with its own first byte, which was not there when it was read.
-      if (code == making) to[size - 1] = *from;
-      last = static_cast<std::uint32_t>(size << 16 | at);
-      at += size;
-      ++codes;
+  // Takes one code, of which nothing is known. making: the string that it makes.
+  Stop take(unsigned code, unsigned making, std::size_t& at) {
+    if ((code | 1) == end_code) return code == end_code ? Stop::end : Stop::clear;
+    if (code > making) return Stop::refused;
+    const std::uint32_t string = memory_.strings[code];
+    const std::size_t size = string >> 16;
+    if (size > end_ - at) return Stop::refused;
+    Byte* const to = memory_.bytes.data() + at;
+    const Byte* const from = memory_.bytes.data() + (string & 0xffff);
+    constexpr std::size_t step = PieceMemory::step_bytes_min;
+    for (std::size_t i = 0; i < size; i += step)
+      copy_step<step>(to + i, from + i);
+    // The string being made ends with its own first byte, which was not there when it was read.
+    if (code == making) to[size - 1] = *from;
+    make_string(making + 1, string, at);
+    at += size;
+    return Stop::none;
+  }
+
+  // What the next code makes: this string, written at at, and one more byte.
+  void make_string(unsigned making, std::uint32_t string, std::size_t at) {
+    memory_.strings[making] =
+        (string & PieceMemory::size_mask) + PieceMemory::size_one + static_cast<std::uint32_t>(at);
+  }
+
+  // Groups of codes of one width, as many as there are. Where strings are long, in longer steps.
+  Stop take_groups() {
+    const unsigned codes = making_ - end_code;
+    const bool long_steps = at_ - at_clear_ >= std::size_t{4} * codes;
+    switch (code_width(codes)) {
+      case 9:
+        return long_steps ? take_groups<9, 32>() : take_groups<9, 16>();
+      case 10:
+        return long_steps ? take_groups<10, 32>() : take_groups<10, 16>();
+      case 11:
+        return long_steps ? take_groups<11, 32>() : take_groups<11, 16>();
+      default:
+        return long_steps ? take_groups<12, 32>() : take_groups<12, 16>();
+    }
+  }
+
+  // A string of up to step bytes, which is neither special nor just being made, is one copy without
+  // a look at the room that is left; all others go through take(). Ends where a group might not fit
+  // into what is left of the codes, of the width or of the room, or at what take() stops for.
+  template <unsigned width, std::size_t step>
+  Stop take_groups() {
+    static_assert(step <= PieceMemory::step_bytes_max && group_size * width <= 57);
+    constexpr unsigned making_end = (1u << width) - 1;  // that code is one bit wider
+    constexpr std::size_t room = group_size * step;
+    Byte* const bytes = memory_.bytes.data();
+    CodeReader reader = reader_;
+    std::size_t at = at_;
+    unsigned making = making_;
+    Stop stop = Stop::none;
+    bool fits = true;
+    while (fits && making + group_size <= making_end && reader.is_far_from_end() &&
+           end_ - at >= room) {
+      std::uint64_t bits = reader.next_bits();
+      unsigned taken = group_size;
+#pragma GCC unroll 4
+      for (unsigned i = 0; i < group_size; ++i) {
+        const auto code = static_cast<unsigned>(bits >> (64 - width));
+        bits <<= width;
+        const std::uint32_t string = memory_.strings[code];
+        const std::size_t size = string >> 16;
+        if (code >= making + i || size > step) [[unlikely]] {
+          stop = take(code, making + i, at);
+          if (stop == Stop::none && end_ - at >= room) continue;
+          taken = i + 1;
+          fits = false;
+          break;
+        }
+        copy_step<step>(bytes + at, bytes + (string & 0xffff));
+        make_string(making + i + 1, string, at);
+        at += size;
+      }
+      making += taken;
+      reader.skip(std::size_t{taken} * width);
     }
     reader_ = reader;
     at_ = at;
-    last_ = last;
-    codes_ = codes;
+    making_ = making;
     return stop;
   }
 
@@ -354,8 +411,8 @@ class PieceDecoder {
   CodeReader reader_;
   std::size_t end_;
   std::size_t at_ = PieceMemory::start;
-  std::uint32_t last_ = 0;  // the string of the code before: its size above 16 bits of position
-  unsigned codes_ = 0;      // since the clear code
+  std::size_t at_clear_ = PieceMemory::start;  // where it was at the last clear code
+  unsigned making_ = end_code;                 // which string the next code makes
 };
 
 bool decode(ByteView coded, MutableByteView plain) {
