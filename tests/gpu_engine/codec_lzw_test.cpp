@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/codec/codec.h"
@@ -178,6 +179,81 @@ TEST(Lzw, refuses_more_strings_than_there_are_codes) {
     EXPECT_EQ(accepted, codes < 3838) << codes;
     EXPECT_EQ(decoded == expected, accepted);
   }
+}
+
+// Codes at random, what they stand for, and whether they keep the rules; at most a piece.
+struct RandomCodes {
+  CodeString codes;
+  Bytes plain;
+  bool valid = true;
+};
+
+RandomCodes make_codes(TestRandom& random) {
+  RandomCodes made;
+  made.codes.put(clear_code, 9);
+  const std::size_t size = 400 + random.below(piece_size_bytes - 400);
+  const std::size_t alphabet = 1 + random.below(256);
+  const std::size_t literals = 1 + random.below(9);  // of ten codes
+  const std::size_t clear_every = 20 + random.below(4000);
+  const bool may_be_wrong = random.below(2) == 0;
+  std::vector<Bytes> strings;
+  Bytes last;
+  unsigned codes = 0;  // since the clear code
+  while (made.plain.size() < size && made.valid) {
+    const auto width = static_cast<unsigned>(std::bit_width(258 + codes));
+    const unsigned making = 257 + codes;
+    if (codes == 3836 || random.below(clear_every) == 0) {
+      made.codes.put(clear_code, width);
+      strings.clear();
+      codes = 0;
+      continue;
+    }
+    auto code = static_cast<unsigned>(random.below(alphabet));
+    if (may_be_wrong && random.below(1000) == 0) {
+      code = making + 1 + static_cast<unsigned>(random.below((1u << width) - making - 1));
+      made.valid = false;
+    } else if (codes > 0 && random.below(10) >= literals) {
+      // Any string, or one of the last few: that which is just being made among them.
+      const std::size_t back = random.below(random.below(2) == 0 ? codes : std::min(codes, 3u));
+      code = making - static_cast<unsigned>(back);
+    }
+    if (codes > 0) strings.push_back(last);
+    Bytes string = {static_cast<Byte>(code)};
+    if (code >= 258 && made.valid) {
+      string = strings[code - 258];
+      if (code == making) string.push_back(string.front());
+    }
+    if (made.plain.size() + string.size() > piece_size_bytes) break;
+    if (codes > 0) strings.back().push_back(string.front());
+    made.codes.put(code, width);
+    made.plain.insert(made.plain.end(), string.begin(), string.end());
+    last = std::move(string);
+    ++codes;
+  }
+  made.codes.put(end_code, static_cast<unsigned>(std::bit_width(258 + codes)));
+  return made;
+}
+
+TEST(Lzw, takes_random_codes_for_what_they_spell_and_refuses_wrong_ones) {
+  TestRandom random;
+  int read = 0;
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const RandomCodes made = make_codes(random);
+    const Bytes stream = frame({made.codes.bytes});
+    std::size_t size = made.plain.size();
+    if (random.below(4) == 0) size += random.below(40) - 20;
+    if (size > piece_size_bytes || stream.size() - 4 >= size) continue;
+    const bool expected = made.valid && size == made.plain.size();
+    Bytes decoded(size);
+    ASSERT_EQ(decompress(Codec::lzw, stream, decoded).has_value(), expected) << "round " << round;
+    if (expected) {
+      ASSERT_TRUE(decoded == made.plain) << "round " << round;
+    }
+    ++(expected ? read : refused);
+  }
+  EXPECT_GT(read, 300);
+  EXPECT_GT(refused, 300);
 }
 
 TEST(LzwOracle, libtiff_reads_what_we_write) {
