@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string>
 
 #include "gpu_engine/base/limits.h"
@@ -121,9 +122,16 @@ Result<void> decompress(Codec codec, ByteView stream, MutableByteView plain) {
   if (parts == nullptr) return fail_unavailable(codec);
   if (plain.size() > message_size_bytes_max)
     return fail(ErrorCode::too_big, "message is longer than 1 GiB");
-  const bool decoded = plain.empty() ? stream.empty() : parts->decompress(stream, plain);
-  if (!decoded) return fail(ErrorCode::corrupt, "compressed stream is malformed");
-  return {};
+  bool decoded = false;
+  try {
+    decoded = plain.empty() ? stream.empty() : parts->decompress(stream, plain);
+  } catch (const std::bad_alloc&) {
+    wipe(plain);
+    throw;
+  }
+  if (decoded) return {};
+  wipe(plain);
+  return fail(ErrorCode::corrupt, "compressed stream is malformed");
 }
 
 }  // namespace nacre::engine

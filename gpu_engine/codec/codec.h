@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of codecs and the contract that each one keeps.
-//
-// A stream is a sequence of sub-blocks (see docs/FORMAT.md, "Codec streams"); every codec takes any
-// byte values and any length from 0, and none of its streams is longer than stream_size_bound().
-// Decoders are bounds-checked: hostile bytes give ErrorCode::corrupt.
+// The registry of codecs and the contract that each one keeps. A stream is a sequence of sub-blocks
+// (see docs/FORMAT.md, "Codec streams"); every codec takes any byte values and any length from 0,
+// and none of its streams is longer than stream_size_bound(). Decoders are bounds-checked: hostile
+// bytes give ErrorCode::corrupt. No memory for a codec's tables is no verdict on a stream:
+// std::bad_alloc, and the next call asks for them again.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ Result<std::size_t> compress(Codec codec, int level, ByteView plain, MutableByte
 std::optional<std::size_t> compress_to_fit(Codec codec, int level, ByteView plain,
                                            MutableByteView out, std::size_t size_max = SIZE_MAX);
 
-// Decodes exactly plain.size() bytes; corrupt when the stream gives more, fewer, or is malformed.
+// Decodes exactly plain.size() bytes, else corrupt. May throw std::bad_alloc. plain is zeros then.
 Result<void> decompress(Codec codec, ByteView stream, MutableByteView plain);
 
 }  // namespace nacre::engine

@@ -40,10 +40,11 @@ char* chars(Byte* bytes) {
   return reinterpret_cast<char*>(bytes);
 }
 
-// LZ4HC's tables (256 KiB), kept for the thread; nullptr without memory.
+// LZ4HC's tables (256 KiB), kept for the thread; nullptr without memory, and then the next call
+// tries again.
 void* thorough_state() {
-  static thread_local const std::unique_ptr<Byte[]> state(
-      new (std::nothrow) Byte[static_cast<std::size_t>(LZ4_sizeofStateHC())]);
+  static thread_local std::unique_ptr<Byte[]> state;
+  if (!state) state.reset(new (std::nothrow) Byte[static_cast<std::size_t>(LZ4_sizeofStateHC())]);
   return state.get();
 }
 

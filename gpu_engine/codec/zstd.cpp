@@ -46,13 +46,18 @@ struct FreeContext {
 constexpr std::size_t arena_room = 64;
 static_assert(sizeof(Arena) <= arena_room);
 
-void* allocate_pages(void* /*opaque*/, std::size_t size) {
+// libzstd calls it: nothing may be thrown.
+void* allocate_pages(void* /*opaque*/, std::size_t size) noexcept {
   if (size > SIZE_MAX - arena_room) return nullptr;
-  auto made = allocate_host_arena(arena_room + size);
-  if (!made) return nullptr;
-  Byte* const pages = made->data();
-  new (pages) Arena(std::move(*made));
-  return pages + arena_room;
+  try {
+    auto made = allocate_host_arena(arena_room + size);
+    if (!made) return nullptr;
+    Byte* const pages = made->data();
+    new (pages) Arena(std::move(*made));
+    return pages + arena_room;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 void free_pages(void* /*opaque*/, void* memory) {
@@ -64,15 +69,16 @@ void free_pages(void* /*opaque*/, void* memory) {
 
 constexpr ZSTD_customMem wiped_memory = {allocate_pages, free_pages, nullptr};
 
+// The thread's own; nullptr without memory, and then the next call tries again.
 ZSTD_CCtx* compression_context() {
-  static thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(
-      ZSTD_createCCtx_advanced(wiped_memory));
+  static thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> context;
+  if (!context) context.reset(ZSTD_createCCtx_advanced(wiped_memory));
   return context.get();
 }
 
 ZSTD_DCtx* decompression_context() {
-  static thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(
-      ZSTD_createDCtx_advanced(wiped_memory));
+  static thread_local std::unique_ptr<ZSTD_DCtx, FreeContext> context;
+  if (!context) context.reset(ZSTD_createDCtx_advanced(wiped_memory));
   return context.get();
 }
 

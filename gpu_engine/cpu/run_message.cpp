@@ -124,10 +124,8 @@ MessageResult run_decompress(const Message& message, ByteView input, MutableByte
     return failed(ErrorCode::unsupported, "codec is not in this build");
   if (output.size() > message_size_bytes_max)
     return failed(ErrorCode::too_big, "message is longer than 1 GiB");
-  if (!decompress(message.codec, input, output)) {
-    wipe(output);
+  if (!decompress(message.codec, input, output))
     return failed(ErrorCode::corrupt, "compressed stream is malformed");
-  }
   return {.ok = true, .codec = message.codec, .output_size = output.size()};
 }
 

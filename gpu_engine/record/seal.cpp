@@ -219,7 +219,6 @@ MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeI
       ByteView(opened.bytes).subspan(sizeof(RecordBodyHeader), opened.header.stream_size);
   const MutableByteView plain = out.first(opened.header.plain_size);
   if (!opened.stream_is_out && !decompress(result.codec, stream, plain)) {
-    wipe(plain);
     result.detail = "compressed stream of the record is malformed";
     return result;
   }

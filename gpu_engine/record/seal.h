@@ -25,9 +25,9 @@ MessageResult seal_record(const AeadKey& key, CipherSuite suite, const VolumeId&
 //   tampered     the tag does not match; or the identity is another (and check_identity is set)
 //   unsupported  a codec that this build does not have
 //   corrupt      the opened body contradicts itself, is longer than out, or its stream is
-//   malformed:
-//                it was sealed that way by a holder of the key
-// out, which record does not overlap, is untouched or zeroed where the result is not ok.
+//                malformed: it was sealed that way by a holder of the key
+// out, which record does not overlap, is untouched or zeroed where the result is not ok or
+// std::bad_alloc is thrown.
 MessageResult unseal_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                             const Message& message, ByteView record, MutableByteView out);
 

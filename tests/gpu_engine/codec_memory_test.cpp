@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What codecs keep for a thread: pages that no core dump has, given back when the thread ends.
+// What codecs keep for a thread: pages that no core dump has, given back when the thread ends; and
+// what comes of it when they are not to be had.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "gpu_engine/codec/codec.h"
+#include "gpu_engine/cpu/run_message.h"
+#include "tests/gpu_engine/allocation_faults.h"
 #include "tests/gpu_engine/test_data.h"
 
 namespace nacre::engine {
@@ -64,6 +70,104 @@ TEST(CodecMemory, of_a_thread_is_left_out_of_dumps_and_goes_with_it) {
     }).join();
     EXPECT_EQ(undumped_size(), before) << to_string(kept.codec);
     EXPECT_TRUE(decoded == plain);
+  }
+}
+
+// While it lives the process gets no more pages, and the thread nothing from operator new.
+class NoMemory {
+ public:
+  NoMemory() : faults_(0) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit none = {.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_AS, &none);
+  }
+  ~NoMemory() { setrlimit(RLIMIT_AS, &before_); }
+  NoMemory(const NoMemory&) = delete;
+  NoMemory& operator=(const NoMemory&) = delete;
+
+ private:
+  AllocationFaults faults_;
+  rlimit before_ = {};
+};
+
+class CodecWithoutMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    std::puts("skipped: codecs without memory: sanitizers need pages of their own");
+    GTEST_SKIP();
+#endif
+  }
+
+  Bytes stream_of(const CodecChoice& choice, ByteView plain) {
+    Bytes stream(stream_size_bound(choice.codec, plain.size()));
+    stream.resize(compress(choice.codec, choice.level, plain, stream).value());
+    return stream;
+  }
+
+  TestRandom random_;
+};
+
+bool all_zeros(ByteView bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](Byte byte) { return byte == 0; });
+}
+
+TEST_F(CodecWithoutMemory, encodes_as_ever_once_there_is_memory_again) {
+  const Bytes plain = make_data(DataKind::text, 65536, random_);
+  for (const CodecChoice& choice :
+       {CodecChoice{Codec::zstd, 3}, CodecChoice{Codec::lz77, 9}, CodecChoice{Codec::gdeflate, 6},
+        CodecChoice{Codec::huffman, 0}, CodecChoice{Codec::lzw, 0}}) {
+    Bytes out(stream_size_bound(choice.codec, plain.size()));
+    const auto encode = [&] { return compress_to_fit(choice.codec, choice.level, plain, out); };
+    std::optional<std::size_t> without;
+    std::optional<std::size_t> with;
+    std::thread([&] {
+      {
+        const NoMemory none;
+        without = encode();
+      }
+      with = encode();
+    }).join();
+    EXPECT_TRUE(!without || *without > plain.size()) << to_string(choice.codec);
+    ASSERT_TRUE(with) << to_string(choice.codec);
+    EXPECT_TRUE(ByteView(out).first(*with).size() < plain.size()) << to_string(choice.codec);
+    out.resize(*with);
+    EXPECT_TRUE(out == stream_of(choice, plain)) << to_string(choice.codec);
+  }
+}
+
+// The first sub-block needs no tables: it is stored as it is.
+TEST_F(CodecWithoutMemory, gives_no_verdict_on_a_stream_and_leaves_nothing_of_it) {
+  Bytes plain = make_data(DataKind::random, 65536, random_);
+  const Bytes text = make_data(DataKind::text, 65536, random_);
+  plain.insert(plain.end(), text.begin(), text.end());
+  for (const Codec codec : {Codec::zstd, Codec::gdeflate, Codec::huffman, Codec::lzw}) {
+    const Bytes stream = stream_of({codec, 0}, plain);
+    Bytes out(plain.size(), 0xee);
+    Payload payload;
+    payload.input = stream.data();
+    payload.input_size = stream.size();
+    payload.output = out.data();
+    payload.output_size = out.size();
+    payload.messages.push_back({.operation = Operation::decompress,
+                                .codec = codec,
+                                .input_size = stream.size(),
+                                .output_capacity = out.size()});
+    MessageResult without;
+    bool is_left = true;
+    MessageResult with;
+    std::thread([&] {
+      {
+        const NoMemory none;
+        without = run_message(payload, {}, 0);
+      }
+      is_left = !all_zeros(out);
+      with = run_message(payload, {}, 0);
+    }).join();
+    EXPECT_FALSE(without.ok) << to_string(codec);
+    EXPECT_EQ(without.error, ErrorCode::out_of_memory) << to_string(codec);
+    EXPECT_FALSE(is_left) << to_string(codec);
+    EXPECT_TRUE(with.ok && out == plain) << to_string(codec);
   }
 }
 
