@@ -64,13 +64,13 @@ class Engine {
   // not busy; more gains little.
   virtual std::uint64_t payload_size_bytes() const = 0;
 
-  // Runs the payload and returns when every result is there. A small payload runs on the calling
-  // thread; a large one on as many threads as there are workers, the caller being one of them.
-  // Within done() all of it runs on the cpu.
+  // Runs the payload and returns when every result is there, or none, without memory for them: look
+  // at how many there are first. A small payload runs on the calling thread; a large one on as many
+  // threads as there are workers, the caller being one of them. Within done() all runs on the cpu.
   virtual void run(Payload& payload) = 0;
   // Returns at once (or blocks while the queue is full); done() is called once, on a worker thread
-  // (without memory for a job: on the calling one), after the last result is in place. The payload
-  // must live until then. done() may submit again, which then never blocks; it throws nothing.
+  // (without memory for a job: on the calling one), when the results are as run() leaves them. The
+  // payload must live until then. done() may submit again, never blocking; it throws nothing.
   virtual void submit(Payload& payload, std::function<void()> done) = 0;
 
   // For measurements: seconds that a CUDA device's kernels take for the payload, whose messages are

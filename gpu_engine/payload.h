@@ -2,9 +2,9 @@
 // A payload: a batch of messages handed to the engine at once (data model of Harrison and Waldron,
 // 2008). One input arena, one output arena, one key arena; descriptors hold offsets, never
 // pointers, so a payload can be sent to a device as it is. Operations, codecs, suites, modes, keys
-// and lengths (0 bytes to 1 GiB) may mix. Results are per message: a bad message never fails its
-// neighbours. Results keep the caller's order; the messages run in it too, or in the order that
-// ends soonest, as the payload says.
+// and lengths (0 bytes to 1 GiB; plain bytes of seal, unseal and reseal to 1 MiB) may mix. Results
+// are per message: a bad message never fails its neighbours. Results keep the caller's order; the
+// messages run in it too, or in the order that ends soonest, as the payload says.
 #pragma once
 
 #include <cstdint>
@@ -150,7 +150,7 @@ struct Payload {
   VolumeId volume_id = {};  // first part of every AAD
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
-  std::vector<MessageResult> results;  // same order as messages, filled by the run
+  std::vector<MessageResult> results;  // by the run, in messages' order; empty without memory
 
   // Copies the raw key into the key arena and returns its index; equal keys share one. RSA keys are
   // DER: SubjectPublicKeyInfo, PKCS#8.

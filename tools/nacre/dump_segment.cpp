@@ -66,6 +66,8 @@ Result<Opened> unseal(ByteView record, const engine::RecordHeader& header,
                               .input_size = record.size(),
                               .output_capacity = opened.plain.size()});
   engine->run(payload);
+  if (payload.results.empty())
+    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
   opened.result = payload.results.front();
   if (!opened.result.ok) return fail(opened.result.error, opened.result.detail);
   opened.plain.resize(opened.result.output_size);
