@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/checksum/crc_reference.h"
 #include "gpu_engine/engine.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/gpu_engine/test_engine.h"
@@ -77,7 +78,13 @@ TEST(EngineLongMessages, a_gibibyte_is_read_to_its_last_byte) {
   compress.codec = Codec::lz77;
   compress.input_size = gib;
   compress.output_capacity = output.size();
+  Message& castagnoli = payload.messages.emplace_back();
+  castagnoli.operation = Operation::checksum;
+  castagnoli.checksum = Checksum::crc32c;
+  castagnoli.input_size = gib;
   engine->run(payload);
+  ASSERT_TRUE(payload.results[2].ok) << payload.results[2].detail;
+  EXPECT_EQ(payload.results[2].crc32c, crc_reference<crc32c_polynomial_reflected>(0, input.view()));
   ASSERT_TRUE(payload.results[0].ok) << payload.results[0].detail;
   EXPECT_EQ(payload.results[0].crc32, zlib_crc32(input.view()));
   ASSERT_TRUE(payload.results[1].ok) << payload.results[1].detail;
@@ -211,8 +218,11 @@ TEST_F(LongRoundTrip, ciphers) {
   payload_.add_key(CipherSuite::aes_256_gcm, Bytes(32, 1));
   payload_.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 2));
   payload_.add_key(BlockCipher::aes_128, CipherMode::cbc, Bytes(16, 3));
+  payload_.add_key(BlockCipher::aes_192, CipherMode::ofb, Bytes(24, 4));
+  payload_.add_key(CipherSuite::aes_256_ctr, Bytes(key_size_bytes(CipherSuite::aes_256_ctr), 5));
   for (std::uint32_t key = 0; key < payload_.key_table.size(); ++key) {
-    const std::uint64_t tag_size = key == 0 ? 16 : 0;
+    const KeyUse& use = payload_.key_table[key].use;
+    const std::uint64_t tag_size = use.kind == KeyKind::suite ? tag_size_bytes(use.suite) : 0;
     Message message;
     message.operation = Operation::encrypt;
     message.key_index = key;

@@ -54,9 +54,12 @@ TEST(KdfOracle, sha256_agrees_with_the_nist_vectors) {
     EXPECT_EQ(to_hex(sha256(test["Msg"])), test.fields.at("MD")) << test.fields.at("Msg");
 }
 
-TEST(KdfOracle, hmac_agrees_with_rfc_4231) {
-  const auto cases = read_response_file("hmac_sha256_rfc4231.rsp", "Key");
+TEST(KdfOracle, hmac_agrees_with_rfc_4231_and_the_nist_vectors) {
+  auto cases = read_response_file("hmac_sha256_rfc4231.rsp", "Key");
   ASSERT_EQ(cases.size(), 7u);
+  const auto of_nist = read_response_file("hmac_sha256_cavp.rsp", "Key");
+  ASSERT_EQ(of_nist.size(), 4u);
+  cases.insert(cases.end(), of_nist.begin(), of_nist.end());
   for (const ResponseCase& test : cases) {
     const std::string& expected = test.fields.at("Mac");
     const Bytes message = test["Msg"];
