@@ -38,8 +38,10 @@ for name in "${names[@]}"; do
   found=("$root/tests/fuzz/finds/$name")
   [ -d "${found[0]}" ] || found=()
   limit_s=$seconds
-  if [[ " ${formats[*]} " == *" $name "* ]]; then
-    limit_s=$format_seconds
+  if [[ " ${formats[*]} " == *" $name "* ]]; then limit_s=$format_seconds; fi
+  # Sound inputs to begin with: libFuzzer sees nothing of liblz4 and libzstd that would lead it to
+  # any, and does not come upon a whole GDeflate page. Those of containers need keys.
+  if [ "$name" != container ]; then
     NACRE_FUZZ_INPUTS=$build/inputs/$name "$build/bin/fuzz_$name" >/dev/null
   fi
   # libFuzzer's own clock cannot end a program whose threads wait for each other.
