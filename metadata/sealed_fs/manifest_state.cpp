@@ -2,6 +2,8 @@
 // What is known of the current manifest.
 #include "metadata/sealed_fs/manifest_state.h"
 
+#include <algorithm>
+
 #include "metadata/sealed_fs/reseal_files.h"
 
 namespace nacre::metadata {
@@ -35,19 +37,38 @@ ManifestState::Durable ManifestState::durable() const {
   return found == frames_.end() ? Durable{} : Durable{found->first, found->second};
 }
 
+void ManifestState::write_failed(std::uint64_t number) {
+  std::lock_guard lock(mutex_);
+  failed_ = std::max(failed_, number);
+}
+
+bool ManifestState::may_name_lost_tables() const {
+  std::lock_guard lock(mutex_);
+  return failed_ != 0 && durable_ <= failed_;
+}
+
+Result<void> ManifestWriter::note(Result<void> written) {
+  if (!written) {
+    has_failed_ = true;
+    state_->write_failed(number_);
+  }
+  return written;
+}
+
 Result<void> ManifestWriter::append(ByteView bytes) {
   std::lock_guard lock(mutex_);
-  return frames_->append(bytes);
+  return note(frames_->append(bytes));
 }
 
 Result<void> ManifestWriter::flush() {
   std::lock_guard lock(mutex_);
-  return frames_->flush();
+  return note(frames_->flush());
 }
 
 Result<void> ManifestWriter::close() {
   std::lock_guard lock(mutex_);
-  return frames_->close();
+  if (has_failed_) return {};
+  return note(frames_->close());
 }
 
 // What is appended since the last sync would be no more durable than before, but is counted as it
@@ -64,7 +85,7 @@ Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& 
 
 Result<void> ManifestWriter::sync() {
   std::lock_guard lock(mutex_);
-  NACRE_TRY(frames_->sync());
+  NACRE_TRY(note(frames_->sync()));
   state_->manifest_synced(number_, frames_->synced_frames());
   return {};
 }

@@ -26,15 +26,22 @@ class ManifestState {
   void current_renamed();
   void folder_synced();
   Durable durable() const;
+  // A write of that manifest failed, so it may hold what RocksDB takes for lost.
+  void write_failed(std::uint64_t number);
+  // Until a newer manifest is durable, whatever the failed one may name must stay.
+  bool may_name_lost_tables() const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> frames_;  // of the manifests of this session
   std::uint64_t renamed_ = 0;                      // what CURRENT names, durably or not
   std::uint64_t durable_ = 0;
+  std::uint64_t failed_ = 0;  // the newest whose write failed; 0: none
 };
 
-// A manifest as RocksDB writes it. Thread-safe.
+// A manifest as RocksDB writes it. Once a write has failed, nothing of it is written any more, when
+// it is closed either: RocksDB begins another and has removed what this one was to name.
+// Thread-safe.
 class ManifestWriter {
  public:
   ManifestWriter(std::unique_ptr<FrameWriter> frames, std::uint64_t number,
@@ -51,8 +58,11 @@ class ManifestWriter {
                       const std::function<Result<void>()>& replaced);
 
  private:
-  std::mutex mutex_;  // guards frames_
+  Result<void> note(Result<void> written);
+
+  std::mutex mutex_;  // guards the next two
   std::unique_ptr<FrameWriter> frames_;
+  bool has_failed_ = false;
   const std::uint64_t number_;
   std::shared_ptr<ManifestState> state_;
 };

@@ -66,6 +66,10 @@ IOStatus open_status(const Error& error, const std::string& path) {
   return is_small ? to_plain_io_error(error) : to_io_status(error);
 }
 
+IOStatus no_room_for_table(const std::string& path) {
+  return to_io_status(Error{ErrorCode::no_space, message_path(path) + ": little room is left"});
+}
+
 }  // namespace
 
 SealedFileSystem::SealedFileSystem(std::shared_ptr<BackingDirectory> directory,
@@ -234,6 +238,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
     if (auto writable = check_writable(path); !writable) return to_io_status(writable);
     const FileClass file_class = parse_file_name(path).file_class;
     if (file_class == FileClass::table) {
+      if (refuse_table_ && refuse_table_()) return no_room_for_table(path);
       auto writer = PageWriter::create(*directory_, path, *keys_);
       if (!writer) return to_io_status(writer.error());
       *result = make_writable_file(
@@ -330,6 +335,9 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     if (name.file_class == FileClass::log) {
       if (auto released = release_log(name.number); !released) return to_io_status(released);
     }
+    // Left then; the next opening removes it if it is named nowhere.
+    if (name.file_class == FileClass::table && manifest_->may_name_lost_tables())
+      return IOStatus::OK();
     std::lock_guard lock(replacing_mutex_);
     return to_io_status(holds_->remove(path));
   });

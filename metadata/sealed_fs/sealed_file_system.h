@@ -13,6 +13,7 @@
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,10 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<void> reseal_files(const std::string& folder);
   // Keep files that RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
+
+  // Asked before a table is made, on the thread that makes it; true: it meets no_space. Before
+  // RocksDB opens.
+  void refuse_tables_if(std::function<bool()> refuse) { refuse_table_ = std::move(refuse); }
 
   // Logs that RocksDB read to recover.
   std::uint64_t logs_read() const { return logs_read_; }
@@ -137,6 +142,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   const std::shared_ptr<const KeyTree> keys_;
   const bool read_only_;
   const std::shared_ptr<FileHolds> holds_;
+  std::function<bool()> refuse_table_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
   std::atomic<std::uint64_t> logs_read_{0};
   mutable std::mutex log_mutex_;

@@ -6,7 +6,7 @@ namespace nacre::metadata {
 namespace {
 
 // RocksDB tells of a manifest that could not be written without saying for what. Threads that
-// compact do not flush.
+// compact never flush.
 thread_local bool compacts = false;
 
 bool is_of_compaction(rocksdb::BackgroundErrorReason reason) {
@@ -17,15 +17,21 @@ bool is_of_compaction(rocksdb::BackgroundErrorReason reason) {
 
 }  // namespace
 
-void BackgroundErrors::clear() {
+bool BackgroundErrors::is_compacting() {
+  return compacts;
+}
+
+bool BackgroundErrors::clear(bool waited) {
   const std::lock_guard lock(mutex_);
+  if (has_stopped_ && !waited) return false;
+  has_stopped_ = false;
   met_no_space_ = false;
-  compaction_failed_ = false;
+  return true;
 }
 
 bool BackgroundErrors::begin_flush() {
   const std::lock_guard lock(mutex_);
-  if (compaction_failed_) return false;
+  if (has_stopped_) return false;
   is_flushing_ = true;
   return true;
 }
@@ -38,9 +44,9 @@ void BackgroundErrors::end_flush() {
   flush_ended_.notify_all();
 }
 
-bool BackgroundErrors::compaction_failed() const {
+bool BackgroundErrors::has_stopped() const {
   const std::lock_guard lock(mutex_);
-  return compaction_failed_;
+  return has_stopped_;
 }
 
 void BackgroundErrors::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
@@ -49,17 +55,15 @@ void BackgroundErrors::OnCompactionBegin(rocksdb::DB*, const rocksdb::Compaction
 
 void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                                          rocksdb::Status* status) {
+  const bool is_hard = status->severity() >= rocksdb::Status::Severity::kHardError;
   // A soft error of a compaction stops nothing when it is left out; RocksDB tries again by itself.
-  if (reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace() &&
-      status->severity() <= rocksdb::Status::Severity::kSoftError) {
+  if (!is_hard && reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
     *status = rocksdb::Status::OK();
     return;
   }
-  if (is_of_compaction(reason)) {
-    std::unique_lock lock(mutex_);
-    flush_ended_.wait(lock, [this] { return !is_flushing_; });
-    compaction_failed_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  if (is_of_compaction(reason)) flush_ended_.wait(lock, [this] { return !is_flushing_; });
+  if (is_hard) has_stopped_ = true;
   if (status->IsNoSpace()) met_no_space_ = true;
 }
 

@@ -4,9 +4,9 @@
 // RocksDB 7.8.3 loses a flush that is asked for when an error stops its threads before the flush
 // begins: DBImpl::BackgroundFlush() returns without taking the request off its queue, and
 // SchedulePendingFlush() takes it for queued from then on. Whoever resumes waits for it for ever.
-// Only one flush runs at a time, and the writing thread asks for it, so only a compaction's error
-// can come between: it waits here until no flush is under way, and no flush begins between such an
-// error and the resumption that follows it.
+// Only one flush runs at a time, asked for by the writing thread or by a resumption of that thread,
+// so only a compaction's error can come between. It waits here until no flush is under way; and
+// what is resumed is at rest, and has no compaction begin.
 //
 // Thread-safe.
 #pragma once
@@ -25,16 +25,19 @@ class BackgroundErrors final : public rocksdb::EventListener {
   // although there may be room again. So whoever writes next asks here first.
   bool met_no_space() const { return met_no_space_; }
   void note_no_space() { met_no_space_ = true; }
-  // Just before resuming, when no compaction is under way: what goes wrong from then on counts
-  // anew.
-  void clear();
 
-  // By the writing thread, around each flush that it asks for. False: a compaction's error may stop
-  // RocksDB at any moment; it must be resumed first. After true, end_flush() must follow.
+  // By the writing thread, around each flush that it asks for. False: an error has stopped RocksDB,
+  // or is about to; it must be resumed first. After true, end_flush() must follow.
   bool begin_flush();
   void end_flush();
   // begin_flush() would say no.
-  bool compaction_failed() const;
+  bool has_stopped() const;
+  // Just before resuming: what goes wrong from then on counts anew. False, and nothing is
+  // forgotten, when RocksDB was stopped and waited is false: its threads must come to rest before.
+  bool clear(bool waited);
+
+  // RocksDB has this thread compact.
+  static bool is_compacting();
 
   // On RocksDB's threads. The second may wait for end_flush().
   void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override;
@@ -45,7 +48,7 @@ class BackgroundErrors final : public rocksdb::EventListener {
   mutable std::mutex mutex_;
   std::condition_variable flush_ended_;
   bool is_flushing_ = false;
-  bool compaction_failed_ = false;
+  bool has_stopped_ = false;
 };
 
 }  // namespace nacre::metadata

@@ -66,9 +66,10 @@ Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
       NACRE_TRY(go_on());
       NACRE_TRY(check_table(path));
       const int level_to = level.level == 0 ? db_->NumberLevels(family) - 1 : level.level;
-      rewriting_ = true;
-      const auto status = db_->CompactFiles(options, family, {table.name}, level_to);
-      rewriting_ = false;
+      const auto status = [&] {
+        const std::lock_guard lock(rewriting_);
+        return db_->CompactFiles(options, family, {table.name}, level_to);
+      }();
       // The others: it is part of another compaction, or gone with one.
       if (!status.ok() && !status.IsAborted() && !status.IsInvalidArgument()) {
         return tl::unexpected<Error>(to_error(status, rewriting));

@@ -67,6 +67,9 @@ rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   family.arena_block_size = 64u << 10;  // nine families share the budget
   family.target_file_size_base = 16u << 20;
   family.max_bytes_for_level_base = 64u << 20;
+  // Compactions that never fit onto a full disk must not hold up the commits that make room.
+  family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = 1 << 30;
+  family.soft_pending_compaction_bytes_limit = family.hard_pending_compaction_bytes_limit = 0;
   family.level_compaction_dynamic_level_bytes = true;
   return family;
 }
@@ -160,6 +163,10 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
     NACRE_ASSIGN(has_arrived, has_arrived_log(*directory, database_folder, *keys));
     if (!options.read_only) NACRE_TRY(remove_where(*directory, is_unfinished));
   }
+  // A compaction that does not fit would take the room that flushes need, again and again.
+  store->file_system_->refuse_tables_if([store = store.get()] {
+    return BackgroundErrors::is_compacting() && !store->has_room(2 * store->write_buffer_bytes_);
+  });
   store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());
@@ -276,20 +283,25 @@ rocksdb::Status RocksdbStore::flush_families() {
   return status;
 }
 
-// A compaction's error that RocksDB is being told of stops it only when that compaction is at its
-// end, and then no other begins.
-void RocksdbStore::wait_for_failed_compaction() const {
-  if (!background_->compaction_failed()) return;
-  std::uint64_t count = 0;
-  while (db_->GetIntProperty(rocksdb::DB::Properties::kNumRunningCompactions, &count) && count > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  while (rewriting_)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+// What stopped RocksDB may not have reached it yet, and a compaction that still runs may add to it;
+// once it is stopped, nothing begins. A flush that failed rests for a second first.
+void RocksdbStore::wait_until_at_rest() const {
+  using Properties = rocksdb::DB::Properties;
+  for (const auto& property :
+       {Properties::kNumRunningCompactions, Properties::kNumRunningFlushes}) {
+    std::uint64_t count = 0;
+    while (db_->GetIntProperty(property, &count) && count > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 rocksdb::Status RocksdbStore::resume() {
-  wait_for_failed_compaction();
-  background_->clear();
+  const std::lock_guard lock(rewriting_);
+  bool waited = false;
+  do {
+    waited = background_->has_stopped();
+    if (waited) wait_until_at_rest();
+  } while (!background_->clear(waited));
   return db_->Resume();
 }
 
@@ -301,11 +313,15 @@ Result<void> RocksdbStore::flush_when_full() {
   return {};
 }
 
+bool RocksdbStore::has_room(std::uint64_t bytes) const {
+  const auto space = directory_->space();
+  return !space || space->available_bytes >= bytes;
+}
+
 // To resume writes tables, so it waits for room. In vain: tried again with the next write; this one
 // shows by itself whether it is hit.
 void RocksdbStore::resume_background() {
-  const auto space = directory_->space();
-  if (space && space->available_bytes < 2 * write_buffer_bytes_) return;
+  if (!has_room(2 * write_buffer_bytes_)) return;
   if (!resume().ok()) background_->note_no_space();
 }
 

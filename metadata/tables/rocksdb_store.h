@@ -7,9 +7,9 @@
 #include <rocksdb/env.h>
 
 #include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -71,7 +71,8 @@ class RocksdbStore {
   // By the writing thread.
   rocksdb::Status flush_families();
   rocksdb::Status resume();
-  void wait_for_failed_compaction() const;
+  void wait_until_at_rest() const;
+  bool has_room(std::uint64_t bytes) const;
   Result<void> flush_when_full();
   Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
   bool has_flushed_everything() const;
@@ -94,7 +95,7 @@ class RocksdbStore {
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
   std::shared_ptr<InfoLog> info_log_;                      // null when read-only
   std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
-  std::atomic<bool> rewriting_{false};  // reseal() has RocksDB compact a table
+  std::mutex rewriting_;  // held while reseal() compacts a table, and while RocksDB is resumed
   std::uint64_t write_buffer_bytes_ = 0;
   // Of the writing thread only.
   std::uint64_t buffered_bytes_ = 0;  // of batches that are in no table yet

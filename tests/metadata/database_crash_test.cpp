@@ -3,19 +3,13 @@
 // confirmed is there afterwards, a group is there as a whole or not at all, and none is there
 // without those before it.
 #include <gtest/gtest.h>
-#include <rocksdb/env.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <future>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <random>
-#include <thread>
 
 #include "tests/metadata/database_fixture.h"
 #include "tests/metadata/watched_backing.h"
@@ -335,100 +329,6 @@ TEST(DatabaseCrash, a_flush_that_met_a_full_disk_goes_on_by_itself) {
     ASSERT_TRUE(write_some()) << "after " << i << " groups";
   ASSERT_TRUE(database->close());
   EXPECT_FALSE(files_ending(*backing, ".sst").empty());
-  const auto again = open_database(backing->power_loss(0), small_options());
-  ASSERT_NE(again, nullptr);
-  for (int i = 0; i < row; i++)
-    ASSERT_TRUE(again->get(Table::inodes, std::to_string(i)).value()) << i;
-}
-
-// What RocksDB's threads of one priority do next waits until the end of this object's life.
-class HeldThread {
- public:
-  explicit HeldThread(rocksdb::Env::Priority priority) {
-    rocksdb::Env::Default()->Schedule(&HeldThread::run, this, priority);
-    reached_.get_future().wait();
-  }
-  ~HeldThread() {
-    go_on_.set_value();
-    left_.get_future().wait();
-  }
-  HeldThread(const HeldThread&) = delete;
-  HeldThread& operator=(const HeldThread&) = delete;
-
- private:
-  static void run(void* self) {
-    auto& held = *static_cast<HeldThread*>(self);
-    held.reached_.set_value();
-    held.go_on_.get_future().wait();
-    held.left_.set_value();
-  }
-  std::promise<void> reached_, go_on_, left_;
-};
-
-// A compaction's error between the moment at which a flush is asked for and the one at which it
-// begins: RocksDB loses such a flush, and whoever resumed it waited for that flush for ever.
-TEST(DatabaseCrash, a_compaction_that_meets_a_full_disk_beside_a_flush_loses_no_flush) {
-  using Priority = rocksdb::Env::Priority;
-  const auto backing = MemoryBacking::create();
-  const auto database = create_database(backing);
-  ASSERT_NE(database, nullptr);
-  std::mt19937 random(1);
-  int row = 0;
-  const auto write_some = [&] {
-    for (int i = 0; i < 64; i++) {
-      std::string value(1024, '\0');
-      for (char& c : value)
-        c = static_cast<char>(random());
-      database->put(Table::inodes, std::to_string(row++), std::move(value));
-    }
-    return commit(*database);
-  };
-  const auto table_count = [&] { return files_ending(*backing, ".sst").size(); };
-
-  // Four tables make a compaction, which comes to write the manifest.
-  std::promise<void> at_manifest, go_on;
-  std::atomic<bool> held{false};
-  auto compaction = std::make_optional<HeldThread>(Priority::LOW);
-  while (table_count() < 4)
-    ASSERT_TRUE(write_some());
-  backing->watch([&](std::uint32_t operation, std::string_view path) {
-    if (operation != change_write || path.find("MANIFEST") == path.npos || held.exchange(true))
-      return;
-    at_manifest.set_value();
-    go_on.get_future().wait();
-  });
-  compaction.reset();
-  at_manifest.get_future().wait();
-
-  // A flush is asked for and does not begin; the compaction's write fails meanwhile.
-  auto flush = std::make_optional<HeldThread>(Priority::HIGH);
-  backing->inject(
-      {.operations = change_write, .path_part = "MANIFEST", .code = ErrorCode::no_space});
-  auto written = std::async(std::launch::async, [&] {
-    for (int i = 0; i < 100; i++) {
-      if (!write_some()) return;
-    }
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  go_on.set_value();
-  written.wait_for(std::chrono::milliseconds(500));
-  flush.reset();
-  { const HeldThread idle(Priority::HIGH); }
-  backing->clear_failures();
-
-  auto after = std::async(std::launch::async, [&] {
-    written.wait();
-    // The first may still be told of the full disk, and be the group that waits.
-    write_some();
-    if (!write_some() || !commit(*database)) return std::string("no group is written");
-    const auto closed = database->close();
-    return closed ? std::string() : closed.error().message;
-  });
-  if (after.wait_for(std::chrono::minutes(2)) != std::future_status::ready) {
-    std::fprintf(stderr, "the database waits for ever\n");
-    std::_Exit(1);  // nobody can end those threads
-  }
-  EXPECT_EQ(after.get(), "");
   const auto again = open_database(backing->power_loss(0), small_options());
   ASSERT_NE(again, nullptr);
   for (int i = 0; i < row; i++)
