@@ -30,6 +30,8 @@ class Backend {
   // job, on the calling one.
   virtual void submit(Payload& payload, std::vector<std::uint32_t> indexes,
                       std::function<void()> done) = 0;
+  // Keys that are kept from one payload to the next go, wiped.
+  virtual void forget_keys() {}
 };
 
 // Whether the calling thread belongs to a backend: it must not wait for room in any queue, since

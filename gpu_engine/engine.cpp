@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "gpu_engine/cuda/cuda_backend.h"
+#include "gpu_engine/forget_keys.h"
 #include "gpu_engine/planner.h"
 
 namespace nacre::engine {
@@ -99,6 +100,8 @@ class PlannedEngine final : public Engine {
 
   std::string backend_name() const override { return planner_.backend_name(); }
 
+  void forget_keys() { planner_.cpu().forget_keys(); }
+
  private:
   void end_submitted(const std::function<void()>& done) {
     // It is the caller's code: whatever it throws against its contract, the payload has ended.
@@ -154,6 +157,11 @@ class PlannedEngine final : public Engine {
 
 std::unique_ptr<Engine> make_engine(Planner planner) {
   return std::make_unique<PlannedEngine>(std::move(planner));
+}
+
+// Another engine than ours, in a test, keeps nothing that we know of.
+void forget_keys(Engine& engine) {
+  if (auto* planned = dynamic_cast<PlannedEngine*>(&engine)) planned->forget_keys();
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {

@@ -41,6 +41,7 @@ class CpuBackend final : public Backend {
   void run(Payload& payload, MessageIndexes indexes) override;
   void submit(Payload& payload, std::vector<std::uint32_t> indexes,
               std::function<void()> done) override;
+  void forget_keys() override { key_cache_.clear(); }
 
  private:
   struct Job;

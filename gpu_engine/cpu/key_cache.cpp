@@ -28,6 +28,12 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
   return expanded;
 }
 
+void KeyCache::clear() {
+  std::list<Entry> forgotten;  // wiped behind the lock
+  const std::lock_guard lock(mutex_);
+  forgotten.swap(entries_);
+}
+
 std::size_t KeyCache::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();

@@ -21,6 +21,9 @@ class KeyCache {
 
   Result<KeyObject> get(const KeyUse& use, ByteView key);
   std::size_t size() const;
+  // Forgets all of them: what no payload runs with is wiped before this returns, the rest by the
+  // last one that does.
+  void clear();
 
  private:
   struct Entry {

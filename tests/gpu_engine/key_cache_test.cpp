@@ -53,6 +53,17 @@ TEST(KeyCache, a_dropped_key_lives_on_with_its_users) {
   EXPECT_NE(tag, Bytes(16));
 }
 
+TEST(KeyCache, forgets_all_keys_but_those_that_are_used) {
+  KeyCache cache(4);
+  const std::weak_ptr<const AeadKey> one = get(cache, 1);
+  const auto two = get(cache, 2);
+  cache.clear();
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_TRUE(one.expired());
+  EXPECT_EQ(two.use_count(), 1);
+  EXPECT_NE(get(cache, 2), two);
+}
+
 TEST(KeyCache, keeps_nothing_of_a_key_that_is_not_valid) {
   KeyCache cache(4);
   EXPECT_EQ(error_of(cache.get({}, Bytes(31))), ErrorCode::invalid_argument);
