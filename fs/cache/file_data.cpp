@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "fs/cache/file_cache.h"
 
@@ -15,6 +16,40 @@ namespace {
 constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
 // Chunks whose rows one operation cuts off at once: bounds the lock's time and the group's growth.
 constexpr std::uint64_t cut_step_chunks = 8192;
+// Rows between two that are wanted, for which one scan over both is still less work than two gets.
+constexpr std::uint64_t scan_gap_max = 4;
+
+// Looks up rows of one file that are changed one after the other: neighbours by one scan.
+class NeighbourRows {
+ public:
+  NeighbourRows(const ChunkMap& map, InodeNumber inode) : map_(map), inode_(inode) {}
+
+  // That of the first change, below chunk count end. Stays until one is looked up that is not near.
+  Result<MappedChunk*> find(std::span<const RowChange> changes, std::uint64_t end) {
+    const std::uint64_t index = changes.front().index.value;
+    if (index < first_ || index - first_ >= chunks_.size()) {
+      std::uint64_t last = index;
+      for (const RowChange& next : changes) {
+        const std::uint64_t at = next.index.value;
+        if (at < last || at - last > scan_gap_max || at >= end) break;
+        last = at;
+      }
+      auto found = map_.find_range(inode_, ChunkIndex{index}, last - index + 1);
+      // A chunk between them may be one that no row covers.
+      if (!found && last > index) found = map_.find_range(inode_, ChunkIndex{index}, 1);
+      if (!found) return tl::unexpected(found.error());
+      chunks_ = std::move(*found);
+      first_ = index;
+    }
+    return &chunks_[index - first_];
+  }
+
+ private:
+  const ChunkMap& map_;
+  const InodeNumber inode_;
+  std::uint64_t first_ = 0;
+  std::vector<MappedChunk> chunks_;
+};
 
 }  // namespace
 
@@ -207,14 +242,18 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
   if (discarded_) return fail(ErrorCode::stale);
   const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
   std::size_t changed = 0;
-  for (const RowChange& change : changes) {
-    if (change.index.value >= mapped_count) continue;
-    NACRE_ASSIGN(const auto mapped, cache_.map().find(inode_, change.index));
-    if (mapped.hole) continue;
-    const auto row = change.apply(mapped.row);
+  NeighbourRows rows(cache_.map(), inode_);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const ChunkIndex index = changes[i].index;
+    if (index.value >= mapped_count) continue;
+    NACRE_ASSIGN(MappedChunk * mapped, rows.find(changes.subspan(i), mapped_count));
+    if (mapped->hole) continue;
+    auto row = changes[i].apply(mapped->row);
     if (!row) continue;
     NACRE_ASSIGN(const std::int64_t difference,
-                 cache_.map().set_chunk(inode_, change.index, *row, false));
+                 cache_.map().replace_chunk(inode_, index, *mapped, *row));
+    mapped->row = std::move(*row);  // which the next change of this chunk sees
+    mapped->has_own_row = true;
     if (difference != 0) {
       data_bytes_ += static_cast<std::uint64_t>(difference);
       cache_.observer().durable_state_changed(inode_);

@@ -49,8 +49,10 @@ Run run_of(std::uint64_t first, const ChunkMapRow& row) {
 
 MappedChunk mapped_row(ChunkRow row, std::string_view value) {
   const std::uint64_t tag = tag_of(row);
-  return MappedChunk{
-      .row = std::move(row), .tag = tag, .place = std::hash<std::string_view>{}(value)};
+  return MappedChunk{.row = std::move(row),
+                     .tag = tag,
+                     .place = std::hash<std::string_view>{}(value),
+                     .has_own_row = true};
 }
 
 tl::unexpected<Error> no_row(InodeNumber inode, std::uint64_t index) {
@@ -121,7 +123,9 @@ Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
 MappedChunk ChunkMap::mapped_of(const Run& run, std::uint64_t index) const {
   if (!run.is_lost) return MappedChunk{.hole = true, .run = run.end() - index};
   ChunkRow row = lost_chunk(chunk_size_bytes_);
-  return mapped_row(row, metadata::encode(row));
+  MappedChunk chunk = mapped_row(row, metadata::encode(row));
+  chunk.has_own_row = false;
+  return chunk;
 }
 
 // What the run adds to the file's data bytes by its chunks in [first, end).
@@ -215,13 +219,21 @@ void ChunkMap::release(InodeNumber inode, ChunkIndex index, const ChunkRow& row,
   }
 }
 
-void ChunkMap::put_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow& row, bool is_new) {
+std::int64_t ChunkMap::put_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow* old,
+                                 const ChunkRow& row, bool is_new) {
+  // What the row names comes alive before what it replaces dies.
+  if (row.base && !keeps_record(old, row.base->location)) store_.add_live(row.base->location);
+  for (const ChunkPatch& patch : row.patches) {
+    if (patch.location && !keeps_record(old, *patch.location)) store_.add_live(*patch.location);
+  }
+  if (old != nullptr) release(inode, index, *old, &row);
   const std::string key = metadata::chunk_key(inode, index);
   if (is_new) {
     database_.put_new(Table::chunks, key, metadata::encode(row));
   } else {
     database_.put(Table::chunks, key, metadata::encode(row));
   }
+  return std::int64_t{content_end(row)} - (old == nullptr ? 0 : std::int64_t{content_end(*old)});
 }
 
 void ChunkMap::put_run(InodeNumber inode, const Run& run) {
@@ -242,35 +254,26 @@ void ChunkMap::cut_run(InodeNumber inode, const Run& run, std::uint64_t first, s
 
 Result<std::int64_t> ChunkMap::set_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow& row,
                                          bool is_new) {
-  std::int64_t change = content_end(row);
-  const ChunkRow* old_row = nullptr;
+  if (is_new) return put_chunk(inode, index, nullptr, row, true);
+  NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
   ChunkMapRow old;
-  if (!is_new) {
-    NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
-    if (value) {
-      NACRE_ASSIGN(old, metadata::decode_chunk_map_row(*value));
-      if (old.chunk) {
-        old_row = &*old.chunk;
-        change -= content_end(*old_row);
-      }
-    }
-    if (old_row == nullptr) {
-      const auto run = value ? Result<std::optional<Run>>(run_of<Run>(index.value, old))
-                             : run_before(inode, index);
-      if (!run) return tl::unexpected(run.error());
-      if (!*run || (*run)->end() <= index.value) return no_row(inode, index.value);
-      change -= data_bytes_of(**run, index.value, index.value + 1);
-      cut_run(inode, **run, index.value, index.value + 1);
-    }
+  if (value) {
+    NACRE_ASSIGN(old, metadata::decode_chunk_map_row(*value));
+    if (old.chunk) return put_chunk(inode, index, &*old.chunk, row, false);
   }
-  // What the row names comes alive before what it replaces dies.
-  if (row.base && !keeps_record(old_row, row.base->location)) store_.add_live(row.base->location);
-  for (const ChunkPatch& patch : row.patches) {
-    if (patch.location && !keeps_record(old_row, *patch.location)) store_.add_live(*patch.location);
-  }
-  if (old_row != nullptr) release(inode, index, *old_row, &row);
-  put_chunk(inode, index, row, is_new);
-  return change;
+  const auto run =
+      value ? Result<std::optional<Run>>(run_of<Run>(index.value, old)) : run_before(inode, index);
+  if (!run) return tl::unexpected(run.error());
+  if (!*run || (*run)->end() <= index.value) return no_row(inode, index.value);
+  cut_run(inode, **run, index.value, index.value + 1);
+  return put_chunk(inode, index, nullptr, row, false) -
+         data_bytes_of(**run, index.value, index.value + 1);
+}
+
+Result<std::int64_t> ChunkMap::replace_chunk(InodeNumber inode, ChunkIndex index,
+                                             const MappedChunk& old, const ChunkRow& row) {
+  if (!old.has_own_row) return set_chunk(inode, index, row, false);
+  return put_chunk(inode, index, &old.row, row, false);
 }
 
 Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count) {

@@ -22,10 +22,11 @@ namespace nacre::fs {
 // What the map says of one chunk. A lost one has a row that says so: the range of all its bytes.
 struct MappedChunk {
   bool hole = false;
-  metadata::ChunkRow row;   // when not a hole
-  std::uint64_t run = 1;    // of a hole: chunks from this one on that it covers
-  std::uint64_t tag = 0;    // of a chunk: names its content in caches, wherever its records lie
-  std::uint64_t place = 0;  // of a chunk: a hash of the row as it is stored, locations and all
+  metadata::ChunkRow row;    // when not a hole
+  std::uint64_t run = 1;     // of a hole: chunks from this one on that it covers
+  std::uint64_t tag = 0;     // of a chunk: names its content in caches, wherever its records lie
+  std::uint64_t place = 0;   // of a chunk: a hash of the row as it is stored, locations and all
+  bool has_own_row = false;  // a chunk: its row is its alone, and no run covers it
 };
 
 // What compaction and its like do to a chunk's row: its records move or are merged, its content
@@ -57,6 +58,9 @@ class ChunkMap {
   // change of data bytes (sum of content_end over the file's chunk rows).
   Result<std::int64_t> set_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
                                  bool is_new);
+  // The same in the place of old, which is what find() says now: nothing is looked up again.
+  Result<std::int64_t> replace_chunk(InodeNumber inode, ChunkIndex index, const MappedChunk& old,
+                                     const metadata::ChunkRow& row);
   // Makes [first, first + count) a hole, joined with one that ends there. Extends the map when it
   // ended at first.
   Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
@@ -70,7 +74,9 @@ class ChunkMap {
   // Frees what row names and keep (null: nothing) does not.
   void release(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
                const metadata::ChunkRow* keep);
-  void put_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row, bool is_new);
+  // Puts row in the place of old (null: none), both of that chunk alone. Returns as set_chunk().
+  std::int64_t put_chunk(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow* old,
+                         const metadata::ChunkRow& row, bool is_new);
   // One row over count chunks: a hole, or lost.
   struct Run {
     std::uint64_t first = 0, count = 0;

@@ -159,6 +159,36 @@ class LostChunks : public ::testing::Test {
   std::uint64_t lost_holes_ = 0;
 };
 
+// Rows that are changed together are looked up together.
+TEST_F(LostChunks, are_changed_beside_each_other_over_holes_and_twice_in_a_row) {
+  write(0, 8 * chunk_size);
+  write(60 * chunk_size, chunk_size);
+  punch(3 * chunk_size, 2 * chunk_size);
+  NACRE_ASSERT_OK(store_->sync(2));
+  std::vector<fs::RowChange> changes;
+  std::vector<std::uint64_t> seen;
+  for (const std::uint64_t index : {0, 1, 1, 2, 3, 5, 20, 60, 61}) {
+    const auto nth = static_cast<std::uint32_t>(changes.size());
+    changes.push_back({.index = fs::ChunkIndex{index},
+                       .apply = [&seen, index, nth](const metadata::ChunkRow& row) {
+                         seen.push_back(index);
+                         metadata::ChunkRow changed = row;
+                         changed.lost.push_back({nth * 8, 4});
+                         return std::optional(changed);
+                       }});
+    const bool is_there = index < 8 ? index != 3 : index == 60;
+    if (is_there) model_.lose(index * chunk_size + nth * 8, 4);
+  }
+  const auto changed = file().change_rows(changes);
+  NACRE_ASSERT_OK(changed);
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 1, 2, 5, 60}));
+  EXPECT_EQ(*changed, seen.size());
+  expect_content();
+  NACRE_ASSERT_OK(store_->sync(2));
+  expect_content();
+  EXPECT_GT(refused_, 0u);
+}
+
 TEST_F(LostChunks, fail_to_read_and_are_known_again_where_written) {
   write(0, 3 * chunk_size);
   NACRE_ASSERT_OK(store_->sync(2));
