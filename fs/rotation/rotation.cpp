@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/volume/scrub_subject.h"
+#include "gpu_engine/forget_keys.h"
 #include "metadata/format/keyring_rotation.h"
 
 namespace nacre::fs {
@@ -23,6 +25,18 @@ constexpr milliseconds retry_pause_max{60'000};
 
 bool may_pass(ErrorCode code) {
   return code == ErrorCode::no_space || code == ErrorCode::out_of_memory || code == ErrorCode::busy;
+}
+
+tl::unexpected<Error> under_way(bool is_paused) {
+  if (is_paused) {
+    return fail(
+        ErrorCode::busy,
+        "a rotation of this volume's keys is paused: 'nacre key rotate --resume' lets it go "
+        "on, and another one may follow it");
+  }
+  return fail(ErrorCode::busy,
+              "a rotation of this volume's keys is under way already: 'nacre key status' tells how "
+              "far it is, and another one may follow it");
 }
 
 tl::unexpected<Error> read_only() {
@@ -55,7 +69,8 @@ Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
     : directory_(std::move(directory)),
       keys_(std::move(keys)),
       keyring_(keyring),
-      rekeying_(volume.rekeying()) {
+      rekeying_(volume.rekeying()),
+      engine_(volume.scrub_subject() == nullptr ? nullptr : &volume.scrub_subject()->engine()) {
   if (!keys_->is_rotating()) return;
   if (rekeying_ != nullptr) row_ = rekeying_->rotation_row().value_or(metadata::RotationRow{});
   state_ = rekeying_ == nullptr || row_.paused ? RotationState::paused : RotationState::running;
@@ -72,13 +87,15 @@ Result<metadata::Superblock> Rotation::load_superblock() const {
 
 Result<> Rotation::begin(const RotationOptions& options) {
   if (rekeying_ == nullptr) return read_only();
+  const auto check_none = [this]() -> Result<> {
+    if (!keys_->is_rotating()) return {};
+    std::lock_guard lock(mutex_);
+    return under_way(row_.paused);
+  };
+  NACRE_TRY(check_none());  // whoever works on one holds the mutex until it is done
   std::lock_guard one(work_mutex_);
+  NACRE_TRY(check_none());
   NACRE_TRY(rekeying_->check_may_begin());
-  if (keys_->is_rotating()) {
-    return fail(ErrorCode::busy,
-                "a rotation of this volume's keys is under way already ('nacre key status' tells "
-                "how far it is)");
-  }
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
   NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
@@ -204,7 +221,15 @@ Result<> Rotation::work(Mode mode) {
 
 Result<> Rotation::rekey_records(Mode mode) {
   RekeyOrder order;
-  order.go_on = [this] { return go_on(); };
+  const auto has_another_rate = [&] {
+    std::lock_guard lock(mutex_);
+    return order.rate_bytes_per_second != row_.rate_bytes_per_second;
+  };
+  order.go_on = [&]() -> Result<> {
+    NACRE_TRY(go_on());
+    if (has_another_rate()) return fail(ErrorCode::cancelled, "goes on at another rate");
+    return {};
+  };
   order.progress = [this] { report_progress(); };
   while (true) {
     {
@@ -212,10 +237,14 @@ Result<> Rotation::rekey_records(Mode mode) {
       order.rate_bytes_per_second = row_.rate_bytes_per_second;
     }
     order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
-    NACRE_ASSIGN(const RekeyStep step, rekeying_->rekey_segments(order));
-    if (step == RekeyStep::done) return {};
+    const auto step = rekeying_->rekey_segments(order);
+    if (!step && step.error().code == ErrorCode::cancelled && go_on() && has_another_rate()) {
+      continue;
+    }
+    if (!step) return tl::unexpected(step.error());
+    if (*step == RekeyStep::done) return {};
     report_progress();
-    if (step == RekeyStep::moved) continue;
+    if (*step == RekeyStep::moved) continue;
     const unsigned backups = rekeying_->backup_count();
     NACRE_TRY(wait(RotationState::waiting,
                    backups > 0 ? fmt::format("waits for the end of {} backups", backups)
@@ -247,6 +276,7 @@ Result<> Rotation::finish() {
   }
   NACRE_TRY(keyring_.end_rotation());
   keys_->end_rotation();
+  if (engine_ != nullptr) engine::forget_keys(*engine_);
   spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
                keys_->current_epoch_number());
   {

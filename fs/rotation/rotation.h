@@ -113,7 +113,8 @@ class Rotation {
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::shared_ptr<metadata::KeyTree> keys_;
   metadata::KeyringKeeper& keyring_;
-  Rekeying* const rekeying_;  // null: read-only
+  Rekeying* const rekeying_;      // null: read-only
+  engine::Engine* const engine_;  // the volume's; null: it has none
 
   std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_
   Progress progress_;      // under work_mutex_

@@ -23,6 +23,11 @@ constexpr milliseconds look_pause{200};
 // A rate that is asked for has one lane for each of these, each with batches to match.
 constexpr std::uint64_t rate_of_lane = 64u << 20;
 
+std::chrono::steady_clock::duration time_of(std::uint64_t bytes, std::uint64_t rate) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate)));
+}
+
 unsigned lane_count_of(unsigned asked) {
   const unsigned wanted = asked > 0 ? asked : std::max(4u, std::thread::hardware_concurrency());
   return std::min(wanted, move_lane_count_max);
@@ -57,7 +62,12 @@ Result<RekeyReport> Rekeyer::run(const RekeyOrder& order) {
     failure_ = {};
     commit_failure_ = {};
     emptied_count_ = 0;
-    end_ = Clock::now() + round_time;
+    const auto now = Clock::now();
+    end_ = now + round_time;
+    // What a slower rate asked to wait for counts no more.
+    const auto rate = order.rate_bytes_per_second > 0 ? order.rate_bytes_per_second
+                                                      : options_.rate_bytes_per_second;
+    next_piece_ = std::min(next_piece_, now + time_of(2 * compaction_batch_bytes, rate));
   }
   while (lanes_.size() < count) {
     lanes_.push_back(std::make_unique<Lane>());
@@ -199,9 +209,7 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
   lane.mover.batch_bytes =
       rate > 0 && rate < rate_of_lane ? compaction_batch_bytes : options_.batch_bytes;
   if (rate == 0) return {};
-  next_piece_ = std::max(next_piece_, now) +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                    static_cast<double>(bytes) / static_cast<double>(rate)));
+  next_piece_ = std::max(next_piece_, now) + time_of(bytes, rate);
   const auto until = next_piece_;
   while (Clock::now() < until) {
     wake_.wait_until(lock, std::min(until, Clock::now() + look_pause),
@@ -216,14 +224,18 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
 }
 
 // One commit makes durable what was moved while the next pieces are. No lane is more than what the
-// bound allows ahead of it.
+// bound allows ahead of it: each that works adds its share, or all would wait for the disk in turn.
 Result<> Rekeyer::note_moved(std::uint64_t bytes) {
   std::unique_lock lock(mutex_);
   uncommitted_bytes_ += bytes;
-  if (uncommitted_bytes_ < options_.uncommitted_bytes_max) return {};
+  const auto is_below = [&] {
+    return uncommitted_bytes_ <
+           options_.uncommitted_bytes_max * std::max<std::uint64_t>(in_hand_count_, 1);
+  };
+  if (is_below()) return {};
   wake_.wait(lock, [&] { return !is_committing_; });
   NACRE_TRY(commit_failure_);
-  if (uncommitted_bytes_ < options_.uncommitted_bytes_max) return {};  // another lane was first
+  if (is_below()) return {};  // another lane was first
   uncommitted_bytes_ = 0;
   is_committing_ = true;
   lock.unlock();

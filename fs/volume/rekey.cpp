@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rotation of keys needs of the volume.
+#include <fmt/format.h>
+
 #include "fs/volume/volume_impl.h"
 #include "metadata/volume_files.h"
 
@@ -53,8 +55,11 @@ Result<> VolumeImpl::renew_checkpoint() {
   if (written || written.error().code == ErrorCode::too_big) return {};
   if (written.error().code != ErrorCode::no_space) return tl::unexpected(written.error());
   return fail(ErrorCode::no_space,
-              "a checkpoint under the new key must take the place of the older one, and the disk "
-              "has no room for it");
+              fmt::format("{}: no room on the disk for the checkpoint that a rotation writes under "
+                          "the new key. Nothing is lost: both keys stay. Make room there or delete "
+                          "files; a mounted volume then goes on by itself, for one that is not run "
+                          "'nacre key rotate' again",
+                          directory_->description()));
 }
 
 OutdatedSegments VolumeImpl::outdated_segments() {

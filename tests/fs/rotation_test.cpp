@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotation of keys on a volume in memory: what it leaves, what it keeps, how it goes on.
+#include <string.h>
+
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "tests/fs/rotation_fixture.h"
@@ -110,6 +113,29 @@ TEST_F(RotationTest, goes_on_in_the_background_after_a_mount_and_stays_paused_wh
   EXPECT_TRUE(keys_.keys->is_rotating());
   EXPECT_TRUE(holds_everything());
   NACRE_ASSERT_OK(rotation_->resume(std::nullopt));
+  while (keys_.keys->is_rotating())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+// It moves a byte a second and would never end: a second one is refused meanwhile, and another rate
+// counts from now on.
+TEST_F(RotationTest, refuses_another_one_and_takes_another_rate_while_it_runs) {
+  open();
+  fill(40);
+  rotation_->start();
+  NACRE_ASSERT_OK(rotation_->begin({.rate_bytes_per_second = 1}));
+  while (rotation_->status().stage != "records")
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto refused = rotation_->begin({});
+  EXPECT_CODE(busy, refused);
+  EXPECT_NE(refused.error().message.find("under way already"), std::string::npos);
+  NACRE_ASSERT_OK(rotation_->pause());
+  EXPECT_NE(rotation_->begin({}).error().message.find("--resume"), std::string::npos);
+  NACRE_ASSERT_OK(rotation_->resume(1));
+  NACRE_ASSERT_OK(rotation_->resume(1u << 30));
   while (keys_.keys->is_rotating())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_TRUE(holds_everything());
@@ -237,6 +263,75 @@ TEST_F(RotationTest, ends_on_a_disk_with_little_room) {
   close();
   expect_rotated(2);
 }
+
+TEST_F(RotationTest, says_where_room_is_missing_for_its_checkpoint_and_goes_on_with_room) {
+  open();
+  fill(12);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  std::uint64_t used = 0;
+  for (const auto& path : backing_->files())
+    used += backing_->load(path)->size();
+  backing_->set_capacity(used + (16u << 10));
+  const auto without_room = rotation_->run({});
+  EXPECT_CODE(no_space, without_room);
+  for (const std::string& part : {backing_->description(), std::string("checkpoint"),
+                                  std::string("Make room"), std::string("nacre key rotate")}) {
+    EXPECT_NE(without_room.error().message.find(part), std::string::npos)
+        << without_room.error().message;
+  }
+  EXPECT_TRUE(holds_everything());
+  EXPECT_TRUE(keys_.keys->is_rotating());
+  backing_->set_capacity(1u << 30);
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+#ifndef NACRE_SANITIZER
+// How often the process's writable memory has these bytes, each flipped so that they are not
+// themselves one of the places. Stacks are left out: they are not wiped.
+std::size_t count_in_memory(const Bytes& flipped) {
+  std::size_t found = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char access[5] = {};
+    if (sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, access) != 3) continue;
+    if (std::string_view(access).substr(0, 2) != "rw" || line.ends_with("]")) continue;
+    const ByteView memory(reinterpret_cast<const Byte*>(begin), end - begin);
+    for (std::size_t at = 0; at + flipped.size() <= memory.size(); ++at) {
+      std::size_t same = 0;
+      while (same < flipped.size() && (memory[at + same] ^ 0xff) == flipped[same])
+        ++same;
+      found += same == flipped.size();
+    }
+  }
+  return found;
+}
+
+TEST_F(RotationTest, leaves_no_older_key_in_memory) {
+  open();
+  fill(8);
+  Bytes flipped;
+  for (const auto& path : backing_->files()) {
+    if (!path.ends_with(".seg")) continue;
+    const auto header = metadata::decode_segment_header(*backing_->load(path));
+    NACRE_ASSERT_OK(header);
+    const auto key = keys_.keys->session_key(header->epoch, header->salt);
+    NACRE_ASSERT_OK(key);
+    flipped.assign((*key)->key.view().begin(), (*key)->key.view().end());
+    for (Byte& byte : flipped)
+      byte ^= 0xff;
+  }
+  ASSERT_FALSE(flipped.empty());
+  EXPECT_GT(count_in_memory(flipped), 0u);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_EQ(count_in_memory(flipped), 0u);
+  EXPECT_TRUE(holds_everything());
+}
+#endif
 
 // What somebody has who was a recipient before: his secret, the keyring of then, all files of now.
 TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_removed) {

@@ -49,8 +49,8 @@ Result<json> of_volume(const VolumePlace& place, bool verify) {
                   {{"rotation", rotates ? "paused" : "none"},
                    {"state", rotates ? "paused" : "none"},
                    {"epoch", epoch},
-                   {"message", rotates ? "goes on when the volume is mounted, or by 'nacre key "
-                                         "rotate'"
+                   {"message", rotates ? "goes on when the volume is mounted (after a pause: by "
+                                         "'nacre key rotate --resume'), or by 'nacre key rotate'"
                                        : ""}}}};
   if (!verify) return result;
   NACRE_ASSIGN(const auto lock,

@@ -98,7 +98,17 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     options.passphrase = std::get_if<SecretBytes>(&secret);
     Result<> done;
     if (keys.keys->is_rotating()) {
-      print_note(fmt::format("{}: a rotation that was interrupted goes on", place.path));
+      if (options.suite || options.codec) {
+        done =
+            fail(ErrorCode::busy,
+                 fmt::format("{}: a rotation that was interrupted has to be done before one with "
+                             "another cipher or codec begins: run 'nacre key rotate' without "
+                             "--cipher and --codec first",
+                             place.path));
+      } else {
+        print_note(fmt::format("{}: a rotation that was interrupted goes on", place.path));
+        done = rotation.resume(options.rate_bytes_per_second);
+      }
     } else {
       done = rotation.begin(options);
     }
@@ -234,15 +244,17 @@ void add_rotate_command(CLI::App& key, Action& action) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
-  command->add_option("--cipher", arguments->cipher, "Another cipher suite from now on");
+  auto* cipher =
+      command->add_option("--cipher", arguments->cipher, "Another cipher suite from now on");
   command->add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
                     "Allow --cipher to name DES or 3DES, which protect too little");
-  command->add_option("--codec", arguments->codec,
-                      "Another codec from now on, and everything is compressed anew with it");
+  auto* codec =
+      command->add_option("--codec", arguments->codec,
+                          "Another codec from now on, and everything is compressed anew with it");
   command
       ->add_option("--level", arguments->level, "Of that codec: 0 its own, 1 fastest … 9 smallest")
       ->check(CLI::Range(0, metadata::codec_level_max));
-  command->add_option(
+  auto* rate = command->add_option(
       "--rate", arguments->rate,
       "Read and write at most so many bytes a second, together (32M); without, a "
       "mounted volume leaves room for others, one that is not goes as fast as it can");
@@ -250,7 +262,8 @@ void add_rotate_command(CLI::App& key, Action& action) {
                       "Of a volume that is not mounted: cpu (the default), cuda or auto");
   auto* pause = command->add_flag("--pause", arguments->pause, "Hold a mounted volume's rotation");
   auto* resume = command->add_flag("--resume", arguments->resume, "Let it go on");
-  pause->excludes(resume);
+  pause->excludes(resume)->excludes(cipher)->excludes(codec)->excludes(rate);
+  resume->excludes(cipher)->excludes(codec);
   command->add_flag("--no-wait", arguments->no_wait, "Begin, and do not wait for the end");
   add_secret_options(*command, arguments->secret);
   command->footer(
@@ -264,6 +277,13 @@ void add_rotate_command(CLI::App& key, Action& action) {
       }
       RotateOptions options = *arguments;
       options.wait = !arguments->no_wait;
+      const auto target = find_rotation_target(arguments->path);
+      if (!options.wait && target && std::holds_alternative<VolumePlace>(*target)) {
+        return report({ErrorCode::invalid_argument,
+                       fmt::format("--no-wait is for mounted volumes, and {} is not: this command "
+                                   "does all of it itself",
+                                   arguments->path)});
+      }
       return rotate_keys(arguments->path, arguments->secret, options);
     };
   });
