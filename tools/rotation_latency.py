@@ -6,13 +6,16 @@
 
 The volume holds files (some hundred MB at least, or the daemon's cache answers). Each round reads
 64 KiB at random places, past the kernel's cache, one after the other: N seconds before a rotation
-begins, N seconds while it runs. Prints the percentiles of all rounds together.
+begins, N seconds while it runs; every other round in the other order, the rotation being paused in
+between. Prints the percentiles of all rounds together, the p99 of each, and the ratio of their
+medians, which one bad round of a shared machine does not decide.
 """
 import argparse
 import json
 import mmap
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -66,15 +69,20 @@ def main():
             return times
 
         before, during = [], []
-        for _ in range(arguments.rounds):
-            before += read_for(arguments.seconds)
-            if status() == "none":
-                run("nacre", "key", "rotate", "--no-wait", mnt)
-            else:
-                run("nacre", "key", "rotate", "--resume", mnt)
-            during += read_for(arguments.seconds, lambda: status() == "running")
+
+        def rotate():
+            verb = ["--no-wait"] if status() == "none" else ["--resume"]
+            run("nacre", "key", "rotate", *verb, mnt)
+            during.append(read_for(arguments.seconds, lambda: status() == "running"))
             if status() == "running":
                 run("nacre", "key", "rotate", "--pause", mnt)
+
+        for turn in range(arguments.rounds):
+            if turn % 2:
+                rotate()
+            before.append(read_for(arguments.seconds))
+            if turn % 2 == 0:
+                rotate()
         for fd, _ in places:
             os.close(fd)
 
@@ -82,10 +90,14 @@ def main():
             return sorted(times)[min(len(times) - 1, int(share * len(times)))] * 1e3
 
         print(f"{'':8} {'reads':>8} {'p50 ms':>8} {'p95 ms':>8} {'p99 ms':>8}")
-        for name, times in (("before", before), ("during", during)):
+        medians = []
+        for name, rounds in (("without", before), ("during", during)):
+            times = [each for one in rounds for each in one]
             print(f"{name:8} {len(times):8} {at(times, 0.5):8.2f} {at(times, 0.95):8.2f} "
-                  f"{at(times, 0.99):8.2f}")
-        print(f"p99 during / before: {at(during, 0.99) / at(before, 0.99):.2f}")
+                  f"{at(times, 0.99):8.2f}   p99 of each round: "
+                  + ", ".join(f"{at(one, 0.99):.2f}" for one in rounds if one))
+            medians.append(statistics.median(at(one, 0.99) for one in rounds if one))
+        print(f"median p99 during / without: {medians[1] / medians[0]:.2f}")
     finally:
         run("nacre", "umount", mnt)
         os.rmdir(mnt)
