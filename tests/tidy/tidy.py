@@ -27,7 +27,7 @@ LONG_FILES = {
 # tools -> fs -> metadata -> gpu_engine: a folder includes only folders to its right.
 CHAIN = ["tools", "fs", "metadata", "gpu_engine"]
 FS_CHAIN = ["fuse", "control", "backup", "repair", "rotation", "maintenance", "volume", "cache",
-            "checkpoint", "store", "container"]
+            "checkpoint", "store", "container", "metrics"]
 
 # Header prefixes of each outside world and the only folders that may include them.
 HOMES = [
@@ -35,6 +35,7 @@ HOMES = [
     (r"(cuda|cub/|nvtx|thrust/)", ["gpu_engine/cuda/"]),
     (r"rocksdb/", ["metadata/"]),
     (r"(fuse3/|fuse_lowlevel|fuse\.h|linux/fuse\.h)", ["fs/fuse/"]),
+    (r"microhttpd", ["fs/control/"]),
     (r"CLI/", ["tools/"]),
 ]
 # The judges that tests compare with are outside worlds too: tests may include anything.
