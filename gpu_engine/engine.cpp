@@ -3,7 +3,10 @@
 // and counts what went through.
 #include "gpu_engine/engine.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <latch>
 #include <memory>
@@ -94,6 +97,8 @@ class PlannedEngine final : public Engine {
                          .failed_message_count = failed_message_count_,
                          .input_bytes = input_bytes_,
                          .output_bytes = output_bytes_};
+    for (std::size_t i = 0; i < payloads_by_size_.size(); ++i)
+      stats.payloads_by_size[i] = payloads_by_size_[i].load(std::memory_order_relaxed);
     planner_.add_stats(stats);
     return stats;
   }
@@ -139,6 +144,9 @@ class PlannedEngine final : public Engine {
     failed_message_count_.fetch_add(failed, std::memory_order_relaxed);
     input_bytes_.fetch_add(input, std::memory_order_relaxed);
     output_bytes_.fetch_add(output, std::memory_order_relaxed);
+    const auto size_class = std::min(static_cast<std::size_t>(std::bit_width(input)),
+                                     EngineStats::size_class_count - 1);
+    payloads_by_size_[size_class].fetch_add(1, std::memory_order_relaxed);
   }
 
   std::atomic<std::uint64_t> payload_count_ = 0;
@@ -146,6 +154,7 @@ class PlannedEngine final : public Engine {
   std::atomic<std::uint64_t> failed_message_count_ = 0;
   std::atomic<std::uint64_t> input_bytes_ = 0;
   std::atomic<std::uint64_t> output_bytes_ = 0;
+  std::array<std::atomic<std::uint64_t>, EngineStats::size_class_count> payloads_by_size_ = {};
   std::mutex mutex_;
   std::condition_variable all_ended_;
   std::uint64_t submitted_count_ = 0;

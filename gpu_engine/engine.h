@@ -4,6 +4,7 @@
 // Usable alone as a library: it knows no file, inode or path. All methods are thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,7 @@ struct EngineOptions {
 };
 
 struct EngineStats {
+  static constexpr std::size_t size_class_count = 42;
   std::uint64_t payload_count = 0;
   std::uint64_t message_count = 0;
   std::uint64_t failed_message_count = 0;
@@ -41,6 +43,8 @@ struct EngineStats {
   std::uint64_t cuda_message_count = 0;
   std::uint64_t cuda_input_bytes = 0;
   std::uint64_t cuda_failed_batch_count = 0;
+  // [i]: payloads whose messages have 2^(i-1) to 2^i - 1 input bytes together; the last also more.
+  std::array<std::uint64_t, size_class_count> payloads_by_size = {};
 };
 
 // What a CUDA device's connections carry at most, in bytes a second: what its figures are to be

@@ -112,6 +112,7 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
                           .output_capacity = request.out.size(),
                           .identity = metadata::encode(request.name)});
       output_offset += request.out.size();
+      request.epoch = header->epoch;
       sent.push_back(&request);
     }
     input_offset += into.size();
@@ -138,6 +139,7 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
           fail(ErrorCode::tampered, fmt::format("{}: holds {} bytes where the map says {}", where(),
                                                 result.output_size, request.out.size()));
     } else {
+      request.codec = result.codec;
       std::copy_n(work.output.data() + work.payload.messages[i].output_offset, result.output_size,
                   request.out.begin());
     }

@@ -152,6 +152,12 @@ Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const Packing& p
       appended_records_ += requests.size();
       appended_bytes_ += total;
       plain_bytes_ += input_offset;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        CodecCounters& codec = codecs_[static_cast<std::size_t>(payload.results[i].codec)];
+        ++codec.record_count;
+        codec.plain_bytes += requests[i].plain.size();
+        codec.stored_bytes += payload.results[i].output_size;
+      }
     }
   }
   if (!outcome || !*outcome) sealed.resize(first);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,6 +68,9 @@ struct ReadRequest {
   RecordName name;  // compared with the record's identity
   MutableByteView out;
   Result<> result = {};  // corrupt, tampered, missing, io
+  // Of a record that was opened.
+  engine::Codec codec = engine::Codec::none;
+  std::uint32_t epoch = 0;
 };
 
 // A segment that compaction is to empty. Pinned: it is not removed while this exists.
@@ -117,6 +121,14 @@ inline constexpr double reclaimable_share_min = 1.0 / 16;
 // A segment is small below a full one's size divided by this.
 inline constexpr std::uint64_t small_segment_divisor = 16;
 
+// What was sealed with a codec since the mount.
+struct CodecStats {
+  std::uint64_t record_count = 0;
+  std::uint64_t plain_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+};
+inline constexpr std::size_t codec_count = static_cast<std::size_t>(engine::Codec::lzw) + 1;
+
 struct SegmentStats {
   std::uint64_t segment_count = 0;
   std::uint64_t stored_bytes = 0;  // of all segment files
@@ -132,6 +144,8 @@ struct SegmentStats {
   std::uint64_t plain_bytes = 0;  // that went into the appended records
   std::uint64_t moved_records = 0;
   std::uint64_t moved_bytes = 0;  // appended once more by compaction
+  // Of the appended records, by engine::Codec; incompressible ones are of codec none.
+  std::array<CodecStats, codec_count> codecs = {};
 };
 
 // What append() seals in one payload: as the engine likes it, but little beside a segment and what

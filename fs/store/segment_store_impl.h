@@ -95,6 +95,10 @@ class SegmentStoreImpl final : public SegmentStore {
 
   SegmentStats stats() const override {
     const auto totals = table_.totals(1 - reclaimable_share_min);
+    std::array<CodecStats, codec_count> codecs;
+    for (std::size_t i = 0; i < codec_count; ++i) {
+      codecs[i] = {codecs_[i].record_count, codecs_[i].plain_bytes, codecs_[i].stored_bytes};
+    }
     return SegmentStats{.segment_count = totals.count,
                         .stored_bytes = totals.stored_bytes,
                         .live_bytes = totals.live_bytes,
@@ -107,7 +111,8 @@ class SegmentStoreImpl final : public SegmentStore {
                         .appended_bytes = appended_bytes_,
                         .plain_bytes = plain_bytes_,
                         .moved_records = moved_records_,
-                        .moved_bytes = moved_bytes_};
+                        .moved_bytes = moved_bytes_,
+                        .codecs = codecs};
   }
 
  private:
@@ -207,6 +212,10 @@ class SegmentStoreImpl final : public SegmentStore {
 
   std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
   std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};
+  struct CodecCounters {
+    std::atomic<std::uint64_t> record_count{0}, plain_bytes{0}, stored_bytes{0};
+  };
+  std::array<CodecCounters, codec_count> codecs_ = {};
   std::atomic<std::uint64_t> activity_{0};
 };
 
