@@ -14,6 +14,7 @@ VALUES = {
     "--codec": ("CODEC", "none lz77 zstd rle huffman gdeflate lzw auto"),
     "--engine": ("ENGINE", "auto cpu cuda"),
     "--identity": ("KEY", "file"),
+    "--interval": ("SECONDS", ""),
     "--json": ("FILE", "file"),
     "--kdf-memory": ("SIZE", ""),
     "--kdf-time": ("PASSES", ""),
@@ -33,7 +34,8 @@ VALUES = {
     "--undo": ("PLAN", "file"),
     "-N": ("NAMESPACE", "file"),
     "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= engine= "
-                      "log-file= commit= checkpoint= cache= dirty= space_ratio= readahead="),
+                      "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
+                      "uid= gid= umask="),
     "-t": ("TYPE", "nacre"),
 }
 POSITIONALS = {

@@ -53,6 +53,7 @@ endif()
 install(FILES systemd/nacre-scrub@.service systemd/nacre-scrub@.timer
   DESTINATION lib/systemd/system)
 install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volume.mount
+    examples/grafana-dashboard.json
   DESTINATION ${docdir}/examples)
 file(GLOB documents ${CMAKE_SOURCE_DIR}/docs/*.md)
 install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${docdir})

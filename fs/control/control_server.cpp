@@ -18,7 +18,9 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
+#include "fs/control/file_requests.h"
 #include "fs/control/message.h"
+#include "fs/control/mount_stats.h"
 #include "fs/control/rotation_requests.h"
 #include "fs/control/stats_json.h"
 
@@ -267,10 +269,16 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
   if (name == "info") return info();
   if (name == "stats") {
     auto reply = info();
-    reply["stats"] = to_json(handler_.stats());
-    if (const auto scrub = handler_.scrub(ScrubCommand::status, {})) {
-      reply["stats"]["scrub"] = to_json(*scrub);
-    }
+    const auto histograms = message->find("histograms");
+    reply["stats"] =
+        to_json(gather_stats(handler_), histograms != message->end() && *histograms == true);
+    return reply;
+  }
+  if (name == "file") {
+    auto file = handle_file(handler_, description_, *message);
+    if (!file) return error_reply(file.error());
+    auto reply = info();
+    reply["file"] = std::move(*file);
     return reply;
   }
   if (name == "scrub") return handle_scrub(*message);

@@ -6,6 +6,7 @@
 //   sync             everything is durable when the reply comes
 //   stats            the volume's counters
 //   info             what is mounted where, by which process
+//   file             how a file is stored; file_requests.h
 //   trim             rewrites segments until their dead space is free; the reply says what came of
 //                    it, and stats tell meanwhile how far it is
 //   scrub            begins, pauses, resumes or stops a scrub, or only says how it is ("action");
@@ -39,7 +40,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/socket_path.h"
+#include "fs/maintenance/file_chunks.h"
 #include "fs/maintenance/scrubber.h"
+#include "fs/metrics/request_metrics.h"
 #include "fs/rotation/rotation.h"
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
@@ -55,6 +58,7 @@ struct MountDescription {
   std::string mountpoint;        // absolute
   std::string volume_id;
   std::string label;
+  std::uint32_t chunk_size_bytes = 0;
   bool read_only = false;
 };
 
@@ -64,6 +68,10 @@ class ControlHandler {
   virtual ~ControlHandler() = default;
   virtual Result<> sync() = 0;
   virtual VolumeStats stats() = 0;
+  virtual RequestStats request_stats() { return {}; }  // of the kernel's requests
+  virtual Result<FileChunks> look_at_file(metadata::InodeNumber, metadata::ChunkIndex) {
+    return fail(ErrorCode::unsupported, "this mount does not tell how files are stored");
+  }
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;

@@ -12,10 +12,78 @@
 
 namespace nacre::fs {
 
+namespace {
+
+// A reply has room for more of them, whatever their counts; a mount that does everything has fewer.
+constexpr std::size_t bucket_pair_count_max = 6000;
+
+double ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
+  return static_cast<double>(plain_bytes) / static_cast<double>(stored_bytes);
+}
+
+// Null where nothing is stored.
+nlohmann::json ratio_or_null(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
+  return stored_bytes == 0 ? nlohmann::json() : nlohmann::json(ratio(plain_bytes, stored_bytes));
+}
+
+nlohmann::json codecs_json(const SegmentStats& segments) {
+  auto result = nlohmann::json::object();
+  for (std::size_t i = 0; i < codec_count; ++i) {
+    const CodecStats& codec = segments.codecs[i];
+    if (codec.record_count == 0) continue;
+    result[std::string(engine::to_string(static_cast<engine::Codec>(i)))] = {
+        {"record_count", codec.record_count},
+        {"plain_bytes", codec.plain_bytes},
+        {"stored_bytes", codec.stored_bytes},
+        {"ratio", ratio_or_null(codec.plain_bytes, codec.stored_bytes)}};
+  }
+  return result;
+}
+
+nlohmann::json payload_sizes_json(const engine::EngineStats& engine) {
+  auto result = nlohmann::json::array();
+  for (std::size_t i = 0; i < engine.payloads_by_size.size(); ++i) {
+    if (engine.payloads_by_size[i] == 0) continue;
+    result.push_back(
+        {{"below_bytes", std::uint64_t{1} << i}, {"payload_count", engine.payloads_by_size[i]}});
+  }
+  return result;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const RequestStats& stats, bool with_histograms) {
+  auto operations = nlohmann::json::object();
+  std::size_t pair_count = 0;
+  for (const OperationStats& one : stats.operations) {
+    const HistogramCounts& latency = one.latency_ns;
+    operations[one.name] = {{"count", latency.count},
+                            {"error_count", one.error_count},
+                            {"sum_ns", latency.sum},
+                            {"p50_ns", latency.quantile(0.5)},
+                            {"p90_ns", latency.quantile(0.9)},
+                            {"p99_ns", latency.quantile(0.99)},
+                            {"max_ns", latency.max}};
+    if (!with_histograms) continue;
+    auto& buckets = operations[one.name]["buckets"] = nlohmann::json::array();
+    for (std::size_t i = 0; i < latency.buckets.size(); ++i) {
+      if (latency.buckets[i] == 0 || pair_count == bucket_pair_count_max) continue;
+      buckets.push_back({i, latency.buckets[i]});
+      ++pair_count;
+    }
+  }
+  auto errors = nlohmann::json::object();
+  for (const auto& [name, count] : stats.errors)
+    errors[name] = count;
+  return {{"operations", std::move(operations)}, {"errors", std::move(errors)}};
+}
+
 nlohmann::json to_json(const VolumeStats& stats) {
   return {{"health", stats.health},
           {"inode_count", stats.inode_count},
           {"data_bytes", stats.data_bytes},
+          {"ratio", ratio_or_null(stats.data_bytes, stats.segments.live_bytes)},
+          {"codecs", codecs_json(stats.segments)},
           {"dirty_bytes", stats.dirty_bytes},
           {"cached_bytes", stats.cached_bytes},
           {"cache_hit_count", stats.cache_hits},
@@ -60,6 +128,7 @@ nlohmann::json to_json(const VolumeStats& stats) {
           {"engine",
            {{"backend", stats.engine_backend},
             {"payload_count", stats.engine.payload_count},
+            {"payload_sizes", payload_sizes_json(stats.engine)},
             {"message_count", stats.engine.message_count},
             {"failed_message_count", stats.engine.failed_message_count},
             {"input_bytes", stats.engine.input_bytes},

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
 #include "metadata/format/scrub_row.h"
 
@@ -12,6 +13,8 @@ namespace nacre::fs {
 // Bytes and counts as numbers; names end in _bytes or _count.
 nlohmann::json to_json(const VolumeStats& stats);
 nlohmann::json to_json(const CompactionReport& report);
+// with_histograms: also "buckets", pairs of a bucket of log_histogram.h and how much is in it.
+nlohmann::json to_json(const RequestStats& stats, bool with_histograms = false);
 // Times as RFC 3339 or empty.
 nlohmann::json to_json(const metadata::ScrubRow& row);
 

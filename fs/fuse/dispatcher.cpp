@@ -3,6 +3,7 @@
 #include "fs/fuse/dispatcher.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -93,10 +94,12 @@ std::string_view opcode_name(std::uint32_t opcode) {
 }
 
 Dispatcher::Dispatcher(Context& context, fuse_session* session, Transport& transport,
-                       unsigned thread_count, std::function<void()> initialised)
+                       RequestMetrics& metrics, unsigned thread_count,
+                       std::function<void()> initialised)
     : context_(context),
       session_(session),
       transport_(transport),
+      metrics_(metrics),
       initialised_(std::move(initialised)),
       reads_(thread_count) {}
 
@@ -117,12 +120,14 @@ void Dispatcher::handle(MutableByteView request) noexcept {
   if (header.opcode < counts_.size()) {
     counts_[header.opcode].fetch_add(1, std::memory_order_relaxed);
   }
+  const RequestMark mark{header.unique, header.opcode, std::chrono::steady_clock::now()};
+  const RequestScope scope(mark);
   if (is_raw_request(header.opcode)) {
     answer_raw_request(context_, transport_, request);
     return;
   }
   if (reads_the_disk(header.opcode)) {
-    serve_reads(request);
+    serve_reads(request, mark);
     return;
   }
   if (header.opcode == FUSE_INIT && request.size() >= sizeof header + sizeof(fuse_init_in)) {
@@ -130,6 +135,7 @@ void Dispatcher::handle(MutableByteView request) noexcept {
     init_unique_ = header.unique;
   }
   process(request);
+  if (header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET) metrics_.finished(mark);
 }
 
 void Dispatcher::process(MutableByteView request) noexcept {
@@ -139,16 +145,18 @@ void Dispatcher::process(MutableByteView request) noexcept {
   fuse_session_process_buf(session_, &buffer);
 }
 
-void Dispatcher::serve_reads(MutableByteView first) noexcept {
+void Dispatcher::serve_reads(MutableByteView first, const RequestMark& mark) noexcept {
   try {
-    if (!reads_.begin(first)) return;
+    if (!reads_.begin(first, mark)) return;
   } catch (const std::bad_alloc&) {
     process(first);
     return;
   }
   process(first);
-  while (auto request = reads_.next())
-    process(*request);
+  while (auto waiting = reads_.next()) {
+    const RequestScope scope(waiting->mark);
+    process(waiting->request);
+  }
 }
 
 ssize_t Dispatcher::send(iovec* parts, int count) noexcept {

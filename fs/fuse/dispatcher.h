@@ -13,6 +13,7 @@
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/read_queue.h"
 #include "fs/fuse/transport.h"
+#include "fs/metrics/request_metrics.h"
 
 namespace nacre::fs {
 
@@ -26,9 +27,10 @@ std::string_view opcode_name(std::uint32_t opcode);
 class Dispatcher final : public RequestHandler {
  public:
   // initialised is called once, when the kernel has the answer to INIT: the mount is usable.
-  // thread_count: of those that handle() is called on.
-  Dispatcher(Context& context, fuse_session* session, Transport& transport, unsigned thread_count,
-             std::function<void()> initialised);
+  // thread_count: of those that handle() is called on. metrics: where requests without an answer
+  // are counted; the transport counts the others.
+  Dispatcher(Context& context, fuse_session* session, Transport& transport, RequestMetrics& metrics,
+             unsigned thread_count, std::function<void()> initialised);
 
   // Makes libfuse send through this object. After the mount: libfuse keeps its descriptor.
   Result<> connect();
@@ -41,12 +43,13 @@ class Dispatcher final : public RequestHandler {
 
  private:
   void process(MutableByteView request) noexcept;
-  void serve_reads(MutableByteView first) noexcept;
+  void serve_reads(MutableByteView first, const RequestMark& mark) noexcept;
   void complete_init_reply(iovec* parts, int count) noexcept;
 
   Context& context_;
   fuse_session* const session_;
   Transport& transport_;
+  RequestMetrics& metrics_;
   const std::function<void()> initialised_;
   ReadQueue reads_;
   // INIT comes first and alone, so these need no lock.

@@ -103,7 +103,10 @@ std::uint64_t total(const OpcodeCounts& counts) {
 FuseSession::FuseSession(Volume& volume, const FuseOptions& options)
     : options_(options),
       volume_(volume),
-      context_{.volume = volume, .no_xattr = options.no_xattr, .sync_names = options.sync_names} {}
+      context_{.volume = volume,
+               .no_xattr = options.no_xattr,
+               .sync_names = options.sync_names,
+               .owners = options.owners} {}
 
 Result<std::unique_ptr<FuseSession>> FuseSession::create(Volume& volume,
                                                          const std::string& mount_point,
@@ -146,10 +149,12 @@ Result<> FuseSession::mount(const std::string& mount_point) {
     ended_ = true;
     signal_event();
   });
-  dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *transport_, thread_count, [this] {
-    initialised_ = true;
-    signal_event();
-  });
+  measured_transport_ = std::make_unique<MeasuredTransport>(*transport_, metrics_);
+  dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *measured_transport_, metrics_,
+                                             thread_count, [this] {
+                                               initialised_ = true;
+                                               signal_event();
+                                             });
   context_.kernel = kernel_.get();
   context_.dispatcher = dispatcher_.get();
   NACRE_TRY(dispatcher_->connect());
@@ -184,7 +189,8 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
         leave();
         break;
       }
-      wait_for_event(-1);
+      wait_for_event(announced ? idle_wait_ms() : -1);
+      if (announced) leave_when_idle();
     }
     transport_->join();
   }
@@ -192,6 +198,16 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
   context_.pending.wait_for_none();
   volume_.set_kernel_cache(nullptr);
   return started;
+}
+
+RequestStats FuseSession::request_stats() const {
+  return metrics_.stats([](std::uint32_t opcode) {
+    std::string name(opcode_name(opcode));
+    for (char& letter : name) {
+      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    return name;
+  });
 }
 
 void FuseSession::request_exit() noexcept {
@@ -241,6 +257,32 @@ void FuseSession::raise_read_ahead() const {
   // Only root may; without it sequential reads come in pieces of 128 KiB.
   std::ofstream file(fmt::format("/sys/class/bdi/{}/read_ahead_kb", device_));
   file << options_.read_ahead_kib;
+}
+
+int FuseSession::idle_wait_ms() const {
+  constexpr std::uint32_t wait_min = 50;
+  constexpr std::uint32_t wait_max = 10'000;
+  if (options_.idle_ms == 0) return -1;
+  return static_cast<int>(std::clamp(options_.idle_ms / 8, wait_min, wait_max));
+}
+
+// The kernel says nothing of files that are open; but it refuses to unmount while one is.
+void FuseSession::leave_when_idle() {
+  if (options_.idle_ms == 0 || ended_ || exit_requested_) return;
+  const std::uint64_t count = total(opcode_counts());
+  const auto now = Clock::now();
+  if (count != busy_count_ || busy_until_ == Clock::time_point{} ||
+      volume_.stats().backup_count > 0) {
+    busy_count_ = count;
+    busy_until_ = now;
+    return;
+  }
+  if (now - busy_until_ < std::chrono::milliseconds(options_.idle_ms)) return;
+  if (is_mounted() && unmount(mount_point_, UnmountMode::when_free, environment_)) {
+    spdlog::info("{} was unused for {} s: unmounted", mount_point_, options_.idle_ms / 1000);
+    return;
+  }
+  busy_until_ = now;
 }
 
 void FuseSession::leave() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "fs/fuse/device_transport.h"
 #include "fs/fuse/dispatcher.h"
+#include "fs/fuse/measured_transport.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/fuse/operations.h"
 #include "fs/volume/volume.h"
@@ -26,6 +28,10 @@ struct FuseOptions {
   std::string fsname = "nacre";    // what the mount table calls the volume
   unsigned thread_count = 0;       // 0: default_thread_count()
   unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
+  OwnerView owners = {};           // whose files are shown to be, whatever is stored
+  // Unmounts by itself when no request came for so long and no file is open; 0: never. Not while a
+  // backup is made.
+  std::uint32_t idle_ms = 0;
   std::uint32_t exit_grace_ms = 5000;      // how long request_exit() waits for open files
   std::vector<std::string> mount_options;  // for the kernel, e.g. "nosuid"
 };
@@ -53,6 +59,8 @@ class FuseSession {
   // Absolute, without symbolic links.
   const std::string& mount_point() const { return mount_point_; }
   OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
+  // What was answered so far. Any thread.
+  RequestStats request_stats() const;
 
  private:
   explicit FuseSession(Volume& volume, const FuseOptions& options);
@@ -63,6 +71,10 @@ class FuseSession {
   // Waits for a change of the flags below, at most timeout_ms (-1: for ever).
   void wait_for_event(int timeout_ms);
   void signal_event() noexcept;
+  // How long to wait until the next look at whether anybody uses the mount; -1: there is none.
+  int idle_wait_ms() const;
+  // Unmounts when nobody used it for long enough.
+  void leave_when_idle();
   void leave();
   void write_back() const;
   void wait_until_quiet();
@@ -76,10 +88,15 @@ class FuseSession {
   Context context_;
   fuse_session* session_ = nullptr;
   std::unique_ptr<KernelNotifier> kernel_;
+  RequestMetrics metrics_;
   std::unique_ptr<DeviceTransport> transport_;
+  std::unique_ptr<MeasuredTransport> measured_transport_;
   std::unique_ptr<Dispatcher> dispatcher_;
 
   int event_fd_ = -1;
+  // run() alone: how many requests there were at the last look that found new ones, and when.
+  std::uint64_t busy_count_ = 0;
+  std::chrono::steady_clock::time_point busy_until_{};
   std::atomic<bool> initialised_{false};
   std::atomic<bool> exit_requested_{false};
   std::atomic<bool> ended_{false};

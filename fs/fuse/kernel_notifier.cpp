@@ -55,7 +55,7 @@ void KernelNotifier::forget_attributes(metadata::InodeNumber inode) {
 void KernelNotifier::post(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.push_back({RequestScope::current(), std::move(task)});
   }
   wake_.notify_one();
 }
@@ -65,10 +65,13 @@ void KernelNotifier::run() noexcept {
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    const std::function<void()> task = std::move(tasks_.front());
+    const Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task();
+    {
+      const RequestScope scope(task.mark);
+      task.run();
+    }
     lock.lock();
   }
 }

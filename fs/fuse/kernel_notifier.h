@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
 
 struct fuse_session;
@@ -36,7 +37,8 @@ class KernelNotifier final : public KernelCache {
   // The kernel asks for the inode's attributes when it next needs them. Any thread.
   void forget_attributes(metadata::InodeNumber inode);
 
-  // Runs task on this object's thread, after those posted before. task must not throw.
+  // Runs task on this object's thread, after those posted before. task must not throw; it may
+  // answer the request that the calling thread answers.
   void post(std::function<void()> task);
 
  private:
@@ -45,8 +47,11 @@ class KernelNotifier final : public KernelCache {
   fuse_session* const session_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>>
-      tasks_;  // bounded by the requests that the kernel has under way
+  struct Task {
+    RequestMark mark;  // of the request that it answers, if it does
+    std::function<void()> run;
+  };
+  std::deque<Task> tasks_;  // bounded by the requests that the kernel has under way
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -19,6 +19,8 @@ struct Target {
 
 constexpr unsigned thread_count_max = 256;
 constexpr std::uint64_t commit_seconds_max = 3600;
+constexpr std::uint64_t idle_seconds_max = 7 * 24 * 3600;
+constexpr std::uint64_t owner_max = UINT32_MAX - 1;  // the last one means "unchanged" to chown(2)
 constexpr std::uint64_t checkpoint_minutes_max = 7 * 24 * 60;
 // Below, each byte written would move more than ten others.
 constexpr double space_ratio_min = 1.05;
@@ -41,6 +43,16 @@ Result<std::uint64_t> parse_number(std::string_view name, std::string_view value
     return bad_value(name, value, fmt::format("a number from {} to {}", minimum, maximum));
   }
   return number;
+}
+
+Result<std::uint32_t> parse_mask(std::string_view name, std::string_view value) {
+  constexpr std::uint32_t mask_max = 0777;
+  std::uint32_t mask = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), mask, 8);
+  if (error != std::errc{} || end != value.data() + value.size() || mask > mask_max) {
+    return bad_value(name, value, "octal digits from 0 to 777, such as 077");
+  }
+  return mask;
 }
 
 Result<double> parse_ratio(std::string_view name, std::string_view value, double minimum,
@@ -124,6 +136,29 @@ constexpr Setting settings[] = {
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(const std::uint64_t seconds, parse_number(name, value, 1, commit_seconds_max));
        target.volume.commit_interval_ms = static_cast<std::uint32_t>(seconds * 1000);
+       return {};
+     }},
+    {"idle", "SECONDS",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(const std::uint64_t seconds, parse_number(name, value, 0, idle_seconds_max));
+       target.fuse.idle_ms = static_cast<std::uint32_t>(seconds * 1000);
+       return {};
+     }},
+    {"uid", "NUMBER",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(const std::uint64_t uid, parse_number(name, value, 0, owner_max));
+       target.fuse.owners.uid = static_cast<std::uint32_t>(uid);
+       return {};
+     }},
+    {"gid", "NUMBER",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(const std::uint64_t gid, parse_number(name, value, 0, owner_max));
+       target.fuse.owners.gid = static_cast<std::uint32_t>(gid);
+       return {};
+     }},
+    {"umask", "OCTAL",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(target.fuse.owners.hidden_bits, parse_mask(name, value));
        return {};
      }},
     // Between two checkpoints of the tables; 0: none is written.

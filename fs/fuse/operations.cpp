@@ -80,7 +80,22 @@ Caller caller_of(fuse_req_t request) {
   return {.uid = caller->uid, .gid = caller->gid, .umask = caller->umask};
 }
 
-struct stat to_stat(const Attributes& attributes) {
+Attributes OwnerView::apply(Attributes attributes) const {
+  const bool is_regular = S_ISREG(attributes.mode);
+  if (uid) {
+    attributes.uid = *uid;
+    if (is_regular) attributes.mode &= ~std::uint32_t{S_ISUID};
+  }
+  if (gid) {
+    attributes.gid = *gid;
+    if (is_regular) attributes.mode &= ~std::uint32_t{S_ISGID};
+  }
+  if (!S_ISLNK(attributes.mode)) attributes.mode &= ~hidden_bits;
+  return attributes;
+}
+
+struct stat to_stat(const Context& context, const Attributes& stored) {
+  const Attributes attributes = context.owners.apply(stored);
   struct stat result = {};
   result.st_ino = attributes.inode.value;
   result.st_mode = attributes.mode;
@@ -97,17 +112,17 @@ struct stat to_stat(const Attributes& attributes) {
   return result;
 }
 
-fuse_entry_param to_entry(const Attributes& attributes) {
+fuse_entry_param to_entry(const Context& context, const Attributes& attributes) {
   // Inode numbers are never reused, so one generation is enough.
   return {.ino = attributes.inode.value,
           .generation = 0,
-          .attr = to_stat(attributes),
+          .attr = to_stat(context, attributes),
           .attr_timeout = cache_timeout,
           .entry_timeout = cache_timeout};
 }
 
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes) {
-  const fuse_entry_param entry = to_entry(attributes);
+  const fuse_entry_param entry = to_entry(context, attributes);
   if (fuse_reply_entry(request, &entry) != 0) context.volume.forget(attributes.inode, 1);
 }
 

@@ -15,6 +15,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "fs/fuse/errno.h"
@@ -42,11 +43,22 @@ class PendingReplies {
   std::uint64_t count_ = 0;
 };
 
+// How owners and permission bits are shown, whatever is stored (uid=, gid=, umask=).
+struct OwnerView {
+  std::optional<std::uint32_t> uid, gid;
+  std::uint32_t hidden_bits = 0;  // of the permissions
+
+  // Set-id bits would lend an identity that nobody gave the file: where the owner is another one,
+  // they are not shown.
+  Attributes apply(Attributes attributes) const;
+};
+
 // What handlers find behind libfuse's user data.
 struct Context {
   Volume& volume;
   bool no_xattr = false;    // extended attributes do not exist here
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
+  OwnerView owners = {};
   bool extended_setxattr = false;  // the kernel sends SETXATTR with setxattr_flags
   KernelNotifier* kernel = nullptr;
   Dispatcher* dispatcher = nullptr;
@@ -64,8 +76,8 @@ void add_data_operations(fuse_lowlevel_ops& operations);
 
 Context& context_of(fuse_req_t request);
 Caller caller_of(fuse_req_t request);
-struct stat to_stat(const Attributes& attributes);
-fuse_entry_param to_entry(const Attributes& attributes);
+struct stat to_stat(const Context& context, const Attributes& attributes);
+fuse_entry_param to_entry(const Context& context, const Attributes& attributes);
 // Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not
 // take the answer.
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);

@@ -51,7 +51,7 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
 void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info*) {
   serve(request, "getattr", inode, [&](Context& context) -> Result<> {
     NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(InodeNumber{inode}));
-    const struct stat reply = to_stat(attributes);
+    const struct stat reply = to_stat(context, attributes);
     fuse_reply_attr(request, &reply, cache_timeout);
     return {};
   });
@@ -62,7 +62,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
   serve(request, "setattr", inode, [&](Context& context) -> Result<> {
     NACRE_ASSIGN(const Attributes attributes,
                  context.volume.change_attributes(InodeNumber{inode}, to_change(*wanted, fields)));
-    const struct stat reply = to_stat(attributes);
+    const struct stat reply = to_stat(context, attributes);
     fuse_reply_attr(request, &reply, cache_timeout);
     return {};
   });

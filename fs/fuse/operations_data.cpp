@@ -44,7 +44,9 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
 void sync(fuse_req_t request, std::string_view name, fuse_ino_t inode) {
   serve(request, name, inode, [&](Context& context) -> Result<> {
     context.pending.add();
-    context.volume.sync_inode(InodeNumber{inode}, [&context, request, name, inode](Result<> done) {
+    context.volume.sync_inode(InodeNumber{inode}, [&context, request, name, inode,
+                                                   mark = RequestScope::current()](Result<> done) {
+      const RequestScope scope(mark);
       if (done) {
         fuse_reply_err(request, 0);
       } else {

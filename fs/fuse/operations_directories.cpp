@@ -37,7 +37,7 @@ class EntryList {
   bool add_with_attributes(const DirectoryEntry& entry) {
     fuse_entry_param parameters = {};
     if (entry.attributes != nullptr) {
-      parameters = to_entry(*entry.attributes);
+      parameters = to_entry(context_of(request_), *entry.attributes);
     } else {
       // Inode 0: a name without attributes, not looked up.
       parameters.attr.st_ino = entry.inode.value;

@@ -104,7 +104,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
       context.volume.forget(made.inode, 1);
       return settled;
     }
-    const fuse_entry_param entry = to_entry(made);
+    const fuse_entry_param entry = to_entry(context, made);
     file->keep_cache = 1;
     if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
     return {};

@@ -135,7 +135,8 @@ Result<> answer_setxattr(RawRequest& request) {
   return {};
 }
 
-fuse_attr to_fuse_attr(const Attributes& from) {
+fuse_attr to_fuse_attr(const Context& context, const Attributes& stored) {
+  const Attributes from = context.owners.apply(stored);
   fuse_attr to = {};
   to.ino = from.inode.value;
   to.size = from.size;
@@ -168,7 +169,7 @@ Result<> answer_tmpfile(RawRequest& request) {
   reply.entry.nodeid = made.inode.value;
   reply.entry.entry_valid = cache_seconds;
   reply.entry.attr_valid = cache_seconds;
-  reply.entry.attr = to_fuse_attr(made);
+  reply.entry.attr = to_fuse_attr(context, made);
   reply.open.open_flags = FOPEN_KEEP_CACHE;
   if (!request.reply(reply)) context.volume.forget(made.inode, 1);
   return {};
@@ -180,7 +181,8 @@ protocol::StatxTime to_statx_time(const Timestamp& time) {
 
 Result<> answer_statx(RawRequest& request) {
   if (!request.take<protocol::StatxIn>()) return malformed();
-  NACRE_ASSIGN(const Attributes from, request.context().volume.attributes(request.inode()));
+  NACRE_ASSIGN(const Attributes stored, request.context().volume.attributes(request.inode()));
+  const Attributes from = request.context().owners.apply(stored);
   protocol::StatxOut reply = {};
   reply.valid_seconds = cache_seconds;
   protocol::Statx& to = reply.statx;

@@ -20,25 +20,25 @@ unsigned count_for(unsigned thread_count) {
 
 ReadQueue::ReadQueue(unsigned thread_count) : count_max_(count_for(thread_count)) {}
 
-bool ReadQueue::begin(ByteView request) {
+bool ReadQueue::begin(ByteView request, const RequestMark& mark) {
   std::lock_guard lock(mutex_);
   if (count_ < count_max_) {
     ++count_;
     return true;
   }
-  waiting_.emplace_back(request.begin(), request.end());
+  waiting_.push_back({Bytes(request.begin(), request.end()), mark});
   return false;
 }
 
-std::optional<Bytes> ReadQueue::next() {
+std::optional<ReadQueue::Waiting> ReadQueue::next() {
   std::lock_guard lock(mutex_);
   if (waiting_.empty()) {
     --count_;
     return std::nullopt;
   }
-  Bytes request = std::move(waiting_.front());
+  Waiting first = std::move(waiting_.front());
   waiting_.pop_front();
-  return request;
+  return first;
 }
 
 }  // namespace nacre::fs

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "fs/metrics/request_metrics.h"
 #include "gpu_engine/base/bytes.h"
 
 namespace nacre::fs {
@@ -22,14 +23,18 @@ class ReadQueue {
 
   // True: the caller is to serve this request now, then what next() gives, until it gives none.
   // False: the request is kept. Throws std::bad_alloc.
-  bool begin(ByteView request);
-  std::optional<Bytes> next();
+  bool begin(ByteView request, const RequestMark& mark);
+  struct Waiting {
+    Bytes request;
+    RequestMark mark;
+  };
+  std::optional<Waiting> next();
 
  private:
   const unsigned count_max_;
   std::mutex mutex_;  // guards what follows
   unsigned count_ = 0;
-  std::deque<Bytes> waiting_;
+  std::deque<Waiting> waiting_;
 };
 
 }  // namespace nacre::fs

@@ -52,6 +52,21 @@ TEST(MountOptions, switches_and_settings) {
   EXPECT_EQ(parsed.volume.read_ahead_bytes_max, 256u << 10);
 }
 
+TEST(MountOptions, owners_and_idle_time) {
+  const Parsed parsed = parse("idle=90,uid=1000,gid=0,umask=077");
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.fuse.idle_ms, 90'000u);
+  EXPECT_EQ(parsed.fuse.owners.uid, 1000u);
+  EXPECT_EQ(parsed.fuse.owners.gid, 0u);
+  EXPECT_EQ(parsed.fuse.owners.hidden_bits, 077u);
+  EXPECT_EQ(parse("").fuse.idle_ms, 0u);
+  EXPECT_FALSE(parse("").fuse.owners.uid.has_value());
+  for (const auto* bad : {"idle=", "idle=-1", "idle=99999999", "uid=root", "uid=4294967295",
+                          "gid=1x", "umask=8", "umask=1777", "umask="}) {
+    EXPECT_NE(parse(bad).error, "") << bad;
+  }
+}
+
 TEST(MountOptions, space_ratio_is_a_number_above_one) {
   EXPECT_EQ(parse("").volume.compaction.space_ratio, 1.25);
   EXPECT_EQ(parse("space_ratio=1.5").volume.compaction.space_ratio, 1.5);

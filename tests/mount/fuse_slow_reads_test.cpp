@@ -22,18 +22,18 @@ TEST(ReadQueue, leaves_threads_free_and_forgets_nothing) {
     fs::ReadQueue queue(thread_count);
     const Byte name{7};
     unsigned served = 0;
-    while (queue.begin(ByteView(&name, 1)))
+    while (queue.begin(ByteView(&name, 1), {}))
       ++served;
     if (thread_count > 1) {
       EXPECT_LE(served, thread_count - std::max(1u, thread_count / 4));
     }
     EXPECT_GE(served, std::max(1u, thread_count / 2));
     const Byte other{8};
-    EXPECT_FALSE(queue.begin(ByteView(&other, 1)));
-    EXPECT_EQ(queue.next(), Bytes{name});  // in their order
-    EXPECT_EQ(queue.next(), Bytes{other});
-    EXPECT_EQ(queue.next(), std::nullopt);
-    EXPECT_TRUE(queue.begin(ByteView(&name, 1))) << "a thread that is done counts no more";
+    EXPECT_FALSE(queue.begin(ByteView(&other, 1), {}));
+    EXPECT_EQ(queue.next().value().request, Bytes{name});  // in their order
+    EXPECT_EQ(queue.next().value().request, Bytes{other});
+    EXPECT_FALSE(queue.next().has_value());
+    EXPECT_TRUE(queue.begin(ByteView(&name, 1), {})) << "a thread that is done counts no more";
   }
 }
 

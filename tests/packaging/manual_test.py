@@ -20,7 +20,7 @@ import help_tree  # noqa: E402
 BIN = os.environ["NACRE_BIN"]
 PROGRAMS = ["mkfs.nacre", "mount.nacre", "fsck.nacre", "nacre"]
 # Pages of others that ours refer to.
-OTHERS = {"fstab(5)", "mount(8)", "umount(8)", "sync(1)", "syncfs(2)", "systemd.timer(5)", "openssl(1)"}
+OTHERS = {"fstab(5)", "mount(8)", "umount(8)", "sync(1)", "syncfs(2)", "fsync(2)", "systemd.timer(5)", "openssl(1)"}
 failures = []
 
 
@@ -89,7 +89,7 @@ def check_mount_options(page):
             entry = re.split(r"\s{2,}", line.strip())[0]
             if re.fullmatch(r"[\w-]+(=[A-Z]+)?(, [\w-]+(=[A-Z]+)?)*", entry):
                 shown |= {word.split("=")[0] for word in entry.split(", ")}
-    own = {"passphrase-file", "passphrase-command", "identity", "engine", "log-file"}
+    own = {"passphrase-file", "passphrase-command", "identity", "engine", "log-file", "log", "metrics"}
     check(known | own == shown, f"mount options of mount.nacre alone: {sorted(known - shown)}, "
                                 f"of the page alone: {sorted(shown - known - own)}")
 

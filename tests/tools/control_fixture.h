@@ -38,6 +38,13 @@ class FakeVolume final : public ControlHandler {
     gate.wait(lock, [&] { return open; });
     return sync_result;
   }
+  Result<FileChunks> look_at_file(metadata::InodeNumber inode,
+                                  metadata::ChunkIndex first) override {
+    last_look = {inode, first};
+    return file_chunks;
+  }
+  std::pair<metadata::InodeNumber, metadata::ChunkIndex> last_look;
+  FileChunks file_chunks;
   Result<CompactionReport> trim() override {
     if (!trim_result) return tl::unexpected(trim_result.error());
     return CompactionReport{.segment_count = 3, .moved_bytes = 4, .freed_bytes = 5};
@@ -80,6 +87,8 @@ class FakeVolume final : public ControlHandler {
     stats.health = "ok";
     return stats;
   }
+  RequestStats request_stats() override { return requests; }
+  RequestStats requests;
   void set_open(bool value) {
     {
       const std::lock_guard lock(mutex);

@@ -34,6 +34,71 @@ TEST_F(Control, stats_come_from_the_volume) {
   EXPECT_EQ((*reply)["stats"]["inode_count"], 42);
 }
 
+TEST_F(Control, stats_have_histograms_only_where_they_are_asked_for) {
+  LogHistogram latency;
+  for (const std::uint64_t ns : {100, 100, 5000})
+    latency.record(ns);
+  volume_.requests.operations.push_back(
+      {.name = "read", .error_count = 1, .latency_ns = latency.counts()});
+  volume_.requests.errors = {{"EIO", 1}};
+  const auto plain = send_raw("{\"command\":\"stats\"}\n")["stats"]["requests"];
+  EXPECT_EQ(plain["operations"]["read"]["count"], 3);
+  EXPECT_EQ(plain["operations"]["read"]["max_ns"], 5000);
+  EXPECT_EQ(plain["errors"]["EIO"], 1);
+  EXPECT_FALSE(plain["operations"]["read"].contains("buckets"));
+  const auto full = send_raw("{\"command\":\"stats\",\"histograms\":true}\n")["stats"];
+  const nlohmann::json buckets = {{histogram_bucket_of(100), 2}, {histogram_bucket_of(5000), 1}};
+  EXPECT_EQ(full["requests"]["operations"]["read"]["buckets"], buckets);
+}
+
+// The largest that there can be: a reply that were too long would be no reply at all.
+TEST_F(Control, histograms_never_outgrow_a_reply) {
+  HistogramCounts full;
+  full.buckets.assign(histogram_bucket_count, UINT64_MAX / 1000);
+  full.count = full.sum = full.max = UINT64_MAX;
+  for (std::size_t i = 0; i < RequestMetrics::operation_count; ++i) {
+    volume_.requests.operations.push_back(
+        {.name = "operation" + std::to_string(i), .error_count = UINT64_MAX, .latency_ns = full});
+  }
+  const auto reply = send_raw("{\"command\":\"stats\",\"histograms\":true}\n");
+  EXPECT_EQ(reply["ok"], true);
+  EXPECT_EQ(reply["stats"]["requests"]["operations"].size(), RequestMetrics::operation_count);
+}
+
+TEST_F(Control, file_tells_chunks_by_inode_and_goes_on_where_it_is_told) {
+  volume_.file_chunks.chunks = {
+      {.first = metadata::ChunkIndex{3},
+       .content_size = 500,
+       .pieces = {{.plain_size = 400,
+                   .location = metadata::RecordLocation{metadata::SegmentNumber{7}, 64, 200},
+                   .codec = engine::Codec::zstd,
+                   .epoch = 2},
+                  {.offset = 450, .plain_size = 50},
+                  {.plain_size = 1,
+                   .location = metadata::RecordLocation{metadata::SegmentNumber{8}, 9, 90},
+                   .result = fail(ErrorCode::tampered, "why")}}},
+      {.first = metadata::ChunkIndex{4}, .count = 9, .kind = FileChunkKind::hole}};
+  volume_.file_chunks.next = metadata::ChunkIndex{13};
+  const auto file = send_raw("{\"command\":\"file\",\"inode\":5,\"first_chunk\":3}\n")["file"];
+  EXPECT_EQ(volume_.last_look.first.value, 5u);
+  EXPECT_EQ(volume_.last_look.second.value, 3u);
+  EXPECT_EQ(file["next_chunk"], 13);
+  ASSERT_EQ(file["chunks"].size(), 2u);
+  const auto& pieces = file["chunks"][0]["pieces"];
+  EXPECT_EQ(pieces[0]["codec"], "zstd");
+  EXPECT_EQ(pieces[0]["epoch"], 2);
+  EXPECT_EQ(pieces[0]["segment"], 7);
+  EXPECT_EQ(pieces[1]["inlined"], true);
+  EXPECT_EQ(pieces[2]["damage"], "tampered");
+  EXPECT_FALSE(pieces[2].contains("codec"));
+  EXPECT_EQ(file["chunks"][1]["kind"], "hole");
+  EXPECT_EQ(file["chunks"][1]["chunk_count"], 9);
+  for (const char* bad : {"{\"command\":\"file\"}\n", "{\"command\":\"file\",\"inode\":-1}\n",
+                          "{\"command\":\"file\",\"inode\":\"/etc\"}\n"}) {
+    EXPECT_EQ(send_raw(bad)["error"]["code"], to_string(ErrorCode::invalid_argument)) << bad;
+  }
+}
+
 TEST_F(Control, trim_tells_what_came_of_it_or_why_not) {
   const auto reply = ask("trim");
   ASSERT_TRUE(reply);

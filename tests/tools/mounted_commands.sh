@@ -99,7 +99,7 @@ head -c 300000 /dev/urandom >"$m/large"
 expect 0 '^$' nacre sync "$m"
 rm "$m/large"
 # What the engine is and did, and what of that by devices: none of them is named with its reason.
-expect 0 'engine +.*cpu, [0-9]+ threads.*, [0-9]+ messages in [0-9]+ payloads, 0 failed' nacre stats "$m"
+expect 0 'engine +.*cpu, [0-9]+ threads.*,[[:space:]]+[0-9]+ messages in [0-9]+ payloads,[[:space:]]+0 failed' nacre stats "$m"
 check 'stats --json lacks what the engine did' python3 - "$m" <<'END'
 import json, subprocess, sys
 engine = json.loads(subprocess.check_output(["nacre", "stats", "--json", sys.argv[1]]))["stats"]["engine"]

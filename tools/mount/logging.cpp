@@ -18,6 +18,7 @@
 #include <spdlog/spdlog.h>
 
 #include "tools/cli/terminal.h"
+#include "tools/mount/structured_log.h"
 
 namespace nacre::tools {
 
@@ -54,14 +55,20 @@ Result<> start_logging(const LogOptions& options) {
     made.standard_error->set_pattern(fmt::format("{}: %l: %v", program_name()));
     made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace
                                                                          : spdlog::level::warn);
-    if (!options.file.empty()) {
-      NACRE_TRY(check_log_file(options.file));
+    if (!options.file.empty()) NACRE_TRY(check_log_file(options.file));
+    const std::string program(program_name());
+    if (options.target == LogTarget::journal) {
+      NACRE_ASSIGN(auto journal, make_journal_sink(program, options.volume));
+      made.all->add_sink(std::move(journal));
+    } else if (options.target == LogTarget::json) {
+      made.all->add_sink(make_json_sink(options.file, program, options.volume));
+    } else if (!options.file.empty()) {
       auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file);
       file->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %P %l: %v");
       made.all->add_sink(std::move(file));
     } else if (!options.foreground) {
-      auto system = std::make_shared<spdlog::sinks::syslog_sink_mt>(std::string(program_name()),
-                                                                    LOG_PID, LOG_DAEMON, false);
+      auto system =
+          std::make_shared<spdlog::sinks::syslog_sink_mt>(program, LOG_PID, LOG_DAEMON, false);
       made.all->add_sink(std::move(system));
     }
     made.all->add_sink(made.standard_error);

@@ -3,19 +3,29 @@
 // whoever started it; from then on a daemon has syslog, or the file it was given.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools {
 
+enum class LogTarget : std::uint8_t {
+  automatic,  // the file if there is one; syslog for a daemon, standard error in the foreground
+  journal,    // systemd's, with fields
+  json,       // the file, a line of JSON a message
+};
+
 struct LogOptions {
-  std::string file;  // empty: syslog for a daemon, standard error in the foreground
+  LogTarget target = LogTarget::automatic;
+  std::string file;
+  std::string volume;  // what messages are about: a field of journal and JSON
   bool foreground = false;
   bool verbose = false;
 };
 
-// Makes spdlog's default logger. Starts no thread. io when the file cannot be written.
+// Makes spdlog's default logger. Starts no thread. io when the file cannot be written; not_found
+// when there is no journal.
 Result<> start_logging(const LogOptions& options);
 // The mount is usable: nothing more to standard error, unless in the foreground.
 void leave_standard_error(const LogOptions& options);

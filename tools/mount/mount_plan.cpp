@@ -19,6 +19,28 @@ namespace {
 
 constexpr std::string_view mount_type = "nacre";
 
+Result<> choose_log(std::string_view value, MountPlan& plan) {
+  constexpr std::string_view json_prefix = "json:";
+  plan.log_file.clear();
+  plan.log_target = LogTarget::automatic;
+  if (value == "syslog") return {};
+  if (value == "journal") {
+    plan.log_target = LogTarget::journal;
+    return {};
+  }
+  if (value.starts_with(json_prefix)) {
+    value.remove_prefix(json_prefix.size());
+    plan.log_target = LogTarget::json;
+  }
+  if (!value.starts_with('/')) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("mount option log={}: expected journal, syslog, /FILE or json:/FILE", value));
+  }
+  plan.log_file = value;
+  return {};
+}
+
 // True when the option is one of mount.nacre's own; false leaves it to the file system.
 Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
   const auto equals = option.find('=');
@@ -36,6 +58,14 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     engine_name = value;
   } else if (name == "log-file") {
     plan.log_file = value;
+  } else if (name == "log" && !value.empty()) {
+    NACRE_TRY(choose_log(value, plan));
+  } else if (name == "log") {
+    // No value: said below.
+  } else if (name == "metrics" && !value.empty()) {
+    NACRE_ASSIGN(plan.metrics, fs::parse_metrics_address(value));
+  } else if (name == "metrics") {
+    // No value: said below.
   } else {
     return false;
   }
@@ -71,7 +101,7 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
                  "Mount options, separated by commas: ro, allow_other, commit=SECONDS, cache=SIZE, "
                  "dirty=SIZE, space_ratio=NUMBER and others (an unknown one lists them all); "
                  "passphrase-file=, "
-                 "identity=, engine=, log-file= for /etc/fstab")
+                 "identity=, engine=, log-file= for /etc/fstab; metrics=ADDRESS; log=journal")
       ->allow_extra_args(false);
   add_secret_options(app, arguments.secret);
   app.add_option("--engine", arguments.engine, "What compresses and encrypts: auto, cpu or cuda")

@@ -3,14 +3,17 @@
 // adds when it calls mount.nacre as a helper.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fs/control/metrics_address.h"
 #include "fs/fuse/fuse_session.h"
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/engine.h"
 #include "tools/cli/secret_source.h"
+#include "tools/mount/logging.h"
 
 namespace CLI {
 class App;
@@ -43,12 +46,15 @@ struct MountPlan {
   fs::VolumeOptions volume_options;
   engine::EngineChoice engine = engine::EngineChoice::automatic;
   std::string log_file;
+  LogTarget log_target = LogTarget::automatic;
+  std::optional<fs::MetricsAddress> metrics;
   bool foreground = false;
   bool verbose = false;
 };
 
 // invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
-// /etc/fstab: passphrase-file=, passphrase-command=, identity=, engine=, log-file= (also with '_').
+// /etc/fstab: passphrase-file=, passphrase-command=, identity=, engine=, log-file=, log=, metrics=
+// (also with '_').
 Result<MountPlan> make_mount_plan(const MountArguments& arguments);
 
 }  // namespace nacre::tools

@@ -18,6 +18,8 @@
 
 #include "fs/control/control_client.h"
 #include "fs/control/control_server.h"
+#include "fs/control/metrics_server.h"
+#include "fs/control/mount_stats.h"
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/maintenance/scrubber.h"
@@ -63,6 +65,11 @@ class MountControl final : public fs::ControlHandler {
     }
   }
   fs::VolumeStats stats() override { return volume_.stats(); }
+  fs::RequestStats request_stats() override { return session_.request_stats(); }
+  Result<fs::FileChunks> look_at_file(metadata::InodeNumber inode,
+                                      metadata::ChunkIndex first) override {
+    return fs::look_at_chunks(*volume_.scrub_subject(), inode, first);
+  }
   Result<fs::CompactionReport> trim() override {
     return volume_.compact(fs::CompactionGoal::everything, {});
   }
@@ -145,6 +152,7 @@ fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
                                    .mountpoint = session.mount_point(),
                                    .volume_id = hex(superblock.volume_id),
                                    .label = superblock.label,
+                                   .chunk_size_bytes = superblock.chunk_size_bytes,
                                    .read_only = plan.volume_options.read_only};
   // "major:minor", as the mount table has it.
   std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
@@ -157,8 +165,11 @@ class Mount {
   Mount(const MountPlan& plan, Readiness& readiness)
       : plan_(plan),
         readiness_(readiness),
-        log_options_{
-            .file = plan.log_file, .foreground = plan.foreground, .verbose = plan.verbose} {}
+        log_options_{.target = plan.log_target,
+                     .file = plan.log_file,
+                     .volume = plan.volume,
+                     .foreground = plan.foreground,
+                     .verbose = plan.verbose} {}
 
   // What a signal may still end as usual: waiting for somebody, making keys.
   Result<> lock_and_unlock(const metadata::VolumeSecret& secret) {
@@ -201,6 +212,10 @@ class Mount {
   }
 
   Result<> serve(SignalWatch& signals) {
+    if (const auto opened = open_metrics(); !opened) {
+      static_cast<void>(close());
+      return opened;
+    }
     auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, plan_.fuse);
     if (!session) {
       // Nothing was written, but the write session is known: leave the volume as clean as it was.
@@ -211,8 +226,9 @@ class Mount {
     fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id, {});
     scrubber.start();
     MountControl control(*volume_, *keyring_, scrubber, *rotation_, *session_);
-    auto server =
-        fs::ControlServer::start(describe(plan_, place_, keys_.superblock, *session_), control);
+    const auto description = describe(plan_, place_, keys_.superblock, *session_);
+    auto server = fs::ControlServer::start(description, control);
+    auto metrics = serve_metrics(control, description);
     if (!server) {
       spdlog::warn("no control socket ({}): nacre sync, umount and stats will not reach this mount",
                    server.error().message);
@@ -237,6 +253,7 @@ class Mount {
       std::lock_guard use(session_use);
       end.begin();
     }
+    metrics.reset();
     scrubber.close();
     rotation_->stop();
     volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
@@ -257,6 +274,33 @@ class Mount {
   bool is_usable() const { return usable_; }
 
  private:
+  // Before the mount, so that an address that cannot be had is told to whoever mounts.
+  Result<> open_metrics() {
+    if (!plan_.metrics) return {};
+    if (!fs::metrics_are_built_in()) {
+      return fail(ErrorCode::unsupported,
+                  "metrics=: this Nacre was built without libmicrohttpd and has no metrics");
+    }
+    NACRE_ASSIGN(auto listener, fs::MetricsListener::open(*plan_.metrics));
+    metrics_listener_.emplace(std::move(listener));
+    return {};
+  }
+  std::unique_ptr<fs::MetricsServer> serve_metrics(fs::ControlHandler& control,
+                                                   const fs::MountDescription& description) {
+    if (!metrics_listener_) return nullptr;
+    const std::string where = metrics_listener_->description();
+    auto server = fs::MetricsServer::start(std::move(*metrics_listener_), [&control, description] {
+      return fs::to_prometheus(fs::gather_stats(control), description);
+    });
+    metrics_listener_.reset();
+    if (!server) {
+      spdlog::warn("no metrics: {}", server.error().message);
+      return nullptr;
+    }
+    spdlog::info("metrics are at {}", where);
+    return std::move(*server);
+  }
+
   // What an earlier change of it left to whoever comes next. Without this the volume is as usable.
   void mend_keyring() {
     Result<> mended;
@@ -302,6 +346,7 @@ class Mount {
   std::optional<metadata::KeyringKeeper> keyring_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::unique_ptr<fs::FuseSession> session_;
+  std::optional<fs::MetricsListener> metrics_listener_;
   bool usable_ = false;
 };
 

@@ -14,10 +14,12 @@ int main(int argc, char** argv) {
                             auto action = std::make_shared<Action>();
                             app.require_subcommand(1);
                             add_backup_command(app, *action);
+                            add_file_command(app, *action);
                             add_key_command(app, *action);
                             add_scrub_command(app, *action);
                             add_stats_command(app, *action);
                             add_sync_command(app, *action);
+                            add_top_command(app, *action);
                             add_trim_command(app, *action);
                             add_umount_command(app, *action);
                             add_dump_command(app, *action);

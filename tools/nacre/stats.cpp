@@ -25,6 +25,7 @@
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/commands.h"
 #include "tools/nacre/scrub_report.h"
+#include "tools/nacre/stats_text.h"
 
 namespace nacre::tools {
 
@@ -45,85 +46,13 @@ std::string text(const json& object, const char* name) {
   return text_of(object, name);
 }
 json part(const json& object, const char* name) {
-  const auto at = object.is_object() ? object.find(name) : object.end();
-  return at != object.end() && at->is_object() ? *at : json::object();
+  return part_of_stats(object, name);
 }
-
 void line(std::string_view name, const std::string& value) {
-  fmt::print("  {:<14} {}\n", name, value);
+  print_stats_line(name, value);
 }
-
 std::string share(std::uint64_t part_bytes, std::uint64_t whole_bytes) {
-  if (whole_bytes == 0) return "";
-  return fmt::format(" ({:.1f} %)",
-                     100.0 * static_cast<double>(part_bytes) / static_cast<double>(whole_bytes));
-}
-
-std::string immovable_note(std::uint64_t count) {
-  if (count == 0) return "";
-  return fmt::format("; {} segments hold damaged records and stay as they are: run fsck.nacre",
-                     count);
-}
-
-std::string devices_share(const json& engine) {
-  const std::uint64_t count = number(engine, "cuda_message_count");
-  const std::uint64_t failed = number(engine, "cuda_failed_batch_count");
-  std::string said = count == 0 ? "" : fmt::format("; {} by devices", count);
-  if (failed > 0) said += fmt::format("; {} batches that a device failed ran on the cpu", failed);
-  return said;
-}
-
-void print_mounted(const json& reply) {
-  const json stats = part(reply, "stats");
-  const json segments = part(stats, "segments");
-  const json commits = part(stats, "commits");
-  const json database = part(stats, "database");
-  const json engine = part(stats, "engine");
-  fmt::print("{} mounted at {} by process {}, nacre {}\n", text(reply, "volume"),
-             text(reply, "mountpoint"), number(reply, "pid"), text(reply, "version"));
-  line("id", text(reply, "volume_id"));
-  if (!text(reply, "label").empty()) line("label", text(reply, "label"));
-  line("health", text(stats, "health"));
-  line("files",
-       fmt::format("{} with {}, {} in memory", number(stats, "inode_count"),
-                   format_bytes(number(stats, "data_bytes")), number(stats, "known_inode_count")));
-  line("memory", fmt::format("{} dirty, {} cached, {} hits, {} misses",
-                             format_bytes(number(stats, "dirty_bytes")),
-                             format_bytes(number(stats, "cached_bytes")),
-                             number(stats, "cache_hit_count"), number(stats, "cache_miss_count")));
-  const auto stored = number(segments, "stored_bytes");
-  line("segments", fmt::format("{} with {}, {} of it live{}", number(segments, "segment_count"),
-                               format_bytes(stored), format_bytes(number(segments, "live_bytes")),
-                               share(number(segments, "live_bytes"), stored)));
-  line("space", fmt::format("{} live, {} dead, {} reclaimable{}",
-                            format_bytes(number(segments, "live_bytes")),
-                            format_bytes(number(segments, "dead_bytes")),
-                            format_bytes(number(segments, "reclaimable_bytes")),
-                            immovable_note(number(segments, "immovable_segment_count"))));
-  line("compaction",
-       fmt::format("{}, {} segments rewritten, {} moved", text(part(stats, "compaction"), "state"),
-                   number(part(stats, "compaction"), "segment_count"),
-                   format_bytes(number(segments, "moved_bytes"))));
-  if (const json backup = part(stats, "backup"); number(backup, "backup_count") > 0) {
-    line("backup",
-         fmt::format("{} under way, which keep {} from being freed", number(backup, "backup_count"),
-                     format_bytes(number(backup, "held_bytes"))));
-  }
-  line("scrub", scrub_line(part(stats, "scrub")));
-  const auto plain = number(segments, "appended_plain_bytes");
-  line("written",
-       fmt::format("{} records, {} of files in {}{}", number(segments, "appended_record_count"),
-                   format_bytes(plain), format_bytes(number(segments, "appended_bytes")),
-                   share(number(segments, "appended_bytes"), plain)));
-  line("commits", fmt::format("{} for {} requests, {} failed", number(commits, "commit_count"),
-                              number(commits, "request_count"), number(commits, "failure_count")));
-  line("database", fmt::format("{} in tables, {} in the log, {} rows read",
-                               format_bytes(number(database, "table_file_bytes")),
-                               format_bytes(number(database, "wal_bytes")),
-                               number(database, "row_read_count")));
-  line("engine", fmt::format("{}, {} messages in {} payloads, {} failed{}", text(engine, "backend"),
-                             number(engine, "message_count"), number(engine, "payload_count"),
-                             number(engine, "failed_message_count"), devices_share(engine)));
+  return share_of(part_bytes, whole_bytes);
 }
 
 Result<json> of_mount(const fs::MountEntry& mount) {
@@ -304,7 +233,7 @@ int show(const Arguments& arguments) {
   if (arguments.json) {
     fmt::print("{}\n", stats->dump(2, ' ', false, json::error_handler_t::replace));
   } else if (mount) {
-    print_mounted(*stats);
+    print_mounted_stats(*stats);
   } else {
     print_volume(*stats);
   }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that a mounted volume says of itself: what nacre stats shows, and what Prometheus is
+// given. Counts and sizes only: no file's name is ever among them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "fs/control/control_server.h"
+
+namespace nacre::fs {
+
+struct MountStats {
+  VolumeStats volume;
+  RequestStats requests;
+  std::optional<metadata::ScrubRow> scrub;
+  std::optional<RotationStatus> rotation;
+  std::uint64_t keyring_generation = 0;
+};
+
+MountStats gather_stats(ControlHandler& handler);
+
+// The object "stats" of the control socket's reply; docs/COMMANDS.md, "Statistics", has its fields.
+nlohmann::json to_json(const MountStats& stats, bool with_histograms = false);
+
+// Prometheus' text format, version 0.0.4; docs/COMMANDS.md, "Metrics".
+std::string to_prometheus(const MountStats& stats, const MountDescription& description);
+
+}  // namespace nacre::fs

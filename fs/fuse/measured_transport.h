@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport that counts the answers on their way out.
+#pragma once
+
+#include "fs/fuse/transport.h"
+#include "fs/metrics/request_metrics.h"
+
+namespace nacre::fs {
+
+class MeasuredTransport final : public Transport {
+ public:
+  // Both outlive it.
+  MeasuredTransport(Transport& transport, RequestMetrics& metrics)
+      : transport_(transport), metrics_(metrics) {}
+
+  Result<> start(RequestHandler& handler) override { return transport_.start(handler); }
+  // Counted before it is sent: who has an answer finds it in the counts.
+  ssize_t send(const iovec* parts, int count) noexcept override;
+  void join() override { transport_.join(); }
+
+ private:
+  Transport& transport_;
+  RequestMetrics& metrics_;
+};
+
+}  // namespace nacre::fs

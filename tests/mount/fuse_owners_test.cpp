@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mounts that show owners of their own, mounts that end when nobody uses them, and what is counted
+// of the kernel's requests.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/mount/fuse_mount.h"
+
+namespace nacre::tests {
+
+namespace {
+
+class FuseOwners : public FuseMount {
+ protected:
+  fs::FuseOptions options() const override {
+    fs::FuseOptions result = FuseMount::options();
+    result.owners = {.uid = 4242, .gid = 4243, .hidden_bits = 027};
+    return result;
+  }
+};
+
+TEST_F(FuseOwners, shows_all_files_as_one_owners_and_stores_them_as_they_are) {
+  put(path("f"), "content", 0666);
+  ASSERT_EQ(mkdir(path("d").c_str(), 0777), 0);
+  ASSERT_EQ(chmod(path("f").c_str(), 0666), 0);
+  ASSERT_EQ(chmod(path("d").c_str(), 0777), 0);
+  for (const char* name : {"f", "d"}) {
+    const struct stat shown = stat_of(path(name));
+    EXPECT_EQ(shown.st_uid, 4242u) << name;
+    EXPECT_EQ(shown.st_gid, 4243u) << name;
+    EXPECT_EQ(shown.st_mode & 0777, name[0] == 'f' ? 0640u : 0750u) << name;
+    const auto stored = volume().attributes(inode_of(path(name)));
+    ASSERT_TRUE(stored);
+    EXPECT_EQ(stored->uid, geteuid()) << name;
+    EXPECT_EQ(stored->mode & 0777, name[0] == 'f' ? 0666u : 0777u) << name;
+  }
+  // As a listing brings them along, too.
+  if (is_root()) drop_kernel_caches();
+  DIR* directory = opendir(mount_point_.c_str());
+  ASSERT_NE(directory, nullptr);
+  while (readdir(directory) != nullptr) {
+  }
+  closedir(directory);
+  EXPECT_EQ(stat_of(path("f")).st_uid, 4242u);
+  struct statx extended {};
+  ASSERT_EQ(statx(AT_FDCWD, path("f").c_str(), AT_STATX_FORCE_SYNC, STATX_BASIC_STATS | STATX_BTIME,
+                  &extended),
+            0);
+  EXPECT_EQ(extended.stx_uid, 4242u);
+  EXPECT_EQ(extended.stx_mode & 0777, 0640);
+}
+
+TEST_F(FuseOwners, lends_nobodys_identity) {
+  if (!is_root()) NACRE_SKIP("only root may set another's set-id bits");
+  put(path("f"), "content");
+  ASSERT_EQ(chmod(path("f").c_str(), 06755), 0);
+  const auto stored = volume().attributes(inode_of(path("f")));
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->mode & 07777, 06755u);
+  EXPECT_EQ(stat_of(path("f")).st_mode & 06000, 0u);
+}
+
+class FuseIdle : public FuseMount {
+ protected:
+  fs::FuseOptions options() const override {
+    fs::FuseOptions result = FuseMount::options();
+    result.idle_ms = 400;
+    return result;
+  }
+};
+
+TEST_F(FuseIdle, ends_when_nobody_uses_it_and_not_while_a_file_is_open) {
+  put(path("f"), "content");
+  {
+    const File open_file(path("f"), O_RDONLY);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    char letter = 0;
+    ASSERT_EQ(pread(open_file, &letter, 1, 0), 1) << "unmounted while a file was open";
+  }
+  wait_for_end();
+  EXPECT_TRUE(served_);
+  EXPECT_NE(access(path("f").c_str(), F_OK), 0) << "still mounted";
+}
+
+using FuseRequests = FuseMount;
+
+std::uint64_t answers(const fs::RequestStats& stats, std::string_view name) {
+  for (const fs::OperationStats& one : stats.operations) {
+    if (one.name == name) return one.latency_ns.count;
+  }
+  return 0;
+}
+
+TEST_F(FuseRequests, every_request_that_is_answered_is_timed_once) {
+  put(path("f"), std::string(3'000'000, 'x'));
+  const File file(path("f"), O_RDWR);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(pwrite(file, "y", 1, i), 1);
+    ASSERT_EQ(fsync(file), 0);  // answered on another thread
+  }
+  ASSERT_NE(lseek(file, 0, SEEK_DATA), -1);  // and this
+  EXPECT_EQ(errno_of([&] { return removexattr(path("f").c_str(), "user.none"); }), ENODATA);
+  if (is_root()) drop_kernel_caches();
+  EXPECT_EQ(get(path("f")).size(), 3'000'000u);
+  const fs::RequestStats stats = session_->request_stats();
+  for (const fs::OperationStats& one : stats.operations) {
+    std::uint32_t opcode = 0;
+    std::string name = one.name;
+    std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+    while (fs::opcode_name(opcode) != name)
+      ++opcode;
+    // Requests may come meanwhile: counted when they come, timed when they are answered.
+    EXPECT_LE(one.latency_ns.count, count(opcode)) << one.name;
+    EXPECT_LE(one.latency_ns.max, one.latency_ns.sum) << one.name;
+  }
+  EXPECT_EQ(answers(stats, "fsync"), 5u);
+  EXPECT_EQ(answers(stats, "fsync"), count(FUSE_FSYNC));
+  EXPECT_EQ(answers(stats, "lseek"), count(FUSE_LSEEK));
+  EXPECT_EQ(answers(stats, "write"), count(FUSE_WRITE));
+  EXPECT_EQ(answers(stats, "init"), 1u);
+  const auto found = std::find_if(stats.errors.begin(), stats.errors.end(),
+                                  [](const auto& one) { return one.first == "ENODATA"; });
+  ASSERT_NE(found, stats.errors.end());
+  EXPECT_GE(found->second, 1u);
+}
+
+}  // namespace
+
+}  // namespace nacre::tests
