@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A disk that does not answer (frozen): the daemon says what it waits for; it ends well when the disk
+# A disk that does not answer (frozen): umount(8) returns, the daemon says what it waits for; it ends well when the disk
 # answers again, and a second SIGTERM gives the mount point back although it never does.
 . "$(dirname "$0")/../support/mount_harness.sh"
 . "$(dirname "$0")/../support/loop_disk.sh"
@@ -58,9 +58,39 @@ wait "$umount" || fail "nacre umount ended with $? although the disk answers"
 mount_volume -o commit=300 --log-file "$work/log2"
 [ "$(cat "$mnt/patient")" = patient ] || fail "what nacre umount waited for is lost"
 
-# It never answers: a second SIGTERM frees the mount point.
+# umount(8), lazy or not, does not wait for the disk: the daemon does, and says so.
+ended() {
+  local tries
+  for tries in $(seq 600); do
+    kill -0 "$1" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
 mv "$work/log2" "$work/log"
+for way in "" --lazy; do
+  remount -o commit=300 --log-file "$work/log"
+  : >"$work/log"
+  echo "umount $way" >"$mnt/umount$way"
+  fsfreeze -f "$disk"
+  umount $way "$mnt" &
+  umount=$!
+  ended "$umount" || fail "umount $way waits for a disk that does not answer"
+  wait "$umount" || fail "umount $way ended with $?"
+  ! mountpoint -q "$mnt" || fail "umount $way ended well, but the volume is mounted"
+  says 'waiting for .*volume' || fail "the log does not say what is waited for: $(cat "$work/log")"
+  [ -n "$(daemons_of "$volume")" ] || fail "the daemon is gone, and the disk did not answer"
+  ! grep -q 'everything is durable' "$work/log" || fail "durable, and the disk did not answer?"
+  fsfreeze -u "$disk"
+  wait_for_daemon "$volume" || fail "the daemon does not end though the disk answers"
+  grep -q 'everything is durable' "$work/log" || fail "the end was not clean: $(cat "$work/log")"
+  mount_volume
+  [ "$(cat "$mnt/umount$way")" = "umount $way" ] || fail "what was written before umount $way is lost"
+done
+
+# It never answers: a second SIGTERM frees the mount point.
 remount -o commit=300 --log-file "$work/log"
+: >"$work/log"
 echo lost >"$mnt/lost"
 fsfreeze -f "$disk"
 daemon=$(daemons_of "$volume")
