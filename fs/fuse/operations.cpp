@@ -12,8 +12,10 @@ namespace nacre::fs {
 
 namespace {
 
-// Requests of the kernel's own (read-ahead, writing back) that may be under way at once.
-constexpr unsigned background_request_count_max = 64;
+// Requests of the kernel's own (buffered reads, writing back) that may be under way at once. Reads
+// that wait for their disk count, and when all are such the kernel writes nothing back: so there
+// are more than readers are likely to be. One that waits takes 80 bytes here.
+constexpr unsigned background_request_count_max = 512;
 
 void on_init(void* user_data, fuse_conn_info* connection) {
   const Context& context = *static_cast<const Context*>(user_data);

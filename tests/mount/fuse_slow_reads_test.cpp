@@ -47,12 +47,14 @@ class FuseSlowReads : public FuseMount {
 
   static constexpr int reader_count = 20;
 
-  // Files that a disk keeps back from readers until it answers.
-  void make_slow_files() {
-    for (int i = 0; i < reader_count; ++i) {
+  // Files that a disk keeps back from readers until it answers. The kernel has no page of them.
+  void make_slow_files(int count = reader_count) {
+    for (int i = 0; i < count; ++i) {
       const std::string name = slow_path(i);
       put(name, content(i));
-      ASSERT_EQ(fsync(File(name, O_RDWR)), 0);
+      const File file(name, O_RDWR);
+      ASSERT_EQ(fsync(file), 0);
+      ASSERT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
       memory().before_reads(inode_of(name), [this, answers = answers_]() -> Result<> {
         if (begun_.fetch_add(1) < 3) reading_.count_down();
         answers.wait();
@@ -63,8 +65,8 @@ class FuseSlowReads : public FuseMount {
   std::string slow_path(int i) const { return path(fmt::format("slow{}", i)); }
   static std::string content(int i) { return std::string(8192, static_cast<char>('a' + i)); }
 
-  void read_slow_file(int i) {
-    const File file(slow_path(i), O_RDONLY | O_DIRECT);
+  void read_slow_file(int i, int flags = O_DIRECT) {
+    const File file(slow_path(i), O_RDONLY | flags);
     void* memory = std::aligned_alloc(4096, 8192);
     EXPECT_EQ(pread(file, memory, 8192, 0), 8192);
     EXPECT_EQ(std::string(static_cast<char*>(memory), 8192), content(i));
@@ -130,6 +132,24 @@ TEST_F(FuseSlowReads, and_copies_do_not_keep_writers_waiting) {
   for (std::thread& reader : readers)
     reader.join();
   EXPECT_GE(begun_, reader_count);  // a copy may read in several pieces
+}
+
+// The kernel reads them with requests of its own, of which it has so many, and it writes back with
+// the same.
+TEST_F(FuseSlowReads, through_the_kernels_cache_do_not_keep_writers_waiting) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  constexpr int count = 80;
+  make_slow_files(count);
+  const std::uint64_t before = this->count(FUSE_READ);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < count; ++i)
+    readers.emplace_back([this, i] { read_slow_file(i, 0); });
+  for (int tries = 0; tries < 6000 && this->count(FUSE_READ) < before + count; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GE(this->count(FUSE_READ), before + count) << "the kernel keeps requests back";
+  expect_writers_go_on();
+  for (std::thread& reader : readers)
+    reader.join();
 }
 
 }  // namespace
