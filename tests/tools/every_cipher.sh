@@ -65,4 +65,25 @@ for suite in $legacy_suites; do
   fill_and_check "$words"
 done
 
+# --- Rotated to a legacy suite, unmounted, and back, mounted.
+words="warning: $v is sealed with des-cbc, a legacy cipher"
+expect 0 'cipher +aes-256-gcm' mkfs.nacre "${secret[@]}" "${cheap[@]}" --cipher aes-256-gcm "$v"
+expect 0 '^$' mount.nacre "${secret[@]}" "$v" "$m"
+cp -a "$tree" "$m/tree" || failed "cannot be filled"
+expect 2 'des-cbc.*--allow-legacy-cipher' nacre key rotate --cipher des-cbc "$m"
+expect 0 '^$' nacre umount "$m"
+expect 2 'des-cbc.*--allow-legacy-cipher' nacre key rotate "${secret[@]}" --cipher des-cbc "$v"
+expect 0 '^[^w].*clean' fsck.nacre "${secret[@]}" "$v"
+expect 0 "warning: $v will be sealed with des-cbc, a legacy cipher.*sealed under a new key" \
+  nacre key rotate "${secret[@]}" --cipher des-cbc --allow-legacy-cipher "$v"
+expect 0 "$words.*clean" fsck.nacre --deep "${secret[@]}" "$v"
+expect 0 "$words" mount.nacre "${secret[@]}" "$v" "$m"
+expect 0 '^$' diff -r --no-dereference "$tree" "$m/tree"
+expect 0 'everything is sealed under a new key' nacre key rotate --cipher aes-256-gcm "$m"
+expect 0 '^$' diff -r --no-dereference "$tree" "$m/tree"
+expect 0 '^$' nacre umount "$m"
+expect 0 '^[^w].*clean' fsck.nacre --deep "${secret[@]}" "$v"
+expect 0 '^$' mount.nacre "${secret[@]}" "$v" "$m"
+expect 0 '^$' nacre umount "$m"
+
 verdict

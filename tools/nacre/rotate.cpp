@@ -21,6 +21,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/size_argument.h"
+#include "tools/cli/suite_option.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/offline_volume.h"
 
@@ -45,12 +46,7 @@ Result<fs::RotationOptions> parse(const RotateOptions& asked) {
   fs::RotationOptions options{.level = asked.level};
   if (!asked.cipher.empty()) {
     NACRE_ASSIGN(options.suite, engine::suite_from_name(asked.cipher));
-    if (engine::is_legacy(*options.suite) && !asked.allow_legacy_cipher) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--cipher {}: DES and 3DES are legacy ciphers that protect too "
-                              "little; add --allow-legacy-cipher if it must be this one",
-                              asked.cipher));
-    }
+    NACRE_TRY(check_legacy_consent(*options.suite, asked.allow_legacy_cipher));
   }
   if (!asked.codec.empty()) {
     NACRE_ASSIGN(options.codec, engine::codec_from_name(asked.codec));
@@ -222,6 +218,10 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
   if (!options) return report(options.error());
   const auto target = find_rotation_target(path);
   if (!target) return report(target.error());
+  if (options->suite && engine::is_legacy(*options->suite)) {
+    print_warning(fmt::format("{} will be sealed with {}, a legacy cipher that protects too little",
+                              path, engine::to_string(*options->suite)));
+  }
   if (const auto* mount = std::get_if<fs::MountEntry>(&*target)) {
     if (!asked.engine.empty()) {
       return report({ErrorCode::invalid_argument,
