@@ -43,13 +43,16 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
     encode.library_output_sizes.push_back(engine::baseline_output_size_bound({}, chunk.size()));
   }
   encode.plain_bytes = static_cast<double>(bench.data.bytes.size());
+  encode.undo = BenchUndo{.task = encode.task, .output_sizes = plain_sizes, .expected = plain};
+  encode.undo->task.message.operation = engine::Operation::decompress;
   NACRE_ASSIGN(const BenchOutcome encoded, run_group(bench, encode, {plain}));
   // A stream of auto does not say which codec it is of: that stands in the record around it.
   if (choice.codec == Codec::automatic) return {};
 
   BenchGroup decode = encode;
   decode.operation = name_of(choice) + " decode";
-  decode.task.message.operation = engine::Operation::decompress;
+  decode.task = encode.undo->task;
+  decode.undo.reset();
   decode.output_sizes = plain_sizes;
   decode.library_output_sizes.clear();
   decode.plain_bytes = 0;

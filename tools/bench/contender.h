@@ -18,12 +18,14 @@ struct BenchTask {
   engine::KeyUse key_use = {};
   Bytes key = {};
   bool has_key = false;
+  Bytes new_key = {};  // of reseal, for the engine; empty: the same
 };
 
 // One contender's messages.
 struct BenchMessages {
   std::vector<ByteView> inputs;  // outlive the contender
   std::vector<std::size_t> output_sizes;
+  std::vector<engine::Codec> codecs = {};  // of each, for the engine; empty: the task's
 };
 
 // Used by one thread.
@@ -36,6 +38,8 @@ class Contender {
   virtual Result<> run() = 0;
   // Of a message that was run last time.
   virtual ByteView output(std::size_t index) const = 0;
+  // What it was coded with, where the task is of Codec::automatic.
+  virtual engine::Codec codec(std::size_t /*index*/) const { return engine::Codec::automatic; }
   // Whether it is measured with all messages at once, however long that takes: a part of them
   // would not keep a device busy.
   virtual bool takes_all() const { return false; }

@@ -36,6 +36,7 @@ class EngineContender final : public Contender {
       const ByteView input = messages.inputs[i];
       std::copy(input.begin(), input.end(), input_.data() + input_at);
       engine::Message message = task_.message;
+      if (!messages.codecs.empty()) message.codec = messages.codecs[i];
       message.input_offset = input_at;
       message.input_size = input.size();
       message.output_offset = output_at;
@@ -47,6 +48,7 @@ class EngineContender final : public Contender {
     }
     checksums_.resize(all_.size());
     output_sizes_.resize(all_.size());
+    codecs_.resize(all_.size());
     return select(1);
   }
 
@@ -58,8 +60,11 @@ class EngineContender final : public Contender {
     payload_.output = output_.data();
     payload_.output_size = output_.size();
     const std::uint32_t key = task_.has_key ? payload_.add_key(task_.key_use, task_.key) : 0;
+    const std::uint32_t new_key =
+        task_.new_key.empty() ? key : payload_.add_key(task_.key_use, task_.new_key);
     for (std::size_t i = 0; i < all_.size(); i += stride) {
-      all_[i].key_index = all_[i].new_key_index = key;
+      all_[i].key_index = key;
+      all_[i].new_key_index = new_key;
       payload_.messages.push_back(all_[i]);
     }
     return {};
@@ -76,6 +81,7 @@ class EngineContender final : public Contender {
       const bool is_crc32 = task_.message.checksum == engine::Checksum::crc32;
       checksums_[i * stride_] = is_crc32 ? result.crc32 : result.crc32c;
       output_sizes_[i * stride_] = result.output_size;
+      codecs_[i * stride_] = result.codec;
     }
     return {};
   }
@@ -97,6 +103,8 @@ class EngineContender final : public Contender {
     return {output_.data() + all_[index].output_offset, output_sizes_[index]};
   }
 
+  engine::Codec codec(std::size_t index) const override { return codecs_[index]; }
+
  private:
   engine::Engine& engine_;
   const BenchTask task_;
@@ -106,6 +114,7 @@ class EngineContender final : public Contender {
   std::vector<engine::Message> all_;
   std::vector<std::uint32_t> checksums_;
   std::vector<std::size_t> output_sizes_;
+  std::vector<engine::Codec> codecs_;
   std::size_t stride_ = 1;
 };
 

@@ -33,11 +33,8 @@ struct Entry {
   BenchRow row;
   std::size_t place;  // among the contenders
   bool gives_our_bytes = true;
+  engine::Engine* engine = nullptr;  // none: a library
 };
-
-bool same(ByteView a, ByteView b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
 
 std::string describe(const BenchGroup& group, const std::string& by) {
   return fmt::format("{} by {}", group.operation, by);
@@ -119,6 +116,7 @@ class GroupRun {
     NACRE_TRY(add_libraries());
     NACRE_TRY(warm_up());
     NACRE_TRY(compare_outputs());
+    NACRE_TRY(undo_outputs());
     std::vector<Contender*> present;
     for (const auto& contender : outcome_.contenders)
       if (contender != nullptr) present.push_back(contender.get());
@@ -160,7 +158,7 @@ class GroupRun {
                                              {inputs_of(place), group_.output_sizes}, takes_all);
       if (!contender) return add_context(contender.error(), describe(group_, named.label));
       outcome_.contenders.push_back(std::move(*contender));
-      entries_.push_back({make_row(named.label), place});
+      entries_.push_back({make_row(named.label), place, true, named.engine});
       if (named.label == label_of(EngineChoice::cuda)) devices_.push_back({named.label, place});
     }
     return {};
@@ -215,12 +213,29 @@ class GroupRun {
       if (group_.expected.empty() && (!entry.gives_our_bytes || !group_compares())) continue;
       for (std::size_t i = 0; i < group_.weights.size(); ++i) {
         const ByteView wanted = group_.expected.empty() ? first.output(i) : group_.expected[i];
-        if (same(contender->output(i), wanted)) continue;
-        return fail(ErrorCode::io,
-                    fmt::format("{}: message {} came out wrong: this is a defect of the program "
-                                "or of the machine; please report it",
-                                describe(group_, entry.row.by), i));
+        if (const auto right = compare_output(i, contender->output(i), wanted); !right)
+          return add_context(right.error(), describe(group_, entry.row.by));
       }
+    }
+    return {};
+  }
+
+  Result<> undo_outputs() const {
+    if (!group_.undo) return {};
+    const auto libraries = engine::find_baselines(to_baseline_task(group_.undo->task));
+    for (const Entry& entry : entries_) {
+      const Contender* const contender = outcome_.contenders[entry.place].get();
+      if (contender == nullptr) continue;
+      Result<> right;
+      if (entry.engine != nullptr) {
+        right = judge_by_undoing(*group_.undo, *contender, *entry.engine);
+      } else {
+        const auto same =
+            std::ranges::find(libraries, entry.row.by, &engine::BaselineLibrary::name);
+        if (same == libraries.end() || !same->make) continue;
+        right = judge_by_undoing(*group_.undo, *contender, *same, group_.thread_count);
+      }
+      if (!right) return add_context(right.error(), describe(group_, entry.row.by) + ", undone");
     }
     return {};
   }

@@ -13,6 +13,7 @@
 
 #include "tools/bench/contender.h"
 #include "tools/bench/data.h"
+#include "tools/bench/judge.h"
 #include "tools/bench/report.h"
 
 namespace nacre::tools {
@@ -80,8 +81,10 @@ struct BenchGroup {
   double plain_bytes = 0;
   // Whether outputs are looked at afterwards.
   bool keeps_outputs = true;
-  // What all outputs must be; empty: that is not known before.
+  // What all outputs must be; empty: that is not known before, and then what they must be once they
+  // are undone. A library's are undone by the library of the same name.
   std::vector<ByteView> expected;
+  std::optional<BenchUndo> undo;
 };
 
 // The contenders of a group after it was measured: their outputs may be the next one's inputs.

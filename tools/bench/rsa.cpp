@@ -48,13 +48,15 @@ Result<> bench_pair(Bench& bench, int bits, const Bytes& public_key, const Bytes
     numbers.push_back(std::move(number));
   }
   const std::vector<ByteView> inputs(numbers.begin(), numbers.end());
+  first.undo =
+      BenchUndo{.task = first.task, .output_sizes = first.output_sizes, .expected = inputs};
+  first.undo->task.message.operation = Operation::rsa_private;
+  first.undo->task.key_use.kind = engine::KeyKind::rsa_private;
+  first.undo->task.key = private_key;
   NACRE_ASSIGN(const BenchOutcome done, run_group(bench, first, {inputs}));
 
   BenchGroup second = make_group(wraps ? "unwrap" : "private", bits, thread_count, message_count);
-  second.task = first.task;
-  second.task.message.operation = Operation::rsa_private;
-  second.task.key_use.kind = engine::KeyKind::rsa_private;
-  second.task.key = private_key;
+  second.task = first.undo->task;
   second.expected = inputs;
   second.keeps_outputs = false;
   NACRE_TRY(run_group(bench, second, {done.outputs_of(0, message_count)}));

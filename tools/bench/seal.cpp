@@ -47,6 +47,8 @@ Result<> bench_record(Bench& bench, const engine::CodecChoice& choice, std::size
     seal.library_output_sizes.push_back(engine::baseline_output_size_bound({}, chunk.size()));
   }
   seal.plain_bytes = static_cast<double>(bench.data.bytes.size());
+  seal.undo = BenchUndo{.task = seal.task, .output_sizes = plain_sizes, .expected = plain};
+  seal.undo->task.message.operation = Operation::unseal;
   NACRE_ASSIGN(const BenchOutcome sealed, run_group(bench, seal, {plain}));
   std::vector<std::vector<ByteView>> records;
   for (std::size_t i = 0; i < sealed.contenders.size(); ++i)
@@ -54,7 +56,8 @@ Result<> bench_record(Bench& bench, const engine::CodecChoice& choice, std::size
 
   BenchGroup unseal = seal;
   unseal.operation = "unseal " + name;
-  unseal.task.message.operation = Operation::unseal;
+  unseal.task = seal.undo->task;
+  unseal.undo.reset();
   unseal.output_sizes = plain_sizes;
   unseal.library_output_sizes.clear();
   unseal.plain_bytes = 0;
@@ -65,6 +68,8 @@ Result<> bench_record(Bench& bench, const engine::CodecChoice& choice, std::size
   BenchGroup reseal = seal;
   reseal.operation = "reseal " + name;
   reseal.task.message.operation = Operation::reseal;
+  reseal.task.new_key.assign(engine::key_size_bytes(suite), 0xc3);
+  reseal.undo->task.key = reseal.task.new_key;
   reseal.plain_bytes = 0;
   reseal.keeps_outputs = false;
   NACRE_TRY(run_group(bench, reseal, records));
