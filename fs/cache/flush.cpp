@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fs/cache/chunk_loader.h"
-#include "fs/cache/tidy_chunk.h"
+#include "fs/store/patched_chunk.h"
 
 namespace nacre::fs {
 
@@ -230,9 +230,7 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
     NACRE_ASSIGN(const std::int64_t delta,
                  map.set_chunk(inode, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
     change += delta;
-    if (chunk.row.patches.size() >= patch_count_to_merge) {
-      cache_.note_patched(inode, ChunkIndex{chunk.index});
-    }
+    if (is_worth_merging(chunk.row)) cache_.note_patched(inode, ChunkIndex{chunk.index});
     mapped = std::max(mapped, chunk.index + 1);
   }
   return fill_to(map.chunk_count(file.new_durable_size));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fs/cache/chunk_loader.h"
+#include "fs/store/patched_chunk.h"
 
 namespace nacre::fs {
 
@@ -18,16 +19,6 @@ using metadata::ChunkRow;
 using metadata::RecordKind;
 
 namespace {
-
-// Patches of more than this share of the chunk's content are merged however few they are.
-constexpr std::uint64_t merge_share = 4;
-
-bool is_worth_merging(const ChunkRow& row) {
-  std::uint64_t patched = 0;
-  for (const ChunkPatch& patch : row.patches)
-    patched += patch.valid_size;
-  return row.patches.size() >= patch_count_to_merge || patched * merge_share >= content_end(row);
-}
 
 // A row and what keeps the records that it names.
 struct Tidied {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a chunk's row in order when there is time for it: inlined bytes become records, and many
-// patches, or large ones, become one base with what they lie over. The content stays.
+// Puts a chunk's row in order when there is time for it: inlined bytes become records, and
+// where is_worth_merging() patches become one base with what they lie over. The content stays.
 #pragma once
 
 #include "fs/cache/file_cache.h"
 #include "fs/cache/file_data.h"
 
 namespace nacre::fs {
-
-// A chunk with that many patches is merged: each costs a read a record of its own.
-inline constexpr std::size_t patch_count_to_merge = 8;
 
 // Seals without holding a lock, and changes the row only if it is still the same then. stale when
 // the file is going; the errors of reading the chunk and of SegmentStore::append().

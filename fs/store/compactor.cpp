@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/store/patched_chunk.h"
 #include "fs/store/segment_table.h"
 
 namespace nacre::fs {
@@ -27,11 +28,40 @@ constexpr milliseconds retry_pause_max{60'000};
 // share of what is allowed the dead bytes are past it.
 constexpr double rate_slope = 8;
 constexpr double pressure_without_limit = 1;
-// Chunks that one look into the table inlined finds.
+// Chunks that one look into a table finds, and rows that one into the chunks reads.
 constexpr std::size_t tidy_batch_count = 256;
+constexpr std::size_t look_row_count = 4096;
 
 bool may_pass(ErrorCode code) {
   return code == ErrorCode::no_space || code == ErrorCode::out_of_memory;
+}
+
+struct Look {
+  std::vector<std::pair<InodeNumber, ChunkIndex>> chunks;
+  std::uint64_t bytes = 0;  // of the rows that were read
+  std::string next;         // the key to go on from; empty: none
+};
+
+// Rows that cannot be decoded are for fsck.nacre to tell of.
+Result<Look> find_worth_merging(const metadata::Database& database, const std::string& from) {
+  Look look;
+  std::size_t count = 0;
+  NACRE_TRY(
+      database.scan(Table::chunks, from, "", [&](std::string_view key, std::string_view value) {
+        if (count == look_row_count || look.chunks.size() == tidy_batch_count) {
+          look.next = key;
+          return false;
+        }
+        ++count;
+        look.bytes += key.size() + value.size();
+        const auto parts = metadata::decode_chunk_key(key);
+        const auto row = metadata::decode_chunk_map_row(value);
+        if (parts && row && row->chunk && is_worth_merging(*row->chunk)) {
+          look.chunks.emplace_back(parts->inode, parts->index);
+        }
+        return true;
+      }));
+  return look;
 }
 
 }  // namespace
@@ -153,7 +183,7 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
   NACRE_TRY(reach_bound(Speed::paced, report));
   const std::uint64_t inlined = keeper_.inlined_bytes();
   const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
-  // What an earlier mount left inlined is looked for once.
+  // What an earlier mount left, inlined or as patches, is looked for once.
   if (is_much || (is_idle && (inlined != tidied_inlined_bytes_ || !tidied_once_))) {
     NACRE_TRY(tidy_inlined(Speed::paced));
   }
@@ -298,13 +328,27 @@ Result<> Compactor::tidy_inlined(Speed speed) {
     from = metadata::inlined_key(inode, ChunkIndex{index.value + 1}, {}, 0);
   }
   tidied_inlined_bytes_ = inlined;
-  tidied_once_ = true;
   return {};
 }
 
 Result<> Compactor::tidy_patched(Speed speed) {
-  for (const auto& [inode, index] : keeper_.take_patched_chunks())
-    NACRE_TRY(tidy(inode, index, speed));
+  const auto noted = keeper_.take_patched_chunks();
+  const bool looks_for_all = speed == Speed::full || !tidied_once_;
+  tidied_once_ = false;  // after an error what was noted is to be found again, too
+  if (looks_for_all) {
+    std::string from;
+    do {
+      NACRE_ASSIGN(Look look, find_worth_merging(database_, from));
+      for (const auto& [inode, index] : look.chunks)
+        NACRE_TRY(tidy(inode, index, speed));
+      NACRE_TRY(pace(look.bytes, speed));
+      from = std::move(look.next);
+    } while (!from.empty());
+  } else {
+    for (const auto& [inode, index] : noted)
+      NACRE_TRY(tidy(inode, index, speed));
+  }
+  tidied_once_ = true;
   return {};
 }
 

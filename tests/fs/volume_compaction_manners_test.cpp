@@ -109,6 +109,13 @@ class CompactionManners : public VolumeCompaction {
     }
     return file;
   }
+  // More rows than one look into the table reads.
+  void make_many_rows() {
+    const InodeNumber file = make_file(root, "many chunks");
+    for (std::size_t chunk = 0; chunk < 5000; ++chunk)
+      write(file, chunk * chunk_size, "x");
+    NACRE_EXPECT_OK(volume().sync_all());
+  }
   void expect_one_base(InodeNumber file) {
     const ChunkRow row = row_of(file, 0);
     EXPECT_TRUE(row.base);
@@ -249,6 +256,45 @@ TEST_F(CompactionManners, an_idle_volume_merges_patches) {
   expect_one_base(file);
 }
 
+TEST_F(CompactionManners, an_idle_volume_merges_what_an_earlier_mount_left) {
+  const InodeNumber file = make_patched();
+  remount();
+  const std::uint64_t live = segments().live_bytes;
+  unmount();
+  options_.background_compaction = true;
+  options_.compaction.idle_after = std::chrono::milliseconds(20);
+  options_.commit_interval_ms = 20;
+  mount();
+  // The patches' records die.
+  while (segments().live_bytes >= live)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  unmount();
+  expect_one_base(file);
+}
+
+// Few patches, but a quarter of what they lie over.
+TEST_F(CompactionManners, an_idle_volume_merges_large_patches) {
+  unmount();
+  options_.background_compaction = true;
+  options_.compaction.idle_after = std::chrono::milliseconds(20);
+  mount();
+  compact();  // from here on only what is noted is looked at
+  const InodeNumber file = make_file(root, "patched");
+  patched_ = noise(chunk_size, 3);
+  write(file, 0, patched_);
+  NACRE_ASSERT_OK(volume().sync_all());
+  const std::uint64_t before = segments().live_bytes;
+  const std::string quarter = noise(chunk_size / 4, 4);
+  write(file, 100, quarter);
+  patched_.replace(100, quarter.size(), quarter);
+  NACRE_ASSERT_OK(volume().sync_all());
+  // The patch comes, and goes when it is merged.
+  while (segments().live_bytes > before)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  unmount();
+  expect_one_base(file);
+}
+
 // Those of an earlier mount too: nothing in memory knows of them.
 TEST_F(CompactionManners, an_idle_volume_moves_small_synchronous_writes_to_segments) {
   const InodeNumber file = make_file(root, "small writes");
@@ -275,6 +321,16 @@ TEST_F(CompactionManners, an_idle_volume_moves_small_synchronous_writes_to_segme
 
 TEST_F(CompactionManners, a_trim_merges_patches) {
   const InodeNumber file = make_patched();
+  compact();
+  unmount();
+  expect_one_base(file);
+}
+
+// Offline, nothing in memory knows of them; many rows lie before theirs.
+TEST_F(CompactionManners, a_trim_merges_patches_of_an_earlier_mount) {
+  make_many_rows();
+  const InodeNumber file = make_patched();
+  remount();
   compact();
   unmount();
   expect_one_base(file);
