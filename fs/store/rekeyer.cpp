@@ -33,6 +33,19 @@ unsigned lane_count_of(unsigned asked) {
   return std::min(wanted, move_lane_count_max);
 }
 
+// What all lanes take together at most: the two arenas of each (allocate_move_memory()).
+constexpr std::uint64_t lane_memory_bytes_max = 96u << 20;
+
+constexpr std::uint64_t memory_of_lane(std::size_t batch_bytes) {
+  const std::uint64_t size = std::max(batch_bytes, engine::record_size_bytes_max);
+  return 2 * size + size / 4;
+}
+constexpr unsigned lane_count_within_memory(std::size_t batch_bytes) {
+  return static_cast<unsigned>(
+      std::max<std::uint64_t>(1, lane_memory_bytes_max / memory_of_lane(batch_bytes)));
+}
+static_assert(lane_count_within_memory(4u << 20) == 10 && lane_count_within_memory(8u << 20) == 5);
+
 }  // namespace
 
 Rekeyer::Rekeyer(SegmentStore& store, const ChunkMap& map, Committer& committer, RowKeeper& keeper,
@@ -42,7 +55,8 @@ Rekeyer::Rekeyer(SegmentStore& store, const ChunkMap& map, Committer& committer,
       committer_(committer),
       keeper_(keeper),
       options_(options),
-      lane_count_max_(lane_count_of(options.lane_count)) {}
+      lane_count_max_(std::min(lane_count_of(options.lane_count),
+                               lane_count_within_memory(options.batch_bytes))) {}
 
 void Rekeyer::stop() {
   {

@@ -21,12 +21,15 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
+from daemon_memory import check_memory  # noqa: E402
 from volume import Failure, Volume, full_counts  # noqa: E402
 
 GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ENODEV)
 PIECE = 200_000
 # Read and written by the rotation: one lane in small pieces, or several side by side.
 RATES = ("8M", "16M", "1G")
+# Small, so that what the rotation takes beside them shows.
+CACHE_MIB, DIRTY_MIB = 16, 8
 
 
 def content(generation):
@@ -145,6 +148,15 @@ def status(volume):
     return json.loads(volume.run("nacre", "key", "status", "--json", volume.mnt)[1])
 
 
+def mount(volume):
+    volume.mount("-o", f"cache={CACHE_MIB}M,dirty={DIRTY_MIB}M")
+
+
+def check_daemons(volume):
+    for pid in volume.daemons():
+        check_memory(pid, (CACHE_MIB + DIRTY_MIB) << 20)
+
+
 def rotate(volume, rate):
     volume.run("nacre", "key", "rotate", "--rate", rate, "--no-wait", volume.mnt)
 
@@ -160,7 +172,7 @@ def main():
         volume.make()
         old_keyring = os.path.join(volume.work, "keyring.old")
         shutil.copy(os.path.join(volume.path, "keyring"), old_keyring)
-        volume.mount()
+        mount(volume)
         work = Work(volume.mnt, arguments.seed)
         for _ in range(25):
             work.write_one()
@@ -171,10 +183,11 @@ def main():
                 rotations += 1
             work.start()
             time.sleep(chance.uniform(0.01, 0.45))
+            check_daemons(volume)
             volume.kill()
             work.stop()
             volume.detach()
-            volume.mount()
+            mount(volume)
             within += status(volume)["rotation"] != "none"
             work.check()
         if arguments.kills >= 20 and within == 0:
@@ -193,9 +206,11 @@ def main():
             if time.monotonic() > end:
                 raise Failure(f"the rotation does not end, or nothing goes on beside it: "
                               f"{status(volume)}, {before}")
+            check_daemons(volume)
             time.sleep(0.1)
         work.stop()
         work.check()
+        check_daemons(volume)
         volume.run("nacre", "key", "status", "--verify", volume.mnt)
         volume.unmount()
         volume.run("nacre", "key", "status", "--verify", volume.path)
