@@ -35,7 +35,7 @@ VALUES = {
     "-N": ("NAMESPACE", "file"),
     "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= engine= "
                       "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
-                      "uid= gid= umask="),
+                      "io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),
 }
 POSITIONALS = {

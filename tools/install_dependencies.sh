@@ -10,7 +10,7 @@ set -euo pipefail
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
-  libfuse3-dev fuse3 librocksdb-dev libssl-dev libipsec-mb-dev libisal-dev liblz4-dev libzstd-dev
+  libfuse3-dev fuse3 liburing-dev librocksdb-dev libssl-dev libipsec-mb-dev libisal-dev liblz4-dev libzstd-dev
   libexpected-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libargon2-dev
   libmicrohttpd-dev # metrics=; Nacre builds without it
   libtiff-dev libdeflate-dev zlib1g-dev # what nacre bench compares with; not needed without them

@@ -72,6 +72,8 @@ class ControlHandler {
   virtual Result<FileChunks> look_at_file(metadata::InodeNumber, metadata::ChunkIndex) {
     return fail(ErrorCode::unsupported, "this mount does not tell how files are stored");
   }
+  // What the kernel's requests come over, e.g. "/dev/fuse"; empty when nothing says.
+  virtual std::string transport() { return {}; }
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;

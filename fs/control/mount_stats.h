@@ -15,6 +15,7 @@ namespace nacre::fs {
 struct MountStats {
   VolumeStats volume;
   RequestStats requests;
+  std::string transport;  // see ControlHandler
   std::optional<metadata::ScrubRow> scrub;
   std::optional<RotationStatus> rotation;
   std::uint64_t keyring_generation = 0;

@@ -67,7 +67,7 @@ void DeviceTransport::serve(RequestHandler& handler, MutableByteView buffer) noe
   while (!stopping_) {
     const ssize_t size = ::read(fd_, buffer.data(), buffer.size());
     if (size > 0) {
-      handler.handle(buffer.first(static_cast<std::size_t>(size)));
+      handler.handle(buffer.first(static_cast<std::size_t>(size)), RequestSource::device);
       continue;
     }
     // ENOENT: the request was interrupted before it was read. EAGAIN, EINTR: try again.

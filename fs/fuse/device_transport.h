@@ -25,8 +25,8 @@ class DeviceTransport final : public Transport {
   Result<> start(RequestHandler& handler) override;
   ssize_t send(const iovec* parts, int count) noexcept override;
   void join() override;
-  // Ends the threads although the connection goes on: each finishes what it handles.
-  void stop();
+  void stop() override;
+  std::string name() const override { return "/dev/fuse"; }
 
  private:
   void serve(RequestHandler& handler, MutableByteView buffer) noexcept;

@@ -9,6 +9,7 @@
 
 #include "fs/fuse/operations.h"
 #include "fs/fuse/raw_requests.h"
+#include "fs/fuse/uring_protocol.h"
 
 namespace nacre::fs {
 
@@ -94,14 +95,14 @@ std::string_view opcode_name(std::uint32_t opcode) {
 }
 
 Dispatcher::Dispatcher(Context& context, fuse_session* session, Transport& transport,
-                       RequestMetrics& metrics, unsigned thread_count,
+                       RequestMetrics& metrics, unsigned device_thread_count,
                        std::function<void()> initialised)
     : context_(context),
       session_(session),
       transport_(transport),
       metrics_(metrics),
       initialised_(std::move(initialised)),
-      reads_(thread_count) {}
+      reads_(device_thread_count) {}
 
 Result<> Dispatcher::connect() {
   const fuse_custom_io hooks = {.writev = send_for_libfuse,
@@ -114,7 +115,7 @@ Result<> Dispatcher::connect() {
   return {};
 }
 
-void Dispatcher::handle(MutableByteView request) noexcept {
+void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept {
   if (request.size() < sizeof(fuse_in_header)) return;  // the kernel sends no such thing
   const auto header = load_le<fuse_in_header>(request.data());
   if (header.opcode < counts_.size()) {
@@ -126,16 +127,25 @@ void Dispatcher::handle(MutableByteView request) noexcept {
     answer_raw_request(context_, transport_, request);
     return;
   }
-  if (reads_the_disk(header.opcode)) {
+  if (source == RequestSource::device && reads_the_disk(header.opcode)) {
     serve_reads(request, mark);
     return;
   }
-  if (header.opcode == FUSE_INIT && request.size() >= sizeof header + sizeof(fuse_init_in)) {
-    offered_flags_ = load_le<fuse_init_in>(request.data() + sizeof header).flags;
-    init_unique_ = header.unique;
-  }
+  if (header.opcode == FUSE_INIT) note_init(request);
   process(request);
   if (header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET) metrics_.finished(mark);
+}
+
+void Dispatcher::note_init(MutableByteView request) noexcept {
+  const auto header = load_le<fuse_in_header>(request.data());
+  if (request.size() < sizeof header + sizeof(fuse_init_in)) return;
+  const auto offer = load_le<fuse_init_in>(request.data() + sizeof header);
+  offered_flags_ = offer.flags;
+  if ((offer.flags & FUSE_INIT_EXT) != 0) offered_flags_ |= std::uint64_t{offer.flags2} << 32;
+  init_unique_ = header.unique;
+  const std::size_t ring_data_size = transport_.ring_data_size_bytes();
+  over_rings_ = ring_data_size != 0 && (offered_flags_ & protocol::flag_over_io_uring) != 0;
+  if (over_rings_) context_.data_size_bytes_max = static_cast<std::uint32_t>(ring_data_size);
 }
 
 void Dispatcher::process(MutableByteView request) noexcept {
@@ -168,7 +178,10 @@ ssize_t Dispatcher::send(iovec* parts, int count) noexcept {
   complete_init_reply(parts, count);
   const bool accepted = header->error == 0;
   const ssize_t sent = transport_.send(parts, count);
-  if (sent >= 0 && accepted) initialised_();
+  if (sent >= 0 && accepted) {
+    transport_.initialised(over_rings_);
+    initialised_();
+  }
   return sent;
 }
 
@@ -176,7 +189,11 @@ void Dispatcher::complete_init_reply(iovec* parts, int count) noexcept {
   if (count < 2 || parts[1].iov_len < sizeof(fuse_init_out)) return;
   auto* reply = static_cast<fuse_init_out*>(parts[1].iov_base);
   constexpr std::uint32_t wanted = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT;
-  reply->flags |= wanted & offered_flags_;
+  reply->flags |= wanted & static_cast<std::uint32_t>(offered_flags_);
+  if (over_rings_) {
+    reply->flags |= FUSE_INIT_EXT;
+    reply->flags2 |= static_cast<std::uint32_t>(protocol::flag_over_io_uring >> 32);
+  }
   context_.extended_setxattr = (reply->flags & FUSE_SETXATTR_EXT) != 0;
 }
 

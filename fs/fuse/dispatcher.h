@@ -27,15 +27,15 @@ std::string_view opcode_name(std::uint32_t opcode);
 class Dispatcher final : public RequestHandler {
  public:
   // initialised is called once, when the kernel has the answer to INIT: the mount is usable.
-  // thread_count: of those that handle() is called on. metrics: where requests without an answer
-  // are counted; the transport counts the others.
+  // device_thread_count: of those that bring requests from the device. metrics: where requests
+  // without an answer are counted; the transport counts the others.
   Dispatcher(Context& context, fuse_session* session, Transport& transport, RequestMetrics& metrics,
-             unsigned thread_count, std::function<void()> initialised);
+             unsigned device_thread_count, std::function<void()> initialised);
 
   // Makes libfuse send through this object. After the mount: libfuse keeps its descriptor.
   Result<> connect();
 
-  void handle(MutableByteView request) noexcept override;
+  void handle(MutableByteView request, RequestSource source) noexcept override;
   // What libfuse sends, by way of fuse_session_custom_io.
   ssize_t send(iovec* parts, int count) noexcept;
 
@@ -44,6 +44,7 @@ class Dispatcher final : public RequestHandler {
  private:
   void process(MutableByteView request) noexcept;
   void serve_reads(MutableByteView first, const RequestMark& mark) noexcept;
+  void note_init(MutableByteView request) noexcept;
   void complete_init_reply(iovec* parts, int count) noexcept;
 
   Context& context_;
@@ -54,7 +55,8 @@ class Dispatcher final : public RequestHandler {
   ReadQueue reads_;
   // INIT comes first and alone, so these need no lock.
   std::atomic<std::uint64_t> init_unique_{0};
-  std::uint32_t offered_flags_ = 0;
+  std::uint64_t offered_flags_ = 0;
+  bool over_rings_ = false;  // agreed on
   std::array<std::atomic<std::uint64_t>, protocol::opcode_count> counts_ = {};
 };
 

@@ -20,6 +20,8 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/control/mount_table.h"
+#include "fs/fuse/device_transport.h"
+#include "fs/fuse/uring_transport.h"
 
 namespace nacre::fs {
 
@@ -120,6 +122,10 @@ Result<std::unique_ptr<FuseSession>> FuseSession::create(Volume& volume,
 
 Result<> FuseSession::mount(const std::string& mount_point) {
   NACRE_TRY(check_fuse(options_.allow_other, environment_));
+  if (options_.uring == UringMode::on) {
+    NACRE_TRY(enable_uring());
+    NACRE_TRY(plan_uring(UringMachine::current(), options_.uring));
+  }
   NACRE_ASSIGN(mount_point_, check_mount_point(mount_point, options_.nonempty, environment_));
 
   const LogCapture log;
@@ -144,21 +150,37 @@ Result<> FuseSession::mount(const std::string& mount_point) {
   kernel_ = std::make_unique<KernelNotifier>(session_);
   const unsigned thread_count =
       options_.thread_count == 0 ? default_thread_count() : options_.thread_count;
-  transport_ = std::make_unique<DeviceTransport>(fuse_session_fd(session_), thread_count, [this] {
-    fuse_session_exit(session_);
-    ended_ = true;
-    signal_event();
-  });
+  make_transport(thread_count);
   measured_transport_ = std::make_unique<MeasuredTransport>(*transport_, metrics_);
   dispatcher_ = std::make_unique<Dispatcher>(context_, session_, *measured_transport_, metrics_,
                                              thread_count, [this] {
                                                initialised_ = true;
                                                signal_event();
                                              });
+  context_.transport = measured_transport_.get();
   context_.kernel = kernel_.get();
   context_.dispatcher = dispatcher_.get();
   NACRE_TRY(dispatcher_->connect());
   return find_device();
+}
+
+void FuseSession::make_transport(unsigned thread_count) {
+  const auto ended = [this] {
+    fuse_session_exit(session_);
+    ended_ = true;
+    signal_event();
+  };
+  const int fd = fuse_session_fd(session_);
+  Result<UringPlan> plan = plan_uring(UringMachine::current(), options_.uring);
+  if (plan) {
+    auto system = options_.uring_system ? options_.uring_system : std::make_shared<UringSystem>();
+    transport_ =
+        std::make_unique<UringTransport>(fd, thread_count, ended, std::move(*plan),
+                                         options_.uring == UringMode::on, std::move(system));
+    return;
+  }
+  spdlog::info("/dev/fuse serves, not io_uring: {}", plan.error().message);
+  transport_ = std::make_unique<DeviceTransport>(fd, thread_count, ended);
 }
 
 FuseSession::~FuseSession() {
@@ -320,8 +342,17 @@ void FuseSession::wait_until_quiet() {
   }
 }
 
+// Where the kernel's files for that are mounted. Closing the descriptor does it too, but the rings
+// hold the connection a moment longer.
+void FuseSession::abort_connection() const {
+  std::ofstream file("/sys/fs/fuse/connections/" + device_.substr(device_.find(':') + 1) +
+                     "/abort");
+  file << '1';
+}
+
 void FuseSession::disconnect() {
   transport_->stop();
+  abort_connection();
   // In the descriptor's place comes the end of a broken pipe: the last reference to the connection
   // goes, whoever waits for an answer gets ENOTCONN, and libfuse sees by POLLERR that it must not
   // unmount what may be mounted here by now.

@@ -10,30 +10,35 @@
 #include <string>
 #include <vector>
 
-#include "fs/fuse/device_transport.h"
 #include "fs/fuse/dispatcher.h"
 #include "fs/fuse/measured_transport.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/fuse/operations.h"
+#include "fs/fuse/transport.h"
+#include "fs/fuse/uring_plan.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
 
+class UringSystem;
+
 struct FuseOptions {
   bool allow_other = false;
   bool read_only = false;
-  bool nonempty = false;           // the mount point may hold files
-  bool no_xattr = false;           // no extended attributes, no ACLs: saves the kernel's questions
-  bool sync_names = false;         // changes of names are durable before they are answered
-  std::string fsname = "nacre";    // what the mount table calls the volume
-  unsigned thread_count = 0;       // 0: default_thread_count()
+  bool nonempty = false;         // the mount point may hold files
+  bool no_xattr = false;         // no extended attributes, no ACLs: saves the kernel's questions
+  bool sync_names = false;       // changes of names are durable before they are answered
+  std::string fsname = "nacre";  // what the mount table calls the volume
+  unsigned thread_count = 0;     // 0: default_thread_count(); not of the rings
+  UringMode uring = UringMode::automatic;
   unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
   OwnerView owners = {};           // whose files are shown to be, whatever is stored
   // Unmounts by itself when no request came for so long and no file is open; 0: never. Not while a
   // backup is made.
   std::uint32_t idle_ms = 0;
-  std::uint32_t exit_grace_ms = 5000;      // how long request_exit() waits for open files
-  std::vector<std::string> mount_options;  // for the kernel, e.g. "nosuid"
+  std::uint32_t exit_grace_ms = 5000;         // how long request_exit() waits for open files
+  std::vector<std::string> mount_options;     // for the kernel, e.g. "nosuid"
+  std::shared_ptr<UringSystem> uring_system;  // tests': null for the real one
 };
 
 class FuseSession {
@@ -61,10 +66,13 @@ class FuseSession {
   OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
   // What was answered so far. Any thread.
   RequestStats request_stats() const;
+  // What requests come over: "/dev/fuse" or "io_uring". Any thread.
+  std::string transport_name() const { return transport_->name(); }
 
  private:
   explicit FuseSession(Volume& volume, const FuseOptions& options);
   Result<> mount(const std::string& mount_point);
+  void make_transport(unsigned thread_count);
   Result<> find_device();
   bool is_mounted() const;
   void raise_read_ahead() const;
@@ -79,6 +87,7 @@ class FuseSession {
   void write_back() const;
   void wait_until_quiet();
   void disconnect();
+  void abort_connection() const;
 
   const FuseOptions options_;
   const MountEnvironment environment_ = MountEnvironment::current();
@@ -89,7 +98,7 @@ class FuseSession {
   fuse_session* session_ = nullptr;
   std::unique_ptr<KernelNotifier> kernel_;
   RequestMetrics metrics_;
-  std::unique_ptr<DeviceTransport> transport_;
+  std::unique_ptr<Transport> transport_;
   std::unique_ptr<MeasuredTransport> measured_transport_;
   std::unique_ptr<Dispatcher> dispatcher_;
 

@@ -16,7 +16,14 @@ class MeasuredTransport final : public Transport {
   Result<> start(RequestHandler& handler) override { return transport_.start(handler); }
   // Counted before it is sent: who has an answer finds it in the counts.
   ssize_t send(const iovec* parts, int count) noexcept override;
+  bool may_wait_for_requests() noexcept override { return transport_.may_wait_for_requests(); }
   void join() override { transport_.join(); }
+  void stop() override { transport_.stop(); }
+  std::size_t ring_data_size_bytes() const noexcept override {
+    return transport_.ring_data_size_bytes();
+  }
+  void initialised(bool over_rings) noexcept override { transport_.initialised(over_rings); }
+  std::string name() const override { return transport_.name(); }
 
  private:
   Transport& transport_;

@@ -192,6 +192,19 @@ constexpr Setting settings[] = {
        target.fuse.thread_count = static_cast<unsigned>(count);
        return {};
      }},
+    {"io_uring", "on|off|auto",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       if (value == "on") {
+         target.fuse.uring = UringMode::on;
+       } else if (value == "off") {
+         target.fuse.uring = UringMode::off;
+       } else if (value == "auto") {
+         target.fuse.uring = UringMode::automatic;
+       } else {
+         return bad_value(name, value, "on, off or auto");
+       }
+       return {};
+     }},
     // Both windows: the volume's, and the kernel's, which gains nothing from more than a request.
     {"readahead", "SIZE",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {

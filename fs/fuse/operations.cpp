@@ -36,7 +36,7 @@ void on_init(void* user_data, fuse_conn_info* connection) {
       ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
                              FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
                              FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-  connection->max_write = protocol::data_size_bytes_max;
+  connection->max_write = context.data_size_bytes_max;
   connection->max_background = background_request_count_max;
   connection->congestion_threshold = background_request_count_max * 3 / 4;
 }

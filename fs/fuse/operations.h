@@ -21,6 +21,8 @@
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
+#include "fs/fuse/protocol.h"
+#include "fs/fuse/transport.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -60,6 +62,8 @@ struct Context {
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
   OwnerView owners = {};
   bool extended_setxattr = false;  // the kernel sends SETXATTR with setxattr_flags
+  std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
+  Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
   Dispatcher* dispatcher = nullptr;
   FaultLog faults{volume};

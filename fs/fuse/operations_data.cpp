@@ -149,6 +149,8 @@ void on_lseek(fuse_req_t request, fuse_ino_t inode, off_t offset, int whence, fu
   serve(request, "lseek", inode, [&](Context& context) -> Result<> {
     if (offset < 0) return fail(ErrorCode::no_position);
     if (whence != SEEK_DATA && whence != SEEK_HOLE) return fail(ErrorCode::invalid_argument);
+    // Programs take this one for "read all of it".
+    if (!context.transport->may_wait_for_requests()) return fail(ErrorCode::unsupported);
     context.kernel->post([request, inode, offset, whence] {
       serve(request, "lseek", inode, [&](Context& answering) -> Result<> {
         const auto from = static_cast<std::uint64_t>(offset);

@@ -34,7 +34,18 @@ PageBuffer::~PageBuffer() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
+namespace {
+
+thread_local MutableByteView lent;
+
+}  // namespace
+
+void lend_reply_buffer(MutableByteView buffer) {
+  lent = buffer;
+}
+
 MutableByteView reply_buffer() {
+  if (!lent.empty()) return lent;
   thread_local PageBuffer buffer;
   if (buffer.view().empty()) {
     if (auto made = PageBuffer::allocate(protocol::data_size_bytes_max)) buffer = std::move(*made);

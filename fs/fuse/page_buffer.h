@@ -28,8 +28,11 @@ class PageBuffer {
   std::size_t size_ = 0;
 };
 
-// This thread's buffer for the data of one reply, of protocol::data_size_bytes_max bytes; made at
-// the first call. Empty when there is no memory for it.
+// This thread's buffer for the data of one reply: the one lent to it, or one of
+// protocol::data_size_bytes_max bytes that is made at the first call. Empty when there is no memory
+// for it.
 MutableByteView reply_buffer();
+// What is made in there needs no copy on its way to the kernel. Ends with an empty one.
+void lend_reply_buffer(MutableByteView buffer);
 
 }  // namespace nacre::fs

@@ -21,7 +21,7 @@ namespace nacre::fs {
 
 // A request that was received and is not answered yet.
 struct RequestMark {
-  std::uint64_t unique = 0;  // the kernel's number for it; 0: none
+  std::uint64_t unique = 0;  // the number by which it is answered; 0: none
   std::uint32_t operation = 0;
   std::chrono::steady_clock::time_point received = {};
 };

@@ -23,6 +23,21 @@ std::string why_no_fuse() {
   return usable ? "" : usable.error().message;
 }
 
+std::string why_no_uring() {
+  const auto plan = fs::plan_uring(fs::UringMachine::current(), fs::UringMode::automatic);
+  return plan ? "" : plan.error().message;
+}
+
+namespace {
+
+// NACRE_FUSE_TRANSPORT=io_uring: every mount of a test is to be over the rings.
+bool needs_uring() {
+  const char* transport = std::getenv("NACRE_FUSE_TRANSPORT");
+  return transport != nullptr && std::string_view(transport) == "io_uring";
+}
+
+}  // namespace
+
 File::File(const std::string& path, int flags, mode_t mode)
     : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
 
@@ -64,10 +79,16 @@ ScratchFolder::~ScratchFolder() {
 
 void FuseMount::SetUp() {
   if (const std::string why = why_no_fuse(); !why.empty()) NACRE_SKIP(why);
+  if (needs_uring()) {
+    if (const std::string why = why_no_uring(); !why.empty()) NACRE_SKIP(why);
+  }
   auto made = make_volume_under_test();
   ASSERT_TRUE(made) << made.error().message;
   volume_ = std::move(*made);
   mount();
+  if (session_ && needs_uring()) {
+    EXPECT_EQ(session_->transport_name(), "io_uring");
+  }
 }
 
 fs::FuseOptions FuseMount::options() const {

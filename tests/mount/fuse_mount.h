@@ -22,6 +22,8 @@ namespace nacre::tests {
 
 // Why mounting cannot be tested here; empty when it can.
 std::string why_no_fuse();
+// Why no mount here can be served over io_uring; empty when one can.
+std::string why_no_uring();
 // Ends the test with a visible line.
 #define NACRE_SKIP(why)                                                                            \
   do {                                                                                             \
@@ -80,6 +82,7 @@ class FuseMount : public ::testing::Test {
   void mount();
   // Asks for the end and waits for it.
   void end();
+  bool is_over_uring() const { return session_->transport_name() == "io_uring"; }
   // Waits until run() has returned by itself.
   void wait_for_end();
 

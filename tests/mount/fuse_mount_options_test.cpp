@@ -83,6 +83,14 @@ TEST(MountOptions, the_kernels_read_ahead_is_one_request_at_most) {
   EXPECT_EQ(parsed.volume.read_ahead_bytes_max, 64u << 20);
 }
 
+TEST(MountOptions, io_uring_is_on_off_or_auto) {
+  EXPECT_EQ(parse("").fuse.uring, fs::UringMode::automatic);
+  EXPECT_EQ(parse("io_uring=on").fuse.uring, fs::UringMode::on);
+  EXPECT_EQ(parse("io_uring=on,io_uring=off").fuse.uring, fs::UringMode::off);
+  EXPECT_EQ(parse("io_uring=off,io_uring=auto").fuse.uring, fs::UringMode::automatic);
+  EXPECT_NE(parse("io_uring=yes").error.find("on, off or auto"), std::string::npos);
+}
+
 TEST(MountOptions, later_ones_win) {
   EXPECT_FALSE(parse("ro,rw").volume.read_only);
   EXPECT_TRUE(parse("rw,ro").fuse.read_only);

@@ -20,11 +20,11 @@ END
   expect 0 '' cmake -S "$sources" -B "$work/$folder" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
     -DPKG_CONFIG_EXECUTABLE="$work/pc/$folder/pkg-config" -DNACRE_TESTS=OFF -DNACRE_CUDA=OFF "$@"
 }
-configure no_fuse 'fuse3*' -DNACRE_FUSE=OFF
-configure engine_only 'fuse3*|rocksdb*' -DNACRE_ENGINE_ONLY=ON
+configure no_fuse 'fuse3*|liburing*' -DNACRE_FUSE=OFF
+configure engine_only 'fuse3*|liburing*|rocksdb*' -DNACRE_ENGINE_ONLY=ON
 for folder in no_fuse engine_only; do
   check "$folder has rules" [ -s "$work/$folder/build.ninja" ]
-  check "$folder does not name libfuse" bash -c "! grep -q -e libfuse3 -e '-lfuse' '$work/$folder/build.ninja'"
+  check "$folder names neither libfuse nor liburing" bash -c "! grep -q -e libfuse3 -e '-lfuse' -e liburing '$work/$folder/build.ninja'"
   check "$folder has no mount.nacre" bash -c "! grep -q bin/mount.nacre: '$work/$folder/build.ninja'"
 done
 check 'the other commands are there' grep -q 'build bin/nacre:' "$work/no_fuse/build.ninja"

@@ -36,6 +36,7 @@ HOMES = [
     (r"rocksdb/", ["metadata/"]),
     (r"(fuse3/|fuse_lowlevel|fuse\.h|linux/fuse\.h)", ["fs/fuse/"]),
     (r"microhttpd", ["fs/control/"]),
+    (r"(liburing|linux/io_uring)", ["fs/fuse/"]),
     (r"CLI/", ["tools/"]),
 ]
 # The judges that tests compare with are outside worlds too: tests may include anything.

@@ -70,6 +70,7 @@ class MountControl final : public fs::ControlHandler {
                                       metadata::ChunkIndex first) override {
     return fs::look_at_chunks(*volume_.scrub_subject(), inode, first);
   }
+  std::string transport() override { return session_.transport_name(); }
   Result<fs::CompactionReport> trim() override {
     return volume_.compact(fs::CompactionGoal::everything, {});
   }

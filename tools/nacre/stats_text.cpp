@@ -250,6 +250,7 @@ void print_mounted_stats(const json& reply) {
   line("id", text(reply, "volume_id"));
   if (!text(reply, "label").empty()) line("label", text(reply, "label"));
   line("health", text(stats, "health"));
+  if (!text(stats, "transport").empty()) line("transport", text(stats, "transport"));
   line("mounted for", format_age(number(stats, "uptime_seconds")));
   print_space(stats);
   print_upkeep(stats);
