@@ -171,7 +171,8 @@ void FuseSession::make_transport(unsigned thread_count) {
     signal_event();
   };
   const int fd = fuse_session_fd(session_);
-  Result<UringPlan> plan = plan_uring(UringMachine::current(), options_.uring);
+  const UringMachine machine = UringMachine::current();
+  Result<UringPlan> plan = plan_uring(machine, options_.uring);
   if (plan) {
     auto system = options_.uring_system ? options_.uring_system : std::make_shared<UringSystem>();
     transport_ =
@@ -179,7 +180,10 @@ void FuseSession::make_transport(unsigned thread_count) {
                                          options_.uring == UringMode::on, std::move(system));
     return;
   }
-  spdlog::info("/dev/fuse serves, not io_uring: {}", plan.error().message);
+  // Nothing to tell where nobody has asked for it.
+  const bool expected = machine.enabled.value_or(false) && options_.uring != UringMode::off;
+  spdlog::log(expected ? spdlog::level::info : spdlog::level::debug,
+              "/dev/fuse serves, not io_uring: {}", plan.error().message);
   transport_ = std::make_unique<DeviceTransport>(fd, thread_count, ended);
 }
 
@@ -318,6 +322,10 @@ void FuseSession::leave() {
   spdlog::warn("{} is still in use: taking it away from its users", mount_point_);
   write_back();
   wait_until_quiet();
+  if (transport_name() == "io_uring") {
+    transport_->stop();
+    if (is_mounted()) abort_connection();
+  }
   if (is_mounted()) (void)unmount(mount_point_, UnmountMode::detach, environment_);
   disconnect();
 }
@@ -342,17 +350,14 @@ void FuseSession::wait_until_quiet() {
   }
 }
 
-// Where the kernel's files for that are mounted. Closing the descriptor does it too, but the rings
-// hold the connection a moment longer.
+// Closing the descriptor does it too, but the rings hold the connection a moment longer than their
+// threads live, and who asks meanwhile would hear ECONNABORTED.
 void FuseSession::abort_connection() const {
-  std::ofstream file("/sys/fs/fuse/connections/" + device_.substr(device_.find(':') + 1) +
-                     "/abort");
-  file << '1';
+  if (environment_.user == 0) (void)umount2(mount_point_.c_str(), MNT_FORCE);
 }
 
 void FuseSession::disconnect() {
   transport_->stop();
-  abort_connection();
   // In the descriptor's place comes the end of a broken pipe: the last reference to the connection
   // goes, whoever waits for an answer gets ENOTCONN, and libfuse sees by POLLERR that it must not
   // unmount what may be mounted here by now.

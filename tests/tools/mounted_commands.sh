@@ -91,6 +91,7 @@ expect 0 "$v mounted at $m by process [0-9]+" nacre stats "$m"
 expect 0 "$v mounted at $m" nacre stats "$v"
 check "stats --json is no JSON" bash -c "nacre stats --json $m | python3 -m json.tool >/dev/null"
 expect 0 '"health": "ok"' nacre stats --json "$m/"
+expect 0 'transport +(/dev/fuse|io_uring)' nacre stats "$m"
 # Not in a subshell: its failures would be counted there only.
 cd "$m" || failed "cannot enter the mount"
 expect 0 'mounted at' nacre stats .
