@@ -297,7 +297,8 @@ class Stress:
         self.nacre("scrub --resume", "scrub", "--resume", "--rate", "1G", self.volume.mnt)
 
     def rotate(self):
-        self.nacre("rotate", "key", "rotate", "--rate", self.rate(), "--no-wait", self.volume.mnt)
+        self.nacre("rotate", "key", "rotate", "--rate", self.rate(), "--no-wait", self.volume.mnt,
+                   expect=(0, 8, 32))
 
     def pause_rotation(self):
         self.nacre("rotate --pause", "key", "rotate", "--pause", self.volume.mnt)
