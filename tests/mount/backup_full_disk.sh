@@ -41,7 +41,7 @@ for words in "$volume: its disk is full" 'make room on that disk' "$target: it i
   'running nacre backup again goes on from here'; do
   grep -q "$words" "$work/backup.log" || fail "the backup does not say '$words': $(cat "$work/backup.log")"
 done
-"$NACRE_BIN/nacre" stats "$mnt" | grep -q 'under way' && fail "the backup is still held"
+"$NACRE_BIN/nacre" stats "$mnt" | grep -q 'backup .*under way' && fail "the backup is still held"
 cmp "$work/piece" "$mnt/file"
 
 "$NACRE_BIN/nacre" backup "$mnt" "$target" >"$work/backup.log" 2>&1 ||

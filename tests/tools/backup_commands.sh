@@ -134,7 +134,7 @@ promised_before=$promised
 sleep 1
 kill -9 $client
 wait $client 2>/dev/null
-wait_for "the hold to go" sh -c "! nacre stats '$m' | grep -q 'under way'"
+wait_for "the hold to go" sh -c "! nacre stats '$m' | grep -q 'backup .*under way'"
 open_backup
 python3 "$work/load.py" "$b/load" - - "$promised_before" || failed "an interrupted backup spoilt the earlier one"
 close_backup
