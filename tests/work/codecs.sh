@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/mount_harness.sh"
 
 mkdir "$work/plain"
-cat "$source_root"/gpu_engine/*/*.cpp "$source_root"/docs/*.md | head -c 500001 >"$work/plain/text"
+head -c 500001 < <(cat "$source_root"/gpu_engine/*/*.cpp "$source_root"/docs/*.md) >"$work/plain/text"
 head -c 1100000 "$NACRE_BIN/mkfs.nacre" >"$work/plain/program"
 head -c 300000 /dev/urandom >"$work/plain/noise"
 head -c 200000 /dev/zero >"$work/plain/zeros"
