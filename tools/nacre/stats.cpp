@@ -39,22 +39,6 @@ struct Arguments {
   bool json = false;
 };
 
-std::uint64_t number(const json& object, const char* name) {
-  return number_of(object, name);
-}
-std::string text(const json& object, const char* name) {
-  return text_of(object, name);
-}
-json part(const json& object, const char* name) {
-  return part_of_stats(object, name);
-}
-void line(std::string_view name, const std::string& value) {
-  print_stats_line(name, value);
-}
-std::string share(std::uint64_t part_bytes, std::uint64_t whole_bytes) {
-  return share_of(part_bytes, whole_bytes);
-}
-
 Result<json> of_mount(const fs::MountEntry& mount) {
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(auto reply, client.request("stats"));
@@ -172,41 +156,47 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
 }
 
 void print_volume(const json& stats) {
-  fmt::print("{}, not mounted\n", text(stats, "volume"));
-  line("id", text(stats, "volume_id"));
-  if (!text(stats, "label").empty()) line("label", text(stats, "label"));
-  if (!text(stats, "fingerprint").empty()) line("fingerprint", text(stats, "fingerprint"));
-  line("made", text(stats, "created"));
-  line("cipher", text(stats, "cipher"));
-  line("codec",
-       text(stats, "codec") +
-           (number(stats, "level") == 0 ? "" : fmt::format(", level {}", number(stats, "level"))));
-  line("chunks", fmt::format("{}, padding {}", format_bytes(number(stats, "chunk_size_bytes")),
-                             text(stats, "padding")));
-  line("opened by",
-       fmt::format("{} passphrases, {} RSA keys", number(stats, "passphrase_count"),
-                   number(stats, "recipient_count") - number(stats, "passphrase_count")));
-  const json tables = part(stats, "tables");
+  fmt::print("{}, not mounted\n", text_of(stats, "volume"));
+  print_stats_line("id", text_of(stats, "volume_id"));
+  if (!text_of(stats, "label").empty()) print_stats_line("label", text_of(stats, "label"));
+  if (!text_of(stats, "fingerprint").empty())
+    print_stats_line("fingerprint", text_of(stats, "fingerprint"));
+  print_stats_line("made", text_of(stats, "created"));
+  print_stats_line("cipher", text_of(stats, "cipher"));
+  print_stats_line("codec", text_of(stats, "codec") +
+                                (number_of(stats, "level") == 0
+                                     ? ""
+                                     : fmt::format(", level {}", number_of(stats, "level"))));
+  print_stats_line("chunks",
+                   fmt::format("{}, padding {}", format_bytes(number_of(stats, "chunk_size_bytes")),
+                               text_of(stats, "padding")));
+  print_stats_line(
+      "opened by",
+      fmt::format("{} passphrases, {} RSA keys", number_of(stats, "passphrase_count"),
+                  number_of(stats, "recipient_count") - number_of(stats, "passphrase_count")));
+  const json tables = part_of_stats(stats, "tables");
   if (!tables.empty()) {
-    line("files", fmt::format("{} with {}", number(tables, "inode_count"),
-                              format_bytes(number(tables, "data_bytes"))));
+    print_stats_line("files", fmt::format("{} with {}", number_of(tables, "inode_count"),
+                                          format_bytes(number_of(tables, "data_bytes"))));
   }
-  const auto bytes = number(stats, "segment_bytes");
-  line("segments",
-       fmt::format("{} with {}{}", number(stats, "segment_count"), format_bytes(bytes),
-                   tables.empty() ? ""
-                                  : fmt::format(", {} of it live{}",
-                                                format_bytes(number(tables, "live_bytes")),
-                                                share(number(tables, "live_bytes"), bytes))));
+  const auto bytes = number_of(stats, "segment_bytes");
+  print_stats_line(
+      "segments",
+      fmt::format("{} with {}{}", number_of(stats, "segment_count"), format_bytes(bytes),
+                  tables.empty() ? ""
+                                 : fmt::format(", {} of it live{}",
+                                               format_bytes(number_of(tables, "live_bytes")),
+                                               share_of(number_of(tables, "live_bytes"), bytes))));
   if (!tables.empty()) {
-    line("space",
-         fmt::format("{} live, {} dead, {} reclaimable", format_bytes(number(tables, "live_bytes")),
-                     format_bytes(number(tables, "dead_bytes")),
-                     format_bytes(number(tables, "reclaimable_bytes"))));
+    print_stats_line("space", fmt::format("{} live, {} dead, {} reclaimable",
+                                          format_bytes(number_of(tables, "live_bytes")),
+                                          format_bytes(number_of(tables, "dead_bytes")),
+                                          format_bytes(number_of(tables, "reclaimable_bytes"))));
   }
-  if (!tables.empty()) line("scrub", scrub_line(part(tables, "scrub")));
-  line("database", fmt::format("{} files with {}", number(stats, "database_file_count"),
-                               format_bytes(number(stats, "database_bytes"))));
+  if (!tables.empty()) print_stats_line("scrub", scrub_line(part_of_stats(tables, "scrub")));
+  print_stats_line("database",
+                   fmt::format("{} files with {}", number_of(stats, "database_file_count"),
+                               format_bytes(number_of(stats, "database_bytes"))));
   if (tables.empty()) {
     fmt::print("Not verified; with a key (--passphrase-file, --identity) there is more to say\n");
   }

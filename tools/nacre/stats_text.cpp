@@ -20,20 +20,8 @@ using nlohmann::json;
 
 constexpr std::size_t indent = 17;
 
-std::uint64_t number(const json& object, const char* name) {
-  return number_of(object, name);
-}
-std::string text(const json& object, const char* name) {
-  return text_of(object, name);
-}
-json part(const json& object, const char* name) {
-  return part_of_stats(object, name);
-}
-void line(std::string_view name, const std::string& value) {
-  print_stats_line(name, value);
-}
 std::string bytes(const json& object, const char* name) {
-  return format_bytes(number(object, name));
+  return format_bytes(number_of(object, name));
 }
 
 std::string ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
@@ -74,122 +62,134 @@ std::string_view take_clause(std::string_view& value) {
 }
 
 void print_space(const json& stats) {
-  const json segments = part(stats, "segments");
-  const auto stored = number(segments, "stored_bytes");
-  const auto live = number(segments, "live_bytes");
-  line("files", fmt::format("{} with {}, {} in memory", number(stats, "inode_count"),
-                            bytes(stats, "data_bytes"), number(stats, "known_inode_count")));
-  line("stored", fmt::format("{} for {} of files, {}", format_bytes(live),
-                             bytes(stats, "data_bytes"), ratio(number(stats, "data_bytes"), live)));
-  line("segments", fmt::format("{} with {}, {} of it live{}", number(segments, "segment_count"),
+  const json segments = part_of_stats(stats, "segments");
+  const auto stored = number_of(segments, "stored_bytes");
+  const auto live = number_of(segments, "live_bytes");
+  print_stats_line("files",
+                   fmt::format("{} with {}, {} in memory", number_of(stats, "inode_count"),
+                               bytes(stats, "data_bytes"), number_of(stats, "known_inode_count")));
+  print_stats_line("stored", fmt::format("{} for {} of files, {}", format_bytes(live),
+                                         bytes(stats, "data_bytes"),
+                                         ratio(number_of(stats, "data_bytes"), live)));
+  print_stats_line("segments",
+                   fmt::format("{} with {}, {} of it live{}", number_of(segments, "segment_count"),
                                format_bytes(stored), format_bytes(live), share_of(live, stored)));
-  line("space", fmt::format("{} live, {} dead, {} reclaimable{}", format_bytes(live),
-                            bytes(segments, "dead_bytes"), bytes(segments, "reclaimable_bytes"),
-                            immovable_note(number(segments, "immovable_segment_count"))));
+  print_stats_line("space",
+                   fmt::format("{} live, {} dead, {} reclaimable{}", format_bytes(live),
+                               bytes(segments, "dead_bytes"), bytes(segments, "reclaimable_bytes"),
+                               immovable_note(number_of(segments, "immovable_segment_count"))));
 }
 
 void print_upkeep(const json& stats) {
-  const json segments = part(stats, "segments");
-  const json compaction = part(stats, "compaction");
-  line("compaction",
-       fmt::format("{}, {} segments rewritten, {} moved", text(compaction, "state"),
-                   number(compaction, "segment_count"), bytes(segments, "moved_bytes")));
-  if (const json backup = part(stats, "backup"); number(backup, "backup_count") > 0) {
-    line("backup", fmt::format("{} under way, which keep {} from being freed",
-                               number(backup, "backup_count"), bytes(backup, "held_bytes")));
+  const json segments = part_of_stats(stats, "segments");
+  const json compaction = part_of_stats(stats, "compaction");
+  print_stats_line(
+      "compaction",
+      fmt::format("{}, {} segments rewritten, {} moved", text_of(compaction, "state"),
+                  number_of(compaction, "segment_count"), bytes(segments, "moved_bytes")));
+  if (const json backup = part_of_stats(stats, "backup"); number_of(backup, "backup_count") > 0) {
+    print_stats_line("backup",
+                     fmt::format("{} under way, which keep {} from being freed",
+                                 number_of(backup, "backup_count"), bytes(backup, "held_bytes")));
   }
-  line("scrub", scrub_line(part(stats, "scrub")));
-  const json checkpoint = part(stats, "checkpoint");
-  line("checkpoint", fmt::format("{}, {} written", text(checkpoint, "state"),
-                                 number(checkpoint, "written_count")));
-  if (const json rotation = part(stats, "rotation"); !rotation.empty()) {
-    const auto total = number(rotation, "total_bytes");
-    const std::string message = text(rotation, "message");
-    const bool none = text(rotation, "rotation") == "none";
-    line("keys",
-         fmt::format("epoch {}, generation {} of the keyring; {}", number(rotation, "epoch"),
-                     number(stats, "keyring_generation"),
-                     none ? "no rotation under way"
-                          : fmt::format("rotation {}, {} of {} done{}{}", text(rotation, "state"),
-                                        bytes(rotation, "done_bytes"), format_bytes(total),
-                                        message.empty() ? "" : ": ", message)));
+  print_stats_line("scrub", scrub_line(part_of_stats(stats, "scrub")));
+  const json checkpoint = part_of_stats(stats, "checkpoint");
+  print_stats_line("checkpoint", fmt::format("{}, {} written", text_of(checkpoint, "state"),
+                                             number_of(checkpoint, "written_count")));
+  if (const json rotation = part_of_stats(stats, "rotation"); !rotation.empty()) {
+    const auto total = number_of(rotation, "total_bytes");
+    const std::string message = text_of(rotation, "message");
+    const bool none = text_of(rotation, "rotation") == "none";
+    print_stats_line(
+        "keys",
+        fmt::format("epoch {}, generation {} of the keyring; {}", number_of(rotation, "epoch"),
+                    number_of(stats, "keyring_generation"),
+                    none ? "no rotation under way"
+                         : fmt::format("rotation {}, {} of {} done{}{}", text_of(rotation, "state"),
+                                       bytes(rotation, "done_bytes"), format_bytes(total),
+                                       message.empty() ? "" : ": ", message)));
   }
 }
 
 void print_written(const json& stats) {
-  const json segments = part(stats, "segments");
-  const auto plain = number(segments, "appended_plain_bytes");
-  const auto stored = number(segments, "appended_bytes");
-  line("written",
-       fmt::format("{} records, {} of files in {}{}", number(segments, "appended_record_count"),
-                   format_bytes(plain), format_bytes(stored), share_of(stored, plain)));
-  const json codecs = part(stats, "codecs");
+  const json segments = part_of_stats(stats, "segments");
+  const auto plain = number_of(segments, "appended_plain_bytes");
+  const auto stored = number_of(segments, "appended_bytes");
+  print_stats_line(
+      "written",
+      fmt::format("{} records, {} of files in {}{}", number_of(segments, "appended_record_count"),
+                  format_bytes(plain), format_bytes(stored), share_of(stored, plain)));
+  const json codecs = part_of_stats(stats, "codecs");
   for (const auto& [codec, counts] : codecs.items()) {
-    line("  " + printable(codec),
-         fmt::format("{} records, {} in {}, {}", number(counts, "record_count"),
-                     bytes(counts, "plain_bytes"), bytes(counts, "stored_bytes"),
-                     ratio(number(counts, "plain_bytes"), number(counts, "stored_bytes"))));
+    print_stats_line(
+        "  " + printable(codec),
+        fmt::format("{} records, {} in {}, {}", number_of(counts, "record_count"),
+                    bytes(counts, "plain_bytes"), bytes(counts, "stored_bytes"),
+                    ratio(number_of(counts, "plain_bytes"), number_of(counts, "stored_bytes"))));
   }
-  const json commits = part(stats, "commits");
-  line("commits", fmt::format("{} for {} requests, {} failed", number(commits, "commit_count"),
-                              number(commits, "request_count"), number(commits, "failure_count")));
-  const json database = part(stats, "database");
-  line("database",
-       fmt::format("{} in tables, {} in the log, {} rows read", bytes(database, "table_file_bytes"),
-                   bytes(database, "wal_bytes"), number(database, "row_read_count")));
+  const json commits = part_of_stats(stats, "commits");
+  print_stats_line(
+      "commits",
+      fmt::format("{} for {} requests, {} failed", number_of(commits, "commit_count"),
+                  number_of(commits, "request_count"), number_of(commits, "failure_count")));
+  const json database = part_of_stats(stats, "database");
+  print_stats_line(
+      "database",
+      fmt::format("{} in tables, {} in the log, {} rows read", bytes(database, "table_file_bytes"),
+                  bytes(database, "wal_bytes"), number_of(database, "row_read_count")));
 }
 
 void print_engine(const json& stats) {
-  const json engine = part(stats, "engine");
-  const auto messages = number(engine, "message_count");
+  const json engine = part_of_stats(stats, "engine");
+  const auto messages = number_of(engine, "message_count");
   std::string said =
-      fmt::format("{}, {} messages in {} payloads, {} failed", text(engine, "backend"), messages,
-                  number(engine, "payload_count"), number(engine, "failed_message_count"));
-  if (const auto count = number(engine, "cuda_message_count"); count > 0) {
-    said +=
-        fmt::format("; {} by devices, {} of {}{}", count, bytes(engine, "cuda_input_bytes"),
-                    bytes(engine, "input_bytes"),
-                    share_of(number(engine, "cuda_input_bytes"), number(engine, "input_bytes")));
+      fmt::format("{}, {} messages in {} payloads, {} failed", text_of(engine, "backend"), messages,
+                  number_of(engine, "payload_count"), number_of(engine, "failed_message_count"));
+  if (const auto count = number_of(engine, "cuda_message_count"); count > 0) {
+    said += fmt::format(
+        "; {} by devices, {} of {}{}", count, bytes(engine, "cuda_input_bytes"),
+        bytes(engine, "input_bytes"),
+        share_of(number_of(engine, "cuda_input_bytes"), number_of(engine, "input_bytes")));
   }
-  if (const auto failed = number(engine, "cuda_failed_batch_count"); failed > 0) {
+  if (const auto failed = number_of(engine, "cuda_failed_batch_count"); failed > 0) {
     said += fmt::format("; {} batches that a device failed ran on the cpu", failed);
   }
-  line("engine", said);
+  print_stats_line("engine", said);
   const auto sizes = engine.find("payload_sizes");
   if (sizes == engine.end() || !sizes->is_array() || sizes->empty()) return;
   std::string list;
   for (const json& size : *sizes) {
-    list += fmt::format("{}{} below {}", list.empty() ? "" : ", ", number(size, "payload_count"),
+    list += fmt::format("{}{} below {}", list.empty() ? "" : ", ", number_of(size, "payload_count"),
                         bytes(size, "below_bytes"));
   }
-  line("payloads", list);
+  print_stats_line("payloads", list);
 }
 
 void print_requests(const json& stats) {
-  const json requests = part(stats, "requests");
+  const json requests = part_of_stats(stats, "requests");
   std::vector<std::pair<std::string, json>> operations;
-  const json counted = part(requests, "operations");
+  const json counted = part_of_stats(requests, "operations");
   for (const auto& [name, counts] : counted.items())
     operations.emplace_back(printable(name), counts);
   std::sort(operations.begin(), operations.end(), [](const auto& one, const auto& other) {
-    return number(one.second, "count") > number(other.second, "count");
+    return number_of(one.second, "count") > number_of(other.second, "count");
   });
   if (operations.empty()) return;
   fmt::print("\n  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", "requests", "count", "errors", "p50",
              "p99", "max");
   for (const auto& [name, counts] : operations) {
-    fmt::print("  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", name, number(counts, "count"),
-               number(counts, "error_count"), format_duration(number(counts, "p50_ns")),
-               format_duration(number(counts, "p99_ns")),
-               format_duration(number(counts, "max_ns")));
+    fmt::print("  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", name, number_of(counts, "count"),
+               number_of(counts, "error_count"), format_duration(number_of(counts, "p50_ns")),
+               format_duration(number_of(counts, "p99_ns")),
+               format_duration(number_of(counts, "max_ns")));
   }
   std::string errors;
-  const json failed = part(requests, "errors");
+  const json failed = part_of_stats(requests, "errors");
   for (const auto& [name, count] : failed.items()) {
     errors += fmt::format("{}{} {}", errors.empty() ? "" : ", ", printable(name),
                           count.is_number_unsigned() ? count.get<std::uint64_t>() : 0);
   }
-  line("errors", errors.empty() ? "none" : errors);
+  print_stats_line("errors", errors.empty() ? "none" : errors);
 }
 
 }  // namespace
@@ -244,21 +244,22 @@ std::string format_duration(std::uint64_t ns) {
 }
 
 void print_mounted_stats(const json& reply) {
-  const json stats = part(reply, "stats");
-  fmt::print("{} mounted at {} by process {}, nacre {}\n", text(reply, "volume"),
-             text(reply, "mountpoint"), number(reply, "pid"), text(reply, "version"));
-  line("id", text(reply, "volume_id"));
-  if (!text(reply, "label").empty()) line("label", text(reply, "label"));
-  line("health", text(stats, "health"));
-  if (!text(stats, "transport").empty()) line("transport", text(stats, "transport"));
-  line("mounted for", format_age(number(stats, "uptime_seconds")));
+  const json stats = part_of_stats(reply, "stats");
+  fmt::print("{} mounted at {} by process {}, nacre {}\n", text_of(reply, "volume"),
+             text_of(reply, "mountpoint"), number_of(reply, "pid"), text_of(reply, "version"));
+  print_stats_line("id", text_of(reply, "volume_id"));
+  if (!text_of(reply, "label").empty()) print_stats_line("label", text_of(reply, "label"));
+  print_stats_line("health", text_of(stats, "health"));
+  if (!text_of(stats, "transport").empty())
+    print_stats_line("transport", text_of(stats, "transport"));
+  print_stats_line("mounted for", format_age(number_of(stats, "uptime_seconds")));
   print_space(stats);
   print_upkeep(stats);
-  const auto hits = number(stats, "cache_hit_count");
-  const auto misses = number(stats, "cache_miss_count");
-  line("memory",
-       fmt::format("{} dirty, {} cached, {} hits{}, {} misses", bytes(stats, "dirty_bytes"),
-                   bytes(stats, "cached_bytes"), hits, share_of(hits, hits + misses), misses));
+  const auto hits = number_of(stats, "cache_hit_count");
+  const auto misses = number_of(stats, "cache_miss_count");
+  print_stats_line("memory", fmt::format("{} dirty, {} cached, {} hits{}, {} misses",
+                                         bytes(stats, "dirty_bytes"), bytes(stats, "cached_bytes"),
+                                         hits, share_of(hits, hits + misses), misses));
   print_written(stats);
   print_engine(stats);
   print_requests(stats);
