@@ -4,25 +4,35 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_parts.h"
-#include "gpu_engine/cuda/kernels/lz4.h"
 
 namespace nacre::engine::cuda {
+namespace {
+
+const PieceCodec* find_piece_codec(Codec codec) {
+  const DeviceCodec* const found = find_device_codec(codec);
+  return found == nullptr ? nullptr : &piece_codecs[found - device_codecs.data()];
+}
+
+}  // namespace
 
 Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<const Byte*>& plain,
                                        const std::vector<Byte*>& out,
                                        const std::vector<std::uint32_t>& size_max) {
-  const bool coded = run.batch.kind.codec != Codec::none;
+  const PieceCodec* const codec = find_piece_codec(run.batch.kind.codec);
+  const bool coded = codec != nullptr;
   std::uint32_t piece_count = 0;
   for (std::size_t i = 0; i < run.count(); ++i)
     piece_count += piece_count_of(run.message(i).input_size);
   BatchStreams streams;
+  streams.codec_ = codec;
   NACRE_ASSIGN(streams.streams_, run.slot.add_upload<StreamTask>(run.count()));
   NACRE_ASSIGN(streams.pieces_, run.slot.add_upload<CodecTask>(piece_count));
   NACRE_ASSIGN(streams.owners_, run.slot.add_upload<PieceOwner>(piece_count));
   NACRE_ASSIGN(streams.sizes_, run.slot.add_download<StreamSize>(run.count()));
   NACRE_ASSIGN(streams.code_sizes_, run.slot.take<std::uint32_t>(piece_count));
   if (coded) {
-    NACRE_ASSIGN(streams.workspace_, run.slot.take_bytes(lz4_encode_workspace_size(piece_count)));
+    NACRE_ASSIGN(streams.workspace_,
+                 run.slot.take_bytes(codec->encode_workspace_size(piece_count)));
   }
 
   std::uint32_t at = 0;
@@ -50,10 +60,10 @@ Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<co
 
 Result<> BatchStreams::encode(const BatchRun& run) const {
   const auto piece_count = static_cast<std::uint32_t>(pieces_.host.size());
-  if (run.batch.kind.codec == Codec::lz77) {
-    NACRE_TRY(check(lz4_encode(pieces_.device, piece_count, code_sizes_, workspace_,
-                               run.slot.stream(), run.batch.kind.level),
-                    "launching the lz77 encoder"));
+  if (codec_ != nullptr) {
+    NACRE_TRY(check(codec_->encode(pieces_.device, piece_count, code_sizes_, workspace_,
+                                   run.slot.stream(), run.batch.kind.level),
+                    "launching an encoder"));
   }
   return check(
       size_streams(streams_.device, run.count(), code_sizes_, sizes_.device, run.slot.stream()),
@@ -68,18 +78,28 @@ Result<> BatchStreams::write(const BatchRun& run) const {
 }
 
 Result<BatchPlains> BatchPlains::add(const BatchRun& run,
-                                     const std::vector<std::uint32_t>& plain_max) {
-  BatchPlains plains;
+                                     const std::vector<std::uint32_t>& plain_max, Codec codec) {
+  BatchPlains plains(codec);
   plains.plain_.resize(run.count());
   plains.first_piece_.push_back(0);
   for (std::size_t i = 0; i < run.count(); ++i) {
     NACRE_ASSIGN(plains.plain_[i], run.slot.take_bytes(plain_max[i]));
     plains.first_piece_.push_back(plains.first_piece_.back() + piece_count_of(plain_max[i]));
   }
-  const std::uint32_t piece_count = plains.first_piece_.back();
-  NACRE_ASSIGN(plains.decode_, run.slot.take<CodecTask>(piece_count));
-  NACRE_ASSIGN(plains.copies_, run.slot.take<CodecTask>(piece_count));
-  NACRE_ASSIGN(plains.decoded_, run.slot.take<std::uint32_t>(piece_count));
+  DecodeArrays& arrays = plains.arrays_;
+  arrays.piece_count = plains.first_piece_.back();
+  arrays.codec_count = plains.codecs_.count();
+  arrays.places = plains.codecs_.places();
+  const std::size_t task_count = std::size_t{arrays.piece_count} * arrays.codec_count;
+  NACRE_ASSIGN(arrays.tasks, run.slot.take<CodecTask>(task_count));
+  NACRE_ASSIGN(arrays.results, run.slot.take<std::uint32_t>(task_count));
+  NACRE_ASSIGN(plains.copies_, run.slot.take<CodecTask>(arrays.piece_count));
+  // One decoder after the other works there.
+  std::size_t workspace_size = 0;
+  for (std::uint32_t place = 0; place < arrays.codec_count; ++place)
+    workspace_size =
+        std::max(workspace_size, plains.codecs_[place].decode_workspace_size(arrays.piece_count));
+  NACRE_ASSIGN(plains.workspace_, run.slot.take_bytes(workspace_size));
   NACRE_ASSIGN(plains.valid_, run.slot.add_download<std::uint32_t>(run.count()));
   NACRE_ASSIGN(plains.sizes_, run.slot.add_download<std::uint32_t>(run.count()));
   return plains;
@@ -87,15 +107,18 @@ Result<BatchPlains> BatchPlains::add(const BatchRun& run,
 
 Result<> BatchPlains::decode(const BatchRun& run, const CutTask* cuts) const {
   const cudaStream_t stream = run.slot.stream();
-  const std::uint32_t piece_count = first_piece_.back();
-  NACRE_TRY(check(cut_streams(cuts, run.count(), decode_, copies_, valid_.device, stream),
+  const std::uint32_t piece_count = arrays_.piece_count;
+  NACRE_TRY(check(cut_streams(cuts, run.count(), arrays_, copies_, valid_.device, stream),
                   "cutting streams"));
   NACRE_TRY(check(copy_pieces(copies_, piece_count, stream), "copying pieces"));
-  NACRE_TRY(
-      check(lz4_decode(decode_, piece_count, decoded_, stream), "launching the lz77 decoder"));
-  return check(
-      judge_streams(cuts, run.count(), decode_, decoded_, valid_.device, sizes_.device, stream),
-      "judging streams");
+  for (std::uint32_t place = 0; place < codecs_.count(); ++place) {
+    const std::size_t first = std::size_t{place} * piece_count;
+    NACRE_TRY(check(codecs_[place].decode(arrays_.tasks + first, piece_count,
+                                          arrays_.results + first, workspace_, stream),
+                    "launching a decoder"));
+  }
+  return check(judge_streams(cuts, run.count(), arrays_, valid_.device, sizes_.device, stream),
+               "judging streams");
 }
 
 }  // namespace nacre::engine::cuda

@@ -10,6 +10,7 @@
 #include "gpu_engine/cuda/kernels/checksum.h"
 #include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/record_tasks.h"
+#include "gpu_engine/cuda/piece_codecs.h"
 
 namespace nacre::engine::cuda {
 
@@ -71,6 +72,7 @@ class BatchStreams {
   Mirrored<StreamSize> sizes_;
   Mirrored<CodecTask> pieces_;
   Mirrored<PieceOwner> owners_;
+  const PieceCodec* codec_ = nullptr;  // none: streams are the plain bytes
   std::uint32_t* code_sizes_ = nullptr;
   Byte* workspace_ = nullptr;
 };
@@ -78,8 +80,10 @@ class BatchStreams {
 // The way back: from streams on the device to plain bytes on the device.
 class BatchPlains {
  public:
-  // plain_max[i]: the room of message i's plain bytes.
-  static Result<BatchPlains> add(const BatchRun& run, const std::vector<std::uint32_t>& plain_max);
+  // plain_max[i]: the room of message i's plain bytes. codec: of all streams; automatic where only
+  // the device knows it.
+  static Result<BatchPlains> add(const BatchRun& run, const std::vector<std::uint32_t>& plain_max,
+                                 Codec codec);
   // cuts: on the device. After the wait each message's verdict and size are there.
   Result<> decode(const BatchRun& run, const CutTask* cuts) const;
   Byte* plain(std::size_t place) const { return plain_[place]; }
@@ -93,9 +97,12 @@ class BatchPlains {
  private:
   std::vector<Byte*> plain_;
   std::vector<std::uint32_t> first_piece_;  // one more than messages
-  CodecTask* decode_ = nullptr;
+  explicit BatchPlains(Codec codec) : codecs_(codec) {}
+
+  DecodedCodecs codecs_;
+  DecodeArrays arrays_ = {};
   CodecTask* copies_ = nullptr;
-  std::uint32_t* decoded_ = nullptr;
+  Byte* workspace_ = nullptr;
   Mirrored<std::uint32_t> valid_;
   Mirrored<std::uint32_t> sizes_;
 };

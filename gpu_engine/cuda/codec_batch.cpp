@@ -47,7 +47,7 @@ Result<> run_decompress_batch(const BatchRun& run) {
   std::vector<std::uint32_t> plain_max(count);
   for (std::size_t i = 0; i < count; ++i)
     plain_max[i] = static_cast<std::uint32_t>(run.message(i).output_capacity);
-  NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max));
+  NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max, run.batch.kind.codec));
   NACRE_ASSIGN(const Mirrored<CutTask> cuts, run.slot.add_upload<CutTask>(count));
   std::vector<const Byte*> plain_at(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ Result<> run_decompress_batch(const BatchRun& run) {
                     .plain_size = plain_max[i],
                     .first_piece = plains.first_piece(i),
                     .piece_max = plains.piece_max(i),
-                    .coded = run.batch.kind.codec != Codec::none,
+                    .codec = static_cast<std::uint8_t>(run.batch.kind.codec),
                     .valid = 1};
   }
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gpu_engine/base/limits.h"
-#include "gpu_engine/codec/lz4_fast.h"
+#include "gpu_engine/cuda/device_codecs.h"
 #include "gpu_engine/record/record.h"
 
 namespace nacre::engine::cuda {
@@ -45,13 +45,13 @@ CryptMode mode_of(CipherMode mode) {
 }
 
 bool device_decodes(Codec codec) {
-  return codec == Codec::none || codec == Codec::lz77;
+  return codec == Codec::none || find_device_codec(codec) != nullptr;
 }
 
-// Its encoder is one of the fast ones: a thorough level asks for a ratio that it does not reach.
 bool device_encodes(Codec codec, int level) {
-  return device_decodes(codec) && level >= 0 &&
-         level <= (codec == Codec::lz77 ? lz4_fast_level_max : codec_level_max);
+  if (codec == Codec::none) return level >= 0 && level <= codec_level_max;
+  const DeviceCodec* const found = find_device_codec(codec);
+  return found != nullptr && level >= 0 && level <= found->encode_level_max;
 }
 
 std::optional<BatchKind> find_record_kind(const Payload& payload, const Message& message) {

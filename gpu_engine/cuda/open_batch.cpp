@@ -38,7 +38,7 @@ Result<> run_unseal_batch(const BatchRun& run) {
         std::min<std::uint64_t>(run.message(i).output_capacity, chunk_size_bytes_max));
   }
   NACRE_ASSIGN(const BatchOpenings openings, BatchOpenings::add(run, keys, records, bodies));
-  NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max));
+  NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max, Codec::automatic));
   std::vector<const Byte*> plain_at(count);
   for (std::size_t i = 0; i < count; ++i) {
     plain_at[i] = plains.plain(i);

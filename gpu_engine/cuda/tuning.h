@@ -20,8 +20,13 @@ inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_slot = 2;
 inline constexpr std::uint32_t batch_message_count_max = 4096;
 
-// Device memory of a slot: what came in, what goes out, two stages between them, and expanded keys.
-inline constexpr std::size_t slot_size_bytes = 4 * batch_size_bytes + (96u << 20);
+// What a codec's kernels may take besides.
+inline constexpr std::size_t codec_workspace_bytes_max = 64u << 20;
+
+// Device memory of a slot: what came in, what goes out, two stages between them, expanded keys, and
+// a codec's own.
+inline constexpr std::size_t slot_size_bytes =
+    4 * batch_size_bytes + (96u << 20) + codec_workspace_bytes_max;
 // Descriptions that the host writes, and what the device answers.
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
 inline constexpr std::size_t download_size_bytes = 1u << 20;

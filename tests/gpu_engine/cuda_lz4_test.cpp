@@ -111,7 +111,7 @@ void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = cou
 void decode(std::vector<Piece>& pieces, std::size_t at_once = counts_at_once[0]) {
   in_lots(pieces, at_once, [](std::vector<Piece>& lot) {
     run(lot, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
-      return lz4_decode(tasks, count, results, nullptr);
+      return lz4_decode(tasks, count, results, nullptr, nullptr);
     });
   });
 }

@@ -18,9 +18,10 @@ std::size_t lz4_encode_workspace_size(std::uint32_t count);
 // level: one of the fast ones of the CPU's codec; 3 and more look into a larger table, at half the
 // speed.
 cudaError_t lz4_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
-                       void* workspace, cudaStream_t stream, int level = 0);
+                       void* workspace, cudaStream_t stream, int level);
 
+std::size_t lz4_decode_workspace_size(std::uint32_t count);  // none
 cudaError_t lz4_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
-                       cudaStream_t stream);
+                       void* workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

@@ -127,7 +127,11 @@ constexpr std::uint32_t pieces_by_one_min = 3000;
 }  // namespace
 }  // namespace lz4
 
-cudaError_t lz4_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+std::size_t lz4_decode_workspace_size(std::uint32_t) {
+  return 0;
+}
+
+cudaError_t lz4_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results, void*,
                        cudaStream_t stream) {
   using namespace lz4;
   if (count == 0) return cudaSuccess;

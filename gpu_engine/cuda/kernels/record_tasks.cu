@@ -11,7 +11,6 @@ constexpr std::uint32_t all_lanes = 0xffffffff;
 constexpr int block_threads = 128;
 constexpr std::uint32_t chunk_size_max = 1u << 20;
 constexpr std::uint32_t codec_none = 0;
-constexpr std::uint32_t codec_lz77 = 1;
 constexpr std::uint32_t magic = 0x4345524e;  // "NREC"
 constexpr std::uint32_t version = 1;
 
@@ -164,17 +163,15 @@ __global__ void check_bodies_kernel(const OpenedTask* tasks, const std::uint32_t
   if (i >= count) return;
   const OpenedTask& task = tasks[i];
   Body body = {};
-  bool good = check_body(task, checksums[i], verdicts[i], body, opened[i]);
+  const bool good = check_body(task, checksums[i], verdicts[i], body, opened[i]);
   if (lane() != 0) return;
-  if (body.codec != codec_none && body.codec != codec_lz77) good = false;
-  opened[i].good = good;
   cuts[i] = {.stream = task.body + record_body_header_size,
              .plain = task.plain,
              .stream_size = body.stream_size,
              .plain_size = good ? body.plain_size : 0,
              .first_piece = task.first_piece,
              .piece_max = task.piece_max,
-             .coded = body.codec != codec_none,
+             .codec = body.codec,
              .valid = good};
 }
 

@@ -82,15 +82,22 @@ __global__ void write_streams_kernel(const StreamTask* tasks, const StreamSize* 
              code != 0 ? code : piece.in_size, threadIdx.x, blockDim.x);
 }
 
-__global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, CodecTask* decode,
+// The codec's place among the arrays, less than 0 where it has none.
+__device__ int place_of(const CodecPlaces& places, std::uint32_t codec) {
+  return codec <= CodecPlaces::number_max ? places.place[codec] : -1;
+}
+
+__global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, DecodeArrays arrays,
                                    CodecTask* copies, std::uint32_t* valid) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const CutTask task = tasks[i];
+  const bool coded = task.codec != 0;
+  const int place = place_of(arrays.places, task.codec);
   const std::uint32_t piece_count =
       task.plain_size / piece_size_bytes + (task.plain_size % piece_size_bytes != 0);
-  bool good = task.valid != 0 && piece_count <= task.piece_max;
-  if (task.coded == 0) good = good && task.stream_size == task.plain_size;
+  bool good = task.valid != 0 && piece_count <= task.piece_max &&
+              (coded ? place >= 0 : task.stream_size == task.plain_size);
   std::uint32_t at = 0;
   for (std::uint32_t p = 0; p < task.piece_max; ++p) {
     CodecTask to_decode = {};
@@ -98,7 +105,7 @@ __global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, Co
     if (good && p < piece_count) {
       const std::uint32_t plain_size = piece_plain_size(task.plain_size, p);
       Byte* const plain = task.plain + p * piece_size_bytes;
-      if (task.coded == 0) {
+      if (!coded) {
         to_copy = {task.stream + p * piece_size_bytes, plain, plain_size, plain_size};
       } else if (task.stream_size - at < word_size_bytes) {
         good = false;
@@ -116,10 +123,12 @@ __global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, Co
         }
       }
     }
-    decode[task.first_piece + p] = to_decode;
+    for (int codec = 0; codec < static_cast<int>(arrays.codec_count); ++codec)
+      arrays.tasks[codec * arrays.piece_count + task.first_piece + p] =
+          codec == place ? to_decode : CodecTask{};
     copies[task.first_piece + p] = to_copy;
   }
-  if (task.coded != 0 && at != task.stream_size) good = false;
+  if (coded && at != task.stream_size) good = false;
   valid[i] = good;
 }
 
@@ -128,15 +137,18 @@ __global__ void copy_pieces_kernel(const CodecTask* copies) {
   copy_bytes(copy.out, copy.in, copy.in_size, threadIdx.x, blockDim.x);
 }
 
-__global__ void judge_streams_kernel(const CutTask* tasks, std::uint32_t count,
-                                     const CodecTask* decode, const std::uint32_t* decoded,
+__global__ void judge_streams_kernel(const CutTask* tasks, std::uint32_t count, DecodeArrays arrays,
                                      std::uint32_t* valid, std::uint32_t* sizes) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const CutTask task = tasks[i];
   bool good = valid[i] != 0;
-  for (std::uint32_t p = task.first_piece; p < task.first_piece + task.piece_max; ++p)
-    good = good && (decode[p].out_size == 0 || decoded[p] != 0);
+  const int place = place_of(arrays.places, task.codec);
+  if (good && place >= 0) {
+    const std::uint32_t first = place * arrays.piece_count + task.first_piece;
+    for (std::uint32_t p = first; p < first + task.piece_max; ++p)
+      good = good && (arrays.tasks[p].out_size == 0 || arrays.results[p] != 0);
+  }
   valid[i] = good;
   sizes[i] = good ? task.plain_size : 0;
 }
@@ -176,10 +188,10 @@ cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
   return cudaGetLastError();
 }
 
-cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, CodecTask* decode,
+cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                         CodecTask* copies, std::uint32_t* valid, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  cut_streams_kernel<<<blocks_for(count), block_threads, 0, stream>>>(tasks, count, decode, copies,
+  cut_streams_kernel<<<blocks_for(count), block_threads, 0, stream>>>(tasks, count, arrays, copies,
                                                                       valid);
   return cudaGetLastError();
 }
@@ -190,12 +202,11 @@ cudaError_t copy_pieces(const CodecTask* copies, std::uint32_t piece_count, cuda
   return cudaGetLastError();
 }
 
-cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const CodecTask* decode,
-                          const std::uint32_t* decoded, std::uint32_t* valid, std::uint32_t* sizes,
-                          cudaStream_t stream) {
+cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
+                          std::uint32_t* valid, std::uint32_t* sizes, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  judge_streams_kernel<<<blocks_for(count), block_threads, 0, stream>>>(tasks, count, decode,
-                                                                        decoded, valid, sizes);
+  judge_streams_kernel<<<blocks_for(count), block_threads, 0, stream>>>(tasks, count, arrays, valid,
+                                                                        sizes);
   return cudaGetLastError();
 }
 

@@ -43,6 +43,12 @@ cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
                           std::uint32_t piece_count, const std::uint32_t* code_sizes,
                           cudaStream_t stream);
 
+// Which array of pieces to decode is a codec's, by the codec's number on disk.
+struct CodecPlaces {
+  static constexpr std::uint32_t number_max = 7;
+  std::int8_t place[number_max + 1] = {-1, -1, -1, -1, -1, -1, -1, -1};  // -1: not decoded here
+};
+
 // One stream to be cut into pieces. Written by the host, or by a kernel that opens records.
 struct CutTask {
   const Byte* stream;
@@ -51,22 +57,31 @@ struct CutTask {
   std::uint32_t plain_size;
   std::uint32_t first_piece;
   std::uint32_t piece_max;  // pieces that have a place in the arrays
-  std::uint32_t coded;      // 0: the stream is the plain bytes
+  std::uint32_t codec;      // number on disk; 0: the stream is the plain bytes
   std::uint32_t valid;      // 0: of a message that has failed already; nothing is read
 };
 
-// Fills decode (pieces to decode) and copies (pieces to copy: in_size = out_size) for each piece of
-// each stream, with sizes of 0 where there is nothing to do; valid[i] = 0 where words and sizes do
-// not fit together.
-cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, CodecTask* decode,
+// Pieces to decode: an array of piece_count for each codec, one after the other; a piece is in its
+// codec's, and a task of size 0 in the others.
+struct DecodeArrays {
+  CodecTask* tasks;
+  std::uint32_t* results;  // alike
+  std::uint32_t piece_count;
+  std::uint32_t codec_count;
+  CodecPlaces places;
+};
+
+// Fills arrays.tasks (pieces to decode) and copies (pieces to copy: in_size = out_size) for each
+// piece of each stream, with sizes of 0 where there is nothing to do; valid[i] = 0 where words and
+// sizes do not fit together, or the codec has no place.
+cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                         CodecTask* copies, std::uint32_t* valid, cudaStream_t stream);
 
 cudaError_t copy_pieces(const CodecTask* copies, std::uint32_t piece_count, cudaStream_t stream);
 
 // valid[i]: whether it was and all its pieces were decoded; sizes[i]: its plain size then, else 0.
-cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const CodecTask* decode,
-                          const std::uint32_t* decoded, std::uint32_t* valid, std::uint32_t* sizes,
-                          cudaStream_t stream);
+cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
+                          std::uint32_t* valid, std::uint32_t* sizes, cudaStream_t stream);
 
 // Bytes on their way to or from the host, whose page-locked memory the kernel writes or reads.
 // Tasks of at most bus_task_size_bytes share the work well; none has more than 4 GiB.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// One entry a codec; see the header.
+#include "gpu_engine/cuda/piece_codecs.h"
+
+#include "gpu_engine/cuda/kernels/lz4.h"
+
+namespace nacre::engine::cuda {
+
+const std::array<PieceCodec, device_codecs.size()> piece_codecs = {
+    PieceCodec{lz4_encode_workspace_size, lz4_encode, lz4_decode_workspace_size, lz4_decode},
+};
+
+DecodedCodecs::DecodedCodecs(Codec codec) {
+  for (std::size_t i = 0; i < device_codecs.size(); ++i) {
+    if (codec != Codec::automatic && codec != device_codecs[i].codec) continue;
+    codecs_[count_] = &piece_codecs[i];
+    places_.place[static_cast<std::uint8_t>(device_codecs[i].codec)] =
+        static_cast<std::int8_t>(count_++);
+  }
+}
+
+}  // namespace nacre::engine::cuda

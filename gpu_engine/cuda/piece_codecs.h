@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of the codecs that device_codecs.h lists: one entry each, and all that compress,
+// decompress, seal and unseal know of a codec.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+
+#include "gpu_engine/cuda/device_codecs.h"
+#include "gpu_engine/cuda/kernels/stream_tasks.h"
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+// tasks.h says what tasks and results are. A workspace is device memory that keeps nothing between
+// launches: at most codec_workspace_bytes_max for any count, so an encoder or decoder that needs
+// much for a piece takes its pieces in turns.
+struct PieceCodec {
+  std::size_t (*encode_workspace_size)(std::uint32_t count);
+  cudaError_t (*encode)(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                        void* workspace, cudaStream_t stream, int level);
+  std::size_t (*decode_workspace_size)(std::uint32_t count);
+  cudaError_t (*decode)(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                        void* workspace, cudaStream_t stream);
+};
+
+// In the order of device_codecs.
+extern const std::array<PieceCodec, device_codecs.size()> piece_codecs;
+
+// The codecs that the streams of a batch may have, each with an array of pieces to decode: just
+// codec, or all of them where it is known on the device alone (Codec::automatic).
+class DecodedCodecs {
+ public:
+  explicit DecodedCodecs(Codec codec);
+  std::uint32_t count() const { return count_; }
+  const PieceCodec& operator[](std::uint32_t place) const { return *codecs_[place]; }
+  const CodecPlaces& places() const { return places_; }
+
+ private:
+  std::array<const PieceCodec*, device_codecs.size()> codecs_ = {};
+  CodecPlaces places_;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace nacre::engine::cuda
