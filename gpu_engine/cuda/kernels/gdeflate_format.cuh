@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lanes know of the GDeflate format without tables in memory: the numbers of
+// codec/gdeflate/format.h, and what symbols mean by arithmetic. Host compilers take it too: tests
+// run the lanes' code on the host.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu_engine/codec/gdeflate/format.h"
+
+#ifdef __CUDACC__
+#define NACRE_LANE_CODE __device__ __forceinline__
+#else
+#define NACRE_LANE_CODE inline
+#endif
+
+namespace nacre::engine::cuda::gdeflate {
+
+using namespace nacre::engine::gdeflate;
+
+constexpr std::uint32_t all_lanes = 0xffffffffu;
+
+// Lengths and distances are first + (mantissa << extra_bits) + the extra bits, with a mantissa of
+// at most three bits.
+struct SymbolValue {
+  std::uint32_t mantissa;
+  std::uint32_t extra_bits;
+
+  NACRE_LANE_CODE std::uint32_t base(std::uint32_t first) const {
+    return first + (mantissa << extra_bits);
+  }
+};
+
+constexpr std::uint32_t first_distance = 1;
+
+// index: of a length symbol, from first_length_symbol on. first: match_size_min.
+NACRE_LANE_CODE SymbolValue length_value(std::uint32_t index) {
+  if (index < 8) return {index, 0};
+  if (index == length_symbol_count - 1) return {0, 16};
+  return {4 + index % 4, index / 4 - 1};
+}
+
+// first: first_distance.
+NACRE_LANE_CODE SymbolValue distance_value(std::uint32_t symbol) {
+  if (symbol < 4) return {symbol, 0};
+  return {2 + symbol % 2, symbol / 2 - 1};
+}
+
+// code_length_order[from … to - 1], five bits each.
+consteval std::uint64_t pack_code_length_order(unsigned from, unsigned to) {
+  std::uint64_t packed = 0;
+  for (unsigned at = from; at < to; ++at)
+    packed |= std::uint64_t{code_length_order[at]} << 5 * (at - from);
+  return packed;
+}
+constexpr std::uint64_t code_length_order_low = pack_code_length_order(0, 10);
+constexpr std::uint64_t code_length_order_high =
+    pack_code_length_order(10, code_length_symbol_count);
+
+// code_length_order[i].
+NACRE_LANE_CODE std::uint32_t code_length_symbol_at(std::uint32_t i) {
+  const std::uint64_t packed = i < 10 ? code_length_order_low : code_length_order_high;
+  return static_cast<std::uint32_t>(packed >> 5 * (i % 10)) & 31;
+}
+
+}  // namespace nacre::engine::cuda::gdeflate
