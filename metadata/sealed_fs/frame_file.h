@@ -17,7 +17,10 @@ namespace nacre::metadata {
 struct FrameWalk {
   std::uint64_t frame_count = 0;
   std::uint64_t plain_size = 0;
-  std::uint64_t end = 0;              // stored offset after the last frame
+  std::uint64_t end = 0;  // stored offset after the last frame
+  // Stored offset up to which the last frame vouches for what lies below: it was on the medium when
+  // that frame was written. 0 when it does so for none, or there is none.
+  std::uint64_t vouched_end = 0;
   bool is_complete = false;           // the last frame says that the content is whole up to it
   std::optional<LogWitness> witness;  // the last one, when frames are opened
 };
@@ -34,6 +37,7 @@ bool is_unborn_log(std::string_view path, ByteView stored);
 struct FramesContent {
   Bytes plain;
   FrameWalk walk;
+  Bytes unvouched;  // what is stored from walk.vouched_end to walk.end
 };
 Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
                                   const KeyTree& keys);

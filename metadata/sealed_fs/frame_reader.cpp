@@ -4,6 +4,9 @@
 // place in the sequence, is wrong was made by somebody: no torn write looks like that.
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
@@ -29,6 +32,9 @@ class Walker {
       }
       walk_.frame_count++;
       if (!is_witness) walk_.plain_size += frame->header.plain_size;
+      begins_.push_back(offset);
+      const std::uint64_t synced = frame->header.synced_up_to;
+      walk_.vouched_end = synced == 0 ? 0 : begins_[synced];
       walk_.is_complete = (frame->header.flags & frame_flag_complete) != 0;
       offset += frame->stored_size;
     }
@@ -91,6 +97,7 @@ class Walker {
   const FileSeal* seal_;
   Bytes* plain_;
   FrameWalk walk_;
+  std::vector<std::uint64_t> begins_;  // of the frames so far
 };
 
 Result<Bytes> read_whole(BackingDirectory& directory, std::string_view path) {
@@ -132,6 +139,9 @@ Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view 
   NACRE_ASSIGN(const FileSeal seal, FileSeal::open(keys, path, stored));
   content.plain.reserve(stored.size());
   NACRE_ASSIGN(content.walk, walk_frames(path, seal.header(), stored, &seal, &content.plain));
+  const auto [from, to] = std::pair(content.walk.vouched_end, content.walk.end);
+  content.unvouched.assign(stored.begin() + static_cast<std::ptrdiff_t>(from),
+                           stored.begin() + static_cast<std::ptrdiff_t>(to));
   return content;
 }
 

@@ -30,8 +30,13 @@ Result<FramesContent> read_present(BackingDirectory& directory, const std::strin
   return content;
 }
 
-Result<void> sync_file(BackingDirectory& directory, const std::string& path) {
+// A sync that failed may have cost what it was to save, for ever, and one that succeeds later says
+// nothing of that, though what was lost is still read from memory. So what no frame vouches for is
+// written again, the same bytes to the same place.
+Result<void> make_certain(BackingDirectory& directory, const std::string& path,
+                          const FramesContent& content) {
   NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read_write));
+  NACRE_TRY(file->write(content.walk.vouched_end, ByteView(content.unvouched)));
   return file->sync();
 }
 
@@ -39,6 +44,7 @@ struct FoundManifest {
   std::string path;
   std::uint64_t number = 0;
   std::uint64_t frames = 0;
+  FramesContent content;
 };
 
 Result<FoundManifest> read_manifest(BackingDirectory& directory, std::string_view folder,
@@ -54,8 +60,8 @@ Result<FoundManifest> read_manifest(BackingDirectory& directory, std::string_vie
     return fail_in_file(ErrorCode::corrupt, current, "it names no manifest");
   }
   manifest.number = parsed.number;
-  NACRE_ASSIGN(const FramesContent frames, read_present(directory, manifest.path, keys));
-  manifest.frames = frames.walk.frame_count;
+  NACRE_ASSIGN(manifest.content, read_present(directory, manifest.path, keys));
+  manifest.frames = manifest.content.walk.frame_count;
   return manifest;
 }
 
@@ -205,12 +211,12 @@ Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::strin
     NACRE_ASSIGN(const FramesContent content, read_present(directory, path, keys));
     if (content.walk.frame_count == 0) continue;  // it was just being made
     NACRE_TRY(chain.add(number, content.walk));
-    if (make_durable) NACRE_TRY(sync_file(directory, path));
+    if (make_durable) NACRE_TRY(make_certain(directory, path, content));
   }
   NACRE_ASSIGN(const auto arriving, read_arriving_logs(directory, folder, keys));
   for (const LogWitness& witness : arriving)
     NACRE_TRY(chain.check_arriving(witness));
-  if (make_durable) NACRE_TRY(sync_file(directory, manifest.path));
+  if (make_durable) NACRE_TRY(make_certain(directory, manifest.path, manifest.content));
   return chain.finish();
 }
 

@@ -15,9 +15,9 @@ namespace nacre::metadata {
 // longer once), rolled_back (CURRENT names an older manifest than a log does), and what reading the
 // files gives. Logs that are of no use any more are not looked at.
 //
-// make_durable: what was read is synced, so that the result may be written into a new log even when
-// what is found was never synced (after a kill). Returns what the first log of the new session
-// says.
+// make_durable: what was read is on the medium afterwards, so that the result may be written into a
+// new log, even when what is found was never synced (after a kill) or a sync of it failed. Returns
+// what the first log of the new session says.
 Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
                                          const KeyTree& keys, bool make_durable);
 
