@@ -109,8 +109,10 @@ Result<Bytes> read_whole(BackingDirectory& directory, std::string_view path) {
   }
   Bytes stored(size);
   NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
-  stored.resize(got);
-  return stored;
+  // Less would pass for a tail that was never written.
+  if (got == size) return stored;
+  return fail_in_file(ErrorCode::io, path,
+                      fmt::format("only {} of its {} bytes could be read", got, size));
 }
 
 }  // namespace

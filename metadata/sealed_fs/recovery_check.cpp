@@ -196,14 +196,16 @@ class LogChain {
 
 }  // namespace
 
-Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
-                                         const KeyTree& keys, bool make_durable) {
+Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::string_view folder,
+                                            const KeyTree& keys, bool make_durable) {
   NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
   NACRE_ASSIGN(const auto logs, list_logs(directory, folder));
   if (logs.empty()) {
     return fail_in_file(ErrorCode::missing, folder,
                         "the write-ahead log is missing, and with it the last changes");
   }
+  RecoveryCheck found;
+  found.frame_counts[manifest.path] = manifest.frames;
   LogChain chain(folder, manifest);
   for (const std::uint64_t number : logs) {
     if (!chain.still_counts(number)) break;
@@ -211,13 +213,15 @@ Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::strin
     NACRE_ASSIGN(const FramesContent content, read_present(directory, path, keys));
     if (content.walk.frame_count == 0) continue;  // it was just being made
     NACRE_TRY(chain.add(number, content.walk));
+    found.frame_counts[path] = content.walk.frame_count;
     if (make_durable) NACRE_TRY(make_certain(directory, path, content));
   }
   NACRE_ASSIGN(const auto arriving, read_arriving_logs(directory, folder, keys));
   for (const LogWitness& witness : arriving)
     NACRE_TRY(chain.check_arriving(witness));
   if (make_durable) NACRE_TRY(make_certain(directory, manifest.path, manifest.content));
-  return chain.finish();
+  NACRE_ASSIGN(found.witness, chain.finish());
+  return found;
 }
 
 bool is_arriving_log(std::string_view name) {

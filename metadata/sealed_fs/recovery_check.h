@@ -3,6 +3,10 @@
 // read and the logs that it finds. Whether that is all there was, the witnesses in the logs know.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "metadata/backing/backing.h"
@@ -11,15 +15,21 @@
 
 namespace nacre::metadata {
 
+struct RecoveryCheck {
+  LogWitness witness;  // what the first log of the new session says
+  // By path, of the manifest and the logs that count. Whoever finds fewer later reads badly: a last
+  // frame that is bad would pass for a torn one.
+  std::map<std::string, std::uint64_t, std::less<>> frame_counts;
+};
+
 // missing (a file that CURRENT or a log names, or all logs), corrupt (a log or manifest that was
 // longer once), rolled_back (CURRENT names an older manifest than a log does), and what reading the
 // files gives. Logs that are of no use any more are not looked at.
 //
 // make_durable: what was read is on the medium afterwards, so that the result may be written into a
-// new log, even when what is found was never synced (after a kill) or a sync of it failed. Returns
-// what the first log of the new session says.
-Result<LogWitness> check_before_recovery(BackingDirectory& directory, std::string_view folder,
-                                         const KeyTree& keys, bool make_durable);
+// new log, even when what is found was never synced (after a kill) or a sync of it failed.
+Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::string_view folder,
+                                            const KeyTree& keys, bool make_durable);
 
 // nacre backup brings the log of a new state as "NNNNNN.log.new" and a number, and renames it once
 // the manifest beside it is that state's. docs/FORMAT.md, "Backup".

@@ -102,11 +102,12 @@ std::uint64_t SealedFileSystem::live_log_bytes() const {
 }
 
 Result<void> SealedFileSystem::recover(std::string_view folder) {
-  NACRE_ASSIGN(const LogWitness found,
+  NACRE_ASSIGN(RecoveryCheck found,
                check_before_recovery(*directory_, folder, *keys_, !read_only_));
   std::lock_guard lock(log_mutex_);
-  witness_ = found;
-  manifest_->set({found.manifest, found.manifest_frames});
+  witness_ = found.witness;
+  frame_counts_ = std::move(found.frame_counts);
+  manifest_->set({witness_.manifest, witness_.manifest_frames});
   return {};
 }
 
@@ -187,6 +188,16 @@ Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
   return {};
 }
 
+Result<void> SealedFileSystem::check_frame_count(const std::string& path,
+                                                 std::uint64_t count) const {
+  std::lock_guard lock(log_mutex_);
+  const auto known = frame_counts_.find(path);
+  if (known == frame_counts_.end() || count >= known->second) return {};
+  return fail_in_file(ErrorCode::corrupt, path,
+                      fmt::format("only {} frames can be read of {} that were there a moment ago",
+                                  count, known->second));
+}
+
 IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const FileOptions&,
                                              std::unique_ptr<rocksdb::FSSequentialFile>* result,
                                              IODebugContext*) {
@@ -201,6 +212,9 @@ IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const 
     }
     auto content = read_frames(*directory_, path, *keys_);
     if (!content) return open_status(content.error(), path);
+    if (auto whole = check_frame_count(path, content->walk.frame_count); !whole) {
+      return open_status(whole.error(), path);
+    }
     if (file_class == FileClass::log) logs_read_++;
     *result = make_sequential_file(std::move(content->plain));
     return IOStatus::OK();

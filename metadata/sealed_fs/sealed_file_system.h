@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -136,6 +137,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<void> release_log_locked(std::uint64_t number);
   Result<void> reseal_file(const std::string& path);
   Result<void> sync_replaced(const std::string& folder);
+  Result<void> check_frame_count(const std::string& path, std::uint64_t count) const;
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
@@ -148,6 +150,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   mutable std::mutex log_mutex_;
   std::shared_ptr<LogWriter> live_log_;
   LogWitness witness_;  // what the next log says of those before it
+  std::map<std::string, std::uint64_t, std::less<>> frame_counts_;  // as recover() found them
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
   std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two
   std::string live_manifest_path_;

@@ -123,6 +123,23 @@ TEST_F(VolumeDiskErrors, one_read_that_fails_takes_nothing_that_was_confirmed) {
   sweep(reopen_often, failure, io_and_after, 15);
 }
 
+// What a reading that gives wrong bytes may be called.
+const std::set<ErrorCode> bad_reading = {ErrorCode::io,      ErrorCode::read_only,
+                                         ErrorCode::corrupt, ErrorCode::tampered,
+                                         ErrorCode::missing, ErrorCode::rolled_back};
+
+TEST_F(VolumeDiskErrors, one_read_that_ends_early_takes_nothing_that_was_confirmed) {
+  const InjectedFailure failure{.operations = operation_read, .count = 1, .partial = true};
+  sweep(change_contents, failure, bad_reading, 15);
+  sweep(reopen_often, failure, bad_reading, 30);
+}
+
+TEST_F(VolumeDiskErrors, one_bit_flipped_in_a_read_takes_nothing_that_was_confirmed) {
+  const InjectedFailure failure{.operations = operation_read, .count = 1, .flip = true};
+  sweep(change_contents, failure, bad_reading, 15);
+  sweep(reopen_often, failure, bad_reading, 30);
+}
+
 constexpr std::uint32_t change_that_takes_space = change_create | change_write;
 
 TEST_F(VolumeDiskErrors, one_io_error_among_names_takes_nothing_that_was_confirmed) {

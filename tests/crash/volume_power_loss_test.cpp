@@ -2,6 +2,7 @@
 // Power is lost at every change that a script makes to the volume directory: before it, so that all
 // changes so far are what may survive, be lost, or be torn. The volume must then be clean, and show
 // what history.h allows.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ class VolumePowerLoss : public ::testing::Test {
     ASSERT_GT(count, 50u);
     const auto wrecks = wrecks_of(script, sample_.stride(count, tried));
     sample_.print(wrecks.size(), count, "changes");
+    // Two of each change at the least; the changes of two runs of a script are not quite as many.
+    ASSERT_GE(wrecks.size(), std::min(count, tried) * 3 / 2);
     std::uint64_t number = 0;
     for (const Wreck& wreck : wrecks) {
       SCOPED_TRACE(testing::Message() << "seed " << sample_.seed() << ", change " << wreck.change
@@ -70,6 +73,7 @@ class VolumePowerLoss : public ::testing::Test {
       if (HasFailure()) return;
     }
     sample_.print(states, count, "changes");
+    EXPECT_GE(states, std::min(count, tried));
   }
 
   fs::VolumeOptions options_ = worked_volume_options();

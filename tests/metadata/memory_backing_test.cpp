@@ -223,6 +223,24 @@ TEST(MemoryBacking, injected_failures_match_by_kind_path_and_count) {
   EXPECT_TRUE(a->read(0, {&byte, 1}));
 }
 
+TEST(MemoryBacking, injected_reads_end_early_or_have_one_bit_wrong_and_say_nothing) {
+  const auto backing = MemoryBacking::create();
+  const auto file = make_durable(*backing, "file", "0123456789");
+  const auto read = [&] {
+    std::string text(10, '?');
+    const auto got = file->read(0, MutableByteView(reinterpret_cast<Byte*>(text.data()), 10));
+    EXPECT_TRUE(got);
+    return text.substr(0, got.value_or(0));
+  };
+  backing->inject({.operations = operation_read, .skip = 1, .count = 1, .partial = true});
+  EXPECT_EQ(read(), "0123456789");
+  EXPECT_EQ(read(), "01234");
+  backing->inject({.operations = operation_read, .count = 1, .flip = true});
+  const std::string flipped = read();
+  EXPECT_EQ(flipped, std::string("012345678") + static_cast<char>('9' ^ 0x10));
+  EXPECT_EQ(read(), "0123456789") << "the medium is as it was";
+}
+
 TEST(MemoryBacking, a_full_medium_refuses_growth_but_not_overwrites) {
   auto backing = MemoryBacking::create();
   backing->set_capacity(100);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // See memory_backing.h. Folders and files keep what is durable apart by themselves
-// (memory_folder.h, memory_file.h); here operations are numbered, failed, and led to them.
+// (memory_folder.h, memory_file.h); operations are numbered and failed in memory_backing_state.cpp;
+// here they are led there.
 #include "tests/support/memory_backing.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <map>
 #include <mutex>
 #include <random>
 
 #include "metadata/backing/path.h"
+#include "tests/support/memory_backing_state.h"
 #include "tests/support/memory_file.h"
 #include "tests/support/memory_folder.h"
 
@@ -22,226 +22,7 @@ using metadata::OpenMode;
 
 namespace {
 
-constexpr std::uint64_t unlimited = ~0ull;
-constexpr std::uint32_t operation_look = 0;  // at names and sizes: neither numbered nor injectable
 constexpr std::uint64_t unlimited_total_bytes = 1ull << 40;  // what space() says then
-
-// What becomes of an operation.
-struct Admission {
-  std::optional<Error> error;
-  bool takes_effect = true;
-  bool is_partial = false;
-};
-
-}  // namespace
-
-struct MemoryBacking::State {
-  mutable std::mutex mutex;
-  std::shared_ptr<MemoryFolder> root = std::make_shared<MemoryFolder>();
-  std::uint64_t change_count = 0;
-  std::map<std::uint32_t, std::uint64_t> operation_counts;
-  std::uint64_t fail_at = unlimited;
-  bool stopped = false;
-  bool read_only = false;
-  std::uint64_t capacity_bytes = unlimited;
-  std::uint64_t quota_bytes = unlimited;
-  std::atomic<std::uint64_t> open_file_count = 0;
-  std::vector<InjectedFailure> failures;
-  std::shared_ptr<const Watcher> watcher;
-
-  // Without the mutex.
-  void announce(std::uint32_t operation, std::string_view path) const;
-  // All below with mutex held.
-  Admission admit(std::uint32_t operation, std::string_view path);
-  Result<MemoryFolder*> folder(std::string_view name) const;
-  Result<FolderEntry> entry(std::string_view path) const;
-  Result<void> check_space(const MemoryFile& file, std::uint64_t size) const;
-};
-
-void MemoryBacking::State::announce(std::uint32_t operation, std::string_view path) const {
-  std::shared_ptr<const Watcher> watching;
-  {
-    const std::lock_guard lock(mutex);
-    watching = watcher;
-  }
-  if (watching) (*watching)(operation, path);
-}
-
-Admission MemoryBacking::State::admit(std::uint32_t operation, std::string_view path) {
-  const bool is_change = (operation & change_any) != 0;
-  const auto error = [&](ErrorCode code, std::string_view why) {
-    return Error{code, fmt::format("(memory)/{}: {}", path, why)};
-  };
-  const std::uint64_t number = change_count;
-  if (is_change) ++change_count;
-  ++operation_counts[operation];
-  if (stopped || number > fail_at) {
-    return {.error = error(ErrorCode::io, "the medium is gone"), .takes_effect = false};
-  }
-  if (is_change && number == fail_at) {
-    // Under way when the medium went: its effect is there, but nothing vouches for it.
-    const bool is_sync = (operation & (change_sync | change_sync_directory)) != 0;
-    return {.error = error(ErrorCode::io, "the medium went"), .takes_effect = !is_sync};
-  }
-  for (InjectedFailure& failure : failures) {
-    if ((failure.operations & operation) == 0 ||
-        path.find(failure.path_part) == std::string_view::npos) {
-      continue;
-    }
-    if (failure.skip > 0) {
-      --failure.skip;
-      continue;
-    }
-    if (failure.count == 0) continue;
-    --failure.count;
-    const bool is_partial = failure.partial && operation == change_write;
-    return {.error = error(failure.code, "an injected failure"),
-            .takes_effect = is_partial,
-            .is_partial = is_partial};
-  }
-  constexpr std::uint32_t harmless = change_sync | change_sync_directory;
-  if (read_only && is_change && (operation & harmless) == 0) {
-    return {.error = error(ErrorCode::read_only, "the medium is read-only"), .takes_effect = false};
-  }
-  return {};
-}
-
-Result<MemoryFolder*> MemoryBacking::State::folder(std::string_view name) const {
-  NACRE_TRY(metadata::check_folder(name));
-  if (name.empty()) return root.get();
-  const FolderEntry* entry = root->find(name);
-  if (!entry) return fail(ErrorCode::not_found, fmt::format("(memory)/{}: no such folder", name));
-  if (!entry->folder) {
-    return fail(ErrorCode::not_directory, fmt::format("(memory)/{}: not a folder", name));
-  }
-  return entry->folder.get();
-}
-
-Result<FolderEntry> MemoryBacking::State::entry(std::string_view path) const {
-  NACRE_ASSIGN(const auto parts, metadata::split_path(path));
-  NACRE_ASSIGN(const MemoryFolder* parent, folder(parts.folder));
-  const FolderEntry* found = parent->find(parts.name);
-  if (!found) return fail(ErrorCode::not_found, fmt::format("(memory)/{}: no such file", path));
-  return *found;
-}
-
-Result<void> MemoryBacking::State::check_space(const MemoryFile& file, std::uint64_t size) const {
-  const std::uint64_t most = std::min(capacity_bytes, quota_bytes);
-  if (most == unlimited || size <= file.size()) return {};
-  if (root->used_bytes() + (size - file.size()) <= most) return {};
-  return fail(ErrorCode::no_space, "(memory): no space is left");
-}
-
-namespace {
-
-class OpenMemoryFile final : public BackingFile {
- public:
-  OpenMemoryFile(std::shared_ptr<MemoryBacking::State> state, std::shared_ptr<MemoryFile> file,
-                 std::string path, bool writable)
-      : state_(std::move(state)),
-        file_(std::move(file)),
-        path_(std::move(path)),
-        writable_(writable) {
-    ++state_->open_file_count;
-  }
-  ~OpenMemoryFile() override { --state_->open_file_count; }
-
-  Result<std::size_t> read(std::uint64_t offset, MutableByteView out) override {
-    state_->announce(operation_read, path_);
-    const std::lock_guard lock(state_->mutex);
-    if (auto admission = state_->admit(operation_read, path_); admission.error) {
-      return tl::unexpected(*admission.error);
-    }
-    if (!file_->is_readable(offset, out.size())) {
-      return fail(ErrorCode::io, fmt::format("(memory)/{}: a bad block", path_));
-    }
-    return file_->read(offset, out);
-  }
-
-  Result<void> write(std::uint64_t offset, std::span<const ByteView> pieces) override {
-    Bytes bytes;
-    for (const ByteView piece : pieces)
-      bytes.insert(bytes.end(), piece.begin(), piece.end());
-    state_->announce(change_write, path_);
-    const std::lock_guard lock(state_->mutex);
-    NACRE_TRY(check_writable());
-    const auto admission = state_->admit(change_write, path_);
-    if (admission.is_partial) bytes.resize(bytes.size() / 2);
-    if (admission.takes_effect) {
-      NACRE_TRY(state_->check_space(*file_, offset + bytes.size()));
-      file_->write(offset, bytes);
-    }
-    return outcome(admission);
-  }
-
-  Result<void> sync() override {
-    state_->announce(change_sync, path_);
-    const std::lock_guard lock(state_->mutex);
-    const auto admission = state_->admit(change_sync, path_);
-    if (admission.error) {
-      file_->fail_sync();
-    } else {
-      file_->sync();
-    }
-    return outcome(admission);
-  }
-
-  void start_writeback(std::uint64_t, std::uint64_t) override {}
-  void advise(std::uint64_t, std::uint64_t, bool) override {}
-
-  Result<std::uint64_t> size() override {
-    const std::lock_guard lock(state_->mutex);
-    if (auto admission = state_->admit(operation_look, path_); admission.error) {
-      return tl::unexpected(*admission.error);
-    }
-    return file_->size();
-  }
-
-  Result<void> truncate(std::uint64_t size) override {
-    state_->announce(change_truncate, path_);
-    const std::lock_guard lock(state_->mutex);
-    NACRE_TRY(check_writable());
-    const auto admission = state_->admit(change_truncate, path_);
-    if (admission.takes_effect) {
-      NACRE_TRY(state_->check_space(*file_, size));
-      file_->truncate(size);
-    }
-    return outcome(admission);
-  }
-
-  Result<void> allocate(std::uint64_t size) override {
-    state_->announce(change_write, path_);
-    const std::lock_guard lock(state_->mutex);
-    NACRE_TRY(check_writable());
-    const auto admission = state_->admit(change_write, path_);
-    if (admission.takes_effect && size > file_->size()) {
-      NACRE_TRY(state_->check_space(*file_, size));
-      file_->truncate(size);
-    }
-    return outcome(admission);
-  }
-
-  bool is_nameless() override {
-    const std::lock_guard lock(state_->mutex);
-    return !state_->root->names(*file_);
-  }
-
- private:
-  Result<void> check_writable() const {
-    if (writable_) return {};
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("(memory)/{}: opened for reading only", path_));
-  }
-  static Result<void> outcome(const Admission& admission) {
-    if (admission.error) return tl::unexpected(*admission.error);
-    return {};
-  }
-
-  const std::shared_ptr<MemoryBacking::State> state_;
-  const std::shared_ptr<MemoryFile> file_;
-  const std::string path_;
-  const bool writable_;
-};
 
 }  // namespace
 
@@ -300,7 +81,7 @@ void MemoryBacking::inject(InjectedFailure failure) {
 void MemoryBacking::clear_failures() {
   const std::lock_guard lock(state_->mutex);
   state_->failures.clear();
-  state_->fail_at = unlimited;
+  state_->fail_at = ~0ull;
   state_->stopped = false;
 }
 
@@ -405,8 +186,7 @@ Result<std::unique_ptr<BackingFile>> MemoryBacking::open(std::string_view path, 
     file->truncate(0);
   }
   if (admission.error) return tl::unexpected(*admission.error);
-  return std::make_unique<OpenMemoryFile>(state_, std::move(file), std::string(path),
-                                          mode != OpenMode::read);
+  return open_memory_file(state_, std::move(file), std::string(path), mode != OpenMode::read);
 }
 
 Result<void> MemoryBacking::remove(std::string_view path) {
@@ -520,7 +300,7 @@ Result<metadata::BackingSpace> MemoryBacking::space() {
   }
   const std::uint64_t used = state_->root->used_bytes();
   const std::uint64_t total =
-      state_->capacity_bytes == unlimited ? unlimited_total_bytes : state_->capacity_bytes;
+      state_->capacity_bytes == unlimited_bytes ? unlimited_total_bytes : state_->capacity_bytes;
   const std::uint64_t free = total > used ? total - used : 0;
   return metadata::BackingSpace{
       .total_bytes = total, .free_bytes = free, .available_bytes = free, .free_files = 1u << 20};

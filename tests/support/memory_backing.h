@@ -53,7 +53,10 @@ struct InjectedFailure {
   std::uint64_t skip = 0;       // matching operations that still succeed
   std::uint64_t count = ~0ull;  // matching operations that then fail
   ErrorCode code = ErrorCode::io;
-  bool partial = false;  // a failing write leaves the first half of its bytes
+  // A failing write leaves the first half of its bytes. A read does not fail then, but gives the
+  // first half of what was asked for, as if the file ended there.
+  bool partial = false;
+  bool flip = false;  // a read does not fail; its last byte that is not 0 has one bit wrong
 };
 
 class MemoryBacking final : public metadata::BackingDirectory {
