@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// PackBits of one part of a piece by one warp, the bytes that gpu_engine/codec/rle.cpp makes.
+//
+// The plain code walks from run to run. Here everything is a mask with a bit for each byte, of
+// which a lane has 128, its window; groups begin where
+//
+//   - a run of four or more equal bytes begins, and every 128 bytes of it; but where only its last
+//     byte is left, that byte is a literal,
+//   - literals begin, and every 128 bytes of them,
+//
+// and two or three literals that are all equal, between runs, are a run too. A group is at most 128
+// bytes long, so of those that began before a window at most one begins anew in it, at the same
+// place modulo 128 as it began: where the last one began is all that a lane must know of the lanes
+// before it. The code's size is then a count of bits, and where each byte goes is one as well.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/copy_bytes.cuh"
+#include "gpu_engine/cuda/kernels/rle_format.cuh"
+#include "gpu_engine/cuda/kernels/warp.cuh"
+
+namespace nacre::engine::cuda::rle {
+
+inline constexpr std::uint32_t window_size = 128;  // bytes of a lane
+static_assert(window_size * lane_count == part_size_max && window_size == group_size_max);
+inline constexpr std::uint32_t word_count = part_size_max / 32;
+
+// A window's bits, first byte lowest.
+struct Window {
+  std::uint64_t low;
+  std::uint64_t high;
+
+  __device__ friend Window operator&(Window a, Window b) {
+    return {a.low & b.low, a.high & b.high};
+  }
+  __device__ friend Window operator|(Window a, Window b) {
+    return {a.low | b.low, a.high | b.high};
+  }
+  __device__ Window operator~() const { return {~low, ~high}; }
+  __device__ bool has(std::uint32_t i) const {
+    return ((i < 64 ? low : high) >> (i % 64) & 1) != 0;
+  }
+  __device__ bool empty() const { return (low | high) == 0; }
+  __device__ std::uint32_t count() const {
+    return static_cast<std::uint32_t>(__popcll(low) + __popcll(high));
+  }
+  // 128 where there is none.
+  __device__ std::uint32_t first() const {
+    if (low != 0) return static_cast<std::uint32_t>(__ffsll(low)) - 1;
+    return high != 0 ? static_cast<std::uint32_t>(__ffsll(high)) + 63 : window_size;
+  }
+  // One of them must be set.
+  __device__ std::uint32_t last() const {
+    return static_cast<std::uint32_t>(high != 0 ? 127 - __clzll(high) : 63 - __clzll(low));
+  }
+  __device__ void drop_first() {
+    if (low != 0)
+      low &= low - 1;
+    else
+      high &= high - 1;
+  }
+  __device__ std::uint32_t word(std::uint32_t i) const {
+    return static_cast<std::uint32_t>((i < 2 ? low : high) >> (i % 2 * 32));
+  }
+};
+
+inline __device__ Window bit_at(std::uint32_t i) {
+  const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+  return {i < 64 ? bit : 0, i < 64 ? 0 : bit};
+}
+
+// The bits before place i.
+inline __device__ Window bits_below(std::uint32_t i) {
+  const std::uint64_t below = (std::uint64_t{1} << (i % 64)) - 1;
+  return {i < 64 ? below : ~std::uint64_t{0}, i < 64            ? 0
+                                              : i < window_size ? below
+                                                                : ~std::uint64_t{0}};
+}
+
+// Bit i becomes what bit i + distance is; next: the low bits of the next lane's window.
+inline __device__ Window later(Window bits, std::uint64_t next, std::uint32_t distance) {
+  return {bits.low >> distance | bits.high << (64 - distance),
+          bits.high >> distance | next << (64 - distance)};
+}
+// Bit i becomes what bit i - distance is; previous: the high bits of the lane's before.
+inline __device__ Window earlier(Window bits, std::uint64_t previous, std::uint32_t distance) {
+  return {bits.low << distance | previous >> (64 - distance),
+          bits.high << distance | bits.low >> (64 - distance)};
+}
+inline __device__ std::uint64_t low_of_next(Window bits) {
+  const std::uint64_t next = __shfl_down_sync(all_lanes, bits.low, 1);
+  return this_lane() == lane_count - 1 ? 0 : next;
+}
+inline __device__ std::uint64_t high_of_previous(Window bits) {
+  const std::uint64_t previous = __shfl_up_sync(all_lanes, bits.high, 1);
+  return this_lane() == 0 ? 0 : previous;
+}
+
+// Where, modulo 128, the last beginning before this lane's window is. Only for lanes that have one.
+inline __device__ std::uint32_t last_beginning(Window begins) {
+  const std::uint32_t having = __ballot_sync(all_lanes, !begins.empty());
+  const std::uint32_t mine = begins.empty() ? 0 : begins.last();
+  const std::uint32_t before = having & ((1u << this_lane()) - 1);
+  return __shfl_sync(all_lanes, mine, before == 0 ? 0 : 31 - __clz(before));
+}
+
+// Bit i of four: byte i of a equals byte i of b.
+inline __device__ std::uint32_t equal_bytes(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t x = a ^ b;
+  const std::uint32_t zeros = ~(((x & 0x7f7f7f7f) + 0x7f7f7f7f) | x) & 0x80808080;
+  return zeros * 0x00204081 >> 28;  // bits 7, 15, 23, 31 to 28 … 31
+}
+
+// A warp's memory: the plain bytes, which the code then takes the place of, and what 32 bytes each
+// become. The code of the first p bytes takes at most p + p / 128 + 1, and begins up to 15 bytes
+// behind bytes[0], so that it lies as in its place: it never reaches plain bytes that are not read.
+struct alignas(16) EncoderMemory {
+  static constexpr std::uint32_t plain_at = 64;
+  static_assert(plain_at >= 15 + part_code_size_max - part_size_max + 1);
+
+  Byte bytes[plain_at + part_size_max + 16];
+  std::uint32_t literal[word_count];  // at first: bit i: byte i equals byte i + 1
+  std::uint32_t head[word_count];     // a group begins
+  std::uint16_t place[word_count];    // in the code
+};
+
+class PartEncoder {
+ public:
+  // size: 1 … 4096 plain bytes at in.
+  __device__ PartEncoder(EncoderMemory& memory, const Byte* in, std::uint32_t size)
+      : memory_(memory), size_(size) {
+    copy_bytes(memory.bytes + EncoderMemory::plain_at, in, size, this_lane(), lane_count);
+    __syncwarp();
+    mark_equal();
+    __syncwarp();
+    find_groups();
+  }
+
+  __device__ std::uint32_t code_size() const { return code_size_; }
+
+  // Writes the code to out.
+  __device__ void write(Byte* out) {
+    const auto skew = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(out) % 16);
+    Byte* const code = memory_.bytes + skew;
+    write_bytes(code);
+    write_lengths(code);
+    __syncwarp();
+    copy_aligned_alike(out, code, code_size_, this_lane(), lane_count);
+  }
+
+ private:
+  __device__ const Byte* plain() const { return memory_.bytes + EncoderMemory::plain_at; }
+
+  __device__ void mark_equal() {
+    auto* const marks = reinterpret_cast<std::uint16_t*>(memory_.literal);
+    for (std::uint32_t i = this_lane(); i < part_size_max / 16; i += lane_count) {
+      if (16 * i >= size_) break;
+      const uint4 here = *reinterpret_cast<const uint4*>(plain() + 16 * i);
+      const std::uint32_t next = plain()[16 * i + 16];
+      const std::uint32_t equal = equal_bytes(here.x, __funnelshift_r(here.x, here.y, 8)) |
+                                  equal_bytes(here.y, __funnelshift_r(here.y, here.z, 8)) << 4 |
+                                  equal_bytes(here.z, __funnelshift_r(here.z, here.w, 8)) << 8 |
+                                  equal_bytes(here.w, __funnelshift_r(here.w, next, 8)) << 12;
+      marks[i] = static_cast<std::uint16_t>(equal);
+    }
+  }
+
+  __device__ void find_groups() {
+    const std::uint32_t lane = this_lane();
+    const std::uint32_t from = lane * window_size;
+    const Window inside = bits_below(size_ <= from ? 0 : min(size_ - from, window_size));
+    Window equal = {0, 0};
+    if (size_ > from + 1) {
+      const std::uint32_t* const words = memory_.literal + 4 * lane;
+      equal = {words[0] | std::uint64_t{words[1]} << 32, words[2] | std::uint64_t{words[3]} << 32};
+      equal = equal & bits_below(min(size_ - 1 - from, window_size));
+    }
+    const std::uint64_t equal_next = low_of_next(equal);
+    const Window equal_before = earlier(equal, high_of_previous(equal), 1);
+    const Window four = equal & later(equal, equal_next, 1) & later(equal, equal_next, 2);
+    const std::uint64_t four_previous = high_of_previous(four);
+    const Window in_run = four | earlier(four, four_previous, 1) | earlier(four, four_previous, 2) |
+                          earlier(four, four_previous, 3);
+
+    Window heads = in_run & ~equal_before;
+    const Window goes_on = in_run & equal_before;
+    const std::uint32_t run_again = last_beginning(heads);
+    Window left_over = {0, 0};
+    if (run_again < (~goes_on).first()) {
+      const Window again = bit_at(run_again);
+      left_over = again & ~equal;
+      heads = heads | (again & equal);
+    }
+
+    Window literal = inside & (~in_run | left_over);
+    const std::uint64_t literal_next = low_of_next(literal);
+    const Window literal_before = earlier(literal, high_of_previous(literal), 1);
+    const Window begins = literal & ~literal_before;
+    const Window two =
+        begins & equal & later(literal, literal_next, 1) & ~later(literal, literal_next, 2);
+    const Window three = begins & equal & later(equal, equal_next, 1) &
+                         later(literal, literal_next, 1) & later(literal, literal_next, 2) &
+                         ~later(literal, literal_next, 3);
+    const Window small = two | three;
+    const std::uint32_t literal_again = last_beginning(begins);
+    heads = heads | begins;
+    if (literal_again < (~(literal & literal_before)).first())
+      heads = heads | bit_at(literal_again);
+    literal = literal & ~(small | earlier(small, high_of_previous(small), 1) |
+                          earlier(three, high_of_previous(three), 2));
+    place(literal, heads);
+  }
+
+  __device__ void place(Window literal, Window heads) {
+    const std::uint32_t lane = this_lane();
+    const std::uint32_t mine = code_size_of(literal, heads);
+    const std::uint32_t end = inclusive_sum(mine);
+    code_size_ = from_last_lane(end);
+    literal_ = literal;
+    heads_ = heads;
+    place_ = end - mine;
+    __syncwarp();  // all have read the marks that are overwritten now
+    std::uint32_t at = place_;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t literal_word = literal.word(i);
+      const std::uint32_t head_word = heads.word(i);
+      memory_.literal[4 * lane + i] = literal_word;
+      memory_.head[4 * lane + i] = head_word;
+      memory_.place[4 * lane + i] = static_cast<std::uint16_t>(at);
+      at += code_size_of(literal_word, head_word);
+    }
+    __syncwarp();
+  }
+
+  __device__ static std::uint32_t code_size_of(Window literal, Window heads) {
+    return literal.count() + (heads & literal).count() + 2 * (heads & ~literal).count();
+  }
+  __device__ static std::uint32_t code_size_of(std::uint32_t literal, std::uint32_t heads) {
+    return static_cast<std::uint32_t>(__popc(literal) + __popc(heads & literal) +
+                                      2 * __popc(heads & ~literal));
+  }
+
+  // All bytes of the code but the headers: each lane those of four plain bytes at a time.
+  __device__ void write_bytes(Byte* code) {
+    const std::uint32_t lane = this_lane();
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(plain());
+    const std::uint32_t shift = lane % 8 * 4;
+    const std::uint32_t below = (1u << shift) - 1;
+    for (std::uint32_t i = 0; i * window_size < size_; ++i) {
+      std::uint32_t bytes = words[i * lane_count + lane];
+      const std::uint32_t word = 4 * i + lane / 8;
+      std::uint32_t literal = memory_.literal[word];
+      std::uint32_t heads = memory_.head[word];
+      Byte* to = code + memory_.place[word] + code_size_of(literal & below, heads & below);
+      literal = literal >> shift & 15;
+      heads = heads >> shift & 15;
+      __syncwarp();
+      if (literal == 15 && heads <= 1) {
+        to += heads;
+#pragma unroll
+        for (std::uint32_t byte = 0; byte < 4; ++byte)
+          to[byte] = static_cast<Byte>(bytes >> (8 * byte));
+      } else if ((literal | heads) != 0) {
+#pragma unroll
+        for (std::uint32_t byte = 0; byte < 4; ++byte) {
+          const std::uint32_t is_literal = literal >> byte & 1;
+          const std::uint32_t is_head = heads >> byte & 1;
+          to += is_head;
+          if ((is_literal | is_head) != 0) *to++ = static_cast<Byte>(bytes >> (8 * byte));
+        }
+      }
+    }
+  }
+
+  // The headers of the groups that begin in this lane's window: each ends where the next begins.
+  __device__ void write_lengths(Byte* code) {
+    const std::uint32_t from = this_lane() * window_size;
+    const std::uint32_t mine = heads_.first();
+    const std::uint32_t next = __shfl_down_sync(all_lanes, mine, 1);
+    const std::uint32_t window_end = size_ <= from ? 0 : min(size_ - from, 2 * window_size);
+    const std::uint32_t groups_end =
+        this_lane() == lane_count - 1 ? window_end : min(window_end, window_size + next);
+    Window rest = heads_;
+    std::uint32_t begin = mine;
+    std::uint32_t at = place_ + (literal_ & bits_below(mine)).count();
+    while (!rest.empty()) {
+      rest.drop_first();
+      const std::uint32_t end = rest.empty() ? groups_end : rest.first();
+      const std::uint32_t size = end - begin;
+      const bool literals = literal_.has(begin);
+      code[at] = static_cast<Byte>(literals ? size - 1 : 257 - size);
+      at += literals ? size + 1 : 2;
+      begin = end;
+    }
+  }
+
+  EncoderMemory& memory_;
+  std::uint32_t size_;
+  std::uint32_t code_size_;
+  Window literal_;  // of this lane's window
+  Window heads_;
+  std::uint32_t place_;  // of its code
+};
+
+// Codes a piece by a block of whole warps, one for each part. memory: one for each warp. sizes: of
+// part_count_max. Returns the code's size, or 0 when it does not fit.
+inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemory* memory,
+                                             std::uint32_t* sizes) {
+  const std::uint32_t warp = this_warp();
+  const std::uint32_t part_count = count_parts(task.in_size);
+  if (task.in_size == 0 || task.in_size > piece_size_max) return 0;
+  if (warp >= part_count) {
+    __syncthreads();
+    return 0;
+  }
+  PartEncoder encoder(memory[warp], task.in + warp * part_size_max, part_size(task.in_size, warp));
+  if (this_lane() == 0) sizes[warp] = encoder.code_size();
+  __syncthreads();
+  const std::uint32_t size = this_lane() < part_count ? sizes[this_lane()] : 0;
+  const std::uint32_t end = inclusive_sum(size);
+  const std::uint32_t total = 2 * part_count + from_last_lane(end);
+  if (total > min(task.out_size, task.in_size - 1)) return 0;
+  encoder.write(task.out + 2 * part_count + __shfl_sync(all_lanes, end - size, warp));
+  if (warp == 0 && this_lane() < part_count) {
+    task.out[2 * this_lane()] = static_cast<Byte>(size);
+    task.out[2 * this_lane() + 1] = static_cast<Byte>(size >> 8);
+  }
+  return total;
+}
+
+}  // namespace nacre::engine::cuda::rle
