@@ -19,15 +19,6 @@ using nlohmann::ordered_json;
 
 constexpr double giga = 1e9;
 
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 // "64K"
 std::string short_size(std::size_t bytes) {
   if (bytes >= 1u << 20 && bytes % (1u << 20) == 0) return fmt::format("{}M", bytes >> 20);
@@ -77,6 +68,15 @@ ordered_json to_json(const BenchRow& row) {
 }
 
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
 
 BenchReport::BenchReport(const BenchData& data, BenchSetting setting, bool with_table)
     : data_(data), setting_(std::move(setting)), with_table_(with_table) {

@@ -14,6 +14,9 @@
 
 namespace nacre::tools {
 
+// As the kernel names it; "unknown" where it does not.
+std::string processor_name();
+
 enum class BenchUnit { bytes, operations };
 
 struct BenchRow {

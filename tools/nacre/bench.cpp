@@ -19,6 +19,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
+#include "tools/nacre/bench_seeds.h"
 #include "tools/nacre/commands.h"
 
 namespace nacre::tools {
@@ -29,6 +30,7 @@ constexpr unsigned thread_count_max = 1024;
 constexpr std::size_t chunk_size_min = 16;
 constexpr std::uint64_t generated_size_max = 64u << 20;
 constexpr std::uint64_t payload_size_max = 16ull << 30;
+constexpr const char* seeds_name = "seeds";
 
 struct Arguments {
   std::string what = "all";
@@ -42,6 +44,7 @@ struct Arguments {
   unsigned repeat = 1;
   double seconds = 1;
   std::string json;
+  SeedArguments seeds;
 };
 
 std::vector<std::string> split_list(const std::string& text) {
@@ -111,7 +114,7 @@ std::string family_names() {
   std::string names = "all";
   for (const BenchFamily& family : bench_families())
     names += fmt::format(", {}", family.name);
-  return names;
+  return names + fmt::format(", {}", seeds_name);
 }
 
 Result<BenchOptions> parse(const Arguments& arguments) {
@@ -127,7 +130,7 @@ Result<BenchOptions> parse(const Arguments& arguments) {
     if (arguments.what == "all" || arguments.what == family.name)
       options.families.emplace_back(family.name);
   }
-  if (options.families.empty()) {
+  if (options.families.empty() && arguments.what != seeds_name) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is nothing that is measured; there are {}. To measure on a file of "
                             "yours: nacre bench all FILE",
@@ -166,6 +169,8 @@ Result<> bench(const Arguments& arguments) {
   } else {
     NACRE_ASSIGN(data, load_bench_data(options.path, options.sample_size_max));
   }
+  if (arguments.what == seeds_name)
+    return bench_seeds(arguments.seeds, options, engines, data, arguments.json);
   if (arguments.repeat > 1) repeat_bench_data(data, arguments.repeat);
   // Before minutes of work, not after.
   const bool json_on_stdout = arguments.json == "-";
@@ -239,13 +244,21 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option("--payload", arguments->payload_sizes,
                       "Measure engines alone, with whole payloads of these sizes, with commas");
   command->add_option("--only", arguments->only,
-                      "Only these codecs, ciphers and checksums, with commas: lz77,aes-256-gcm");
+                      "Only these codecs, ciphers and checksums, with commas: lz77,aes-256-gcm; of "
+                      "seeds only these papers: 000,002");
   command->add_option("--seconds", arguments->seconds, "For each operation, about")
       ->capture_default_str();
   command->add_option(
       "--json", arguments->json,
       "Also write the figures to this file as JSON; - : to standard output, instead "
       "of the table");
+  SeedArguments& seeds = arguments->seeds;
+  command->add_option("--size-max", seeds.size_max, "Of seeds: leave out longer inputs")
+      ->capture_default_str();
+  command->add_option("--markdown", seeds.markdown, "Of seeds: also write a document");
+  command->add_option("--figures", seeds.figures,
+                      "Of seeds: also write what gnuplot draws into this folder");
+  command->add_option("--note", seeds.note, "Of seeds: a line for the document, as a commit");
   command->footer("Exit status: 0 measured, 2 usage, 8 failed");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }

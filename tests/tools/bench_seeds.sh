@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# nacre bench seeds: every table of every paper is there, with what the paper says, on small inputs;
+# what is wrong is refused; a document and figures come out. No figure of speed is judged.
+. "$(dirname "$0")/command_harness.sh"
+
+expect 2 'only 004: the papers are 000' nacre bench seeds --only 004
+expect 2 'size-max' nacre bench seeds --size-max 12KB
+expect 8 'no/such/place.*No such file' nacre bench seeds --markdown "$work/no/such/place" --only 000
+
+expect_seconds=600 # making RSA keys on a busy machine
+seq 1 30000 >"$work/numbers"
+expect 0 '000: Section V' nacre bench seeds "$work/numbers" --seconds 0.001 --size-max 100K --threads 1,2 --engine cpu \
+  --json "$work/seeds.json" --markdown "$work/SEEDS.md" --figures "$work/figures" --note 'a note'
+# Even where nothing at all is small enough.
+expect 0 '001: Figures 8' nacre bench seeds --seconds 0.001 --size-max 1 --only 001 --threads 1 --engine cpu
+nacre bench seeds --seconds 0.001 --size-max 64K --only 000 --threads 1 --json - >"$work/only.json" 2>"$work/only.err" ||
+  failed "bench seeds --json -"
+check 'bench seeds' python3 "$(dirname "$0")/bench_seeds.py" "$work"
+verdict

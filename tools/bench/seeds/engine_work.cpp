@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// See engine_work.h.
+#include "tools/bench/seeds/engine_work.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+
+namespace {
+constexpr std::size_t alignment = 64;
+}
+
+Result<std::unique_ptr<EngineWork>> EngineWork::make(engine::Engine& engine,
+                                                     const std::vector<SeedKey>& keys,
+                                                     const std::vector<SeedMessage>& messages,
+                                                     engine::MessageOrder order) {
+  std::unique_ptr<EngineWork> work(new EngineWork(engine));
+  std::size_t input_size = alignment;
+  std::size_t output_size = alignment;
+  for (const SeedMessage& message : messages) {
+    input_size += round_up(message.input.size(), alignment);
+    output_size += round_up(message.output_size, alignment);
+  }
+  NACRE_ASSIGN(work->input_, engine.allocate(input_size));
+  NACRE_ASSIGN(work->output_, engine.allocate(output_size));
+  engine::Payload& payload = work->payload_;
+  payload.input = work->input_.data();
+  payload.input_size = work->input_.size();
+  payload.output = work->output_.data();
+  payload.output_size = work->output_.size();
+  payload.order = order;
+  std::vector<std::uint32_t> key_indexes;
+  for (const SeedKey& key : keys)
+    key_indexes.push_back(payload.add_key(key.use, key.key));
+  std::size_t input_at = 0;
+  std::size_t output_at = 0;
+  for (const SeedMessage& given : messages) {
+    std::copy(given.input.begin(), given.input.end(), work->input_.data() + input_at);
+    engine::Message message = given.message;
+    if (!keys.empty()) message.key_index = key_indexes[message.key_index];
+    message.input_offset = input_at;
+    message.input_size = given.input.size();
+    message.output_offset = output_at;
+    message.output_capacity = given.output_size;
+    payload.messages.push_back(message);
+    input_at += round_up(given.input.size(), alignment);
+    output_at += round_up(given.output_size, alignment);
+  }
+  return work;
+}
+
+Result<> EngineWork::look_at_results() const {
+  if (payload_.results.size() != payload_.messages.size())
+    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+  for (std::size_t i = 0; i < payload_.results.size(); ++i) {
+    const engine::MessageResult& result = payload_.results[i];
+    if (!result.ok) return fail(result.error, fmt::format("message {}: {}", i, result.detail));
+  }
+  return {};
+}
+
+Result<> EngineWork::run() {
+  const std::uint64_t before = engine_.stats().cuda_message_count;
+  engine_.run(payload_);
+  NACRE_TRY(look_at_results());
+  ran_on_device_ = engine_.stats().cuda_message_count - before == payload_.messages.size();
+  return {};
+}
+
+ByteView EngineWork::output(std::size_t index) const {
+  const engine::Message& message = payload_.messages[index];
+  const engine::MessageResult& result = payload_.results[index];
+  if (message.operation != engine::Operation::checksum)
+    return {output_.data() + message.output_offset, result.output_size};
+  const std::uint32_t& value =
+      message.checksum == engine::Checksum::crc32 ? result.crc32 : result.crc32c;
+  return {reinterpret_cast<const Byte*>(&value), sizeof value};
+}
+
+Result<double> EngineWork::resident_seconds(unsigned repetitions) {
+  NACRE_ASSIGN(const double seconds, engine_.measure_resident(payload_, repetitions));
+  NACRE_TRY(look_at_results());
+  return seconds;
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A payload of any messages under any keys, in the engine's memory, to be run again and again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gpu_engine/engine.h"
+
+namespace nacre::tools {
+
+struct SeedKey {
+  engine::KeyUse use;
+  Bytes key;
+};
+
+struct SeedMessage {
+  engine::Message message;  // its key_index names one of the keys; offsets are filled in
+  ByteView input;           // copied
+  std::size_t output_size = 0;
+};
+
+class EngineWork {
+ public:
+  // keys may be empty where no message needs one. out_of_memory.
+  static Result<std::unique_ptr<EngineWork>> make(
+      engine::Engine& engine, const std::vector<SeedKey>& keys,
+      const std::vector<SeedMessage>& messages,
+      engine::MessageOrder order = engine::MessageOrder::soonest);
+
+  // Everything once. An error names the first message that could not be done.
+  Result<> run();
+  // Whether a device did all messages of the last run.
+  bool ran_on_device() const { return ran_on_device_; }
+  // Of the last run. A checksum's is its value, u32 little-endian.
+  ByteView output(std::size_t index) const;
+  // What a message was coded with.
+  engine::Codec codec(std::size_t index) const { return payload_.results[index].codec; }
+  // Seconds that a device's kernels take, everything being on the device; runs them. The errors of
+  // Engine::measure_resident().
+  Result<double> resident_seconds(unsigned repetitions);
+
+ private:
+  explicit EngineWork(engine::Engine& engine) : engine_(engine) {}
+  Result<> look_at_results() const;
+
+  engine::Engine& engine_;
+  engine::Arena input_, output_;
+  engine::Payload payload_;
+  bool ran_on_device_ = false;
+};
+
+}  // namespace nacre::tools

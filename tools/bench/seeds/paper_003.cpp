@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guan and Li: DES, AES and RSA on files of figure 7, key pairs, and the packers on files of figure
+// 12; and beside these longer inputs and batches of the small ones, which they leave out.
+#include <span>
+
+#include <fmt/format.h>
+
+#include "gpu_engine/publickey/rsa.h"
+#include "gpu_engine/seeds/plain_codes.h"
+#include "tools/bench/seeds/paper_003.h"
+#include "tools/bench/seeds/tasks.h"
+
+namespace nacre::tools {
+namespace {
+
+using engine::BlockCipher;
+using engine::CipherMode;
+using engine::Codec;
+using engine::seeds::RsaNumbers;
+
+constexpr std::size_t message_size = 64u << 10;
+constexpr std::size_t small_file_size = kib(0.23);
+
+// An input of a table: a file of the report, or one of ours.
+struct Input {
+  std::string name;
+  std::size_t size = 0;          // of all
+  std::size_t message_size = 0;  // what it is cut into
+  Published003Direction forward = {}, back = {};
+  bool is_batch = false;  // no place in the order of sizes
+};
+
+std::vector<Input> inputs_of(std::span<const Published003Row> rows) {
+  std::vector<Input> inputs;
+  for (const Published003Row& row : rows) {
+    // A copy of a file is a longer file.
+    inputs.push_back({row.file, row.copies * row.size, message_size, row.forward, row.back});
+  }
+  return inputs;
+}
+
+// Whole blocks, in messages of a size.
+using MakePair = std::function<SeedPair(const SeedRun& run, const Input& input)>;
+
+struct Figure {
+  std::string name, title;  // "003_figure_8", "Figure 8: DES"
+  std::string forward, back;
+  std::vector<Input> inputs;
+  std::vector<std::string> notes;
+};
+
+SeedTable make_table(const std::string& name, const std::string& title) {
+  return {.paper = "003",
+          .name = name,
+          .title = title,
+          .columns = {{"file"},
+                      {"size", SeedUnit::bytes},
+                      {"CPU", SeedUnit::seconds, true},
+                      {"GPU", SeedUnit::seconds, true},
+                      {"GPU by CPU", SeedUnit::times, true},
+                      {"plain code", SeedUnit::seconds},
+                      {"library, one thread", SeedUnit::seconds},
+                      {"library, all threads", SeedUnit::seconds},
+                      {"GPU kernels", SeedUnit::seconds},
+                      {"GPU with copies", SeedUnit::seconds},
+                      {"GPU kernels by plain", SeedUnit::times},
+                      {"GPU with copies by plain", SeedUnit::times},
+                      {"GPU with copies by all threads", SeedUnit::times}},
+          .rows = {},
+          .notes = {},
+          .plot = SeedPlot{1, {2, 3, 5, 6, 7, 8, 9}}};
+}
+
+std::vector<SeedCell> make_row(const Input& input, const Published003Direction& published,
+                               const SeedTimes& times) {
+  return {input.name,
+          double(input.size),
+          cell(published.cpu),
+          cell(published.gpu),
+          cell(published.improvement),
+          cell(times.plain),
+          cell(times.library),
+          cell(times.library_all),
+          cell(times.kernels),
+          cell(times.with_copies),
+          ratio(times.plain, times.kernels),
+          ratio(times.plain, times.with_copies),
+          ratio(times.library_all, times.with_copies)};
+}
+
+void add_crossovers(SeedTable& table, const std::vector<Input>& inputs,
+                    const std::vector<SeedTimes>& times) {
+  std::vector<double> sizes;
+  std::vector<std::optional<double>> with_copies, plain, all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_batch) continue;
+    sizes.push_back(double(inputs[i].size));
+    with_copies.push_back(times[i].with_copies);
+    plain.push_back(times[i].plain);
+    all.push_back(times[i].library_all);
+  }
+  for (const auto& [whom, others] :
+       {std::pair("the plain code", &plain), std::pair("the library on all threads", &all)}) {
+    const std::string where = crossover(sizes, with_copies, *others);
+    if (!where.empty())
+      table.notes.push_back(
+          fmt::format("Nacre on the GPU, with copies, is faster than {} {}.", whom, where));
+  }
+}
+
+class Paper003 {
+ public:
+  Paper003(SeedRun& run, std::vector<SeedTable>& tables) : run_(run), tables_(tables) {}
+
+  Result<> run() {
+    NACRE_TRY(ciphers());
+    NACRE_TRY(public_keys());
+    NACRE_TRY(key_pairs());
+    NACRE_TRY(packers());
+    return {};
+  }
+
+ private:
+  Result<> measure(const Figure& figure, const MakePair& make_pair) {
+    SeedTable forward =
+        make_table(figure.name + "_" + figure.forward, figure.title + ", " + figure.forward);
+    SeedTable back = make_table(figure.name + "_" + figure.back, figure.title + ", " + figure.back);
+    std::vector<SeedTimes> forward_times, back_times;
+    library_.clear();
+    for (const Input& input : figure.inputs) {
+      SeedPairTimes times;
+      if (run_.takes(input.size)) {
+        auto measured = run_.time_pair(make_pair(run_, input));
+        if (!measured)
+          return add_context(measured.error(), fmt::format("{}, {}", figure.title, input.name));
+        times = *measured;
+      }
+      forward.rows.push_back(make_row(input, input.forward, times.forward));
+      back.rows.push_back(make_row(input, input.back, times.back));
+      if (!times.forward.library_name.empty()) library_ = times.forward.library_name;
+      forward_times.push_back(times.forward);
+      back_times.push_back(times.back);
+    }
+    forward.notes = figure.notes;
+    forward.notes.push_back(
+        fmt::format("The library is {}.", library_.empty() ? "none" : library_));
+    add_crossovers(forward, figure.inputs, forward_times);
+    add_crossovers(back, figure.inputs, back_times);
+    tables_.push_back(std::move(forward));
+    tables_.push_back(std::move(back));
+    return {};
+  }
+
+  // ECB, so whole blocks: the last bytes that make none are left out.
+  static std::vector<ByteView> block_messages(const SeedRun& run, const Input& input) {
+    return run.messages(input.size / 16 * 16, input.message_size);
+  }
+
+  Result<> ciphers() {
+    NACRE_TRY(measure({"003_figure_8",
+                       "Figure 8: DES",
+                       "encryption",
+                       "decryption",
+                       inputs_of(published_003_des),
+                       {"ECB, in messages of 64 KiB, as the files of all these figures. The plain "
+                        "code goes bit by bit, as the standard does."}},
+                      [](const SeedRun& run, const Input& input) {
+                        return seed_des(block_messages(run, input));
+                      }));
+    for (const BlockCipher cipher :
+         {BlockCipher::aes_128, BlockCipher::aes_192, BlockCipher::aes_256}) {
+      std::vector<Input> inputs = inputs_of(published_003_aes);
+      // The report does not say of which length the figure is.
+      const bool is_first = cipher == BlockCipher::aes_128;
+      if (!is_first) {
+        inputs.erase(inputs.begin(), inputs.end() - 1);
+        inputs[0].forward = inputs[0].back = {};
+      }
+      const std::string name(engine::to_string(cipher));
+      NACRE_TRY(measure({is_first ? "003_figure_9" : "003_" + name,
+                         fmt::format("Figure 9: AES ({})", name),
+                         "encryption",
+                         "decryption",
+                         inputs,
+                         {"ECB. The plain code goes byte by byte. The report does not say of which "
+                          "key length its figures are."}},
+                        [cipher](const SeedRun& run, const Input& input) {
+                          return seed_aes(block_messages(run, input), cipher, CipherMode::ecb,
+                                          true);
+                        }));
+    }
+    return {};
+  }
+
+  // Numbers that hold a file's bytes, a zero in front of each so that it is below the modulus.
+  Result<> rsa_figure(int bits, const std::vector<Input>& inputs) {
+    NACRE_ASSIGN(const RsaNumbers key, engine::seeds::make_rsa_numbers(bits));
+    const std::size_t size = static_cast<std::size_t>(bits) / 8;
+    std::size_t largest = 0;
+    for (const Input& input : inputs)
+      if (run_.takes(input.size)) largest = std::max(largest, input.size);
+    Bytes numbers(round_up(largest, size - 1) / (size - 1) * size);
+    const ByteView plain = run_.bytes(largest);
+    for (std::size_t at = 0, to = 0; at < largest; at += size - 1, to += size)
+      std::copy_n(plain.begin() + std::ptrdiff_t(at), std::min(size - 1, largest - at),
+                  numbers.begin() + std::ptrdiff_t(to + 1));
+    return measure(
+        {bits == 1024 ? "003_figure_10" : fmt::format("003_rsa_{}", bits),
+         fmt::format("Figure 10: RSA-{}", bits),
+         "encryption",
+         "decryption",
+         inputs,
+         {fmt::format("{} bytes of the file in each number. The plain code squares and multiplies "
+                      "over Montgomery products, the private exponent too; the library and Nacre "
+                      "use Chinese remainders.",
+                      size - 1),
+          bits == 1024 ? "Nacre takes keys from 2,048 bits on: the next table."
+                       : "The report has no such keys."}},
+        [&](const SeedRun&, const Input& input) {
+          std::vector<ByteView> messages;
+          for (std::size_t at = 0; at < input.size; at += size - 1)
+            messages.push_back(ByteView(numbers).subspan(at / (size - 1) * size, size));
+          return seed_rsa(std::move(messages), key);
+        });
+  }
+
+  Result<> public_keys() {
+    std::vector<Input> inputs = inputs_of(published_003_rsa);
+    NACRE_TRY(rsa_figure(1024, inputs));
+    for (Input& input : inputs)
+      input.forward = input.back = {};
+    return rsa_figure(2048, inputs);
+  }
+
+  // Seconds for each of so many keys.
+  Result<std::optional<double>> time_keys(const engine::BaselineLibrary& maker, int bits,
+                                          unsigned threads) const {
+    if (!maker.make) return std::optional<double>();
+    NACRE_ASSIGN(const auto contender,
+                 make_library_contender(maker, threads,
+                                        {std::vector<ByteView>(threads),
+                                         std::vector<std::size_t>(
+                                             threads, engine::rsa_private_key_size_bound(bits))}));
+    NACRE_ASSIGN(const double seconds, run_.time_of([&] { return contender->run(); }));
+    return std::optional(seconds / threads);
+  }
+
+  Result<> key_pairs() {
+    SeedTable table = {.paper = "003",
+                       .name = "003_figure_11",
+                       .title = "Figure 11: RSA key pairs, seconds for each",
+                       .columns = {{"modulus, bits", SeedUnit::count},
+                                   {"at a time, on the GPU", SeedUnit::count},
+                                   {"CPU", SeedUnit::seconds, true},
+                                   {"GPU", SeedUnit::seconds, true},
+                                   {"GPU by CPU", SeedUnit::times, true},
+                                   {"plain code", SeedUnit::seconds},
+                                   {"library, one thread", SeedUnit::seconds},
+                                   {"library, all threads", SeedUnit::seconds},
+                                   {"GPU with copies", SeedUnit::seconds},
+                                   {"GPU by plain", SeedUnit::times},
+                                   {"GPU by all threads", SeedUnit::times}},
+                       .rows = {},
+                       .notes = {"The plain code is the report's search (division by the primes "
+                                 "below 1,000, 32 rounds of Miller and Rabin) over OpenSSL's big "
+                                 "numbers. Nacre makes keys from 2,048 bits on."},
+                       .plot = std::nullopt};
+    for (const int bits : {1024, 2048}) {
+      BenchTask task;
+      task.message.operation = engine::Operation::rsa_generate;
+      task.message.rsa_bits = static_cast<std::uint32_t>(bits);
+      NACRE_ASSIGN(const auto plain, time_keys(engine::seeds::plain_rsa_keys(bits), bits, 1));
+      std::optional<double> one, all;
+      for (const auto& library : engine::find_baselines(to_baseline_task(task))) {
+        NACRE_ASSIGN(one, time_keys(library, bits, 1));
+        NACRE_ASSIGN(all, time_keys(library, bits, run_.thread_count()));
+      }
+      for (const std::size_t count : {std::size_t{1}, std::size_t{4096}}) {
+        if (bits == 1024 && count > 1) continue;
+        NACRE_ASSIGN(const auto gpu, time_device_keys(task, bits, count));
+        const Published003Direction published =
+            bits == 1024 ? published_003_keys : Published003Direction{};
+        table.rows.push_back({double(bits), double(count), cell(published.cpu), cell(published.gpu),
+                              cell(published.improvement), cell(plain), cell(one), cell(all),
+                              cell(gpu), ratio(plain, gpu), ratio(all, gpu)});
+      }
+    }
+    tables_.push_back(std::move(table));
+    return {};
+  }
+
+  // Seconds for each key; nothing where no device makes them.
+  Result<std::optional<double>> time_device_keys(const BenchTask& task, int bits,
+                                                 std::size_t count) const {
+    if (run_.cuda() == nullptr || bits < engine::rsa_bits_min) return std::optional<double>();
+    const SeedMessage one = {task.message, {}, engine::rsa_private_key_size_bound(bits)};
+    NACRE_ASSIGN(const auto first, EngineWork::make(*run_.cuda(), {}, {one}));
+    if (!first->run() || !first->ran_on_device()) return std::optional<double>();
+    NACRE_ASSIGN(const auto work,
+                 EngineWork::make(*run_.cuda(), {}, std::vector<SeedMessage>(count, one)));
+    NACRE_ASSIGN(const auto seconds, run_.time_on_device(*work));
+    if (!seconds) return seconds;
+    for (std::size_t i = 0; i < count; ++i)
+      NACRE_TRY(engine::RsaPrivateKey::from_der(work->output(i)));
+    return std::optional(*seconds / double(count));
+  }
+
+  Result<> packers() {
+    struct Packer {
+      const char* figure;
+      const char* title;
+      Codec codec;
+      std::span<const Published003Row> rows;
+      const char* note;
+    };
+    const Packer all[] = {
+        {"003_figure_13", "Figure 13: RLE", Codec::rle, published_003_rle,
+         "Nacre's rle is PackBits; the plain code has the report's stream."},
+        {"003_figure_14", "Figure 14: LZ77", Codec::lz77, published_003_lz77,
+         "Nacre's lz77 is LZ4; the plain code has the report's triples in gamma codes."},
+        {"003_figure_15", "Figure 15: Huffman", Codec::huffman, published_003_huffman,
+         "Nacre's huffman is GDeflate of literals alone; the library's deflate likewise."},
+        {"003_figure_16", "Figure 16: LZW", Codec::lzw, published_003_lzw,
+         "Nacre's lzw is TIFF's, with codes of 9 to 12 bits; the plain code's have 16."}};
+    for (const Packer& packer : all) {
+      std::vector<Input> inputs = inputs_of(packer.rows);
+      inputs.push_back({"1 MiB (not in the report)", 1u << 20, message_size});
+      inputs.push_back({"16 MiB (not in the report)", 16u << 20, message_size});
+      inputs.push_back(
+          {"4,096 files of 0.23 KiB (not in the report)", 4096 * small_file_size, small_file_size});
+      inputs.back().is_batch = true;
+      NACRE_TRY(
+          measure({packer.figure,
+                   packer.title,
+                   "compression",
+                   "decompression",
+                   inputs,
+                   {packer.note, "Files are cut into messages of 64 KiB, as a volume has them."}},
+                  [&](const SeedRun& run, const Input& input) {
+                    return seed_codec(run.messages(input.size, input.message_size), packer.codec);
+                  }));
+    }
+    return {};
+  }
+
+  SeedRun& run_;
+  std::vector<SeedTable>& tables_;
+  std::string library_;
+};
+
+}  // namespace
+
+Result<> run_paper_003(SeedRun& run, std::vector<SeedTable>& tables) {
+  return Paper003(run, tables).run();
+}
+
+}  // namespace nacre::tools

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// See run.h.
+#include "tools/bench/seeds/run.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace nacre::tools {
+namespace {
+
+constexpr std::uint64_t buffer_size_max = 256u << 20;
+constexpr std::size_t resident_count_max = 4096;
+constexpr int run_count_min = 3;
+constexpr int run_count_max = 1001;
+
+// The first so many messages, done and timed.
+struct Sample {
+  std::unique_ptr<Contender> contender;
+  std::size_t count = 0;
+  double seconds = 0;  // of all messages there are
+};
+
+double weight_of(const std::vector<ByteView>& inputs, std::size_t count) {
+  double weight = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    weight += static_cast<double>(std::max<std::size_t>(inputs[i].size(), 1));
+  return weight;
+}
+
+void keep_lower(std::optional<double>& kept, double value) {
+  if (!kept || value < *kept) kept = value;
+}
+
+class PairRun {
+ public:
+  PairRun(const SeedRun& run, const SeedPair& pair) : run_(run), pair_(pair) {}
+
+  Result<SeedPairTimes> run() {
+    if (pair_.plain.empty()) return fail(ErrorCode::invalid_argument, "there is no message");
+    NACRE_TRY(run_libraries());
+    NACRE_TRY(run_plain_code());
+    NACRE_TRY(run_device());
+    return times_;
+  }
+
+ private:
+  // As many messages as the time allows, the first one for each thread at least.
+  Result<Sample> take_sample(const engine::BaselineLibrary& library, unsigned threads,
+                             const std::vector<ByteView>& inputs,
+                             const std::vector<std::size_t>& output_sizes) const {
+    Sample sample;
+    const auto make = [&](std::size_t count) -> Result<> {
+      sample.count = count;
+      NACRE_ASSIGN(sample.contender,
+                   make_library_contender(
+                       library, threads,
+                       {{inputs.begin(), inputs.begin() + std::ptrdiff_t(count)},
+                        {output_sizes.begin(), output_sizes.begin() + std::ptrdiff_t(count)}}));
+      return sample.contender->run();
+    };
+    NACRE_TRY(make(std::min<std::size_t>(inputs.size(), threads)));
+    while (sample.count < inputs.size()) {
+      const double begin = wall_seconds();
+      NACRE_TRY(sample.contender->run());
+      const double each = (wall_seconds() - begin) / static_cast<double>(sample.count);
+      const double wanted = run_.options().seconds / run_count_min / std::max(each, 1e-9);
+      const auto count =
+          static_cast<std::size_t>(std::min(wanted, static_cast<double>(inputs.size())));
+      if (count < 2 * sample.count && count < inputs.size()) break;
+      NACRE_TRY(make(std::min({count, 64 * sample.count, inputs.size()})));
+    }
+    NACRE_ASSIGN(sample.seconds, run_.time_of([&] { return sample.contender->run(); }));
+    sample.seconds *= weight_of(inputs, inputs.size()) / weight_of(inputs, sample.count);
+    return sample;
+  }
+
+  std::vector<std::size_t> library_sizes(const BenchTask& task, std::size_t count) const {
+    std::vector<std::size_t> sizes;
+    for (std::size_t i = 0; i < count; ++i)
+      sizes.push_back(std::max(pair_.output_bound(pair_.plain[i].size()),
+                               engine::baseline_output_size_bound(to_baseline_task(task),
+                                                                  pair_.plain[i].size())) +
+                      pair_.library_room);
+    return sizes;
+  }
+
+  // What comes out forward must be what came out first, where that is so for all.
+  Result<> compare_forward(std::size_t index, ByteView output) {
+    if (!pair_.same_bytes) return {};
+    if (index < reference_.size()) return compare_output(index, output, reference_[index]);
+    if (index == reference_.size()) reference_.emplace_back(output.begin(), output.end());
+    return {};
+  }
+
+  struct Both {
+    double forward;
+    std::optional<double> back;
+  };
+  // Forward, and back what came out of it.
+  Result<Both> run_both(const engine::BaselineLibrary& forward, const engine::BaselineLibrary* back,
+                        unsigned threads) {
+    const auto context = [&](const Error& error) {
+      return add_context(error, fmt::format("{}, {} threads", forward.name, threads));
+    };
+    const auto sample = take_sample(forward, threads, pair_.plain,
+                                    library_sizes(pair_.forward, pair_.plain.size()));
+    if (!sample) return context(sample.error());
+    std::vector<ByteView> outputs;
+    std::vector<std::size_t> plain_sizes;
+    for (std::size_t i = 0; i < sample->count; ++i) {
+      outputs.push_back(sample->contender->output(i));
+      plain_sizes.push_back(pair_.plain[i].size());
+      if (const auto same = compare_forward(i, outputs[i]); !same) return context(same.error());
+    }
+    Both both = {sample->seconds, std::nullopt};
+    if (back == nullptr || !back->make) return both;
+    const auto undone = take_sample(*back, threads, outputs, plain_sizes);
+    if (!undone) return context(undone.error());
+    for (std::size_t i = 0; i < undone->count; ++i) {
+      if (const auto same = compare_output(i, undone->contender->output(i), pair_.plain[i]); !same)
+        return context(same.error());
+    }
+    both.back = undone->seconds * weight_of(pair_.plain, pair_.plain.size()) /
+                weight_of(pair_.plain, sample->count);
+    return both;
+  }
+
+  Result<> run_libraries() {
+    const auto forward = engine::find_baselines(to_baseline_task(pair_.forward));
+    std::vector<engine::BaselineLibrary> back;
+    if (pair_.back) back = engine::find_baselines(to_baseline_task(*pair_.back));
+    for (const engine::BaselineLibrary& library : forward) {
+      // A copy of the bytes is no library for the task.
+      if (!library.make || library.build_package.empty()) continue;
+      const auto same = std::ranges::find(back, library.name, &engine::BaselineLibrary::name);
+      const engine::BaselineLibrary* const undoes = same == back.end() ? nullptr : &*same;
+      for (const unsigned threads : {1u, run_.thread_count()}) {
+        NACRE_ASSIGN(const Both both, run_both(library, undoes, threads));
+        if (threads == 1) {
+          note_library(times_.forward, both.forward, library.name);
+          if (both.back) note_library(times_.back, *both.back, library.name);
+        }
+        if (threads == run_.thread_count()) {
+          keep_lower(times_.forward.library_all, both.forward);
+          if (both.back) keep_lower(times_.back.library_all, *both.back);
+        }
+        if (run_.thread_count() == 1) break;
+      }
+    }
+    return {};
+  }
+
+  static void note_library(SeedTimes& times, double seconds, const std::string& name) {
+    if (!times.library || seconds < *times.library) times.library_name = name;
+    keep_lower(times.library, seconds);
+  }
+
+  Result<> run_plain_code() {
+    if (!pair_.plain_code) return {};
+    const engine::BaselineLibrary forward = pair_.plain_code(pair_.forward);
+    std::optional<engine::BaselineLibrary> back;
+    if (pair_.back) back = pair_.plain_code(*pair_.back);
+    NACRE_ASSIGN(const Both one, run_both(forward, back ? &*back : nullptr, 1));
+    times_.forward.plain = one.forward;
+    times_.back.plain = one.back;
+    if (!pair_.plain_on_all_threads) return {};
+    NACRE_ASSIGN(const Both all, run_both(forward, back ? &*back : nullptr, run_.thread_count()));
+    times_.forward.plain_all = all.forward;
+    times_.back.plain_all = all.back;
+    return {};
+  }
+
+  // Messages for the device.
+  struct DeviceTask {
+    BenchTask task;
+    std::vector<ByteView> inputs;
+    std::vector<std::size_t> output_sizes;
+    std::vector<engine::Codec> codecs = {};  // of each; empty: the task's
+  };
+  // The first so many of them.
+  Result<std::unique_ptr<EngineWork>> make_work(const DeviceTask& given, std::size_t count) const {
+    std::vector<SeedKey> keys;
+    if (given.task.has_key) keys.push_back({given.task.key_use, given.task.key});
+    std::vector<SeedMessage> messages;
+    for (std::size_t i = 0; i < count; ++i) {
+      messages.push_back({given.task.message, given.inputs[i], given.output_sizes[i]});
+      if (!given.codecs.empty()) messages.back().message.codec = given.codecs[i];
+    }
+    return EngineWork::make(*run_.cuda(), keys, messages);
+  }
+
+  struct OnDevice {
+    std::unique_ptr<EngineWork> work;
+    std::optional<double> kernels, with_copies;
+  };
+  // Nothing where the device does not take them.
+  Result<OnDevice> time_work(const DeviceTask& given) const {
+    const std::vector<ByteView>& inputs = given.inputs;
+    OnDevice done;
+    // One message says whether a device takes them: the processor is not to do all of them instead.
+    NACRE_ASSIGN(const auto first, make_work(given, 1));
+    if (!first->run() || !first->ran_on_device()) return done;
+    NACRE_ASSIGN(done.work, make_work(given, inputs.size()));
+    NACRE_ASSIGN(done.with_copies, run_.time_on_device(*done.work));
+    if (!done.with_copies) return done;
+    const std::size_t few = std::min(inputs.size(), resident_count_max);
+    if (few == inputs.size()) {
+      done.kernels = run_.time_kernels(*done.work);
+      // It left outputs of its own.
+      NACRE_TRY(done.work->run());
+      return done;
+    }
+    NACRE_ASSIGN(const auto part, make_work(given, few));
+    done.kernels = run_.time_kernels(*part);
+    if (done.kernels) *done.kernels *= weight_of(inputs, inputs.size()) / weight_of(inputs, few);
+    return done;
+  }
+
+  Result<> run_device() {
+    if (run_.cuda() == nullptr) return {};
+    std::vector<std::size_t> coded_sizes, plain_sizes;
+    for (const ByteView input : pair_.plain) {
+      coded_sizes.push_back(pair_.output_bound(input.size()));
+      plain_sizes.push_back(input.size());
+    }
+    const auto forward = time_work({pair_.forward, pair_.plain, coded_sizes});
+    if (!forward) return add_context(forward.error(), "on the device");
+    if (!forward->with_copies) return {};
+    times_.forward.kernels = forward->kernels;
+    times_.forward.with_copies = forward->with_copies;
+    std::vector<ByteView> outputs;
+    for (std::size_t i = 0; i < pair_.plain.size(); ++i) {
+      outputs.push_back(forward->work->output(i));
+      if (const auto same = compare_forward(i, outputs[i]); !same)
+        return add_context(same.error(), "on the device");
+    }
+    if (!pair_.back) return {};
+    DeviceTask undo = {*pair_.back, outputs, plain_sizes};
+    if (undo.task.message.operation == engine::Operation::decompress) {
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        undo.codecs.push_back(forward->work->codec(i));
+    }
+    const auto back = time_work(undo);
+    if (!back) return add_context(back.error(), "on the device, back");
+    if (!back->with_copies) return {};
+    times_.back.kernels = back->kernels;
+    times_.back.with_copies = back->with_copies;
+    for (std::size_t i = 0; i < pair_.plain.size(); ++i) {
+      if (const auto same = compare_output(i, back->work->output(i), pair_.plain[i]); !same)
+        return add_context(same.error(), "on the device, back");
+    }
+    return {};
+  }
+
+  const SeedRun& run_;
+  const SeedPair& pair_;
+  std::vector<Bytes> reference_;
+  SeedPairTimes times_;
+};
+
+}  // namespace
+
+SeedRun::SeedRun(const SeedOptions& options, unsigned thread_count, engine::Engine& cpu,
+                 engine::Engine* cuda, const BenchData& data)
+    : options_(options),
+      thread_count_(thread_count),
+      cpu_(cpu),
+      cuda_(cuda),
+      bytes_(make_payload_data(data, std::min(options.size_max, buffer_size_max)).bytes) {}
+
+std::vector<ByteView> SeedRun::messages(std::size_t size, std::size_t message_size) const {
+  std::vector<ByteView> messages;
+  for (std::size_t at = 0; at < size; at += message_size)
+    messages.push_back(ByteView(bytes_).subspan(at, std::min(message_size, size - at)));
+  return messages;
+}
+
+Result<SeedPairTimes> SeedRun::time_pair(const SeedPair& pair) const {
+  return PairRun(*this, pair).run();
+}
+
+Result<double> SeedRun::time_of(const std::function<Result<>()>& work) const {
+  std::vector<double> times;
+  double spent = 0;
+  do {
+    const double begin = wall_seconds();
+    NACRE_TRY(work());
+    times.push_back(wall_seconds() - begin);
+    spent += times.back();
+  } while (times.size() < run_count_max &&
+           (spent < options_.seconds || (times.size() < run_count_min && spent < 1)));
+  return median_of(std::move(times));
+}
+
+Result<std::optional<double>> SeedRun::time_on_device(EngineWork& work) const {
+  NACRE_TRY(work.run());
+  if (!work.ran_on_device()) return std::optional<double>();
+  bool stayed = true;
+  NACRE_ASSIGN(const double seconds, time_of([&]() -> Result<> {
+                 NACRE_TRY(work.run());
+                 stayed = stayed && work.ran_on_device();
+                 return {};
+               }));
+  return stayed ? std::optional(seconds) : std::nullopt;
+}
+
+std::optional<double> SeedRun::time_kernels(EngineWork& work) const {
+  const auto seconds = work.resident_seconds(repetitions());
+  return seconds ? std::optional(*seconds) : std::nullopt;
+}
+
+unsigned SeedRun::repetitions() const {
+  return 5;
+}
+
+}  // namespace nacre::tools

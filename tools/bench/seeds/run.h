@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures one row of the papers' tables: the same messages by the papers' plain code, by the best
+// library on one and on all threads, and by the engine on a device; forward (encrypt, compress,
+// checksum) and back, everything that comes out compared. A wrong byte is an error: there is no
+// figure for it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/bench/data.h"
+#include "tools/bench/group.h"
+#include "tools/bench/seeds/engine_work.h"
+#include "tools/bench/seeds/render.h"
+
+namespace nacre::tools {
+
+struct SeedOptions {
+  std::vector<std::string> papers;  // "000"; empty: all
+  double seconds = 0.1;             // for each figure, about
+  std::uint64_t size_max = 0;       // inputs larger than this are left out
+};
+
+// Seconds for all messages; nothing where it was not measured.
+struct SeedTimes {
+  std::optional<double> plain, plain_all, library, library_all, kernels, with_copies;
+  std::string library_name;  // the fastest on one thread
+};
+
+struct SeedPairTimes {
+  SeedTimes forward, back;
+};
+
+// An operation on messages, and the one that undoes it.
+struct SeedPair {
+  std::vector<ByteView> plain;
+  BenchTask forward;
+  std::optional<BenchTask> back;
+  // Of an input of forward, for the engine; libraries and plain codes may need more.
+  std::function<std::size_t(std::size_t)> output_bound;
+  std::size_t library_room = 0;  // that much more for them
+  std::function<engine::BaselineLibrary(const BenchTask&)> plain_code = {};
+  bool plain_on_all_threads = false;
+  // What comes out is the same whoever does it.
+  bool same_bytes = true;
+};
+
+class SeedRun {
+ public:
+  // cuda: nullptr where there is no device.
+  SeedRun(const SeedOptions& options, unsigned thread_count, engine::Engine& cpu,
+          engine::Engine* cuda, const BenchData& data);
+
+  const SeedOptions& options() const { return options_; }
+  unsigned thread_count() const { return thread_count_; }
+  engine::Engine& cpu() const { return cpu_; }
+  engine::Engine* cuda() const { return cuda_; }
+  // Whether rows with so many bytes are measured.
+  bool takes(std::uint64_t size) const { return size <= options_.size_max; }
+  // So many bytes of the data, over and over; at most size_max. Valid as long as this.
+  ByteView bytes(std::size_t size) const { return ByteView(bytes_).first(size); }
+  // The same in messages of a size, the last one with what is left.
+  std::vector<ByteView> messages(std::size_t size, std::size_t message_size) const;
+
+  // invalid_argument for no message; io where something computes wrong bytes.
+  Result<SeedPairTimes> time_pair(const SeedPair& pair) const;
+
+  // The median of some runs, which together take about the time for a figure.
+  Result<double> time_of(const std::function<Result<>()>& work) const;
+  // Of a payload on the device, with its copies; nothing where the device did not do all of it.
+  Result<std::optional<double>> time_on_device(EngineWork& work) const;
+  // Its kernels alone; nothing where they cannot be measured.
+  std::optional<double> time_kernels(EngineWork& work) const;
+  // How often a device's kernel is repeated.
+  unsigned repetitions() const;
+
+ private:
+  const SeedOptions options_;
+  const unsigned thread_count_;
+  engine::Engine& cpu_;
+  engine::Engine* const cuda_;
+  Bytes bytes_;
+};
+
+// The tables of each paper, in its order.
+Result<> run_paper_000(SeedRun& run, std::vector<SeedTable>& tables);
+Result<> run_paper_001(SeedRun& run, std::vector<SeedTable>& tables);
+Result<> run_paper_002(SeedRun& run, std::vector<SeedTable>& tables);
+Result<> run_paper_003(SeedRun& run, std::vector<SeedTable>& tables);
+
+}  // namespace nacre::tools

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// See bench_seeds.h.
+#include "tools/nacre/bench_seeds.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "tools/bench/seeds/render.h"
+#include "tools/bench/seeds/run.h"
+#include "tools/cli/size_argument.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools {
+namespace {
+
+struct Paper {
+  const char* number;
+  Result<> (*run)(SeedRun& run, std::vector<SeedTable>& tables);
+};
+constexpr std::array<Paper, 4> papers = {{{"000", run_paper_000},
+                                          {"001", run_paper_001},
+                                          {"002", run_paper_002},
+                                          {"003", run_paper_003}}};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using OutputFile = std::unique_ptr<std::FILE, CloseFile>;
+
+tl::unexpected<Error> file_error(const std::string& path) {
+  return fail(ErrorCode::io, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+// Opened before minutes of work, not after. Nothing for no name, or standard output.
+Result<OutputFile> open_output(const std::string& path) {
+  if (path.empty() || path == "-") return OutputFile();
+  OutputFile file(std::fopen(path.c_str(), "w"));
+  if (!file) return file_error(path);
+  return file;
+}
+
+Result<> write_output(std::FILE* file, const std::string& path, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
+    return file_error(path);
+  return {};
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+Result<SeedOptions> parse(const SeedArguments& arguments, const BenchOptions& options) {
+  SeedOptions seeds = {.papers = options.only, .seconds = options.seconds};
+  for (const std::string& name : seeds.papers) {
+    if (std::ranges::find(papers, name, [](const Paper& p) { return std::string(p.number); }) ==
+        papers.end())
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--only {}: the papers are 000, 001, 002 and 003", name));
+  }
+  const auto size_max = parse_size(arguments.size_max);
+  if (!size_max) return add_context(size_max.error(), "--size-max");
+  seeds.size_max = *size_max;
+  return seeds;
+}
+
+// The figures' folder as a link from where the document lies.
+std::string link_to(const std::string& figures, const std::string& markdown) {
+  if (figures.empty() || markdown.empty()) return "";
+  const auto base = std::filesystem::absolute(markdown).parent_path();
+  return std::filesystem::absolute(figures).lexically_relative(base).generic_string();
+}
+
+}  // namespace
+
+Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options,
+                     BenchEngines& engines, const BenchData& data, const std::string& json) {
+  NACRE_ASSIGN(const SeedOptions seeds, parse(arguments, options));
+  const unsigned thread_count =
+      *std::max_element(options.thread_counts.begin(), options.thread_counts.end());
+  NACRE_ASSIGN(const OutputFile json_file, open_output(json));
+  NACRE_ASSIGN(const OutputFile markdown_file, open_output(arguments.markdown));
+
+  engine::EngineOptions cpu_options;
+  cpu_options.choice = engine::EngineChoice::cpu;
+  cpu_options.thread_count = thread_count;
+  NACRE_ASSIGN(const auto cpu, engine::Engine::create(cpu_options));
+  NACRE_ASSIGN(const auto named, engines.with_threads(thread_count));
+  const auto cuda = std::ranges::find(named, std::string("cuda"), &BenchEngines::Named::label);
+  engine::Engine* const device = cuda == named.end() ? nullptr : cuda->engine;
+
+  const SeedSetting setting = {
+      .processor = processor_name(),
+      .thread_count = thread_count,
+      .engine =
+          device != nullptr ? device->backend_name() : cpu->backend_name() + "; no CUDA device",
+      .data = data.source.empty() ? "generated text" : printable(data.source),
+      .seconds = options.seconds,
+      .date = today(),
+      .note = arguments.note};
+  const bool has_text = json != "-";
+  if (has_text)
+    fmt::print("on: {}, {} threads; {}\nbytes: {}\n\n", setting.processor, thread_count,
+               setting.engine, setting.data);
+
+  SeedRun run(seeds, thread_count, *cpu, device, data);
+  std::vector<SeedTable> tables;
+  for (const Paper& paper : papers) {
+    if (!seeds.papers.empty() &&
+        std::ranges::find(seeds.papers, paper.number) == seeds.papers.end())
+      continue;
+    const std::size_t before = tables.size();
+    NACRE_TRY(paper.run(run, tables));
+    for (std::size_t i = before; i < tables.size() && has_text; ++i)
+      fmt::print("{}", seed_text(tables[i]));
+    std::fflush(stdout);
+  }
+  if (!arguments.figures.empty()) NACRE_TRY(write_seed_figures(arguments.figures, tables));
+  if (!json.empty())
+    NACRE_TRY(write_output(json_file ? json_file.get() : stdout, json, seed_json(setting, tables)));
+  if (markdown_file) {
+    const std::string figures = link_to(arguments.figures, arguments.markdown);
+    NACRE_TRY(write_output(markdown_file.get(), arguments.markdown,
+                           seed_markdown(setting, tables, figures)));
+  }
+  return {};
+}
+
+}  // namespace nacre::tools
