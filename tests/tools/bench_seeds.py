@@ -94,6 +94,10 @@ for each in WHOLE["tables"]:
 check("(figures/003_figure_8_encryption.gp)" in TEXT, "no link to a figure")
 check("a note" in TEXT and "no CUDA device" in TEXT, "the document does not say what ran where")
 check([table["name"] for table in load("only.json")["tables"]] == TABLES["000"], "--only 000 --json -")
+PAYLOADS = {table["name"]: table["rows"] for table in load("payloads.json")["tables"]}
+check([row[0][:2] for row in PAYLOADS["002_figure_7"]] == [f"{number}:" for number in range(1, 8)]
+      and all(row[1] and row[2] and row[3] is None for row in PAYLOADS["002_figure_7"]), PAYLOADS["002_figure_7"])
+check(PAYLOADS["002_authenticated"][0][3], PAYLOADS["002_authenticated"])
 for problem in PROBLEMS[:20]:
     print(problem)
 sys.exit(1 if PROBLEMS else 0)

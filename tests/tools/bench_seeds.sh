@@ -14,6 +14,9 @@ expect 0 '000: Section V' nacre bench seeds "$work/numbers" --seconds 0.001 --si
   --json "$work/seeds.json" --markdown "$work/SEEDS.md" --figures "$work/figures" --note 'a note'
 # Even where nothing at all is small enough.
 expect 0 '001: Figures 8' nacre bench seeds --seconds 0.001 --size-max 1 --only 001 --threads 1 --engine cpu
+# The seven payloads are longer.
+expect 0 '002: Figure 7' nacre bench seeds --seconds 0.001 --size-max 17M --only 002 --threads 2 --engine cpu \
+  --json "$work/payloads.json"
 nacre bench seeds --seconds 0.001 --size-max 64K --only 000 --threads 1 --json - >"$work/only.json" 2>"$work/only.err" ||
   failed "bench seeds --json -"
 check 'bench seeds' python3 "$(dirname "$0")/bench_seeds.py" "$work"

@@ -47,7 +47,9 @@ Result<OutputFile> open_output(const std::string& path) {
   return file;
 }
 
+// In place of what the file had: text only grows from one time to the next.
 Result<> write_output(std::FILE* file, const std::string& path, const std::string& text) {
+  if (file != stdout) std::rewind(file);
   if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
     return file_error(path);
   return {};
@@ -115,6 +117,15 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
 
   SeedRun run(seeds, thread_count, *cpu, device, data);
   std::vector<SeedTable> tables;
+  // After each paper: a run that is cut short leaves what it has.
+  const auto write_files = [&]() -> Result<> {
+    if (!arguments.figures.empty()) NACRE_TRY(write_seed_figures(arguments.figures, tables));
+    if (json_file) NACRE_TRY(write_output(json_file.get(), json, seed_json(setting, tables)));
+    if (!markdown_file) return {};
+    const std::string figures = link_to(arguments.figures, arguments.markdown);
+    return write_output(markdown_file.get(), arguments.markdown,
+                        seed_markdown(setting, tables, figures));
+  };
   for (const Paper& paper : papers) {
     if (!seeds.papers.empty() &&
         std::ranges::find(seeds.papers, paper.number) == seeds.papers.end())
@@ -124,15 +135,9 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
     for (std::size_t i = before; i < tables.size() && has_text; ++i)
       fmt::print("{}", seed_text(tables[i]));
     std::fflush(stdout);
+    NACRE_TRY(write_files());
   }
-  if (!arguments.figures.empty()) NACRE_TRY(write_seed_figures(arguments.figures, tables));
-  if (!json.empty())
-    NACRE_TRY(write_output(json_file ? json_file.get() : stdout, json, seed_json(setting, tables)));
-  if (markdown_file) {
-    const std::string figures = link_to(arguments.figures, arguments.markdown);
-    NACRE_TRY(write_output(markdown_file.get(), arguments.markdown,
-                           seed_markdown(setting, tables, figures)));
-  }
+  if (!json_file && !json.empty()) return write_output(stdout, json, seed_json(setting, tables));
   return {};
 }
 

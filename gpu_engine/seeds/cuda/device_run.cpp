@@ -10,6 +10,9 @@ using cuda::check;
 
 namespace {
 
+// What takes long is not repeated as often.
+constexpr double enough_seconds = 0.1;
+
 double median_of(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -29,11 +32,13 @@ Result<double> device_seconds(cudaStream_t stream, unsigned repetitions,
                               const std::function<cudaError_t()>& work) {
   NACRE_TRY(check(work(), "warming up"));
   std::vector<double> times;
-  for (unsigned i = 0; i < std::max(repetitions, 1u); ++i) {
+  double spent = 0;
+  for (unsigned i = 0; i < std::max(repetitions, 1u) && spent < enough_seconds; ++i) {
     NACRE_ASSIGN(cuda::Stopwatch watch, cuda::Stopwatch::start(stream));
     NACRE_TRY(check(work(), "launching a kernel"));
     NACRE_ASSIGN(const double seconds, watch.stop(stream));
     times.push_back(seconds);
+    spent += seconds;
   }
   return median_of(times);
 }
@@ -43,12 +48,14 @@ Result<double> host_seconds(cudaStream_t stream, unsigned repetitions,
   NACRE_TRY(check(work(), "warming up"));
   NACRE_TRY(check(cudaStreamSynchronize(stream), "waiting for the device"));
   std::vector<double> times;
-  for (unsigned i = 0; i < std::max(repetitions, 1u); ++i) {
+  double spent = 0;
+  for (unsigned i = 0; i < std::max(repetitions, 1u) && spent < enough_seconds; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     NACRE_TRY(check(work(), "launching a kernel"));
     NACRE_TRY(check(cudaStreamSynchronize(stream), "waiting for the device"));
     times.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    spent += times.back();
   }
   return median_of(times);
 }

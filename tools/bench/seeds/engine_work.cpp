@@ -31,15 +31,25 @@ Result<std::unique_ptr<EngineWork>> EngineWork::make(engine::Engine& engine,
   payload.output = work->output_.data();
   payload.output_size = work->output_.size();
   payload.order = order;
-  std::vector<std::uint32_t> key_indexes;
+  // As Payload::add_key(), which looks for an equal one among all that are there: too long where
+  // each of many messages has a key of its own.
+  std::size_t keys_size = 0;
   for (const SeedKey& key : keys)
-    key_indexes.push_back(payload.add_key(key.use, key.key));
+    keys_size += key.key.size();
+  payload.keys = SecretBytes(keys_size);
+  for (const SeedKey& key : keys) {
+    std::copy(key.key.begin(), key.key.end(),
+              payload.keys.mutable_view().begin() + static_cast<std::ptrdiff_t>(payload.keys_used));
+    payload.key_table.push_back({.use = key.use,
+                                 .offset = static_cast<std::uint32_t>(payload.keys_used),
+                                 .size = static_cast<std::uint32_t>(key.key.size())});
+    payload.keys_used += key.key.size();
+  }
   std::size_t input_at = 0;
   std::size_t output_at = 0;
   for (const SeedMessage& given : messages) {
     std::copy(given.input.begin(), given.input.end(), work->input_.data() + input_at);
     engine::Message message = given.message;
-    if (!keys.empty()) message.key_index = key_indexes[message.key_index];
     message.input_offset = input_at;
     message.input_size = given.input.size();
     message.output_offset = output_at;
