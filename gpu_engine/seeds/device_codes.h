@@ -4,8 +4,8 @@
 //
 // Every call takes its device memory, does the work, looks at the time and gives the memory back;
 // what comes out is returned, for the caller to compare. Times are seconds, medians of so many
-// repetitions (at least 1; fewer where one takes long). unsupported where this build has no CUDA compiler or this machine no
-// device; out_of_memory; io. One call at a time.
+// repetitions (at least 1; fewer where one takes long). unsupported where this build has no CUDA
+// compiler or this machine no device; out_of_memory; io. One call at a time.
 #pragma once
 
 #include <cstdint>

@@ -175,7 +175,7 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
   std::string text = fmt::format(
       "# The source papers' tables\n\n"
       "Written by `nacre bench seeds --markdown`. Columns that begin with \"paper\" are what the "
-      "paper says, in its units, on\nits machine; all others were measured in one run:\n\n"
+      "paper says, in its units, on\nits machine; all others were measured here:\n\n"
       "* {}; {}\n* \"all threads\" are {}; {} s for each figure, medians; {}{}\n* the bytes: {}\n\n"
       "A dash in a paper's column: its text does not say. In ours: nothing here does it (no "
       "device, "
