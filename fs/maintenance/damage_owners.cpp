@@ -84,7 +84,6 @@ Result<> find_owners(const metadata::Database& database, std::span<DamagedStretc
   NACRE_ASSIGN(const auto paths, find_paths(database, all, metadata::scrub_path_count_max));
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     auto& found = stretches[i].paths;
-    std::size_t more = 0;
     if (places.holds_checkpoint(i)) found.emplace_back("(a checkpoint of the tables)");
     for (const InodeNumber inode : places.inodes()[i]) {
       const auto named = paths.find(inode);
@@ -97,13 +96,16 @@ Result<> find_owners(const metadata::Database& database, std::span<DamagedStretc
         if (found.size() + 1 < metadata::scrub_path_count_max) {
           found.push_back(clipped(std::move(name)));
         } else {
-          ++more;
+          ++stretches[i].more_path_count;
         }
       }
     }
-    if (more > 0) found.push_back(fmt::format("(and {} more)", more));
   }
   return {};
+}
+
+std::string words_for_more_paths(std::uint64_t count) {
+  return fmt::format("(and at least {} more)", count);
 }
 
 }  // namespace nacre::fs

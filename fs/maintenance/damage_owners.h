@@ -3,6 +3,7 @@
 // one over the names, however many stretches there are.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,10 +19,15 @@ struct DamagedStretch {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   // Filled in: paths of every file that has a record in it, "(inode 7, …)" for one without a name,
-  // and "(a checkpoint …)"; those past scrub_path_count_max are only counted. None: no row names a
-  // record there.
+  // and "(a checkpoint …)". None: no row names a record there.
   std::vector<std::string> paths;
+  // Found, but past scrub_path_count_max - 1: not in paths. There may be more: of a file at most
+  // scrub_path_count_max names are looked up, and of a stretch 4,096 files.
+  std::uint64_t more_path_count = 0;
 };
+
+// What stands last in a list of paths for those that were left out.
+std::string words_for_more_paths(std::uint64_t count);
 
 // Errors are the database's.
 Result<> find_owners(const metadata::Database& database, std::span<DamagedStretch> stretches);

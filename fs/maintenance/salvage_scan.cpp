@@ -53,7 +53,7 @@ class Scan final : public SegmentVisitor {
                   ByteView bytes) override {
     const auto key = keys_.session_key(header.epoch, header.salt);
     if (!key) {
-      note(offset, key.error().message);
+      note(offset, key.error());
       return {};
     }
     if (input_used_ + bytes.size() > arena_size_bytes ||
@@ -75,7 +75,10 @@ class Scan final : public SegmentVisitor {
     return {};
   }
   Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) override {
-    note(offset, fmt::format("{} bytes are damaged: {}", size, error.message));
+    const bool is_read = verdict_of(error.code) != Verdict::unreadable;
+    note(offset,
+         {error.code, fmt::format("{} bytes {}: {}", size,
+                                  is_read ? "are damaged" : "cannot be read", error.message)});
     return {};
   }
   void passed(std::uint64_t size) override {
@@ -107,18 +110,18 @@ class Scan final : public SegmentVisitor {
     file_ = index;
     const auto opened = directory_.open(found_.files[index], metadata::OpenMode::read);
     if (!opened) {
-      note(0, opened.error().message);
+      note(0, opened.error());
       return {};
     }
     const auto size = (*opened)->size();
     if (!size) {
-      note(0, size.error().message);
+      note(0, size.error());
       return {};
     }
     // Its records have headers of their own: a bad one of the file hides none.
     const auto header = read_segment_header(**opened, keys_.volume_id(),
                                             number_of(found_.files[index].substr(9)).value());
-    if (!header) note(0, header.error().message);
+    if (!header) note(0, header.error());
     NACRE_ASSIGN(const std::uint64_t end, walk_segment(**opened, {.file_size = *size}, *this));
     found_.tail_bytes += *size - std::min(*size, end);
     return {};
@@ -166,7 +169,7 @@ class Scan final : public SegmentVisitor {
   void take(FoundRecord record, const engine::MessageResult& result) {
     const auto name = result.ok ? metadata::decode_record_name(result.identity)
                                 : fail(result.error, result.detail);
-    if (!name) return note(record.file, record.offset, name.error().message);
+    if (!name) return note(record.file, record.offset, name.error());
     record.version = name->version;
     record.inode = name->inode;
     record.chunk = name->chunk;
@@ -186,14 +189,13 @@ class Scan final : public SegmentVisitor {
     return place->second;
   }
 
-  void note(std::uint64_t offset, std::string what) { note(file_, offset, std::move(what)); }
-  void note(std::uint32_t file, std::uint64_t offset, std::string what) {
+  void note(std::uint64_t offset, const Error& error) { note(file_, offset, error); }
+  // What a sound disk might still have is an error; whether damage hits what rows name is to come.
+  void note(std::uint32_t file, std::uint64_t offset, const Error& error) {
     ++found_.damaged_count;
-    findings_.add({.severity = Severity::note,
-                   .verdict = Verdict::rot,
-                   .what = std::move(what),
-                   .file = found_.files[file],
-                   .offset = offset});
+    const bool is_unreadable = verdict_of(error.code) == Verdict::unreadable;
+    findings_.add_error(error, found_.files[file], offset,
+                        is_unreadable ? Severity::error : Severity::note);
   }
 
   metadata::BackingDirectory& directory_;

@@ -56,8 +56,8 @@ struct FoundRecords {
   std::span<FoundRecord> with_version(metadata::RecordVersion version);
 };
 
-// Damage is a note: nobody knows yet whether rows name what was there. Errors: out_of_memory; io
-// of the folder.
+// Damage is a note: nobody knows yet whether rows name what was there. What the medium does not
+// read is an error. Errors: out_of_memory; io of the folder.
 Result<FoundRecords> scan_records(metadata::BackingDirectory& directory,
                                   const metadata::KeyTree& keys, engine::Engine& engine,
                                   std::uint32_t chunk_size_bytes, FindingList& findings,

@@ -184,6 +184,9 @@ class KnownSegments {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
       Finding& finding = findings_.findings()[finding_of_[i]];
       finding.paths = std::move(stretches_[i].paths);
+      if (const auto more = stretches_[i].more_path_count; more != 0) {
+        finding.paths.push_back(words_for_more_paths(more));
+      }
       if (finding.paths.empty()) finding.what += "; no file uses it";
     }
     return {};

@@ -255,12 +255,20 @@ Result<> Scrubber::finish() {
     ScrubPlace& place = places[of[i]];
     place.owner = stretches[i].paths.empty() ? DamageOwner::nobody : DamageOwner::files;
     std::string all;
+    std::uint64_t left_out = stretches[i].more_path_count;
     for (auto& path : stretches[i].paths) {
       all += all.empty() ? path : ", " + path;
-      if (path.size() > budget) continue;
+      if (path.size() > budget) {
+        ++left_out;
+        continue;
+      }
       budget -= path.size();
       place.paths.push_back(std::move(path));
     }
+    if (stretches[i].more_path_count != 0) {
+      all += " " + words_for_more_paths(stretches[i].more_path_count);
+    }
+    if (left_out != 0) place.paths.push_back(words_for_more_paths(left_out));
     spdlog::error("scrub: {}; {}", words_of(place),
                   all.empty() ? "no file uses it" : "hit: " + all);
   }

@@ -26,7 +26,8 @@ inline constexpr std::size_t scrub_place_count_max = 256;
 inline constexpr std::size_t scrub_path_count_max = 64;  // of one place
 inline constexpr std::size_t scrub_text_size_bytes_max = 4096;
 // What a writer keeps to, so that the row fits one reply of the control socket, however the texts
-// are written there: words of one place or error, and all paths together.
+// are written there: words of one place or error, and all paths together (but for the words that
+// some were left out).
 inline constexpr std::size_t scrub_words_size_bytes_max = 200;
 inline constexpr std::size_t scrub_paths_size_bytes_max = 16u << 10;
 

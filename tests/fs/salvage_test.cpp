@@ -131,6 +131,14 @@ class Salvage : public BackupTest {
         }));
     return found;
   }
+  // The record of that chunk of the large file; in the closed source.
+  metadata::RecordLocation location_of(std::uint64_t index) {
+    const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
+    const auto database = metadata::Database::open(source_, keys->keys, {.read_only = true});
+    const auto value =
+        (*database)->get(Table::chunks, metadata::chunk_key(large_, metadata::ChunkIndex{index}));
+    return metadata::decode_chunk_map_row(**value)->chunk->base->location;
+  }
   void damage(const metadata::RecordLocation& location) {
     const auto path = fmt::format("segments/{:012}.seg", location.segment.value);
     auto bytes = *source_->load(path);
@@ -295,16 +303,7 @@ TEST_F(Salvage, lost_records_are_told_and_read_as_errors) {
   make_tree();
   unmount();
   const auto before = tree_of(source_);
-  // The record of the file's chunk 5.
-  metadata::RecordLocation place;
-  {
-    const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
-    const auto database = metadata::Database::open(source_, keys->keys, {.read_only = true});
-    const auto value =
-        (*database)->get(Table::chunks, metadata::chunk_key(large_, metadata::ChunkIndex{5}));
-    place = metadata::decode_chunk_map_row(**value)->chunk->base->location;
-  }
-  damage(place);
+  damage(location_of(5));
   lose_database(*source_);
   const auto report = salvage();
   NACRE_ASSERT_OK(report);
@@ -327,6 +326,28 @@ TEST_F(Salvage, lost_records_are_told_and_read_as_errors) {
     EXPECT_EQ(as_text(ByteView(chunk).first(*got)),
               before.contents.at(large_).substr(index * chunk_size, chunk_size));
   }
+}
+
+// Once, everything was rot, and a note.
+TEST_F(Salvage, what_the_disk_does_not_read_is_an_error_and_no_rot) {
+  make_tree();
+  unmount();
+  const auto unreadable = location_of(5);
+  damage(location_of(7));
+  const std::string path = fmt::format("segments/{:012}.seg", unreadable.segment.value);
+  source_->set_bad_block(path, unreadable.offset + unreadable.stored_size / 2);
+  lose_database(*source_);
+  const auto report = salvage();
+  NACRE_ASSERT_OK(report);
+  int unreadable_count = 0, rot_count = 0;
+  for (const auto& finding : report->findings.findings()) {
+    if (finding.file != path) continue;
+    const bool is_unreadable = finding.verdict == fs::Verdict::unreadable;
+    (is_unreadable ? unreadable_count : rot_count) += 1;
+    EXPECT_EQ(finding.severity, is_unreadable ? fs::Severity::error : fs::Severity::note);
+  }
+  EXPECT_EQ(unreadable_count, 1) << list(*report);
+  EXPECT_EQ(rot_count, 1) << list(*report);
 }
 
 // Records of another volume, under the names of segments of this one.

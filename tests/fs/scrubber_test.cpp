@@ -4,6 +4,7 @@
 #include "fs/maintenance/scrubber.h"
 
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "fs/maintenance/finding.h"
@@ -258,6 +259,7 @@ TEST_F(ScrubberTest, goes_on_where_it_was_after_a_kill) {
   const ScrubRow row = finish();
   EXPECT_EQ(row.started_seconds, before.started_seconds);
   EXPECT_EQ(row.record_count, 199u) << "each once, whatever was read twice";
+  EXPECT_EQ(row.database_file_count, volume().scrub_subject()->database().needed_files()->size());
   ASSERT_EQ(row.damage_count, 1u);
   EXPECT_EQ(row.places[0].paths, std::vector<std::string>{"/file 1"});
 }
@@ -408,6 +410,33 @@ TEST_F(ScrubberTest, tells_a_segment_that_cannot_be_read_or_is_cut_from_rot) {
     EXPECT_EQ(place.paths, std::vector<std::string>{"/file"}) << place.what;
   }
   EXPECT_TRUE(is_missing);
+}
+
+// Once, paths past what a row may hold were left out without a word.
+TEST_F(ScrubberTest, says_how_many_paths_it_leaves_out) {
+  constexpr std::uint64_t count = 300;
+  const auto folder = make_directory(root, std::string(200, 'd'));
+  for (std::uint32_t i = 0; i < count; ++i)
+    write(make_file(folder, fmt::format("{:0>250}", i)), 0, noise(chunk_size, i));
+  NACRE_EXPECT_OK(volume().sync_all());
+  for (const auto& path : backing_->files())
+    if (path.ends_with(".seg")) backing_->erase(path);
+  const ScrubRow row = scrub();
+  std::uint64_t named = 0, left_out = 0, named_bytes = 0;
+  for (const auto& place : row.places) {
+    for (const auto& path : place.paths) {
+      if (path.starts_with("/")) {
+        ++named;
+        named_bytes += path.size();
+      } else if (std::uint64_t more = 0;
+                 std::sscanf(path.c_str(), "(and at least %lu", &more) == 1) {
+        left_out += more;
+      }
+    }
+  }
+  EXPECT_LE(named_bytes, metadata::scrub_paths_size_bytes_max);
+  EXPECT_GT(named, 20u);
+  EXPECT_EQ(named + left_out, count);
 }
 
 TEST_F(ScrubberTest, finds_a_damaged_page_of_the_database) {

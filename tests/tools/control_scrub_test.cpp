@@ -52,14 +52,15 @@ TEST_F(Control, the_largest_result_of_a_scrub_fits_a_reply) {
   row.state = metadata::ScrubState::finished;
   row.error = std::string(metadata::scrub_words_size_bytes_max, '\x01');
   for (std::size_t i = 0; i < metadata::scrub_place_count_max; ++i) {
-    row.places.push_back(
-        {.owner = metadata::DamageOwner::files,
-         .file = "segments/000000000001.seg.new",
-         .offset = UINT64_MAX,
-         .size = UINT64_MAX,
-         .what = std::string(metadata::scrub_words_size_bytes_max, 'x'),
-         .paths = {std::string(
-             metadata::scrub_paths_size_bytes_max / metadata::scrub_place_count_max, '\x01')}});
+    row.places.push_back({.owner = metadata::DamageOwner::files,
+                          .file = "segments/000000000001.seg.new",
+                          .offset = UINT64_MAX,
+                          .size = UINT64_MAX,
+                          .what = std::string(metadata::scrub_words_size_bytes_max, 'x'),
+                          .paths = {std::string(metadata::scrub_paths_size_bytes_max /
+                                                    metadata::scrub_place_count_max,
+                                                '\x01'),
+                                    "(and at least 18446744073709551615 more)"}});
   }
   row.damage_count = UINT64_MAX;
   auto client = ControlClient::connect(mount_);
