@@ -127,6 +127,9 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_flag("--drop-damaged", arguments->repair.drop_damaged,
                "Put holes, which read as zeros, in the place of what is lost")
       ->needs(repair);
+  app.add_flag("--accept-unreadable", arguments->repair.accept_unreadable,
+               "Count as lost what the disk cannot read of db/: older rows take its place")
+      ->needs(repair);
   app.add_option("--undo", arguments->repair.undo,
                  "Take back the repair of this plan, if nothing changed since")
       ->type_name("PLAN")

@@ -98,7 +98,8 @@ Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
                engine::Engine::create(engine_options(
                    choice, [](std::string_view text) { print_error(std::string(text)); })));
   Scratch scratch;
-  fs::RepairOptions options{.drop_damaged = arguments.drop_damaged};
+  fs::RepairOptions options{.drop_damaged = arguments.drop_damaged,
+                            .accept_unreadable = arguments.accept_unreadable};
   if (arguments.dry_run) {
     NACRE_ASSIGN(options.scratch, scratch.make());
   }

@@ -12,6 +12,7 @@ struct RepairArguments {
   bool repair = false;
   bool dry_run = false;
   bool drop_damaged = false;
+  bool accept_unreadable = false;
   std::string undo;  // the name of a plan
   bool is_asked_for() const { return repair || dry_run || !undo.empty(); }
 };

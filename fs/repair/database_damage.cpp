@@ -22,7 +22,7 @@ std::string_view to_string(RowSource source) {
 
 Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
     const std::shared_ptr<metadata::BackingDirectory>& directory,
-    const std::shared_ptr<const metadata::KeyTree>& keys) {
+    const std::shared_ptr<const metadata::KeyTree>& keys, bool accept_unreadable) {
   auto opened = metadata::DatabaseRescue::open(directory, keys);
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::missing,
@@ -31,6 +31,15 @@ Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
                             directory->description()));
   }
   NACRE_ASSIGN(auto rescue, std::move(opened));
+  for (const Error& error : rescue->damage()) {
+    if (accept_unreadable || verdict_of(error.code) != Verdict::unreadable) continue;
+    return fail(
+        error.code,
+        fmt::format("{}: the medium does not read it, which says nothing of what is there. "
+                    "Copy the volume to a sound disk and repair the copy; or have rows that "
+                    "cannot be read count as lost: fsck.nacre --repair --accept-unreadable",
+                    error.message));
+  }
   if (rescue->damage().empty()) rescue = nullptr;
   return rescue;
 }

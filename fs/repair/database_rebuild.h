@@ -45,10 +45,12 @@ struct DatabaseReport {
   std::vector<OlderRows> older;
 };
 
-// None: db/ is sound.
+// None: db/ is sound. A medium that does not read a part of it says nothing of that part, which may
+// be whole: io then, with the part, unless accept_unreadable counts it as lost. Errors: missing (no
+// db/), out_of_memory.
 Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
     const std::shared_ptr<metadata::BackingDirectory>& directory,
-    const std::shared_ptr<const metadata::KeyTree>& keys);
+    const std::shared_ptr<const metadata::KeyTree>& keys, bool accept_unreadable);
 
 // view is directory with an empty place for db/ (database_view.h). Errors: missing (nothing of db/
 // can be read: salvage does more), no_space, io, out_of_memory.

@@ -185,7 +185,8 @@ Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory
                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
                                 const RepairOptions& options, const ProgressFunction& progress) {
   if (!options.scratch) NACRE_TRY(tidy_databases(*directory, volume));
-  NACRE_ASSIGN(const auto rescue, find_database_damage(directory, volume.keys));
+  NACRE_ASSIGN(const auto rescue,
+               find_database_damage(directory, volume.keys, options.accept_unreadable));
   if (rescue != nullptr) {
     const std::string name = new_plan_name(metadata::rfc3339_now());
     auto made = plan_with_new_database(name, directory, *rescue, volume, engine, options, progress);

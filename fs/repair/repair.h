@@ -19,7 +19,8 @@
 //   counters, totals, write sessions
 //
 // What a medium cannot read (an I/O error) stays as it is: it may come back. Whoever wants it
-// stated as lost copies the volume to a sound disk first.
+// stated as lost copies the volume to a sound disk first. Of db/ it must be said that it counts as
+// lost; else nothing is planned.
 //
 // The caller holds the volume's lock: exclusive, or shared when nothing is applied.
 #pragma once
@@ -40,6 +41,8 @@ namespace nacre::fs {
 struct RepairOptions {
   // What is lost, now or by an earlier repair, is replaced by holes, which read as zeros.
   bool drop_damaged = false;
+  // What the medium cannot read of db/ counts as damaged: older rows take its place.
+  bool accept_unreadable = false;
   // Where a new db/ is made, if one must be; none: in the volume, which is written to then. What a
   // dry run leaves here is its caller's to remove.
   std::shared_ptr<metadata::BackingDirectory> scratch = {};

@@ -130,7 +130,10 @@ class Rescue final : public DatabaseRescue {
   Result<void> read() {
     NACRE_ASSIGN(names_, directory_->list(database_folder));
     const auto checked = check_before_recovery(*directory_, database_folder, *keys_, false);
-    if (!checked) damage_.push_back(checked.error());
+    if (!checked) {
+      if (checked.error().code == ErrorCode::out_of_memory) return tl::unexpected(checked.error());
+      damage_.push_back(checked.error());
+    }
     NACRE_TRY(check_small_files());
     NACRE_TRY(read_logs());
     NACRE_TRY(find_manifest());

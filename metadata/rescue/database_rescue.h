@@ -48,7 +48,8 @@ class DatabaseRescue {
                                                       std::shared_ptr<const KeyTree> keys);
   virtual ~DatabaseRescue() = default;
 
-  // What is wrong, each with its file; none: the database is as it was written.
+  // What is wrong, each with its file; none: the database is as it was written. What the medium did
+  // not read is among it, with the medium's error (io, permission).
   virtual const std::vector<Error>& damage() const = 0;
   virtual const std::vector<LostRows>& lost_rows() const = 0;
   // A log is missing, or lacks frames: the last changes, of whatever rows, may have been lost.

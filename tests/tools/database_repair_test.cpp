@@ -247,6 +247,32 @@ TEST_F(DatabaseRepair, of_a_frame_of_the_log_keeps_the_groups_behind_it) {
   expect_repaired();
 }
 
+TEST_F(DatabaseRepair, takes_what_the_disk_does_not_read_for_damage_only_when_told_to) {
+  std::uint64_t count = 0;
+  for (const auto& path : sound_->files()) {
+    if (!path.starts_with("db/") || path == "db/LOG") continue;
+    SCOPED_TRACE(path);
+    ++count;
+    backing_ = sound_->process_kill();
+    backing_->set_bad_block(path, 0);
+    const auto changes = backing_->change_count();
+    const auto refused = repairer().plan();
+    EXPECT_CODE(io, refused);
+    if (!refused) {
+      EXPECT_NE(refused.error().message.find(path), std::string::npos) << refused.error().message;
+      EXPECT_NE(refused.error().message.find("--accept-unreadable"), std::string::npos);
+    }
+    EXPECT_EQ(backing_->change_count(), changes);
+    if (!path.ends_with(".sst")) continue;
+    const auto done = repairer().repair({.accept_unreadable = true});
+    NACRE_ASSERT_OK(done);
+    EXPECT_TRUE(done->draft.database);
+    expect_files(done->draft);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(count, 5u);
+}
+
 TEST_F(DatabaseRepair, a_dry_run_writes_nothing_to_the_volume) {
   for (const auto& path : sound_->files()) {
     if (path.ends_with(".sst")) flip_byte(path, header_size + 50);
