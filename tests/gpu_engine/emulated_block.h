@@ -39,6 +39,19 @@ inline uint4 make_uint4(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::
 
 namespace nacre::engine::emulated {
 
+// Sanitizers follow each stack: that of threads takes jumps between them for calls that never end
+// (and would find nothing: one host thread runs them all), that of addresses is slow at them.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool runs_here = false;
+#else
+inline constexpr bool runs_here = true;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int part_of_tests = 20;
+#else
+inline constexpr int part_of_tests = 1;
+#endif
+
 inline constexpr unsigned lanes = 32;
 inline constexpr std::size_t stack_size_bytes = 64u << 10;
 

@@ -2,6 +2,8 @@
 // The code of the rle kernels, run on the host (emulated_block.h): it needs no device.
 #include "tests/gpu_engine/emulated_block.h"
 
+#include <iostream>
+
 #include "gpu_engine/cuda/kernels/rle_decoder.cuh"
 #include "gpu_engine/cuda/kernels/rle_encoder.cuh"
 #include "tests/gpu_engine/piece_codec_checks.h"
@@ -42,16 +44,25 @@ void decode(std::vector<Piece>& pieces) {
 
 std::vector<Bytes> plains(TestRandom& random, int count) {
   std::vector<Bytes> made;
-  for (int i = 0; i < count; ++i)
+  for (int i = 0; i < count / emulated::part_of_tests; ++i)
     made.push_back(make_stretches(random_piece_size(random, rle::part_size_max, 50), random));
   return made;
 }
 
-TEST(RleKernels, encode_as_the_cpu_does) {
+class RleKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (emulated::runs_here) return;
+    std::cout << "skipped: emulated kernels: ThreadSanitizer cannot follow their stacks\n";
+    GTEST_SKIP() << "ThreadSanitizer";
+  }
+};
+
+TEST_F(RleKernels, encode_as_the_cpu_does) {
   TestRandom random;
   std::vector<Bytes> all = plains(random, 1200);
   // Runs and literals of each length about a group's, in front of each other.
-  for (std::size_t length = 1; length < 300; ++length) {
+  for (std::size_t length = 1; length < 300; length += emulated::part_of_tests) {
     Bytes plain(length, 'a');
     for (std::size_t i = 0; i < length; ++i)
       plain.push_back(static_cast<Byte>(i));
@@ -64,22 +75,22 @@ TEST(RleKernels, encode_as_the_cpu_does) {
   expect_the_cpus_code(Codec::rle, all, encode);
 }
 
-TEST(RleKernels, give_up_what_does_not_fit) {
+TEST_F(RleKernels, give_up_what_does_not_fit) {
   TestRandom random;
   expect_no_more_than_room(Codec::rle, plains(random, 60), encode);
 }
 
-TEST(RleKernels, decode_what_the_cpu_encodes) {
+TEST_F(RleKernels, decode_what_the_cpu_encodes) {
   TestRandom random;
   const std::vector<Piece> pieces = coded_pieces(Codec::rle, plains(random, 1200));
-  ASSERT_GT(pieces.size(), 300u);
+  ASSERT_GT(pieces.size(), 300u / emulated::part_of_tests);
   EXPECT_EQ(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 0u);
 }
 
-TEST(RleKernels, judge_hostile_codes_as_the_cpu_does) {
+TEST_F(RleKernels, judge_hostile_codes_as_the_cpu_does) {
   TestRandom random;
   const std::vector<Piece> pieces = hostile_pieces(Codec::rle, plains(random, 1500), random);
-  EXPECT_GT(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 300u);
+  EXPECT_GT(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 300u / emulated::part_of_tests);
 }
 
 }  // namespace
