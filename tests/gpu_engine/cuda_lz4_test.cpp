@@ -8,14 +8,13 @@
 #include <optional>
 
 #include "gpu_engine/cuda/kernels/lz4.h"
-#include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/gpu_engine/cuda_pieces.h"
 #include "tests/gpu_engine/lz4_judge.h"
 
 namespace nacre::engine::cuda {
 namespace {
 
 constexpr std::size_t piece_size_max = 65536;
-constexpr Byte untouched = 0xa5;
 
 const char* chars(const Bytes& bytes) {
   return reinterpret_cast<const char*>(bytes.data());
@@ -24,85 +23,14 @@ char* chars(Bytes& bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
 
-struct Piece {
-  Bytes in;
-  std::size_t out_size;
-  std::uint32_t result = 0;
-  Bytes out;
-};
-
-// Bytes of many pieces, one behind the other: 32 of a band, none to 15 to be at an odd address.
-struct Places {
-  std::vector<std::size_t> at;
-  std::size_t size = 32;
-
-  void add(std::size_t piece_size) {
-    at.push_back(size + (at.size() * 7) % 16);
-    size = at.back() + piece_size + 32;
-  }
-};
-
-// Runs one launch over the pieces; launch(tasks, count, results).
-template <typename Launch>
-void run(std::vector<Piece>& pieces, Launch launch) {
-  Places ins, outs;
-  for (const Piece& piece : pieces) {
-    ins.add(piece.in.size());
-    outs.add(piece.out_size);
-  }
-  Bytes in(ins.size, 0xff);  // what a decoder that reads too far takes for more of everything
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    std::copy(pieces[i].in.begin(), pieces[i].in.end(), in.begin() + ins.at[i]);
-  Bytes out(outs.size, untouched);
-  const DeviceArray<Byte> d_in(in);
-  const DeviceArray<Byte> d_out(out);
-  std::vector<CodecTask> tasks;
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    tasks.push_back({d_in.data() + ins.at[i], d_out.data() + outs.at[i],
-                     static_cast<std::uint32_t>(pieces[i].in.size()),
-                     static_cast<std::uint32_t>(pieces[i].out_size)});
-  const DeviceArray<CodecTask> d_tasks(tasks);
-  const DeviceArray<std::uint32_t> d_results(std::vector<std::uint32_t>(pieces.size(), 0xdeadbeef));
-
-  ASSERT_CUDA(launch(d_tasks.data(), static_cast<std::uint32_t>(tasks.size()), d_results.data()));
-  ASSERT_CUDA(cudaDeviceSynchronize());
-
-  const std::vector<std::uint32_t> results = d_results.copy();
-  out = d_out.copy();
-  std::size_t band = 0;
-  const auto expect_untouched = [&](std::size_t to) {
-    EXPECT_EQ(std::count(out.begin() + band, out.begin() + to, untouched),
-              static_cast<std::ptrdiff_t>(to - band))
-        << "bytes outside the output were written";
-  };
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    expect_untouched(outs.at[i]);
-    band = outs.at[i] + pieces[i].out_size;
-    pieces[i].result = results[i];
-    pieces[i].out.assign(out.begin() + outs.at[i], out.begin() + band);
-  }
-  expect_untouched(out.size());
-}
-
 // How pieces are handled depends on how many there are at once.
 constexpr std::size_t counts_at_once[] = {std::size_t{1} << 20, 1000, 300};
-
-template <typename Run>
-void in_lots(std::vector<Piece>& pieces, std::size_t at_once, Run run_lot) {
-  for (std::size_t first = 0; first < pieces.size(); first += at_once) {
-    const auto begin = pieces.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(at_once, pieces.size() - first));
-    std::vector<Piece> lot(begin, end);
-    run_lot(lot);
-    std::move(lot.begin(), lot.end(), begin);
-  }
-}
 
 void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = counts_at_once[0]) {
   in_lots(pieces, at_once, [&](std::vector<Piece>& lot) {
     const DeviceArray<Byte> workspace(
         lz4_encode_workspace_size(static_cast<std::uint32_t>(lot.size())));
-    run(lot, [&](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
+    run_pieces(lot, [&](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
       return lz4_encode(tasks, count, results, workspace.data(), nullptr, level);
     });
   });
@@ -110,7 +38,7 @@ void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = cou
 
 void decode(std::vector<Piece>& pieces, std::size_t at_once = counts_at_once[0]) {
   in_lots(pieces, at_once, [](std::vector<Piece>& lot) {
-    run(lot, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
+    run_pieces(lot, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
       return lz4_decode(tasks, count, results, nullptr, nullptr);
     });
   });
