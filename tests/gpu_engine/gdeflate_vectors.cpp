@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -11,8 +12,18 @@
 #include "gpu_engine/codec/gdeflate/decoder.h"
 
 namespace nacre::engine {
+namespace {
+
+// Where the tests run, the tree that they were built from may not be.
+std::string vector_path(const std::string& file) {
+  const char* const folder = std::getenv("NACRE_VECTORS");
+  return (folder != nullptr ? folder : NACRE_VECTORS) + ("/gdeflate/" + file);
+}
+
+}  // namespace
+
 std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part) {
-  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
+  std::ifstream manifest(vector_path("MANIFEST.tsv"));
   EXPECT_TRUE(manifest.good());
   std::string line;
   std::getline(manifest, line);
@@ -28,7 +39,7 @@ std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part) {
 }
 
 std::vector<GdeflateVector> read_gdeflate_vectors() {
-  std::ifstream manifest(NACRE_VECTORS "/gdeflate/MANIFEST.tsv");
+  std::ifstream manifest(vector_path("MANIFEST.tsv"));
   EXPECT_TRUE(manifest.good());
   std::string line;
   std::getline(manifest, line);
@@ -39,7 +50,7 @@ std::vector<GdeflateVector> read_gdeflate_vectors() {
     GdeflateVector vector;
     fields >> input >> level >> vector.plain_size >> crc >> page_size >> vector.file;
     vector.plain_crc = static_cast<std::uint32_t>(std::stoul(crc, nullptr, 16));
-    std::ifstream file(NACRE_VECTORS "/gdeflate/" + vector.file, std::ios::binary);
+    std::ifstream file(vector_path(vector.file), std::ios::binary);
     vector.page.assign(std::istreambuf_iterator<char>(file), {});
     EXPECT_EQ(vector.page.size(), std::stoul(page_size)) << vector.file;
     vectors.push_back(std::move(vector));

@@ -10,8 +10,10 @@
 
 #ifdef __CUDACC__
 #define NACRE_LANE_CODE __device__ __forceinline__
+#define NACRE_UNROLL _Pragma("unroll")
 #else
 #define NACRE_LANE_CODE inline
+#define NACRE_UNROLL
 #endif
 
 namespace nacre::engine::cuda::gdeflate {

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Canonical codes as look-up tables in the memory that a warp shares, built by its lanes.
+//
+// A table is indexed with the next bits of a lane, as many as its direct bits; codes longer than
+// those go on in a subtable, which has the bits of the longest code that begins like it.
+//
+//   15 14 13  12 11        4 3         0
+//   kind  0   0  payload     code bits     what the code means
+//   3     bits:3     index of the subtable, from the first entry of all tables on: 11
+#pragma once
+
+#include "gpu_engine/cuda/kernels/gdeflate_lane_reader.cuh"
+
+namespace nacre::engine::cuda::gdeflate {
+
+using CodeEntry = std::uint16_t;
+
+enum class EntryKind : std::uint32_t {
+  literal = 0,   // payload: the byte
+  value = 1,     // a length or distance; payload: extra bits:5, below mantissa:3
+  stop = 2,      // payload 0: end of block; 1: no code, or a symbol of no meaning
+  subtable = 3,  // as drawn above
+};
+
+constexpr std::uint32_t kind_shift = 14;
+constexpr std::uint32_t payload_shift = 4;
+constexpr std::uint32_t subtable_bits_shift = 11;
+
+constexpr std::uint32_t make_meaning(EntryKind kind, std::uint32_t payload) {
+  return static_cast<std::uint32_t>(kind) << kind_shift | payload << payload_shift;
+}
+constexpr std::uint32_t end_meaning = make_meaning(EntryKind::stop, 0);
+constexpr std::uint32_t unusable_meaning = make_meaning(EntryKind::stop, 1);
+
+NACRE_LANE_CODE EntryKind entry_kind(std::uint32_t entry) {
+  return static_cast<EntryKind>(entry >> kind_shift);
+}
+NACRE_LANE_CODE std::uint32_t entry_payload(std::uint32_t entry) {
+  return entry >> payload_shift & 255;
+}
+NACRE_LANE_CODE std::uint32_t code_bits_of(std::uint32_t entry) {
+  return entry & 15;
+}
+
+NACRE_LANE_CODE std::uint32_t subtable_index(std::uint32_t entry) {
+  return entry % (1u << subtable_bits_shift);
+}
+NACRE_LANE_CODE std::uint32_t subtable_bits(std::uint32_t entry) {
+  return entry >> subtable_bits_shift & 7;
+}
+
+// The entry of the code that bits begin with.
+NACRE_LANE_CODE std::uint32_t look_up_code(const CodeEntry* tables, std::uint32_t bits,
+                                           std::uint32_t table_at, std::uint32_t direct_bits) {
+  const std::uint32_t entry = tables[table_at + (bits & ((1u << direct_bits) - 1))];
+  if (entry_kind(entry) != EntryKind::subtable) return entry;
+  return tables[subtable_index(entry) + (bits >> direct_bits & ((1u << subtable_bits(entry)) - 1))];
+}
+
+NACRE_LANE_CODE std::uint32_t value_meaning(SymbolValue value) {
+  return static_cast<std::uint32_t>(EntryKind::value) << kind_shift |
+         (value.mantissa << 5 | value.extra_bits) << payload_shift;
+}
+
+struct LitlenMeanings {
+  NACRE_LANE_CODE std::uint32_t operator()(std::uint32_t symbol) const {
+    if (symbol < literal_symbol_count) return symbol << payload_shift;
+    if (symbol == end_of_block) return end_meaning;
+    if (symbol >= litlen_symbol_count) return unusable_meaning;
+    return value_meaning(length_value(symbol - first_length_symbol));
+  }
+};
+struct DistanceMeanings {
+  NACRE_LANE_CODE std::uint32_t operator()(std::uint32_t symbol) const {
+    return value_meaning(distance_value(symbol));
+  }
+};
+struct CodeLengthMeanings {
+  NACRE_LANE_CODE std::uint32_t operator()(std::uint32_t symbol) const {
+    return symbol << payload_shift;
+  }
+};
+
+// The most entries that a table of these direct bits takes for a complete code of so many symbols
+// and at most 15 bits (zlib's examples/enough.c counts them).
+struct TableShape {
+  std::uint32_t symbol_count;
+  std::uint32_t direct_bits;
+  std::uint32_t entry_count;
+};
+constexpr TableShape litlen_shape = {litlen_symbol_count_max, 10, 1334};
+constexpr TableShape distance_shape = {distance_symbol_count, 8, 402};
+constexpr TableShape code_length_shape = {code_length_symbol_count, code_length_code_size_bits_max,
+                                          128};
+constexpr std::uint32_t distance_table_at = litlen_shape.entry_count;
+constexpr std::uint32_t table_entry_count = litlen_shape.entry_count + distance_shape.entry_count;
+static_assert(table_entry_count <= 1u << subtable_bits_shift);
+static_assert(code_length_shape.entry_count <= distance_shape.entry_count);
+
+// A match where others find it.
+struct alignas(8) PlacedMatch {
+  std::uint32_t to_and_distance;  // the distance in the upper half
+  std::uint32_t size;
+};
+
+// What a warp shares while it decodes a page.
+struct PageMemory {
+  CodeEntry tables[table_entry_count];
+  // While codes are read.
+  CodeEntry by_code[litlen_symbol_count_max];  // meanings in the order of their codes
+  std::uint32_t places[code_size_bits_max + 1];
+  std::uint8_t code_sizes[litlen_symbol_count_max + distance_symbol_count];
+  // While matches are copied: those of a round, in their order.
+  PlacedMatch matches[lane_count];
+};
+
+// A size of the codes in numbers of the codes of 15 bits that they begin.
+template <typename Warp>
+struct CodeSizes {
+  std::uint32_t count;      // this lane's: how many codes have its number of bits
+  std::uint32_t limit;      // codes of 15 bits from here on begin with a longer code
+  std::uint32_t place_end;  // of the codes of these bits in the order of codes
+  std::uint32_t to_place;   // what makes a code of these bits its place in that order
+
+  NACRE_LANE_CODE CodeSizes(Warp warp, const std::uint32_t* counts) {
+    const std::uint32_t size = warp.lane();
+    count = size - 1 < code_size_bits_max ? counts[size] : 0;
+    const std::uint32_t unused_bits = code_size_bits_max - (size < 16 ? size : 15);
+    const std::uint32_t share = count << unused_bits;
+    limit = sum_up_to_here(warp, share);
+    place_end = sum_up_to_here(warp, count);
+    to_place = place_end - count - ((limit - share) >> unused_bits);
+  }
+};
+
+// Builds the table of the canonical code with these sizes (0: no code; 15 at most) at table_at.
+// False when they are not those of a prefix code, as gdeflate::build_table has it. What was stored
+// before the call is read, and what it stores may be read behind it.
+template <typename Warp, std::uint32_t direct_bits, typename Meanings>
+class TableBuilder {
+ public:
+  NACRE_LANE_CODE TableBuilder(Warp warp, PageMemory& memory, std::uint32_t table_at)
+      : warp_(warp), memory_(memory), table_at_(table_at) {}
+
+  NACRE_LANE_CODE bool build(const std::uint8_t* code_sizes, std::uint32_t symbol_count,
+                             std::uint32_t entry_count) {
+    count_sizes(code_sizes, symbol_count);
+    const CodeSizes<Warp> sizes(warp_, memory_.places);
+    const std::uint32_t used = warp_.shuffle(sizes.limit, code_size_bits_max);
+    const std::uint32_t code_count = warp_.shuffle(sizes.place_end, code_size_bits_max);
+    const bool is_complete = used == 1u << code_size_bits_max;
+    if (!is_complete && (code_count > 1 || code_count != warp_.shuffle(sizes.count, 1)))
+      return false;
+    order_by_code(code_sizes, symbol_count, sizes);
+    NACRE_UNROLL
+    for (std::uint32_t size = 1; size < code_size_bits_max; ++size)
+      limits_[size] = warp_.shuffle(sizes.limit, size);
+    fill_direct(sizes);
+    if (!is_complete || code_count == warp_.shuffle(sizes.place_end, direct_bits)) {
+      warp_.sync();
+      return true;
+    }
+    if (!place_subtables(entry_count)) return false;
+    fill_subtables(sizes, code_count);
+    return true;
+  }
+
+ private:
+  NACRE_LANE_CODE void count_sizes(const std::uint8_t* code_sizes, std::uint32_t symbol_count) {
+    warp_.sync();
+    if (warp_.lane() <= code_size_bits_max) memory_.places[warp_.lane()] = 0;
+    warp_.sync();
+    for (std::uint32_t first = 0; first < symbol_count; first += lane_count) {
+      const std::uint32_t symbol = first + warp_.lane();
+      const std::uint32_t size = symbol < symbol_count ? code_sizes[symbol] : 0;
+      const std::uint32_t alike = warp_.lanes_alike(size);
+      if (warp_.lowest(alike) == warp_.lane()) memory_.places[size] += warp_.popcount(alike);
+      warp_.sync();
+    }
+  }
+
+  NACRE_LANE_CODE void order_by_code(const std::uint8_t* code_sizes, std::uint32_t symbol_count,
+                                     const CodeSizes<Warp>& sizes) {
+    warp_.sync();
+    if (warp_.lane() <= code_size_bits_max)
+      memory_.places[warp_.lane()] = sizes.place_end - sizes.count;
+    warp_.sync();
+    for (std::uint32_t first = 0; first < symbol_count; first += lane_count) {
+      const std::uint32_t symbol = first + warp_.lane();
+      const std::uint32_t size = symbol < symbol_count ? code_sizes[symbol] : 0;
+      const std::uint32_t alike = warp_.lanes_alike(size);
+      const std::uint32_t place = memory_.places[size];
+      if (size != 0)
+        memory_.by_code[place + warp_.popcount(alike & lanes_before(warp_))] =
+            static_cast<CodeEntry>(Meanings()(symbol) | size);
+      warp_.sync();
+      if (size != 0 && warp_.lowest(alike) == warp_.lane())
+        memory_.places[size] = place + warp_.popcount(alike);
+      warp_.sync();
+    }
+  }
+
+  // The bits of the code that the 15 bits code begin with, where it has at least from bits and is
+  // longer than none up to to.
+  template <std::uint32_t from, std::uint32_t to>
+  NACRE_LANE_CODE std::uint32_t size_of(std::uint32_t code) const {
+    std::uint32_t size = from;
+    NACRE_UNROLL
+    for (std::uint32_t shorter = from; shorter < to; ++shorter)
+      size += code >= limits_[shorter];
+    return size;
+  }
+
+  // An entry a lane. Those of longer codes are left to place_subtables().
+  NACRE_LANE_CODE void fill_direct(const CodeSizes<Warp>& sizes) {
+    for (std::uint32_t first = 0; first < direct_count; first += lane_count) {
+      const std::uint32_t index = first + warp_.lane();
+      const std::uint32_t code = warp_.reverse(index) >> (32 - code_size_bits_max);
+      const std::uint32_t size = size_of<1, direct_bits + 1>(code);
+      const std::uint32_t to_place = warp_.shuffle(sizes.to_place, size);
+      std::uint32_t entry = unusable_meaning;
+      if (size <= direct_bits)
+        entry = memory_.by_code[to_place + (code >> (code_size_bits_max - size))];
+      table()[index] = static_cast<CodeEntry>(entry);
+    }
+  }
+
+  // A beginning of longer codes a lane. In the order of codes the last one of them is the longest.
+  NACRE_LANE_CODE bool place_subtables(std::uint32_t entry_count) {
+    warp_.sync();
+    std::uint32_t end = direct_count;
+    for (std::uint32_t first = limits_[direct_bits] >> unused_bits; first < direct_count;
+         first += lane_count) {
+      const std::uint32_t prefix = first + warp_.lane();
+      const bool exists = prefix < direct_count;
+      const std::uint32_t last_code = prefix << unused_bits | ((1u << unused_bits) - 1);
+      const std::uint32_t bits =
+          size_of<direct_bits + 1, code_size_bits_max>(last_code) - direct_bits;
+      const std::uint32_t size = exists ? 1u << bits : 0;
+      const std::uint32_t size_sum = sum_up_to_here(warp_, size);
+      if (exists)
+        table()[warp_.reverse(prefix) >> (32 - direct_bits)] = static_cast<CodeEntry>(
+            static_cast<std::uint32_t>(EntryKind::subtable) << kind_shift |
+            bits << subtable_bits_shift | (table_at_ + end + size_sum - size));
+      end += warp_.shuffle(size_sum, lane_count - 1);
+    }
+    warp_.sync();
+    return end <= entry_count;
+  }
+
+  // A code a lane.
+  NACRE_LANE_CODE void fill_subtables(const CodeSizes<Warp>& sizes, std::uint32_t code_count) {
+    for (std::uint32_t first = warp_.shuffle(sizes.place_end, direct_bits); first < code_count;
+         first += lane_count) {
+      const std::uint32_t place = first + warp_.lane();
+      const bool exists = place < code_count;
+      const std::uint32_t entry = memory_.by_code[exists ? place : first];
+      const std::uint32_t size = code_bits_of(entry);
+      const std::uint32_t code = place - warp_.shuffle(sizes.to_place, size);
+      if (!exists) continue;
+      const std::uint32_t reversed = warp_.reverse(code) >> (32 - size);
+      const std::uint32_t lead = table()[reversed % direct_count];
+      CodeEntry* const subtable = memory_.tables + subtable_index(lead);
+      const std::uint32_t stride = 1u << (size - direct_bits);
+      for (std::uint32_t i = reversed >> direct_bits; i < 1u << subtable_bits(lead); i += stride)
+        subtable[i] = static_cast<CodeEntry>(entry);
+    }
+    warp_.sync();
+  }
+
+  NACRE_LANE_CODE CodeEntry* table() const { return memory_.tables + table_at_; }
+
+  static constexpr std::uint32_t direct_count = 1u << direct_bits;
+  static constexpr std::uint32_t unused_bits = code_size_bits_max - direct_bits;
+
+  Warp warp_;
+  PageMemory& memory_;
+  const std::uint32_t table_at_;
+  std::uint32_t limits_[code_size_bits_max];  // from 1 on: of CodeSizes
+};
+
+}  // namespace nacre::engine::cuda::gdeflate
