@@ -206,8 +206,13 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
         key_size_bytes(is_suite ? block_cipher(key.use.suite) : key.use.cipher));
     raw.form = is_suite ? form_of(key.use.suite) : KeyForm::block_cipher;
   }
-  NACRE_ASSIGN(keys.table_.ciphers,
-               run.slot.take<CipherKeyGroup>(cipher_key_group_count(named.size())));
+  keys.table_.family = run.batch.kind.family;
+  if (keys.table_.family == CipherFamily::aes) {
+    NACRE_ASSIGN(keys.table_.ciphers,
+                 run.slot.take<CipherKeyGroup>(cipher_key_group_count(named.size())));
+  } else {
+    NACRE_ASSIGN(keys.table_.des, run.slot.take<DesKey>(named.size()));
+  }
   keys.directions_ = directions_of(run.batch.kind);
   if (any_suite) {
     NACRE_ASSIGN(keys.table_.suites, run.slot.take<ExpandedSuiteKey>(named.size()));

@@ -37,8 +37,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
   NACRE_TRY(run.slot.upload());
   const auto kernels = [&]() -> Result<> {
     NACRE_TRY(keys.expand(run));
-    NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total,
-                          keys.table().ciphers, workspace.data, run.slot.stream()),
+    NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total, keys.table(),
+                          workspace.data, run.slot.stream()),
                     "running a block cipher"));
     return {};
   };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/cuda/device_codecs.h"
 #include "gpu_engine/record/record.h"
 
@@ -23,11 +24,8 @@ bool has_key(const Payload& payload, std::uint32_t index, KeyKind kind) {
   if (kind == KeyKind::suite ? !suite_from_number(static_cast<std::uint8_t>(key.use.suite))
                              : !is_known(key.use.cipher, key.use.mode))
     return false;
-  const bool is_aes =
-      block_size_bytes(kind == KeyKind::suite ? block_cipher(key.use.suite) : key.use.cipher) ==
-      block_size_bytes_max;
-  return is_aes && key.size == (kind == KeyKind::suite ? key_size_bytes(key.use.suite)
-                                                       : key_size_bytes(key.use.cipher));
+  return key.size ==
+         (kind == KeyKind::suite ? key_size_bytes(key.use.suite) : key_size_bytes(key.use.cipher));
 }
 
 CryptMode mode_of(CipherMode mode) {
@@ -57,7 +55,9 @@ bool device_encodes(Codec codec, int level) {
 std::optional<BatchKind> find_record_kind(const Payload& payload, const Message& message) {
   if (!has_key(payload, message.key_index, KeyKind::suite)) return std::nullopt;
   const CipherSuite suite = payload.key_table[message.key_index].use.suite;
-  BatchKind kind = {.operation = message.operation, .form = form_of(suite)};
+  BatchKind kind = {.operation = message.operation,
+                    .form = form_of(suite),
+                    .family = family_of(block_cipher(suite))};
   if (message.operation == Operation::seal) {
     if (!device_encodes(message.codec, message.level) ||
         message.input_size > chunk_size_bytes_max ||
@@ -71,7 +71,10 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
     return std::nullopt;
   if (message.operation == Operation::reseal) {
     if (!has_key(payload, message.new_key_index, KeyKind::suite)) return std::nullopt;
-    kind.new_form = form_of(payload.key_table[message.new_key_index].use.suite);
+    const CipherSuite new_suite = payload.key_table[message.new_key_index].use.suite;
+    // A batch's keys lie in one table.
+    if (family_of(block_cipher(new_suite)) != kind.family) return std::nullopt;
+    kind.new_form = form_of(new_suite);
   }
   return kind;
 }
@@ -104,10 +107,11 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
   if (has_key(payload, message.key_index, KeyKind::block_cipher)) {
     const KeyUse& use = payload.key_table[message.key_index].use;
     if (message.output_capacity < message.input_size ||
-        (takes_whole_blocks(use.mode) && message.input_size % block_size_bytes_max != 0))
+        (takes_whole_blocks(use.mode) && message.input_size % block_size_bytes(use.cipher) != 0))
       return std::nullopt;
     return BatchKind{.operation = message.operation,
                      .form = KeyForm::block_cipher,
+                     .family = family_of(use.cipher),
                      .mode = mode_of(use.mode),
                      .direction = encrypts ? CryptDirection::encrypt : CryptDirection::decrypt};
   }
@@ -117,9 +121,12 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
   if (!encrypts && message.input_size < tag_size) return std::nullopt;
   const std::uint64_t size = encrypts ? message.input_size : message.input_size - tag_size;
   if (size % plain_unit_bytes(suite) != 0 ||
+      !is_valid_nonce(suite, ByteView(message.iv).first(nonce_size_bytes)) ||
       message.output_capacity < size + (encrypts ? tag_size : 0))
     return std::nullopt;
-  return BatchKind{.operation = message.operation, .form = form_of(suite)};
+  return BatchKind{.operation = message.operation,
+                   .form = form_of(suite),
+                   .family = family_of(block_cipher(suite))};
 }
 
 }  // namespace
@@ -134,6 +141,11 @@ KeyForm form_of(CipherSuite suite) {
       return KeyForm::cbc_hmac;
   }
   return KeyForm::gcm;
+}
+
+CipherFamily family_of(BlockCipher cipher) {
+  if (cipher == BlockCipher::des) return CipherFamily::des;
+  return cipher == BlockCipher::des_ede3 ? CipherFamily::des_ede3 : CipherFamily::aes;
 }
 
 std::uint64_t batch_weight(const Message& message) {

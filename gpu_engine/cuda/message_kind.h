@@ -18,6 +18,7 @@ struct BatchKind {
   Operation operation = Operation::seal;
   KeyForm form = KeyForm::gcm;                         // of what needs a key
   KeyForm new_form = KeyForm::gcm;                     // reseal
+  CipherFamily family = CipherFamily::aes;             // of all its keys
   CryptMode mode = CryptMode::ctr;                     // of form block_cipher
   CryptDirection direction = CryptDirection::encrypt;  // of form block_cipher
   Codec codec = Codec::none;                           // seal, compress, decompress
@@ -27,6 +28,7 @@ struct BatchKind {
 };
 
 KeyForm form_of(CipherSuite suite);
+CipherFamily family_of(BlockCipher cipher);
 
 // Messages of one kind.
 struct KindGroup {

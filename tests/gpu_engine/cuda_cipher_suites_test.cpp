@@ -22,7 +22,19 @@ constexpr Form forms[] = {
      "ctr and HMAC"},
     {KeyForm::cbc_hmac,
      {CipherSuite::aes_128_cbc, CipherSuite::aes_192_cbc, CipherSuite::aes_256_cbc},
-     "cbc and HMAC"}};
+     "cbc and HMAC"},
+    {KeyForm::cbc_hmac,
+     {CipherSuite::des_cbc, CipherSuite::des_cbc, CipherSuite::des_cbc},
+     "DES in cbc and HMAC"},
+    {KeyForm::cbc_hmac,
+     {CipherSuite::des_ede3_cbc, CipherSuite::des_ede3_cbc, CipherSuite::des_ede3_cbc},
+     "3DES in cbc and HMAC"}};
+
+CipherFamily family_of(CipherSuite suite) {
+  return suite == CipherSuite::des_cbc        ? CipherFamily::des
+         : suite == CipherSuite::des_ede3_cbc ? CipherFamily::des_ede3
+                                              : CipherFamily::aes;
+}
 
 struct SuiteKey {
   CipherSuite suite;
@@ -56,7 +68,9 @@ Outcome run(KeyForm form, bool seals, const Bytes& arena,
   const DeviceArray<RawKey> d_keys(raw_keys);
   const DeviceArray<CipherKeyGroup> d_ciphers(cipher_key_group_count(keys.size()));
   const DeviceArray<ExpandedSuiteKey> d_suites(keys.size());
-  const KeyTable table = {d_ciphers.data(), d_suites.data()};
+  const DeviceArray<DesKey> d_des(keys.size());
+  const KeyTable table = {d_ciphers.data(), d_suites.data(), d_des.data(),
+                          family_of(keys[0].suite)};
   const DeviceArray<Byte> d_arena(arena);
   std::vector<AeadTask> tasks;
   std::uint64_t total_bytes = 0;
@@ -148,7 +162,7 @@ Mixture make_mixture(const Form& form, TestRandom& random) {
   for (std::size_t i = 0; i < 150 / test_part(); ++i) {
     PlannedMessage message = {};
     message.size = i == 11 ? (2u << 20) / test_part() + 16 * 77 : random_size(random);
-    if (form.form == KeyForm::cbc_hmac) message.size = message.size / 16 * 16;
+    message.size -= message.size % plain_unit_bytes(form.suites[0]);
     message.in = ranges.take(message.size);
     message.out = i % 3 == 0 ? message.in : ranges.take(message.size);
     message.aad_size = i % 4 == 0 ? 0 : i % 4 == 1 ? 52 : random.below(i == 6 ? 20000 : 150);
@@ -156,6 +170,7 @@ Mixture make_mixture(const Form& form, TestRandom& random) {
     message.tag = ranges.take(tag_size_bytes(form.suites[0]));
     message.key = static_cast<std::uint32_t>(random.below(mixture.keys.size()));
     random.fill(message.nonce);
+    if (is_legacy(form.suites[0])) std::fill_n(message.nonce.begin(), 4, Byte{0});
     mixture.messages.push_back(message);
   }
   mixture.arena = random.bytes(ranges.used());
@@ -184,7 +199,7 @@ constexpr std::uint64_t large_payload_bytes[] = {0, 200 << 20, 4ull << 30};
 TEST_F(CudaCipherSuites, random_mixtures_seal_to_the_cpus_bytes) {
   TestRandom random;
   std::size_t at = 0;
-  for (const Form& form : {forms[0], forms[0], forms[0], forms[1], forms[2]}) {
+  for (const Form& form : {forms[0], forms[0], forms[0], forms[1], forms[2], forms[3], forms[4]}) {
     SCOPED_TRACE(form.name);
     const Mixture mixture = make_mixture(form, random);
     const Bytes expected = seal_by_cpu(mixture);
@@ -248,15 +263,16 @@ TEST_F(CudaCipherSuites, only_what_is_whole_is_opened) {
 // Ciphertext that is no whole number of blocks was never sealed, whatever its tag says.
 TEST_F(CudaCipherSuites, cbc_refuses_what_is_no_whole_blocks) {
   TestRandom random;
-  const SuiteKey key = {CipherSuite::aes_256_cbc,
-                        random.bytes(key_size_bytes(CipherSuite::aes_256_cbc))};
-  PlannedMessage message = {.in = 0, .out = 100, .size = 33, .aad = 40, .aad_size = 3, .tag = 48};
-  const Bytes arena = random.bytes(200);
-  const Outcome outcome = run(KeyForm::cbc_hmac, false, arena, {message}, {key});
-  EXPECT_EQ(outcome.verdicts[0], 0u);
-  Bytes expected = arena;
-  std::fill_n(expected.begin() + 100, 33, Byte{0});
-  EXPECT_TRUE(outcome.arena == expected);
+  for (const CipherSuite suite : {CipherSuite::aes_256_cbc, CipherSuite::des_cbc}) {
+    const SuiteKey key = {suite, random.bytes(key_size_bytes(suite))};
+    PlannedMessage message = {.in = 0, .out = 100, .size = 33, .aad = 40, .aad_size = 3, .tag = 48};
+    const Bytes arena = random.bytes(200);
+    const Outcome outcome = run(KeyForm::cbc_hmac, false, arena, {message}, {key});
+    EXPECT_EQ(outcome.verdicts[0], 0u);
+    Bytes expected = arena;
+    std::fill_n(expected.begin() + 100, 33, Byte{0});
+    EXPECT_TRUE(outcome.arena == expected);
+  }
 }
 
 }  // namespace

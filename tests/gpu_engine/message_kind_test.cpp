@@ -71,6 +71,64 @@ TEST_F(MessageKinds, take_records_of_every_level) {
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
 }
 
+// Keys of AES, DES and 3DES lie in tables of their own.
+TEST_F(MessageKinds, tell_families_of_ciphers_apart) {
+  constexpr std::array<BlockCipher, 4> ciphers = {BlockCipher::aes_128, BlockCipher::des,
+                                                  BlockCipher::des_ede3, BlockCipher::aes_256};
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    Message& message = payload_.add(Operation::encrypt, Bytes(24), 24);
+    const BlockCipher cipher = ciphers[i % 4];
+    message.key_index = payload_.get().add_key(cipher, i < 4 ? CipherMode::ecb : CipherMode::ctr,
+                                               ByteView(key_).first(key_size_bytes(cipher)));
+  }
+  const cuda::Sorted sorted = sort();
+  // 24 bytes are three blocks of DES and no whole ones of AES.
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{0, 3}));
+  ASSERT_EQ(sorted.groups.size(), 5u);
+  const auto is = [&](std::size_t group, cuda::CipherFamily family, cuda::CryptMode mode,
+                      const std::vector<std::uint32_t>& indexes) {
+    EXPECT_EQ(sorted.groups[group].kind.family, family) << group;
+    EXPECT_EQ(sorted.groups[group].kind.mode, mode) << group;
+    EXPECT_EQ(sorted.groups[group].indexes, indexes) << group;
+  };
+  is(0, cuda::CipherFamily::des, cuda::CryptMode::ecb, {1});
+  is(1, cuda::CipherFamily::des_ede3, cuda::CryptMode::ecb, {2});
+  is(2, cuda::CipherFamily::aes, cuda::CryptMode::ctr, {4, 7});
+  is(3, cuda::CipherFamily::des, cuda::CryptMode::ctr, {5});
+  is(4, cuda::CipherFamily::des_ede3, cuda::CryptMode::ctr, {6});
+}
+
+// The cpu says what is wrong with it; its IV would not tell.
+TEST_F(MessageKinds, leave_nonces_that_are_none_to_the_cpu) {
+  const Bytes key(key_size_bytes(CipherSuite::des_cbc), 5);
+  for (const Byte first : {Byte{0}, Byte{1}}) {
+    Message& message = payload_.add(Operation::encrypt, Bytes(16), 16 + tag_size_bytes_max);
+    message.key_index = payload_.get().add_key(CipherSuite::des_cbc, key);
+    message.iv[0] = first;
+  }
+  const cuda::Sorted sorted = sort();
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{1}));
+  ASSERT_EQ(sorted.groups.size(), 1u);
+  EXPECT_EQ(sorted.groups[0].kind.family, cuda::CipherFamily::des);
+}
+
+// A batch's keys lie in one table.
+TEST_F(MessageKinds, leave_records_that_change_their_family_to_the_cpu) {
+  const Bytes keys(suite_key_size_bytes_max, 9);
+  const auto add_key = [&](CipherSuite suite) {
+    return payload_.get().add_key(suite, ByteView(keys).first(key_size_bytes(suite)));
+  };
+  const std::uint32_t des = add_key(CipherSuite::des_cbc), aes = add_key(CipherSuite::aes_256_cbc);
+  for (const std::uint32_t new_key : {des, aes}) {
+    Message& message = payload_.add(Operation::reseal, Bytes(300), 400);
+    message.key_index = des;
+    message.new_key_index = new_key;
+  }
+  const cuda::Sorted sorted = sort();
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{1}));
+  ASSERT_EQ(sorted.groups.size(), 1u);
+}
+
 TEST_F(MessageKinds, are_longer_than_a_batch_only_where_a_slot_is_made_for_them) {
   TestPayload payload(*engine_, 40u << 20);
   payload.add(Operation::checksum, Bytes(33u << 20), 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites that authenticate, over arrays of tasks: AES-GCM, and AES-CTR or AES-CBC with HMAC-SHA256.
+// Suites that authenticate, over arrays of tasks: AES-GCM, and AES-CTR, AES-CBC, DES-CBC
+// or 3DES-CBC with HMAC-SHA256.
 // Same bytes as cipher/aead.h.
 #pragma once
 

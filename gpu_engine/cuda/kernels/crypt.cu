@@ -2,7 +2,10 @@
 // Sends tasks to the kernels of their mode, after a tile plan for the parallel ones.
 #include "gpu_engine/cuda/kernels/crypt.h"
 
+#include <algorithm>
+
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
+#include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
 
 namespace nacre::engine::cuda {
@@ -33,7 +36,8 @@ struct UnitsOfTask {
 }  // namespace
 
 std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes) {
-  return Workspace(nullptr, count, total_bytes).size;
+  return std::max(Workspace(nullptr, count, total_bytes).size,
+                  des_crypt_workspace_size(count, total_bytes));
 }
 
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
@@ -48,6 +52,15 @@ cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tas
   const cudaError_t error = make_tile_plan(UnitsOfTask{tasks}, pieces.plan, stream);
   if (error != cudaSuccess) return error;
   return crypt_parallel(mode, direction, tasks, pieces.plan, keys, pieces.previous_blocks, stream);
+}
+
+cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
+                  std::uint32_t count, std::uint64_t total_bytes, const KeyTable& keys,
+                  void* workspace, cudaStream_t stream) {
+  if (keys.family == CipherFamily::aes)
+    return crypt(mode, direction, tasks, count, total_bytes, keys.ciphers, workspace, stream);
+  return des_crypt(des_pass_count(keys.family), mode, direction, tasks, count, total_bytes,
+                   keys.des, workspace, stream);
 }
 
 }  // namespace nacre::engine::cuda

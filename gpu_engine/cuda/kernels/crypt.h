@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES in plain modes over arrays of tasks. Same bytes as cipher/block_cipher.h.
+// Block ciphers in plain modes over arrays of tasks. Same bytes as cipher/block_cipher.h.
 //
 // Arrays of tasks begin at a multiple of 16. Workspaces are device memory, aligned to 256 bytes, of
 // the size that the function beside each launcher gives for tasks of that number and at most that
@@ -20,12 +20,18 @@ namespace nacre::engine::cuda {
 // A task with this key is not run: its output becomes zeros.
 inline constexpr std::uint32_t no_key = UINT32_MAX;
 
+// For either of the two below.
 std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
-// ECB, CTR and CBC decryption spread a message over all warps. CBC encryption and OFB give each
-// message to one thread, 32 neighbours to a warp: neighbours should be about equally long.
+// AES. ECB, CTR and CBC decryption spread a message over all warps. CBC encryption and OFB give
+// each message to one thread, 32 neighbours to a warp: neighbours should be about equally long.
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
                   std::uint32_t count, std::uint64_t total_bytes, const CipherKeyGroup* keys,
+                  void* workspace, cudaStream_t stream);
+
+// Under keys of the table's family: the above, or des_crypt() (des.h).
+cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
+                  std::uint32_t count, std::uint64_t total_bytes, const KeyTable& keys,
                   void* workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

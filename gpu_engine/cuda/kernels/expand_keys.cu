@@ -2,9 +2,10 @@
 // Key expansion: FIPS 197 round keys a thread a key, then what a suite needs beside them a warp a
 // key: the matrices and powers of GHASH (ghash.cu says what for), or the states of HMAC and the
 // round keys of the IVs.
+#include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
+#include "gpu_engine/cuda/kernels/hmac_key.cuh"
 #include "gpu_engine/cuda/kernels/keys.h"
-#include "gpu_engine/cuda/kernels/sha256.cuh"
 #include "gpu_engine/cuda/kernels/small_aes.cuh"
 
 namespace nacre::engine::cuda {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int cipher_threads = 128;
 constexpr int suite_threads = 128;
-constexpr std::uint32_t hmac_key_size = 32;
 
 __device__ std::uint32_t key_words_of(const RawKey& key) {
   return key.cipher_key_size == 16 || key.cipher_key_size == 24 ? key.cipher_key_size / 4 : 8;
@@ -167,17 +167,6 @@ __device__ void write_matrix(uint4 power, int place, std::uint32_t lane, Expande
   }
 }
 
-__device__ void write_hmac_state(const Byte* key, std::uint32_t pad, std::uint32_t* out) {
-  std::uint32_t block[16];
-#pragma unroll
-  for (int i = 0; i < 16; ++i)
-    block[i] = (i < 8 ? swap_bytes(load_bytes(key + 4 * i, 4)) : 0) ^ pad;
-  Sha256State state;
-  sha256_compress(state, block);
-  for (int i = 0; i < 8; ++i)
-    out[i] = state.words[i];
-}
-
 __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
                               const CipherKeyGroup* ciphers, ExpandedSuiteKey* expanded) {
   __shared__ std::uint32_t shared[256];
@@ -210,8 +199,8 @@ __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
   } else if (key.form == KeyForm::ctr_hmac || key.form == KeyForm::cbc_hmac) {
     const bool chained = key.form == KeyForm::cbc_hmac;
     const Byte* const hmac_key = key.bytes + (chained ? 2 : 1) * cipher_key_size;
-    if (lane == 0) write_hmac_state(hmac_key, 0x36363636, out.hmac_inner);
-    if (lane == 1) write_hmac_state(hmac_key, 0x5c5c5c5c, out.hmac_outer);
+    if (lane == 0) write_hmac_state(hmac_key, hmac_inner_pad, out.hmac_inner);
+    if (lane == 1) write_hmac_state(hmac_key, hmac_outer_pad, out.hmac_outer);
     if (lane == 2 && chained)
       with_key_words(key_words, [&](auto words) {
         expand<decltype(words)::value>(
@@ -229,6 +218,9 @@ static_assert(sizeof(RawKey::bytes) == 2 * 32 + hmac_key_size);
 cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
                         KeyTable table, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
+  if (table.family != CipherFamily::aes)
+    return des_expand_keys(keys, count, des_pass_count(table.family), table.des, table.suites,
+                           stream);
   const auto kernel = directions == KeyDirections::both ? expand_ciphers<KeyDirections::both>
                                                         : expand_ciphers<KeyDirections::encrypt>;
   kernel<<<(count + cipher_threads - 1) / cipher_threads, cipher_threads, 0, stream>>>(

@@ -9,6 +9,9 @@ namespace nacre::engine::cuda {
 // How a suite combines encryption and authentication, or that the key is a bare block cipher's.
 enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
 
+// Keys of two families lie in different tables, and other kernels take them.
+enum class CipherFamily : std::uint8_t { aes, des, des_ede3 };
+
 enum class CryptMode : std::uint8_t { ecb, cbc, ofb, ctr };
 enum class CryptDirection : std::uint8_t { encrypt, decrypt };
 

@@ -2,8 +2,8 @@
 // HMAC-SHA256, a message a thread: the chain from block to block leaves no other way.
 //
 // What is hashed after the padded key: the sizes of additional data and ciphertext (u64 each), the
-// additional data, the IV (16), the ciphertext. Blocks of 64 bytes that lie in the ciphertext alone
-// are loaded in words, the few others byte by byte.
+// additional data, the IV (a block), the ciphertext. Blocks of 64 bytes that lie in the ciphertext
+// alone are loaded in words, the few others byte by byte.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/block_io.cuh"
@@ -17,7 +17,6 @@ namespace {
 // Few threads a block, so that few messages spread over all multiprocessors.
 constexpr int threads_per_block = 32;
 constexpr std::uint32_t sizes_bytes = 16;
-constexpr std::uint32_t iv_bytes = 16;
 
 struct HmacStream {
   const Byte* data;
@@ -25,9 +24,10 @@ struct HmacStream {
   const Byte* iv;
   std::uint64_t size;
   std::uint32_t aad_size;
+  std::uint32_t iv_size;
 
   __device__ std::uint64_t head_size() const {
-    return std::uint64_t{sizes_bytes} + aad_size + iv_bytes;
+    return std::uint64_t{sizes_bytes} + aad_size + iv_size;
   }
   __device__ std::uint64_t total_size() const { return head_size() + size; }
 
@@ -106,12 +106,17 @@ __device__ Sha256State compute_tag(const HmacStream& stream, const ExpandedSuite
 
 __global__ __launch_bounds__(threads_per_block) void hmac_messages(
     const AeadTask* tasks, TagUse use, std::uint32_t count, std::uint32_t plain_unit_bytes,
-    const ExpandedSuiteKey* keys, CryptTask* crypt_tasks, std::uint32_t* verdicts) {
+    std::uint32_t iv_bytes, const ExpandedSuiteKey* keys, CryptTask* crypt_tasks,
+    std::uint32_t* verdicts) {
   const std::uint32_t index = blockIdx.x * threads_per_block + threadIdx.x;
   if (index >= count) return;
   const AeadTask& task = tasks[index];
-  const HmacStream stream = {use == TagUse::write_of_out ? task.out : task.in, task.aad,
-                             crypt_tasks[index].iv, task.size, task.aad_size};
+  const HmacStream stream = {use == TagUse::write_of_out ? task.out : task.in,
+                             task.aad,
+                             crypt_tasks[index].iv,
+                             task.size,
+                             task.aad_size,
+                             iv_bytes};
   const Sha256State tag = compute_tag(stream, keys[task.key]);
   std::uint32_t difference = 0;
   for (std::uint32_t i = 0; i < sizeof(tag.words); ++i) {
@@ -122,6 +127,9 @@ __global__ __launch_bounds__(threads_per_block) void hmac_messages(
       difference |= static_cast<std::uint32_t>(task.tag[i] ^ byte);
   }
   if (use == TagUse::write_of_out) return;
+  // A nonce that is longer than the blocks begins with zeros, which the IV does not tell.
+  for (std::uint32_t i = 0; i + iv_bytes < sizeof(task.nonce); ++i)
+    difference |= task.nonce[i];
   const bool matches = difference == 0 && task.size % plain_unit_bytes == 0;
   verdicts[index] = matches ? 1 : 0;
   if (!matches) crypt_tasks[index].key = no_key;
@@ -130,10 +138,12 @@ __global__ __launch_bounds__(threads_per_block) void hmac_messages(
 }  // namespace
 
 cudaError_t hmac_tags(TagUse use, const AeadTask* tasks, std::uint32_t count,
-                      std::uint32_t plain_unit_bytes, const ExpandedSuiteKey* keys,
-                      CryptTask* crypt_tasks, std::uint32_t* verdicts, cudaStream_t stream) {
+                      std::uint32_t plain_unit_bytes, std::uint32_t iv_bytes,
+                      const ExpandedSuiteKey* keys, CryptTask* crypt_tasks, std::uint32_t* verdicts,
+                      cudaStream_t stream) {
   hmac_messages<<<(count + threads_per_block - 1) / threads_per_block, threads_per_block, 0,
-                  stream>>>(tasks, use, count, plain_unit_bytes, keys, crypt_tasks, verdicts);
+                  stream>>>(tasks, use, count, plain_unit_bytes, iv_bytes, keys, crypt_tasks,
+                            verdicts);
   return cudaGetLastError();
 }
 

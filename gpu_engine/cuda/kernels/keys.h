@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/cuda/kernels/des_key.h"
 #include "gpu_engine/cuda/kernels/forms.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 
@@ -19,7 +20,7 @@ namespace nacre::engine::cuda {
 // the HMAC key (32). docs/FORMAT.md, "Cipher suites".
 struct RawKey {
   Byte bytes[96];
-  std::uint32_t cipher_key_size;  // 16, 24 or 32
+  std::uint32_t cipher_key_size;  // AES: 16, 24 or 32; DES: 8; 3DES: 24
   KeyForm form;
 };
 
@@ -57,18 +58,22 @@ struct alignas(32) ExpandedSuiteKey {
   uint4 ghash_stride_power;                // H^(512 * 128)
   std::uint32_t hmac_inner[8];             // SHA-256 states after the padded key
   std::uint32_t hmac_outer[8];
-  RoundKeys iv;  // cbc_hmac
+  RoundKeys iv;  // cbc_hmac with AES
 };
 
+// Of keys of one family.
 struct KeyTable {
-  CipherKeyGroup* ciphers;
+  CipherKeyGroup* ciphers;   // AES
   ExpandedSuiteKey* suites;  // nullptr when all keys are bare block ciphers'
+  DesKey* des = nullptr;     // DES and 3DES
+  CipherFamily family = CipherFamily::aes;
 };
 
 // Which of a CipherKeyGroup's round keys are needed: ECB and CBC decrypt with those of the inverse.
 enum class KeyDirections : std::uint8_t { encrypt, both };
 
-// A key with another size than 16, 24 or 32 is a caller's error; it is treated as 32.
+// An AES key with another size than 16, 24 or 32 is a caller's error; it is treated as 32. Of DES
+// keys both directions are always made.
 cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
                         KeyTable table, cudaStream_t stream);
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// DES on 32 blocks at a time in one thread's registers: word n of the state holds bit n of each
+// block. Permutations are names; S-boxes are circuits of LOP3 (des_sboxes.h).
+//
+// A round takes the S-boxes' LOP3, 16 for the key (des_key.h says why no more) and 32 to combine.
+#pragma once
+
+#include "gpu_engine/cuda/kernels/bit_transpose.h"
+#include "gpu_engine/cuda/kernels/des_key.h"
+#include "gpu_engine/cuda/kernels/des_sboxes.h"
+
+namespace nacre::engine::cuda {
+
+inline constexpr int blocks_per_slice = 32;
+
+// The halves of 32 blocks, bit n of the half block (from 0) in word n.
+struct DesSlices {
+  std::uint32_t left[32], right[32];
+};
+
+// What a round of one S-box needs of the key.
+struct DesBoxMasks {
+  std::uint32_t folds[4];  // for its outputs
+  std::uint32_t first, last;
+};
+
+// Masks of a schedule, made of its bits when they are asked for: for threads with a key each.
+class PackedDesMasks {
+ public:
+  NACRE_HOST_DEVICE explicit PackedDesMasks(const DesSchedule& schedule) : schedule_(&schedule) {}
+
+  struct Round {
+    DesRoundMasks bits;
+    template <int box>
+    NACRE_HOST_DEVICE DesBoxMasks box_masks() const {
+      return {{spread<4 * box>(bits.folds), spread<4 * box + 1>(bits.folds),
+               spread<4 * box + 2>(bits.folds), spread<4 * box + 3>(bits.folds)},
+              spread<2 * box>(bits.edges),
+              spread<2 * box + 1>(bits.edges)};
+    }
+  };
+  NACRE_HOST_DEVICE Round round(int number) const { return {schedule_->rounds[number]}; }
+  template <int bit>
+  NACRE_HOST_DEVICE std::uint32_t whitening(int pass) const {
+    return spread<bit>(schedule_->whitening[pass]);
+  }
+
+ private:
+  template <int bit>
+  NACRE_HOST_DEVICE static std::uint32_t spread(std::uint32_t bits) {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(bits << (31 - bit)) >> 31);
+  }
+  const DesSchedule* schedule_;
+};
+
+// Calls work(Index<i>()) for i from 0 below count: the number as a constant.
+template <int number>
+struct Index {
+  static constexpr int value = number;
+};
+template <int count, typename Work>
+NACRE_HOST_DEVICE inline void for_each_index(const Work& work) {
+  if constexpr (count > 0) {
+    for_each_index<count - 1>(work);
+    work(Index<count - 1>());
+  }
+}
+
+// target ^= f(input), with the round's part of the key.
+template <typename Round>
+NACRE_HOST_DEVICE inline void run_des_round(const std::uint32_t (&input)[32],
+                                            std::uint32_t (&target)[32], const Round& key) {
+  for_each_index<8>([&](auto index) {
+    constexpr int box = decltype(index)::value;
+    const DesBoxMasks masks = key.template box_masks<box>();
+    std::uint32_t out[4];
+    des_sbox<box>(input[(4 * box + 31) % 32] ^ masks.first, input[4 * box], input[4 * box + 1],
+                  input[4 * box + 2], input[4 * box + 3], input[(4 * box + 4) % 32] ^ masks.last,
+                  out);
+    for_each_index<4>([&](auto output) {
+      constexpr int o = decltype(output)::value;
+      constexpr int n = des_bit_of_output(4 * box + o);
+      target[n] = xor3(target[n], out[o], masks.folds[o]);
+    });
+  });
+}
+
+// Between the initial permutation and its inverse: left and right become the preoutput's halves.
+// pass_count: 1, or 3 for 3DES.
+template <typename Masks>
+NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& masks,
+                                             int pass_count) {
+  std::uint32_t(&left)[32] = slices.left;
+  std::uint32_t(&right)[32] = slices.right;
+  NACRE_NO_UNROLL
+  for (int pass = 0; pass < pass_count; ++pass) {
+    for_each_index<32>([&](auto n) {
+      right[decltype(n)::value] ^= masks.template whitening<decltype(n)::value>(pass);
+    });
+    NACRE_NO_UNROLL
+    for (int round = 0; round < des_rounds_per_pass; round += 2) {
+      run_des_round(right, left, masks.round(des_rounds_per_pass * pass + round));
+      run_des_round(left, right, masks.round(des_rounds_per_pass * pass + round + 1));
+    }
+    // The halves are not exchanged after the last round, but the next pass takes the second one
+    // first, and FIPS 46-3 calls it the preoutput's first.
+    NACRE_UNROLL
+    for (int n = 0; n < 32; ++n) {
+      const std::uint32_t kept = left[n];
+      left[n] = right[n];
+      right[n] = kept;
+    }
+  }
+  for_each_index<32>([&](auto n) {
+    right[decltype(n)::value] ^= masks.template whitening<decltype(n)::value>(pass_count);
+  });
+}
+
+// Where bit n (from 1, FIPS 46-3) of a block is, when blocks are loaded as two little-endian words
+// and the words transposed: first 32 words, then second ones.
+NACRE_HOST_DEVICE constexpr int des_word_of_bit(int n) {
+  return (n - 1) / 32 * 32 + (n - 1) / 8 % 4 * 8 + 7 - (n - 1) % 8;
+}
+// The block's bit at place k (from 0) after the initial permutation.
+NACRE_HOST_DEVICE constexpr int des_initial_permutation(int k) {
+  const int row = k / 8, column = k % 8;
+  return (row < 4 ? 58 + 2 * row : 57 + 2 * (row - 4)) - 8 * column;
+}
+
+// words: block j's first word at j and its second at 32 + j.
+NACRE_HOST_DEVICE inline void slice_blocks(std::uint32_t (&words)[64], DesSlices& slices) {
+  transpose_bits(words, 0);
+  transpose_bits(words, 32);
+  for_each_index<32>([&](auto index) {
+    constexpr int k = decltype(index)::value;
+    slices.left[k] = words[des_word_of_bit(des_initial_permutation(k))];
+    slices.right[k] = words[des_word_of_bit(des_initial_permutation(32 + k))];
+  });
+}
+
+NACRE_HOST_DEVICE inline void unslice_blocks(const DesSlices& slices, std::uint32_t (&words)[64]) {
+  for_each_index<32>([&](auto index) {
+    constexpr int k = decltype(index)::value;
+    words[des_word_of_bit(des_initial_permutation(k))] = slices.left[k];
+    words[des_word_of_bit(des_initial_permutation(32 + k))] = slices.right[k];
+  });
+  transpose_bits(words, 0);
+  transpose_bits(words, 32);
+}
+
+// Which of a tile's blocks lie in a thread: neighbours, or pairs of neighbours, of 32 threads in
+// turn.
+struct NeighbouringBlocks {
+  NACRE_HOST_DEVICE static constexpr std::uint32_t place(int j) {
+    return static_cast<std::uint32_t>(j);
+  }
+};
+struct InterleavedBlocks {
+  NACRE_HOST_DEVICE static constexpr std::uint32_t place(int j) {
+    return static_cast<std::uint32_t>(j / 2 * 64 + j % 2);
+  }
+};
+
+// Counters first + Blocks::place(j) as 32 blocks, sliced: an adder bit by bit from the lowest one,
+// some 220 instructions where adding and transposing would be 540.
+template <typename Blocks>
+NACRE_HOST_DEVICE inline void slice_counters(std::uint64_t first, DesSlices& slices) {
+  const auto low = static_cast<std::uint32_t>(first);
+  const auto high = static_cast<std::uint32_t>(first >> 32);
+  std::uint32_t carry = 0;
+  std::uint32_t bits[64];  // bit n of the block, from 1, at n - 1
+  for_each_index<64>([&](auto index) {
+    constexpr int weight = decltype(index)::value;
+    constexpr std::uint32_t places = [] {
+      std::uint32_t mask = 0;
+      for (int j = 0; weight < 32 && j < blocks_per_slice; ++j)
+        mask |= (Blocks::place(j) >> weight % 32 & 1) << j;
+      return mask;
+    }();
+    const std::uint32_t word = weight < 32 ? low : high;
+    const auto bit =
+        static_cast<std::uint32_t>(static_cast<std::int32_t>(word << (31 - weight % 32)) >> 31);
+    bits[63 - weight] = xor3(bit, places, carry);
+    carry = lut3<0xe8>(bit, places, carry);
+  });
+  for_each_index<32>([&](auto index) {
+    constexpr int k = decltype(index)::value;
+    slices.left[k] = bits[des_initial_permutation(k) - 1];
+    slices.right[k] = bits[des_initial_permutation(32 + k) - 1];
+  });
+}
+
+}  // namespace nacre::engine::cuda
