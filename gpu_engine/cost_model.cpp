@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
 // measured in another way: costs that were kept are then measured again.
-constexpr int model_version = 2;
+constexpr int model_version = 3;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
 
@@ -45,6 +45,8 @@ WorkClass parallel_class(WorkClass work) {
     case WorkClass::crypt_serial:
     case WorkClass::crypt_hmac:
       return WorkClass::crypt;
+    case WorkClass::crypt_des_serial:
+      return WorkClass::crypt_des;
     case WorkClass::seal_coded_hmac:
       return WorkClass::seal_coded;
     case WorkClass::seal_plain_hmac:
@@ -86,9 +88,11 @@ WorkClass class_of(const Payload& payload, const Message& message) {
   const KeyUse& use = payload.key_table[message.key_index].use;
   const Direction direction =
       message.operation == Operation::encrypt ? Direction::encrypt : Direction::decrypt;
-  return use.kind == KeyKind::block_cipher && is_serial(use.mode, direction)
-             ? WorkClass::crypt_serial
-             : WorkClass::crypt;
+  if (use.kind != KeyKind::block_cipher) return WorkClass::crypt;
+  const bool serial = is_serial(use.mode, direction);
+  if (use.cipher == BlockCipher::des || use.cipher == BlockCipher::des_ede3)
+    return serial ? WorkClass::crypt_des_serial : WorkClass::crypt_des;
+  return serial ? WorkClass::crypt_serial : WorkClass::crypt;
 }
 
 std::uint64_t size_of(const Message& message) {

@@ -137,6 +137,9 @@ class Measurement {
     const std::uint32_t suite_key = payload.add_key(suite, key.first(key_size_bytes(suite)));
     const std::uint32_t ctr = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, cipher_key);
     const std::uint32_t cbc = payload.add_key(BlockCipher::aes_256, CipherMode::cbc, cipher_key);
+    const ByteView des_key = key.first(key_size_bytes(BlockCipher::des));
+    const std::uint32_t des_ctr = payload.add_key(BlockCipher::des, CipherMode::ctr, des_key);
+    const std::uint32_t des_cbc = payload.add_key(BlockCipher::des, CipherMode::cbc, des_key);
     for (std::uint64_t i = 0; i * chunk < size; ++i) {
       Message message = {.codec = plain ? Codec::none : Codec::lz77,
                          .key_index = suite_key,
@@ -175,6 +178,11 @@ class Measurement {
           message.operation = Operation::encrypt;
           message.key_index = work == WorkClass::crypt ? ctr : cbc;
           break;
+        case WorkClass::crypt_des:
+        case WorkClass::crypt_des_serial:
+          message.operation = Operation::encrypt;
+          message.key_index = work == WorkClass::crypt_des ? des_ctr : des_cbc;
+          break;
         case WorkClass::crypt_hmac:
           message.operation = Operation::encrypt;
           break;
@@ -204,10 +212,13 @@ std::optional<CostModel> CostModel::measure(
     std::bitset<work_class_count> splits;
     // What opens records comes last: resealing writes over the chunks.
     constexpr std::array<WorkClass, work_class_count - 1> order = {
-        WorkClass::checksum,        WorkClass::crypt,           WorkClass::crypt_serial,
-        WorkClass::crypt_hmac,      WorkClass::compress,        WorkClass::seal_plain,
-        WorkClass::seal_plain_hmac, WorkClass::seal_coded_hmac, WorkClass::seal_coded,
-        WorkClass::unseal,          WorkClass::reseal,          WorkClass::unseal_hmac,
+        WorkClass::checksum,         WorkClass::crypt,
+        WorkClass::crypt_serial,     WorkClass::crypt_des,
+        WorkClass::crypt_des_serial, WorkClass::crypt_hmac,
+        WorkClass::compress,         WorkClass::seal_plain,
+        WorkClass::seal_plain_hmac,  WorkClass::seal_coded_hmac,
+        WorkClass::seal_coded,       WorkClass::unseal,
+        WorkClass::reseal,           WorkClass::unseal_hmac,
         WorkClass::reseal_hmac};
     for (const WorkClass work : order) {
       if (work == WorkClass::unseal && !measurement.seal(cuda, WorkClass::seal_coded))

@@ -118,6 +118,7 @@ TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
     WorkClass serial, parallel;
   };
   for (const Pair pair : {Pair{WorkClass::crypt_serial, WorkClass::crypt},
+                          Pair{WorkClass::crypt_des_serial, WorkClass::crypt_des},
                           Pair{WorkClass::crypt_hmac, WorkClass::crypt},
                           Pair{WorkClass::seal_coded_hmac, WorkClass::seal_coded},
                           Pair{WorkClass::seal_plain_hmac, WorkClass::seal_plain},
@@ -186,6 +187,14 @@ TEST(CostModel, tells_classes_apart_by_suite_and_mode) {
   EXPECT_EQ(class_with(Operation::decrypt, cbc), WorkClass::crypt);
   EXPECT_EQ(class_with(Operation::decrypt, ofb), WorkClass::crypt_serial);
   EXPECT_EQ(class_with(Operation::encrypt, ctr), WorkClass::crypt);
+  for (const BlockCipher cipher : {BlockCipher::des, BlockCipher::des_ede3}) {
+    const ByteView des_key = ByteView(key).first(key_size_bytes(cipher));
+    const std::uint32_t des_cbc = payload.add_key(cipher, CipherMode::cbc, des_key);
+    const std::uint32_t des_ofb = payload.add_key(cipher, CipherMode::ofb, des_key);
+    EXPECT_EQ(class_with(Operation::encrypt, des_cbc), WorkClass::crypt_des_serial);
+    EXPECT_EQ(class_with(Operation::decrypt, des_cbc), WorkClass::crypt_des);
+    EXPECT_EQ(class_with(Operation::encrypt, des_ofb), WorkClass::crypt_des_serial);
+  }
 }
 
 TEST(CostModel, measures_every_class_on_any_two_backends) {
