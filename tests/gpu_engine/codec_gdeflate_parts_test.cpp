@@ -154,9 +154,9 @@ TEST(Entropy, is_that_of_the_definition) {
     double bits = 0;
     for (const std::uint32_t count : counts)
       if (count != 0) bits -= count * std::log2(count / sum);
-    EXPECT_NEAR(entropy_bits(counts), bits, 1 + bits / 500);
+    EXPECT_NEAR(double{1} * entropy_cost(counts) / cost_of_a_bit, bits, 1 + bits / 500);
   }
-  EXPECT_EQ(entropy_bits({}), 0);
+  EXPECT_EQ(entropy_cost({}), 0u);
 }
 
 // Reads the description of a block's codes plainly, and counts the bits.

@@ -14,51 +14,53 @@ constexpr std::size_t piece_item_count_min = 1024;
 // Of literals alone, before any are joined.
 constexpr std::size_t literal_block_count = 4;
 // A description of codes: its fixed part, and for each symbol that occurs.
-constexpr float header_bits = 60;
-constexpr float header_bits_per_symbol = 4;
+constexpr std::uint32_t header_cost = 60 * cost_of_a_bit;
+constexpr std::uint32_t header_cost_per_symbol = 4 * cost_of_a_bit;
 
-float count_block_bits(const SymbolCounts& counts) {
+std::uint32_t count_block_cost(const SymbolCounts& counts) {
   const auto used = std::count_if(counts.litlen.begin(), counts.litlen.end(),
                                   [](std::uint32_t c) { return c != 0; }) +
                     std::count_if(counts.distance.begin(), counts.distance.end(),
                                   [](std::uint32_t c) { return c != 0; });
-  return header_bits + header_bits_per_symbol * static_cast<float>(used) +
-         entropy_bits(counts.litlen) + entropy_bits(counts.distance);
+  return header_cost + header_cost_per_symbol * static_cast<std::uint32_t>(used) +
+         entropy_cost(counts.litlen) + entropy_cost(counts.distance);
 }
 
 // Joins the blocks of split, whose ends and counts are there.
 void join_blocks(BlockSplit& split) {
   std::size_t count = split.block_count;
-  std::array<float, block_count_max> bits;
+  std::array<std::uint32_t, block_count_max> costs;
   for (std::size_t i = 0; i < count; ++i)
-    bits[i] = count_block_bits(split.counts[i]);
+    costs[i] = count_block_cost(split.counts[i]);
   const auto join = [&](std::size_t i) {
     SymbolCounts both = split.counts[i];
     both += split.counts[i + 1];
     both.litlen[end_of_block] = 1;
     return both;
   };
-  std::array<float, block_count_max> joined_bits;  // of block i with the next one
+  std::array<std::uint32_t, block_count_max> joined_costs;  // of block i with the next one
   for (std::size_t i = 0; i + 1 < count; ++i)
-    joined_bits[i] = count_block_bits(join(i));
+    joined_costs[i] = count_block_cost(join(i));
   while (count > 1) {
-    const auto saved = [&](std::size_t i) { return bits[i] + bits[i + 1] - joined_bits[i]; };
+    const auto saved = [&](std::size_t i) {
+      return static_cast<std::int64_t>(costs[i]) + costs[i + 1] - joined_costs[i];
+    };
     std::size_t best = 0;
     for (std::size_t i = 1; i + 1 < count; ++i)
       if (saved(i) > saved(best)) best = i;
     if (saved(best) <= 0) break;
     split.counts[best] = join(best);
-    bits[best] = joined_bits[best];
+    costs[best] = joined_costs[best];
     split.ends[best] = split.ends[best + 1];
     for (std::size_t i = best + 1; i + 1 < count; ++i) {
       split.counts[i] = split.counts[i + 1];
       split.ends[i] = split.ends[i + 1];
-      bits[i] = bits[i + 1];
-      joined_bits[i] = joined_bits[i + 1];
+      costs[i] = costs[i + 1];
+      joined_costs[i] = joined_costs[i + 1];
     }
     --count;
-    if (best > 0) joined_bits[best - 1] = count_block_bits(join(best - 1));
-    if (best + 1 < count) joined_bits[best] = count_block_bits(join(best));
+    if (best > 0) joined_costs[best - 1] = count_block_cost(join(best - 1));
+    if (best + 1 < count) joined_costs[best] = count_block_cost(join(best));
   }
   split.block_count = count;
 }

@@ -1,46 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts of symbols cost in bits, estimated by their entropy.
+// What counts of symbols cost in bits, estimated by their entropy. In whole numbers, so that a sum
+// is the same in any order and on any processor: encoders on different ones choose alike.
 #pragma once
 
-#include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <span>
 
 namespace nacre::engine::gdeflate {
 
-// log2(value) within 0.003, value >= 1: the power of two and a table of what is above it.
-class Logarithm {
- public:
-  static float of(std::uint32_t value) {
-    static const Logarithm logarithm;
-    const int shift = std::countl_zero(value);
-    const std::uint32_t fraction = value << shift << 1 >> (32 - fraction_bits);
-    return static_cast<float>(31 - shift) + logarithm.table_[fraction];
-  }
+// Costs are counted in these parts of a bit; those of a page of 65,536 items fit into 32 bits.
+inline constexpr unsigned cost_fraction_bits = 11;
+inline constexpr std::uint32_t cost_of_a_bit = 1u << cost_fraction_bits;
 
- private:
+// log2(value) within 0.003, value >= 1: the power of two and a table of what is above it.
+struct LogarithmTable {
   static constexpr unsigned fraction_bits = 8;
-  Logarithm() {
-    for (std::size_t i = 0; i < table_.size(); ++i)
-      table_[i] =
-          std::log2(1.0f + (static_cast<float>(i) + 0.5f) / static_cast<float>(table_.size()));
-    table_[0] = 0;  // powers of two are exact
-  }
-  std::array<float, 1u << fraction_bits> table_;
+  std::uint16_t values[1u << fraction_bits];
 };
 
-// Bits of all symbols together, each at the logarithm of its share.
-inline float entropy_bits(std::span<const std::uint32_t> counts) {
+// Bit by bit: squaring doubles the logarithm, and what then reaches 2 has a bit here.
+constexpr LogarithmTable make_logarithm_table() {
+  constexpr unsigned scale_bits = 31;
+  LogarithmTable table{};  // powers of two are exact: the first value stays 0
+  for (std::uint32_t i = 1; i < 1u << LogarithmTable::fraction_bits; ++i) {
+    std::uint64_t x = ((std::uint64_t{1} << LogarithmTable::fraction_bits) + i) * 2 + 1;
+    x <<= scale_bits - LogarithmTable::fraction_bits - 1;
+    std::uint32_t bits = 0;
+    for (unsigned place = 0; place <= cost_fraction_bits; ++place) {
+      x = x * x >> scale_bits;
+      const std::uint64_t bit = x >> (scale_bits + 1);
+      bits = bits << 1 | static_cast<std::uint32_t>(bit);
+      x >>= bit;
+    }
+    table.values[i] = static_cast<std::uint16_t>((bits + 1) >> 1);
+  }
+  return table;
+}
+
+inline std::uint32_t logarithm(std::uint32_t value) {
+  static constexpr LogarithmTable table = make_logarithm_table();
+  const int shift = std::countl_zero(value);
+  const std::uint32_t fraction = value << shift << 1 >> (32 - LogarithmTable::fraction_bits);
+  return static_cast<std::uint32_t>(31 - shift) * cost_of_a_bit + table.values[fraction];
+}
+
+// All symbols together, each at the logarithm of its share.
+inline std::uint32_t entropy_cost(std::span<const std::uint32_t> counts) {
   std::uint32_t sum = 0;
-  float bits = 0;
+  std::uint32_t cost = 0;  // modulo 2^32, as long as it is incomplete
   for (const std::uint32_t count : counts) {
     if (count == 0) continue;
     sum += count;
-    bits -= static_cast<float>(count) * Logarithm::of(count);
+    cost -= count * logarithm(count);
   }
-  return sum == 0 ? 0 : bits + static_cast<float>(sum) * Logarithm::of(sum);
+  return sum == 0 ? 0 : cost + sum * logarithm(sum);
 }
 
 }  // namespace nacre::engine::gdeflate

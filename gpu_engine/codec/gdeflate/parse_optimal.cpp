@@ -66,15 +66,19 @@ std::uint32_t cost_of(float share_log, unsigned extra_bits) {
   return static_cast<std::uint32_t>(cost_unit * (share_log + static_cast<float>(extra_bits)));
 }
 
+float bits_of_logarithm(std::uint32_t value) {
+  return static_cast<float>(logarithm(value)) / cost_of_a_bit;
+}
+
 void set_costs(const SymbolCounts& counts, Costs& costs) {
   // What has not occurred costs as if it had, half a time.
   const auto share_log = [](std::uint32_t count, float sum_log) {
-    return count == 0 ? sum_log + 1 : sum_log - Logarithm::of(count);
+    return count == 0 ? sum_log + 1 : sum_log - bits_of_logarithm(count);
   };
   std::uint32_t litlen_sum = 0;
   for (const std::uint32_t count : counts.litlen)
     litlen_sum += count;
-  const float litlen_log = Logarithm::of(litlen_sum);
+  const float litlen_log = bits_of_logarithm(litlen_sum);
   for (unsigned byte = 0; byte < literal_symbol_count; ++byte)
     costs.literals[byte] = cost_of(share_log(counts.litlen[byte], litlen_log), 0);
   std::array<std::uint32_t, length_symbol_count> lengths;
@@ -88,7 +92,7 @@ void set_costs(const SymbolCounts& counts, Costs& costs) {
   std::uint32_t distance_sum = 1;
   for (const std::uint32_t count : counts.distance)
     distance_sum += count;
-  const float distance_log = Logarithm::of(distance_sum);
+  const float distance_log = bits_of_logarithm(distance_sum);
   for (unsigned symbol = 0; symbol < distance_symbol_count; ++symbol)
     costs.distances[symbol] =
         cost_of(share_log(counts.distance[symbol], distance_log), distance_symbols[symbol].bits);
