@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "fs/cache/dirty_chunk.h"
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
+#include "metadata/format/inode_codec.h"
 
 namespace nacre::fs {
 
@@ -41,6 +43,9 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Bytes or a size that the chunk map does not hold yet.
   bool is_dirty() const;
   std::uint64_t dirty_bytes() const { return dirty_bytes_.load(std::memory_order_relaxed); }
+  // Of chunks that are flushed from now on; by the flags of the inode.
+  void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
+  std::optional<metadata::InodeCodec> codec() const { return metadata::inode_codec(inode_flags_); }
 
   // Fills out from offset; returns how many bytes lie before the end of the file.
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
@@ -93,6 +98,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<std::uint64_t> data_bytes_;
   std::atomic<std::uint64_t> dirty_bytes_{0};
   std::atomic<bool> discarded_{false};
+  std::atomic<std::uint32_t> inode_flags_{0};
 
   std::mutex flush_mutex_;
   mutable std::shared_mutex mutex_;  // guards what follows

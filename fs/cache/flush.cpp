@@ -178,7 +178,7 @@ bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, con
       chunk.seals.push_back(Seal{requests_.size(), static_cast<int>(chunk.row.patches.size())});
       requests_.push_back(SealRequest{
           RecordName{inode, ChunkIndex{chunk.index}, {}, piece.offset, RecordKind::patch},
-          piece.bytes});
+          piece.bytes, file.data->codec()});
     }
     chunk.row.patches.push_back(patch);
   }
@@ -189,8 +189,9 @@ void Flush::build_base(File& file, Chunk& chunk, ByteView plain) {
   const auto size = static_cast<std::uint32_t>(plain.size());
   chunk.row = ChunkRow{.base = ChunkBase{.plain_size = size, .valid_size = size}};
   chunk.seals.push_back(Seal{requests_.size(), -1});
-  requests_.push_back(SealRequest{
-      RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, 0, RecordKind::chunk}, plain});
+  requests_.push_back(
+      SealRequest{RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, 0, RecordKind::chunk},
+                  plain, file.data->codec()});
 }
 
 Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old) {

@@ -26,13 +26,16 @@ struct Tidied {
   SealedBatch sealed;
 };
 
-Result<Tidied> merge(FileCache& cache, InodeNumber inode, ChunkIndex index, const ChunkRow& row) {
+Result<Tidied> merge(FileCache& cache, const FileData& file, ChunkIndex index,
+                     const ChunkRow& row) {
+  const InodeNumber inode = file.inode();
   const ChunkToLoad to_load{inode, index, &row};
   auto loaded = load_chunks(cache.database(), cache.store(), cache.chunk_size_bytes(),
                             std::span(&to_load, 1));
   NACRE_ASSIGN(const SharedContent content, std::move(loaded.front()));
   const SealRequest request{RecordName{inode, index, {}, 0, RecordKind::chunk},
-                            {content->bytes.get(), content->size}};
+                            {content->bytes.get(), content->size},
+                            file.codec()};
   Tidied tidied;
   NACRE_ASSIGN(tidied.sealed, cache.store().append(std::span(&request, 1)));
   const SealedRecord& record = tidied.sealed.records.front();
@@ -44,8 +47,9 @@ Result<Tidied> merge(FileCache& cache, InodeNumber inode, ChunkIndex index, cons
   return tidied;
 }
 
-Result<Tidied> move_inlined(FileCache& cache, InodeNumber inode, ChunkIndex index,
+Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex index,
                             const ChunkRow& row) {
+  const InodeNumber inode = file.inode();
   std::vector<std::string> bytes;
   bytes.reserve(row.patches.size());  // the requests point into them
   std::vector<SealRequest> requests;
@@ -60,7 +64,7 @@ Result<Tidied> move_inlined(FileCache& cache, InodeNumber inode, ChunkIndex inde
     }
     bytes.push_back(std::move(*value));
     requests.push_back(SealRequest{RecordName{inode, index, {}, patch.offset, RecordKind::patch},
-                                   as_bytes(bytes.back())});
+                                   as_bytes(bytes.back()), file.codec()});
   }
   Tidied tidied{.row = row, .sealed = {}};
   NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
@@ -85,8 +89,8 @@ Result<> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
                                        [](const ChunkPatch& patch) { return !patch.location; });
   const bool merges = is_worth_merging(row);
   if (!merges && !has_inlined) return {};
-  NACRE_ASSIGN(const Tidied tidied, merges ? merge(cache, file.inode(), index, row)
-                                           : move_inlined(cache, file.inode(), index, row));
+  NACRE_ASSIGN(const Tidied tidied,
+               merges ? merge(cache, file, index, row) : move_inlined(cache, file, index, row));
   const std::string expected = metadata::encode(row);
   const RowChange change{.index = index,
                          .apply = [&](const ChunkRow& current) -> std::optional<ChunkRow> {

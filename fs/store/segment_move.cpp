@@ -243,6 +243,17 @@ Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const Byt
   return work;
 }
 
+// What new records of an inode are sealed with.
+Result<metadata::InodeCodec> SegmentStoreImpl::codec_of(InodeNumber inode) const {
+  const metadata::InodeCodec volume_codec{codec_, level_};
+  NACRE_ASSIGN(const auto value,
+               database_.get(metadata::Table::inodes, metadata::inode_key(inode)));
+  if (!value) return volume_codec;
+  const auto row = metadata::decode_inode_row(*value);
+  // A damaged row is another's business: the record stays what it is.
+  return row ? metadata::inode_codec(row->flags).value_or(volume_codec) : volume_codec;
+}
+
 // Opened, and sealed with today's codec. In groups: how much a record holds is known only then.
 Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> records) {
   PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
@@ -270,10 +281,11 @@ Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> reco
     std::vector<std::size_t> sent;
     for (std::size_t i = 0; i < count; ++i) {
       if (!names[i]) continue;
+      NACRE_ASSIGN(const metadata::InodeCodec codec, codec_of(names[i]->inode));
       payload.messages.push_back(engine::Message{
           .operation = engine::Operation::seal,
-          .codec = codec_,
-          .level = static_cast<std::int8_t>(level_.load()),
+          .codec = codec.codec,
+          .level = static_cast<std::int8_t>(codec.level),
           .padding = options_.padding,
           .key_index = key,
           .input_offset = static_cast<std::uint64_t>(plain[i].data() - opened->output.data()),

@@ -66,7 +66,8 @@ void SegmentStoreImpl::close_checkpoint() {
   checkpoint_.close(table_);
 }
 
-Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packing& packing,
+Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender,
+                                                const metadata::InodeCodec& codec,
                                                 std::span<const SealRequest> requests) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   SealedBatch batch;
@@ -83,7 +84,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packin
     }
     if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
     for (bool written = false; !written;) {
-      NACRE_ASSIGN(written, append_batch(appender, packing, requests.first(count), bound,
+      NACRE_ASSIGN(written, append_batch(appender, codec, requests.first(count), bound,
                                          batch.records, *pins));
     }
     requests = requests.subspan(count);
@@ -92,7 +93,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender, const Packin
   return batch;
 }
 
-Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const Packing& packing,
+Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const metadata::InodeCodec& codec,
                                             std::span<const SealRequest> requests,
                                             std::uint64_t bound, std::vector<SealedRecord>& sealed,
                                             Pins& pins) {
@@ -107,14 +108,15 @@ Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const Packing& p
   const std::size_t first = sealed.size();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const SealRequest& request = requests[i];
+    const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
     name.version = next_version();
     std::copy(request.plain.begin(), request.plain.end(), work->input.data() + input_offset);
     const std::size_t room = bound_of(request.plain.size());
     payload.messages.push_back(
         engine::Message{.operation = engine::Operation::seal,
-                        .codec = packing.codec,
-                        .level = static_cast<std::int8_t>(packing.level),
+                        .codec = its_codec.codec,
+                        .level = static_cast<std::int8_t>(its_codec.level),
                         .padding = options_.padding,
                         .key_index = key,
                         .input_offset = input_offset,
@@ -153,10 +155,10 @@ Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const Packing& p
       appended_bytes_ += total;
       plain_bytes_ += input_offset;
       for (std::size_t i = 0; i < requests.size(); ++i) {
-        CodecCounters& codec = codecs_[static_cast<std::size_t>(payload.results[i].codec)];
-        ++codec.record_count;
-        codec.plain_bytes += requests[i].plain.size();
-        codec.stored_bytes += payload.results[i].output_size;
+        CodecCounters& counters = codecs_[static_cast<std::size_t>(payload.results[i].codec)];
+        ++counters.record_count;
+        counters.plain_bytes += requests[i].plain.size();
+        counters.stored_bytes += payload.results[i].output_size;
       }
     }
   }

@@ -22,6 +22,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/backing.h"
+#include "metadata/format/inode_codec.h"
 #include "metadata/format/rows.h"
 #include "metadata/keys.h"
 #include "metadata/tables/database.h"
@@ -50,7 +51,8 @@ struct SegmentStoreOptions {
 // A record to be made. name.version is ignored: the store draws it.
 struct SealRequest {
   RecordName name;
-  ByteView plain;  // at most chunk_size_bytes
+  ByteView plain;                                  // at most chunk_size_bytes
+  std::optional<metadata::InodeCodec> codec = {};  // none: the volume's
 };
 struct SealedRecord {
   RecordLocation location;

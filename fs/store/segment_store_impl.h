@@ -135,10 +135,6 @@ class SegmentStoreImpl final : public SegmentStore {
     std::vector<SharedSegment> segments;
     VersionsInHand::Mark versions;
   };
-  struct Packing {
-    engine::Codec codec;
-    int level;
-  };
   // A segment that is being filled.
   struct Appender {
     std::mutex mutex;  // guards what follows and the writes to the segment
@@ -164,10 +160,10 @@ class SegmentStoreImpl final : public SegmentStore {
            bound_of(options_.chunk_size_bytes);
   }
   std::uint64_t record_size_bytes_max() const { return bound_of(options_.chunk_size_bytes); }
-  Result<SealedBatch> append_to(Appender& appender, const Packing& packing,
+  Result<SealedBatch> append_to(Appender& appender, const metadata::InodeCodec& codec,
                                 std::span<const SealRequest> requests);
   // False: an epoch began meanwhile, and what was sealed counts no more.
-  Result<bool> append_batch(Appender& appender, const Packing& packing,
+  Result<bool> append_batch(Appender& appender, const metadata::InodeCodec& codec,
                             std::span<const SealRequest> requests, std::uint64_t bound,
                             std::vector<SealedRecord>& sealed, Pins& pins);
   Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
@@ -184,6 +180,7 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<std::unique_ptr<Work>> unseal_group(std::span<const ByteView> records,
                                              std::span<Result<RecordName>> names,
                                              std::vector<ByteView>& plain);
+  Result<metadata::InodeCodec> codec_of(InodeNumber inode) const;
   Result<PreparedMove> recompress(std::span<const ByteView> records);
 
   metadata::Database& database_;

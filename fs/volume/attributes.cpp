@@ -54,7 +54,7 @@ Attributes VolumeImpl::attributes_of(Inode& inode) {
     attributes.uid = row.uid;
     attributes.gid = row.gid;
     attributes.link_count = row.link_count;
-    attributes.flags = row.flags;
+    attributes.flags = row.flags & flags_known;
     attributes.rdev = row.rdev;
     attributes.size = row.size;
     attributes.accessed = row.accessed;
@@ -158,6 +158,7 @@ Result<> VolumeImpl::set_flags(InodeNumber number, std::uint32_t flags) {
   if (flags & ~flags_known) return fail(ErrorCode::unsupported);
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   auto locked = inode->lock();
+  flags |= locked->row.flags & ~flags_known;
   if (locked->row.flags == flags) return {};
   locked->row.flags = flags;
   locked->row.changed = now();

@@ -29,6 +29,7 @@ Result<VolumeImpl::NewInode> VolumeImpl::prepare(Inode& parent, const Caller& ca
     row.parent = parent.number();
   }
   const auto locked = parent.lock();
+  if (S_ISREG(mode) || S_ISDIR(mode)) row.flags = locked->row.flags & metadata::inode_codec_bits;
   if (locked->row.mode & S_ISGID) {
     row.gid = locked->row.gid;
     if (S_ISDIR(mode)) row.mode |= S_ISGID;

@@ -39,6 +39,7 @@ std::shared_ptr<FileData> VolumeImpl::data_of(Inode& inode) {
   if (!locked->data) {
     locked->data = std::make_shared<FileData>(cache_, inode.number(), locked->row.size,
                                               locked->row.data_bytes);
+    locked->data->set_codec(locked->row.flags);
   }
   return locked->data;
 }

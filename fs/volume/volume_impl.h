@@ -247,6 +247,9 @@ class VolumeImpl final : public Volume,
   Result<bool> has_xattrs(Inode& inode);
   Result<> store_xattr(Inode& inode, Inode::Locked& locked, std::string_view name,
                        std::string_view value, XattrMode mode);
+  static void change_codec(Inode::Locked& locked, const std::optional<metadata::InodeCodec>& codec);
+  static Result<> set_codec_attribute(Inode::Locked& locked, std::string_view value,
+                                      XattrMode mode);
   Result<> set_acl(Inode& inode, Inode::Locked& locked, std::string_view name,
                    std::string_view value, XattrMode mode);
   // False when there is none of that name.

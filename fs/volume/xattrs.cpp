@@ -2,7 +2,8 @@
 // Extended attributes and the access control lists among them.
 //
 // An access ACL that says no more than the mode is not stored. Names of trusted.* are listed for
-// everybody: who may see them is the caller's business.
+// everybody: who may see them is the caller's business. The codec that an inode asks for reads like
+// an attribute, and stands in the inode's row, where new files find their directory's.
 #include <algorithm>
 
 #include "fs/volume/volume_impl.h"
@@ -63,6 +64,11 @@ Result<bool> VolumeImpl::has_xattrs(Inode& inode) {
 Result<std::string> VolumeImpl::get_xattr(InodeNumber number, std::string_view name) {
   NACRE_TRY(check_xattr_name(name));
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  if (name == metadata::inode_codec_name) {
+    const auto codec = metadata::inode_codec(inode->lock()->row.flags);
+    if (!codec) return fail(ErrorCode::no_attribute);
+    return metadata::to_string(*codec);
+  }
   NACRE_ASSIGN(const bool any, has_xattrs(*inode));
   if (!any) return fail(ErrorCode::no_attribute);
   NACRE_ASSIGN(auto value, xattrs_.find(number, name));
@@ -72,9 +78,14 @@ Result<std::string> VolumeImpl::get_xattr(InodeNumber number, std::string_view n
 
 Result<std::vector<std::string>> VolumeImpl::list_xattrs(InodeNumber number) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
+  const bool has_codec = metadata::inode_codec(inode->lock()->row.flags).has_value();
   NACRE_ASSIGN(const bool any, has_xattrs(*inode));
-  if (!any) return std::vector<std::string>{};
-  return xattrs_.names(number);
+  std::vector<std::string> names;
+  if (any) {
+    NACRE_ASSIGN(names, xattrs_.names(number));
+  }
+  if (has_codec) names.emplace_back(metadata::inode_codec_name);
+  return names;
 }
 
 Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::string_view value,
@@ -89,6 +100,8 @@ Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::s
   if (is_acl(name)) {
     NACRE_TRY(set_acl(*inode, locked, name, value, mode));
     if (clear_sgid) locked->row.mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  } else if (name == metadata::inode_codec_name) {
+    NACRE_TRY(set_codec_attribute(locked, value, mode));
   } else {
     NACRE_TRY(store_xattr(*inode, locked, name, value, mode));
   }
@@ -104,10 +117,32 @@ Result<> VolumeImpl::remove_xattr(InodeNumber number, std::string_view name) {
   const auto operation = committer_.begin_operation();
   auto locked = inode->lock();
   NACRE_TRY(check_xattr_change(*inode, locked, name));
-  NACRE_ASSIGN(const bool removed, delete_xattr(*inode, locked, name));
+  bool removed = false;
+  if (name == metadata::inode_codec_name) {
+    removed = metadata::inode_codec(locked->row.flags).has_value();
+    change_codec(locked, std::nullopt);
+  } else {
+    NACRE_ASSIGN(removed, delete_xattr(*inode, locked, name));
+  }
   if (!removed) return is_acl(name) ? Result<>() : fail(ErrorCode::no_attribute);
   locked->row.changed = now();
   mark_dirty(*inode, locked);
+  return {};
+}
+
+void VolumeImpl::change_codec(Inode::Locked& locked,
+                              const std::optional<metadata::InodeCodec>& codec) {
+  locked->row.flags = metadata::with_inode_codec(locked->row.flags, codec);
+  if (locked->data) locked->data->set_codec(locked->row.flags);
+}
+
+Result<> VolumeImpl::set_codec_attribute(Inode::Locked& locked, std::string_view value,
+                                         XattrMode mode) {
+  const bool is_new = !metadata::inode_codec(locked->row.flags);
+  if (is_new && mode == XattrMode::replace) return fail(ErrorCode::no_attribute);
+  if (!is_new && mode == XattrMode::create) return fail(ErrorCode::exists);
+  NACRE_ASSIGN(const metadata::InodeCodec codec, metadata::inode_codec_from_text(value));
+  change_codec(locked, codec);
   return {};
 }
 

@@ -41,6 +41,7 @@ inline constexpr std::uint32_t inode_flag_immutable = 1u << 0;  // chattr +i
 inline constexpr std::uint32_t inode_flag_append = 1u << 1;     // chattr +a
 inline constexpr std::uint32_t inode_flag_no_dump = 1u << 2;
 inline constexpr std::uint32_t inode_flag_no_atime = 1u << 3;
+// inode_codec.h has the bits above.
 
 // inodes: key = inode u64.
 //   value: 1 | mode v | uid v | gid v | link count v | flags v | rdev v | size v | data bytes v |

@@ -183,7 +183,11 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, family);
   for (std::size_t table = 0; table < table_count; table++) {
-    descriptors.emplace_back(std::string(to_string(static_cast<Table>(table))), family);
+    rocksdb::ColumnFamilyOptions its_family = family;
+    // File data: whether and how it is compressed is the volume's and the files' to say.
+    if (static_cast<Table>(table) == Table::inlined)
+      its_family.compression = rocksdb::kNoCompression;
+    descriptors.emplace_back(std::string(to_string(static_cast<Table>(table))), its_family);
   }
   const std::string path(database_folder);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;

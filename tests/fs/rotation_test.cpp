@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "metadata/format/inode_codec.h"
 #include "tests/fs/rotation_fixture.h"
 
 namespace nacre::tests {
@@ -82,6 +83,32 @@ TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
   close();
   expect_rotated(2);
   EXPECT_EQ(unlock(*backing_)->superblock.codec, engine::Codec::lz77);
+}
+
+// What stands beside a stranger's bytes must not be compressed by a rotation either.
+TEST_F(RotationTest, compresses_anew_with_the_codec_that_a_file_asks_for) {
+  open();
+  const std::string zeros(40 * chunk_size, 'z');
+  for (const std::string name : {"ours", "volume's"}) {
+    const auto file = volume_->make_node(root, name, {}, S_IFREG | 0644, 0);
+    NACRE_ASSERT_OK(file);
+    if (name == "ours")
+      NACRE_ASSERT_OK(volume_->set_xattr(file->inode, metadata::inode_codec_name, "none",
+                                         fs::XattrMode::set, false));
+    NACRE_ASSERT_OK(volume_->write(file->inode, 0, as_bytes(zeros), {}));
+    volume_->forget(file->inode, 1);
+    contents_[name] = zeros;
+  }
+  NACRE_EXPECT_OK(volume_->sync_all());
+  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  NACRE_ASSERT_OK(rotation_->begin({.codec = engine::Codec::lz77}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  const std::uint64_t after = volume_->stats().segments.live_bytes;
+  EXPECT_LT(after, before - 30 * chunk_size);
+  EXPECT_GT(after, 40 * chunk_size) << "one of them as it is";
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
 }
 
 TEST_F(RotationTest, is_refused_while_one_is_under_way) {
