@@ -20,6 +20,8 @@ struct DeviceCodec {
 
 inline constexpr std::array device_codecs = {
     DeviceCodec{Codec::lz77, lz4_fast_level_max},
+    DeviceCodec{Codec::rle, codec_level_max},
+    DeviceCodec{Codec::lzw, codec_level_max},
 };
 
 constexpr const DeviceCodec* find_device_codec(Codec codec) {
