@@ -41,6 +41,8 @@ void add_volume(PrometheusText& text, const MountStats& stats) {
                segments.moved_bytes);
   text.counter("nacre_compacted_segments_total", "Segments rewritten.",
                volume.compaction.segment_count);
+  text.counter("nacre_held_writes_total", "Writes that waited for compaction.",
+               volume.compaction.writers.held_count);
   text.counter("nacre_checkpoints_total", "Checkpoints written.", volume.checkpoints.written_count);
   text.gauge("nacre_backups", "Backups under way.", std::uint64_t{volume.backup_count});
   text.gauge("nacre_backup_held_bytes", "Kept from being freed by backups.",

@@ -220,6 +220,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
     }
     transport_->join();
   }
+  volume_.let_writers_go();
   kernel_->stop();
   context_.pending.wait_for_none();
   volume_.set_kernel_cache(nullptr);
@@ -312,6 +313,7 @@ void FuseSession::leave_when_idle() {
 }
 
 void FuseSession::leave() {
+  volume_.let_writers_go();
   write_back();
   const auto deadline = Clock::now() + std::chrono::milliseconds(options_.exit_grace_ms);
   while (!ended_ && Clock::now() < deadline) {

@@ -182,8 +182,16 @@ constexpr Setting settings[] = {
     // Stored bytes for each live one that compaction lets stand.
     {"space_ratio", "NUMBER",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
-       NACRE_ASSIGN(target.volume.compaction.space_ratio,
+       NACRE_ASSIGN(target.volume.compaction.bound.space_ratio,
                     parse_ratio(name, value, space_ratio_min, space_ratio_max));
+       return {};
+     }},
+    // Of the disk's free bytes: what dead records may take beyond that before writers are held
+    // back.
+    {"space_room", "PERCENT",
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       NACRE_ASSIGN(const std::uint64_t percent, parse_number(name, value, 0, 100));
+       target.volume.compaction.bound.room_share = static_cast<double>(percent) / 100;
        return {};
      }},
     {"threads", "COUNT",

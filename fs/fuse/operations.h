@@ -13,16 +13,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/transport.h"
+#include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -88,6 +91,25 @@ void reply_entry(Context& context, fuse_req_t request, const Attributes& attribu
 // Answers with the error's errno, and logs a fault.
 void reply_error(Context& context, fuse_req_t request, std::string_view name, fuse_ino_t inode,
                  const Error& error) noexcept;
+// Calls answer for a writer whose bytes were taken: at once, or later on any thread where
+// compaction is far behind. Until then he writes no more. answer does not throw.
+template <typename Answer>
+void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t written_bytes,
+                   Answer answer) {
+  if (context.volume.may_write_on(written_bytes)) return answer();
+  std::function<void()> go_on;
+  try {
+    go_on = [&context, answer, mark = RequestScope::current()] {
+      const RequestScope scope(mark);
+      answer();
+      context.pending.done();
+    };
+  } catch (const std::bad_alloc&) {
+    return answer();
+  }
+  context.pending.add();
+  context.volume.hold_writer(inode, written_bytes, std::move(go_on));
+}
 // With sync_names: waits until the directory's names are durable.
 Result<> settle_names(Context& context, fuse_ino_t directory);
 

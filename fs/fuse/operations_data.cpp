@@ -116,7 +116,8 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, 
         context.volume.copy_range(InodeNumber{from}, static_cast<std::uint64_t>(from_offset),
                                   InodeNumber{to}, static_cast<std::uint64_t>(to_offset),
                                   std::min<std::uint64_t>(length, copy_size_bytes_max)));
-    fuse_reply_write(request, copied);
+    answer_writer(context, InodeNumber{to}, copied,
+                  [request, copied] { fuse_reply_write(request, copied); });
     return {};
   });
 }

@@ -23,6 +23,22 @@ namespace {
 
 using metadata::InodeNumber;
 
+// Where a request's answer goes; outlives the request.
+struct Answer {
+  Transport* transport;
+  std::uint64_t unique;
+
+  // False when the kernel did not take it.
+  bool send(int error, const void* body, std::size_t size) const {
+    fuse_out_header out = {};
+    out.len = static_cast<std::uint32_t>(sizeof out + size);
+    out.error = error;
+    out.unique = unique;
+    const iovec parts[] = {{&out, sizeof out}, {const_cast<void*>(body), size}};
+    return transport->send(parts, size == 0 ? 1 : 2) >= 0;
+  }
+};
+
 // A request's bytes, taken apart from the front.
 class RawRequest {
  public:
@@ -30,6 +46,7 @@ class RawRequest {
       : context_(context), transport_(transport), rest_(bytes) {
     if (const auto header = take<fuse_in_header>()) header_ = *header;
   }
+  Answer answer() const { return {.transport = &transport_, .unique = header_.unique}; }
 
   const fuse_in_header& header() const { return header_; }
   Context& context() { return context_; }
@@ -56,20 +73,11 @@ class RawRequest {
   // False when the kernel did not take it.
   template <typename T>
   bool reply(const T& body) {
-    return send(0, &body, sizeof body);
+    return answer().send(0, &body, sizeof body);
   }
-  bool reply_errno(int error) { return send(-error, nullptr, 0); }
+  bool reply_errno(int error) { return answer().send(-error, nullptr, 0); }
 
  private:
-  bool send(int error, const void* body, std::size_t size) {
-    fuse_out_header out = {};
-    out.len = static_cast<std::uint32_t>(sizeof out + size);
-    out.error = error;
-    out.unique = header_.unique;
-    const iovec parts[] = {{&out, sizeof out}, {const_cast<void*>(body), size}};
-    return transport_.send(parts, size == 0 ? 1 : 2) >= 0;
-  }
-
   Context& context_;
   Transport& transport_;
   ByteView rest_;
@@ -106,9 +114,12 @@ Result<> answer_write(RawRequest& request) {
   }
   // The reply carries no attributes, and the kernel would go on showing the old mode.
   if (drops) request.context().kernel->forget_attributes(inode);
-  fuse_write_out reply = {};
-  reply.size = arguments->size;
-  request.reply(reply);
+  answer_writer(request.context(), inode, arguments->size,
+                [answer = request.answer(), size = arguments->size] {
+                  fuse_write_out reply = {};
+                  reply.size = size;
+                  answer.send(0, &reply, sizeof reply);
+                });
   return {};
 }
 

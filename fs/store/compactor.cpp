@@ -24,6 +24,8 @@ constexpr milliseconds look_pause{200};
 // After no_space or out_of_memory; doubled each time.
 constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
+// So much is written at least before a writer looks at the bound.
+constexpr std::uint64_t look_bytes_min = 64u << 10;
 // Speed: rate · (1 + slope · pressure), and no limit past the last pressure. Pressure: by what
 // share of what is allowed the dead bytes are past it.
 constexpr double rate_slope = 8;
@@ -79,7 +81,8 @@ Compactor::Compactor(metadata::Database& database, SegmentStore& store, const Ch
                 .uncommitted_bytes_max = options.uncommitted_bytes_max,
                 .batch_bytes = options.rekey_batch_bytes,
                 .lane_count = options.rekey_lane_count,
-                .ballast = options.ballast}) {
+                .ballast = options.ballast}),
+      pacer_(options.pacing) {
   stats_.state = "off";
 }
 
@@ -89,6 +92,7 @@ Compactor::~Compactor() {
 
 void Compactor::start() {
   set_state("idle");
+  has_background_ = can_clean_ = true;
   thread_ = std::thread([this] { run_background(); });
 }
 
@@ -98,6 +102,7 @@ void Compactor::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
+  pacer_.stop();
   rekeyer_.stop();
   if (thread_.joinable()) thread_.join();
   std::lock_guard last(run_mutex_);  // whoever runs has seen it
@@ -113,8 +118,13 @@ void Compactor::wake() {
 }
 
 CompactorStats Compactor::stats() const {
-  std::lock_guard lock(mutex_);
-  return stats_;
+  CompactorStats stats;
+  {
+    std::lock_guard lock(mutex_);
+    stats = stats_;
+  }
+  stats.writers = pacer_.stats();
+  return stats;
 }
 
 void Compactor::set_state(std::string state) {
@@ -122,12 +132,32 @@ void Compactor::set_state(std::string state) {
   stats_.state = std::move(state);
 }
 
-double Compactor::allowed_bytes() const {
-  return (options_.space_ratio - 1) * static_cast<double>(store_.stats().live_bytes);
+SpaceBound Compactor::bound() const {
+  std::uint64_t free_bytes = 0;
+  if (options_.directory != nullptr && options_.bound.room_share > 0) {
+    if (const auto space = options_.directory->space()) free_bytes = space->available_bytes;
+  }
+  return space_bound_of(store_.stats(), free_bytes, options_.bound);
 }
 
-double Compactor::excess_bytes() const {
-  return static_cast<double>(store_.stats().movable_dead_bytes) - allowed_bytes();
+void Compactor::hold_or_let_go(const SpaceBound& bound) {
+  unseen_bytes_ = 0;
+  if (bound.overrun() > 0 && can_clean_) pacer_.engage(bound.overrun());
+  // Asked last: whoever changes that lets everybody go afterwards.
+  if (bound.overrun() <= 0 || !can_clean_) pacer_.disengage();
+}
+
+bool Compactor::may_go_on(std::uint64_t written_bytes) {
+  const std::uint64_t look_bytes = std::max(options_.bound.slack_bytes_min / 4, look_bytes_min);
+  // The writer looks itself, since nobody knows when the background gets a turn.
+  if ((unseen_bytes_ += written_bytes) >= look_bytes && !pacer_.is_engaged() && can_clean_) {
+    hold_or_let_go(bound());
+    if (pacer_.is_engaged()) {
+      wake();
+      wake_.notify_all();  // also out of a short sleep
+    }
+  }
+  return pacer_.may_go_on(written_bytes);
 }
 
 // Sleeps until something was committed; then works, and once more when the volume has been idle for
@@ -155,6 +185,11 @@ void Compactor::run_background() {
     lock.unlock();
 
     const auto done = do_what_is_due(is_idle);
+    if (!done) {
+      can_clean_ = false;
+      pacer_.disengage();
+      if (!may_pass(done.error().code)) has_background_ = false;
+    }
 
     lock.lock();
     stats_.state = "idle";
@@ -173,7 +208,7 @@ void Compactor::run_background() {
       stats_.state = fmt::format("stopped: {}", done.error().message);
       return;
     }
-    wake_.wait_for(lock, look_pause, [&] { return stopping_; });
+    wake_.wait_for(lock, look_pause, [&] { return stopping_ || (woken_ && pacer_.is_engaged()); });
   }
 }
 
@@ -194,17 +229,27 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 
 Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
   // A segment that is fuller than the bound allows on average would cost more than it gives.
-  const double live_share_max = 1 / options_.space_ratio;
-  while (excess_bytes() > 0) {
-    NACRE_ASSIGN(bool done, compact_one(live_share_max, speed, report));
-    if (!done && excess_bytes() >= static_cast<double>(options_.open_dead_bytes_min)) {
-      // The dead bytes must lie in the segments that are being filled.
-      store_.close_segments();
-      committer_.note_change();  // one without live bytes goes with a commit
-      NACRE_ASSIGN(done, compact_one(live_share_max, speed, report));
+  const double live_share_max = 1 / options_.bound.space_ratio;
+  is_reaching_bound_ = true;
+  const auto reach = [&]() -> Result<bool> {
+    for (SpaceBound now = bound(); now.excess_bytes > 0; now = bound()) {
+      NACRE_ASSIGN(bool done, compact_one(live_share_max, speed, report));
+      if (!done && now.excess_bytes >= static_cast<double>(options_.open_dead_bytes_min)) {
+        // The dead bytes must lie in the segments that are being filled.
+        store_.close_segments();
+        committer_.note_change();  // one without live bytes goes with a commit
+        NACRE_ASSIGN(done, compact_one(live_share_max, speed, report));
+      }
+      if (!done) return false;
     }
-    if (!done) break;
-  }
+    return true;
+  };
+  const auto reached = reach();
+  is_reaching_bound_ = false;
+  if (!reached) return tl::unexpected(reached.error());
+  // What nothing can be done about now holds up nobody.
+  can_clean_ = *reached && has_background_;
+  pacer_.disengage();
   return {};
 }
 
@@ -233,10 +278,12 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, cons
   NACRE_TRY(admit(victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
   const auto after_piece = [&](std::uint64_t bytes) -> Result<> {
-    const std::uint64_t moved = store_.stats().moved_bytes;
-    report.moved_bytes += moved - moved_before;
-    NACRE_TRY(commit_now_and_then(moved - moved_before));
-    moved_before = moved;
+    const SegmentStats now = store_.stats();
+    const std::uint64_t moved = now.moved_bytes - std::exchange(moved_before, now.moved_bytes);
+    report.moved_bytes += moved;
+    // What is live was read and appended.
+    pacer_.note_cleaned(bytes - std::min(bytes, 2 * moved));
+    NACRE_TRY(commit_now_and_then(moved, now.empty_bytes));
     return pause(bytes);
   };
   Mover mover;
@@ -253,6 +300,7 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, cons
 
 Result<RekeyStep> Compactor::rekey(const RekeyOrder& order) {
   std::lock_guard one(run_mutex_);
+  const NotCleaning for_now(*this);
   const auto report = rekeyer_.run(order);
   if (!report) return tl::unexpected(report.error());
   std::lock_guard lock(mutex_);
@@ -260,9 +308,12 @@ Result<RekeyStep> Compactor::rekey(const RekeyOrder& order) {
   return report->step;
 }
 
-Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes) {
+Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes) {
   uncommitted_bytes_ += moved_bytes;
-  return uncommitted_bytes_ < options_.uncommitted_bytes_max ? Result<>() : commit_moves();
+  // While writers are held back, what they emptied themselves does not wait for the interval.
+  const std::uint64_t waiting_bytes =
+      pacer_.is_engaged() ? std::max(uncommitted_bytes_, empty_bytes) : uncommitted_bytes_;
+  return waiting_bytes < options_.uncommitted_bytes_max ? Result<>() : commit_moves();
 }
 
 Result<> Compactor::commit_moves() {
@@ -287,8 +338,10 @@ Result<> Compactor::pace(std::uint64_t bytes, Speed speed) {
   const std::uint64_t activity = store_.activity();
   const bool is_alone = std::exchange(seen_activity_, activity) == activity;
   milliseconds pause{0};
-  if (speed == Speed::paced && !is_alone && bytes > 0) {
-    const double pressure = std::max(excess_bytes() / std::max(allowed_bytes(), 1.0), 0.0);
+  const SpaceBound now = bound();
+  if (is_reaching_bound_) hold_or_let_go(now);
+  if (speed == Speed::paced && !is_alone && bytes > 0 && !pacer_.is_engaged()) {
+    const double pressure = now.pressure();
     const double rate =
         static_cast<double>(options_.rate_bytes_per_second) * (1 + rate_slope * pressure);
     if (pressure < pressure_without_limit) {
@@ -367,6 +420,7 @@ Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionPro
   if (goal == CompactionGoal::space_ratio) {
     NACRE_TRY(reach_bound(Speed::full, report));
   } else {
+    const NotCleaning for_now(*this);
     // What is dirty first: it may kill records that would be moved for nothing.
     NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
     NACRE_TRY(tidy_inlined(Speed::full));

@@ -4,21 +4,25 @@
 //
 // The closed segment that gives most for what it costs is emptied first (SegmentTable). In the
 // background that goes on while dead bytes take more than the bound allows; the further past it,
-// the faster, so that writers are slowed down by the disk alone and never by a lock. On an idle
-// volume the thread sleeps; there it also moves inlined small writes to segments and merges chunks
-// of many patches.
+// the faster. Past the slack beside the bound as well (SpaceBound), it goes as fast as the disk
+// does, and writers are held back to what it gets done (WritePacer); no lock is held meanwhile. On
+// an idle volume the thread sleeps; there it also moves inlined small writes to segments, merges
+// chunks of many patches and joins small segments.
 //
 // no_space stops it until there is space again, and nothing else hears of it. Any other error stops
 // it until the next mount.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "fs/store/ballast.h"
 #include "fs/store/chunk_map.h"
@@ -26,14 +30,17 @@
 #include "fs/store/compaction.h"
 #include "fs/store/rekeyer.h"
 #include "fs/store/segment_store.h"
+#include "fs/store/space_bound.h"
+#include "fs/store/write_pacer.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {
 
 struct CompactorOptions {
-  // Stored bytes of segments for each live byte that the background aims at; more than 1.
-  double space_ratio = 1.25;
-  // Read and written together, at the bound; past it up to as fast as the disk goes.
+  SpaceBoundOptions bound;
+  WritePacerOptions pacing;
+  // Read and written together, beside others and at the bound; past it up to as fast as the disk
+  // goes. Without a limit where nobody else reads or writes, and where writers are held back.
   std::uint64_t rate_bytes_per_second = 32u << 20;
   std::chrono::milliseconds idle_after{10'000};
   // Inlined small writes are moved without waiting for an idle moment past this.
@@ -43,9 +50,12 @@ struct CompactorOptions {
   // More small segments than that are joined, on an idle volume or by a trim.
   std::size_t small_segment_count_max = 64;
   // Moved bytes that wait for a commit: what they free is free only then, and their rows take
-  // memory. A multiple of it must fit into the room that the ballast keeps for moving.
+  // memory. Twice as much must fit into the room that the ballast keeps for moving. Of a rotation:
+  // for each of its lanes.
   std::uint64_t uncommitted_bytes_max = 64u << 20;
   Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
+  // Borrowed; where the room is that writers may use; none: there is none.
+  metadata::BackingDirectory* directory = nullptr;
   // See RekeyerOptions.
   std::size_t rekey_batch_bytes = 4u << 20;
   unsigned rekey_lane_count = 0;
@@ -68,6 +78,7 @@ using CompactionProgress = std::function<void(std::uint64_t done, std::uint64_t 
 struct CompactorStats {
   std::uint64_t segment_count = 0;  // rewritten since the mount
   std::string state;                // "idle", "working", "waiting for space", "off", or an error
+  WritePacerStats writers;
 };
 
 // Thread-safe.
@@ -85,6 +96,15 @@ class Compactor {
   // A commit is taking place: there may be something to do. Cheap; under any lock.
   void wake();
 
+  // So many bytes were written; as WritePacer::may_go_on(). Under no lock.
+  bool may_go_on(std::uint64_t written_bytes);
+  void hold_writer(InodeNumber inode, std::uint64_t bytes, std::function<void()> go_on) noexcept {
+    pacer_.hold(inode, bytes, std::move(go_on));
+  }
+  void exempt_writes(std::optional<InodeNumber> inode) { pacer_.exempt(inode); }
+  // For who is about to close: no write is held from now on.
+  void let_writers_go() { pacer_.stop(); }
+
   // Compacts on this thread until the goal is reached, then commits. cancelled after stop(); else
   // what compact_segment() or the commit gives.
   Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
@@ -95,6 +115,21 @@ class Compactor {
   CompactorStats stats() const;
 
  private:
+  // While it exists nobody empties what is fullest of dead bytes, so no writer waits for that.
+  class NotCleaning {
+   public:
+    explicit NotCleaning(Compactor& compactor)
+        : compactor_(compactor), could_clean_(compactor.can_clean_.exchange(false)) {
+      compactor_.pacer_.disengage();
+    }
+    ~NotCleaning() { compactor_.can_clean_ = could_clean_; }
+    NotCleaning(const NotCleaning&) = delete;
+    NotCleaning& operator=(const NotCleaning&) = delete;
+
+   private:
+    Compactor& compactor_;
+    const bool could_clean_;
+  };
   enum class Speed : std::uint8_t { paced, full };
 
   void run_background();
@@ -109,12 +144,12 @@ class Compactor {
   Result<> tidy_patched(Speed speed);
   Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);
   Result<> pace(std::uint64_t bytes, Speed speed);
-  Result<> commit_now_and_then(std::uint64_t moved_bytes);
+  Result<> commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes);
   Result<> commit_moves();
   Result<> admit(const Victim& victim);  // no_space
-  // Dead bytes that the bound allows, and those past it; not above 0: within the bound.
-  double allowed_bytes() const;
-  double excess_bytes() const;
+  SpaceBound bound() const;
+  // Engages the pacer past the slack, where compaction can do something about it.
+  void hold_or_let_go(const SpaceBound& bound);
   void set_state(std::string state);
 
   metadata::Database& database_;
@@ -124,8 +159,13 @@ class Compactor {
   RowKeeper& keeper_;
   const CompactorOptions options_;
   Rekeyer rekeyer_;  // under run_mutex_, but for its stop()
+  WritePacer pacer_;
+  std::atomic<std::uint64_t> unseen_bytes_{0};  // written since anybody looked at the bound
+  std::atomic<bool> has_background_{false};     // the thread runs
+  std::atomic<bool> can_clean_{false};          // it does, and found what to empty when it looked
 
-  std::mutex run_mutex_;  // one at a time compacts; guards the next four
+  std::mutex run_mutex_;  // one at a time compacts; guards the next five
+  bool is_reaching_bound_ = false;
   std::uint64_t uncommitted_bytes_ = 0;
   std::uint64_t seen_activity_ = 0;
   std::uint64_t tidied_inlined_bytes_ = 0;

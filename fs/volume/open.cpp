@@ -25,6 +25,9 @@ constexpr std::uint64_t segment_count_min = 128;
 constexpr std::uint64_t segment_size_bytes_min = 1u << 20;
 // Of segments: free for compaction. One is moved and waits for its commit, another follows.
 constexpr std::uint64_t segments_for_moving = 2;
+// Of segments: being filled, moved and committed at any time, so that dead bytes of so many are no
+// sign that compaction falls behind.
+constexpr std::uint64_t segments_of_slack = 4;
 
 VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOptions options) {
   std::uint64_t& size = options.store.segment_size_bytes;
@@ -53,8 +56,13 @@ FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engin
 }
 
 CompactorOptions compactor_options(const VolumeOptions& options, const engine::Engine& engine,
-                                   Ballast& ballast) {
+                                   metadata::BackingDirectory& directory, Ballast& ballast) {
   CompactorOptions compaction = options.compaction;
+  compaction.bound.slack_bytes_min = std::max(compaction.bound.slack_bytes_min,
+                                              segments_of_slack * options.store.segment_size_bytes);
+  compaction.pacing.burst_bytes_max =
+      std::min(compaction.pacing.burst_bytes_max, compaction.bound.slack_bytes_min / 8);
+  compaction.directory = &directory;
   compaction.ballast = &ballast;
   // Several lanes make the payloads that an engine likes large out of smaller ones.
   compaction.rekey_batch_bytes =
@@ -184,7 +192,7 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
         return erase_orphan(inode, row_count_max);
       }),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
-                 compactor_options(options, *engine_, ballast_)),
+                 compactor_options(options, *engine_, *directory_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
       backups_([this] { note_backup_gone(); }),
       next_inode_(rows.next_inode),

@@ -49,7 +49,11 @@ Result<> VolumeImpl::flush(const CommitScope& scope) {
     // What the kernel still holds of a file that is renamed amid a storm of renames, without having
     // been closed before, comes with a later commit.
     std::lock_guard lock(kernel_cache_mutex_);
-    if (kernel_cache_ != nullptr && !scope.moves_held) kernel_cache_->write_out(inode);
+    if (kernel_cache_ != nullptr && !scope.moves_held) {
+      compactor_.exempt_writes(inode);  // this very thread waits for their answers
+      kernel_cache_->write_out(inode);
+      compactor_.exempt_writes(std::nullopt);
+    }
     wider.inodes.insert(inode);
   }
   FileFailures failures;

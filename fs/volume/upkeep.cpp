@@ -54,6 +54,15 @@ Result<CompactionReport> VolumeImpl::compact(CompactionGoal goal,
   return compactor_.run(goal, progress);
 }
 
+bool VolumeImpl::may_write_on(std::uint64_t written_bytes) {
+  return compactor_.may_go_on(written_bytes);
+}
+
+void VolumeImpl::hold_writer(InodeNumber inode, std::uint64_t written_bytes,
+                             std::function<void()> go_on) noexcept {
+  compactor_.hold_writer(inode, written_bytes, std::move(go_on));
+}
+
 void VolumeImpl::stop_compaction() {
   compactor_.stop();
 }

@@ -208,6 +208,17 @@ class Volume {
                                    MutableByteView out) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
+  // Whoever answers a writer asks this first, with the bytes of a write() or copy_range() that
+  // succeeded: true where he may write on at once. Else compaction is far behind, and go_on is
+  // called once when he may: on any thread, or before hold_writer() returns (WritePacer). None of
+  // it waits.
+  virtual bool may_write_on(std::uint64_t /*written_bytes*/) { return true; }
+  virtual void hold_writer(InodeNumber /*inode*/, std::uint64_t /*written_bytes*/,
+                           std::function<void()> go_on) noexcept {
+    go_on();
+  }
+  // For who is about to close: no writer is held from now on.
+  virtual void let_writers_go() {}
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;

@@ -120,6 +120,10 @@ class VolumeImpl final : public Volume,
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  WriteFlags flags) override;
+  bool may_write_on(std::uint64_t written_bytes) override;
+  void hold_writer(InodeNumber inode, std::uint64_t written_bytes,
+                   std::function<void()> go_on) noexcept override;
+  void let_writers_go() override { compactor_.let_writers_go(); }
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;

@@ -30,7 +30,7 @@ class VolumeModel : public VolumeTest {
     options_.store.chunk_size_bytes = 4u << 10;
     // Small segments and a tight bound, so that compaction is always at work.
     options_.store.segment_size_bytes = 32u << 10;
-    options_.compaction.space_ratio = 1.05;
+    options_.compaction.bound.space_ratio = 1.05;
     options_.compaction.idle_after = std::chrono::milliseconds(1);
     options_.compaction.inlined_bytes_max = 2u << 10;
     options_.compaction.open_dead_bytes_min = 8u << 10;

@@ -67,10 +67,18 @@ TEST(MountOptions, owners_and_idle_time) {
   }
 }
 
+TEST(MountOptions, space_room_is_a_percentage) {
+  EXPECT_EQ(parse("").volume.compaction.bound.room_share, 0.12);
+  EXPECT_EQ(parse("space_room=0").volume.compaction.bound.room_share, 0);
+  EXPECT_EQ(parse("space_room=100").volume.compaction.bound.room_share, 1);
+  for (const auto* bad : {"space_room=", "space_room=101", "space_room=-1", "space_room=5%"})
+    EXPECT_NE(parse(bad).error.find("space_room"), std::string::npos) << bad;
+}
+
 TEST(MountOptions, space_ratio_is_a_number_above_one) {
-  EXPECT_EQ(parse("").volume.compaction.space_ratio, 1.25);
-  EXPECT_EQ(parse("space_ratio=1.5").volume.compaction.space_ratio, 1.5);
-  EXPECT_EQ(parse("space_ratio=2").volume.compaction.space_ratio, 2);
+  EXPECT_EQ(parse("").volume.compaction.bound.space_ratio, 1.25);
+  EXPECT_EQ(parse("space_ratio=1.5").volume.compaction.bound.space_ratio, 1.5);
+  EXPECT_EQ(parse("space_ratio=2").volume.compaction.bound.space_ratio, 2);
   for (const auto* bad : {"space_ratio=1", "space_ratio=", "space_ratio=nan", "space_ratio=1.5x",
                           "space_ratio=1e9", "space_ratio=-2"}) {
     EXPECT_NE(parse(bad).error.find("space_ratio"), std::string::npos) << bad;

@@ -45,6 +45,8 @@ class MemoryVolume final : public fs::Volume {
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
   // While held, sync_inode() calls done later, when they are no longer held.
   void hold_syncs(bool held);
+  // Holds writers as compaction would, while a test engages it.
+  fs::WritePacer& pacer() { return pacer_; }
   // Inodes that are still in memory: without a name but looked up, or with one.
   std::size_t inode_count();
   // How often sync_inode() was called.
@@ -86,6 +88,14 @@ class MemoryVolume final : public fs::Volume {
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
+  bool may_write_on(std::uint64_t written_bytes) override {
+    return pacer_.may_go_on(written_bytes);
+  }
+  void hold_writer(InodeNumber inode, std::uint64_t written_bytes,
+                   std::function<void()> go_on) noexcept override {
+    pacer_.hold(inode, written_bytes, std::move(go_on));
+  }
+  void let_writers_go() override { pacer_.stop(); }
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;
@@ -163,6 +173,7 @@ class MemoryVolume final : public fs::Volume {
   static void copy_in(Node& node, std::uint64_t offset, ByteView bytes);
   void run_syncs();
 
+  fs::WritePacer pacer_{{.rate_min_bytes_per_second = 0, .burst_bytes_max = 1}};
   std::shared_mutex tree_;
   std::unordered_map<InodeNumber, std::unique_ptr<Node>> nodes_;
   std::uint64_t next_inode_ = metadata::root_inode.value + 1;

@@ -85,8 +85,9 @@ void print_upkeep(const json& stats) {
   const json compaction = part_of_stats(stats, "compaction");
   print_stats_line(
       "compaction",
-      fmt::format("{}, {} segments rewritten, {} moved", text_of(compaction, "state"),
-                  number_of(compaction, "segment_count"), bytes(segments, "moved_bytes")));
+      fmt::format("{}, {} segments rewritten, {} moved{}", text_of(compaction, "state"),
+                  number_of(compaction, "segment_count"), bytes(segments, "moved_bytes"),
+                  compaction.value("holds_writers", false) ? "; writers are held back" : ""));
   if (const json backup = part_of_stats(stats, "backup"); number_of(backup, "backup_count") > 0) {
     print_stats_line("backup",
                      fmt::format("{} under way, which keep {} from being freed",
