@@ -48,6 +48,8 @@ struct RekeyReport {
 
 struct RekeyerOptions {
   std::uint64_t rate_bytes_per_second = 32u << 20;  // beside foreground work
+  // Moved bytes after which a commit begins, for each segment that a lane has in hand. As many
+  // again may come together while it is under way; then lanes wait for it.
   std::uint64_t uncommitted_bytes_max = 64u << 20;
   std::size_t batch_bytes = 4u << 20;  // when nobody else is there: as the engine likes it
   unsigned lane_count = 0;             // at most; 0: as the machine has cores
