@@ -128,14 +128,17 @@ void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range
 
 void FileCache::note_patched(InodeNumber inode, ChunkIndex index) {
   std::lock_guard lock(patched_mutex_);
-  // Those beyond are merged when they cannot take another patch, or stay as they are.
-  if (patched_.size() < patched_chunk_count_max) patched_.emplace(inode, index);
+  if (patched_.size() < patched_chunk_count_max) {
+    patched_.emplace(inode, index);
+  } else if (!patched_.contains({inode, index})) {
+    patched_are_all_ = false;
+  }
 }
 
-std::vector<std::pair<InodeNumber, ChunkIndex>> FileCache::take_patched() {
+PatchedChunks FileCache::take_patched() {
   std::lock_guard lock(patched_mutex_);
   const auto taken = std::exchange(patched_, {});
-  return {taken.begin(), taken.end()};
+  return {.chunks = {taken.begin(), taken.end()}, .are_all = std::exchange(patched_are_all_, true)};
 }
 
 void FileCache::run_read_ahead() {

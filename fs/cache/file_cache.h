@@ -20,6 +20,7 @@
 #include "fs/cache/file_data.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
+#include "fs/store/compaction.h"
 
 namespace nacre::fs {
 
@@ -70,7 +71,7 @@ class FileCache {
   // Ends the threads; dirty bytes stay dirty.
   void stop();
 
-  // Where its queues end: what comes then is not read ahead, or merged only when it must be.
+  // Where its queues end: what comes then is not read ahead, or looked for among all rows.
   static constexpr std::size_t queued_read_ahead_max = 64;
   static constexpr std::size_t patched_chunk_count_max = 16384;
 
@@ -116,7 +117,7 @@ class FileCache {
   void note_inlined(std::uint64_t bytes) { inlined_bytes_ += bytes; }
   std::uint64_t inlined_bytes() const { return inlined_bytes_; }
   void note_patched(InodeNumber inode, ChunkIndex index);
-  std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched();
+  PatchedChunks take_patched();
 
  private:
   void run_flusher();
@@ -146,8 +147,9 @@ class FileCache {
   std::thread flusher_;
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
-  std::mutex patched_mutex_;  // guards patched_
+  std::mutex patched_mutex_;  // guards the next two
   std::set<std::pair<InodeNumber, ChunkIndex>> patched_;
+  bool patched_are_all_ = true;
 
   mutable std::mutex read_ahead_mutex_;
   std::condition_variable read_ahead_wake_;

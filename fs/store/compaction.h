@@ -23,6 +23,11 @@
 
 namespace nacre::fs {
 
+struct PatchedChunks {
+  std::vector<std::pair<InodeNumber, ChunkIndex>> chunks;
+  bool are_all = true;  // false: there were too many to note, and only the rows know the others
+};
+
 // Who owns the chunk rows of files: implemented by the volume. Thread-safe.
 class RowKeeper {
  public:
@@ -35,9 +40,8 @@ class RowKeeper {
   virtual Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) = 0;
   // Bytes of small synchronous writes that went into the table inlined since the mount.
   virtual std::uint64_t inlined_bytes() const = 0;
-  // Chunks whose rows got many patches since the last call; not all of them when there are too
-  // many.
-  virtual std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched_chunks() = 0;
+  // Chunks whose rows became worth merging since the last call.
+  virtual PatchedChunks take_patched_chunks() = 0;
 };
 
 struct CompactionOutcome {

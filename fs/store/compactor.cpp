@@ -386,7 +386,7 @@ Result<> Compactor::tidy_inlined(Speed speed) {
 
 Result<> Compactor::tidy_patched(Speed speed) {
   const auto noted = keeper_.take_patched_chunks();
-  const bool looks_for_all = speed == Speed::full || !tidied_once_;
+  const bool looks_for_all = speed == Speed::full || !tidied_once_ || !noted.are_all;
   tidied_once_ = false;  // after an error what was noted is to be found again, too
   if (looks_for_all) {
     std::string from;
@@ -398,7 +398,7 @@ Result<> Compactor::tidy_patched(Speed speed) {
       from = std::move(look.next);
     } while (!from.empty());
   } else {
-    for (const auto& [inode, index] : noted)
+    for (const auto& [inode, index] : noted.chunks)
       NACRE_TRY(tidy(inode, index, speed));
   }
   tidied_once_ = true;

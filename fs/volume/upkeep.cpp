@@ -44,7 +44,7 @@ std::uint64_t VolumeImpl::inlined_bytes() const {
   return cache_.inlined_bytes();
 }
 
-std::vector<std::pair<InodeNumber, ChunkIndex>> VolumeImpl::take_patched_chunks() {
+PatchedChunks VolumeImpl::take_patched_chunks() {
   return cache_.take_patched();
 }
 

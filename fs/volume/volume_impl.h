@@ -167,7 +167,7 @@ class VolumeImpl final : public Volume,
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
   Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
   std::uint64_t inlined_bytes() const override;
-  std::vector<std::pair<InodeNumber, ChunkIndex>> take_patched_chunks() override;
+  PatchedChunks take_patched_chunks() override;
   // ScrubSubject.
   metadata::BackingDirectory& directory() override { return *directory_; }
   const metadata::Database& database() override { return *database_; }

@@ -27,8 +27,12 @@ TEST(CacheBounds, chunks_that_are_to_be_merged) {
   NACRE_ASSERT_OK(store);
   for (std::uint64_t i = 0; i < 100'000; ++i)
     (*store)->cache().note_patched(fs::InodeNumber{i % 7 + 1}, fs::ChunkIndex{i});
-  EXPECT_EQ((*store)->cache().take_patched().size(), fs::FileCache::patched_chunk_count_max);
-  EXPECT_TRUE((*store)->cache().take_patched().empty());
+  const fs::PatchedChunks taken = (*store)->cache().take_patched();
+  EXPECT_EQ(taken.chunks.size(), fs::FileCache::patched_chunk_count_max);
+  EXPECT_FALSE(taken.are_all) << "those beyond are lost";
+  const fs::PatchedChunks next = (*store)->cache().take_patched();
+  EXPECT_TRUE(next.chunks.empty());
+  EXPECT_TRUE(next.are_all);
   NACRE_EXPECT_OK((*store)->close());
 }
 
