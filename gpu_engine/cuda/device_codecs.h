@@ -22,6 +22,8 @@ inline constexpr std::array device_codecs = {
     DeviceCodec{Codec::lz77, lz4_fast_level_max},
     DeviceCodec{Codec::rle, codec_level_max},
     DeviceCodec{Codec::lzw, codec_level_max},
+    DeviceCodec{Codec::gdeflate, -1},
+    DeviceCodec{Codec::huffman, -1},
 };
 
 constexpr const DeviceCodec* find_device_codec(Codec codec) {

@@ -18,6 +18,7 @@ namespace nacre::engine::cuda {
 // launches: at most codec_workspace_bytes_max for any count, so an encoder or decoder that needs
 // much for a piece takes its pieces in turns.
 struct PieceCodec {
+  // nullptr where devices do not code it.
   std::size_t (*encode_workspace_size)(std::uint32_t count);
   cudaError_t (*encode)(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                         void* workspace, cudaStream_t stream, int level);

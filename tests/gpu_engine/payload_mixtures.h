@@ -99,8 +99,8 @@ inline constexpr std::array<CipherSuite, 11> suites = {
     CipherSuite::aes_256_ctr,  CipherSuite::aes_192_ctr, CipherSuite::aes_128_ctr,
     CipherSuite::aes_256_cbc,  CipherSuite::aes_192_cbc, CipherSuite::aes_128_cbc,
     CipherSuite::des_ede3_cbc, CipherSuite::des_cbc};
-inline constexpr std::array<Codec, 6> codecs = {Codec::none, Codec::lz77, Codec::lz77,
-                                                Codec::zstd, Codec::rle,  Codec::lzw};
+inline constexpr std::array codecs = {Codec::none, Codec::lz77, Codec::lz77,     Codec::zstd,
+                                      Codec::rle,  Codec::lzw,  Codec::gdeflate, Codec::huffman};
 
 // Makes items of every operation, good and bad.
 class Maker {
