@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/publickey/rsa.h"
 
 namespace nacre::engine {
 namespace {
@@ -37,6 +38,12 @@ bool has_hmac(const Payload& payload, std::uint32_t key_index) {
   if (key_index >= payload.key_table.size()) return false;
   const KeyUse& use = payload.key_table[key_index].use;
   return use.kind == KeyKind::suite && construction(use.suite) != SuiteConstruction::gcm;
+}
+
+std::uint64_t scale_by_bits(std::uint64_t bytes, std::uint64_t bits, int power) {
+  const double scaled =
+      static_cast<double>(bytes) * std::pow(static_cast<double>(bits) / rsa_bits_min, power);
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(scaled), 1);
 }
 
 // The class that differs in that no message is one thread's; the same where none is.
@@ -80,6 +87,12 @@ WorkClass class_of(const Payload& payload, const Message& message) {
       return WorkClass::decompress;
     case Operation::checksum:
       return WorkClass::checksum;
+    case Operation::rsa_private:
+      return WorkClass::rsa_private;
+    case Operation::rsa_public:
+      return WorkClass::rsa_public;
+    case Operation::rsa_generate:
+      return WorkClass::rsa_generate;
     default:
       break;
   }
@@ -96,6 +109,23 @@ WorkClass class_of(const Payload& payload, const Message& message) {
 }
 
 std::uint64_t size_of(const Message& message) {
+  // The modulus is as long as what goes in, or, where that is padded, as what comes out.
+  const std::uint64_t modulus_bits =
+      8 * std::min<std::uint64_t>(message.operation == Operation::rsa_private
+                                      ? message.input_size
+                                      : message.output_capacity,
+                                  rsa_bits_max / 8);
+  switch (message.operation) {
+    case Operation::rsa_private:
+      return scale_by_bits(rsa_private_bytes, modulus_bits, 3);
+    case Operation::rsa_public:
+      return scale_by_bits(rsa_public_bytes, modulus_bits, 2);
+    case Operation::rsa_generate:
+      return scale_by_bits(rsa_generate_bytes,
+                           std::min<std::uint64_t>(message.rsa_bits, rsa_bits_max), 4);
+    default:
+      break;
+  }
   const bool opens =
       message.operation == Operation::unseal || message.operation == Operation::decompress;
   return opens ? message.output_capacity : message.input_size;

@@ -10,6 +10,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cost_model.h"
 #include "gpu_engine/kdf/kdf.h"
+#include "gpu_engine/publickey/rsa.h"
 
 namespace nacre::engine {
 namespace {
@@ -24,6 +25,25 @@ constexpr int run_count = 3;
 // Both backends together have to be sooner than the better one by this much: what they share grows
 // scarcer in long runs than in the short ones here.
 constexpr double split_gain = 0.8;
+
+bool is_rsa(WorkClass work) {
+  return work == WorkClass::rsa_private || work == WorkClass::rsa_public ||
+         work == WorkClass::rsa_generate;
+}
+
+// That a message of the class stands for.
+std::uint64_t message_bytes(WorkClass work) {
+  switch (work) {
+    case WorkClass::rsa_private:
+      return rsa_private_bytes;
+    case WorkClass::rsa_public:
+      return rsa_public_bytes;
+    case WorkClass::rsa_generate:
+      return rsa_generate_bytes;
+    default:
+      return chunk;
+  }
+}
 
 // Words from a small vocabulary between noise: 2 to 3 times smaller under lz77.
 void fill(MutableByteView bytes) {
@@ -44,6 +64,9 @@ class Measurement {
   Measurement(Arena input, Arena output) : input_(std::move(input)), output_(std::move(output)) {
     fill({input_.data(), input_.size()});
     random_bytes(key_);
+    if (auto key = RsaPrivateKey::generate(rsa_bits_min)) {
+      if (auto der = key->to_der()) rsa_key_ = std::move(*der);
+    }
   }
 
   static std::uint64_t record_room() {
@@ -87,7 +110,7 @@ class Measurement {
     for (int i = 0; i < run_count; ++i) {
       payload.results.assign(payload.messages.size(), MessageResult{});
       const auto all = all_of(payload);
-      const auto cut = all.begin() + static_cast<std::ptrdiff_t>(cuda_bytes / chunk);
+      const auto cut = all.begin() + static_cast<std::ptrdiff_t>(cuda_bytes / message_bytes(work));
       std::latch cuda_ended(1);
       const auto begin = std::chrono::steady_clock::now();
       cuda.submit(payload, {all.begin(), cut}, [&] { cuda_ended.count_down(); });
@@ -121,7 +144,32 @@ class Measurement {
     return since(begin);
   }
 
+  // Numbers that begin with a letter, so below the modulus.
+  Payload make_rsa(WorkClass work, std::uint64_t size) {
+    constexpr std::size_t modulus_size = rsa_bits_min / 8;
+    const bool generates = work == WorkClass::rsa_generate;
+    const std::size_t room = generates ? rsa_private_key_size_bound(rsa_bits_min) : modulus_size;
+    Payload payload;
+    payload.input = input_.data();
+    payload.input_size = input_.size();
+    payload.output = output_.data();
+    payload.output_size = output_.size();
+    const std::uint32_t key = payload.add_rsa_private_key(rsa_key_.view());
+    for (std::uint64_t i = 0; i * message_bytes(work) < size; ++i)
+      payload.messages.push_back({.operation = generates ? Operation::rsa_generate
+                                               : work == WorkClass::rsa_public
+                                                   ? Operation::rsa_public
+                                                   : Operation::rsa_private,
+                                  .key_index = key,
+                                  .input_size = generates ? 0 : modulus_size,
+                                  .output_offset = i * room,
+                                  .output_capacity = room,
+                                  .rsa_bits = rsa_bits_min});
+    return payload;
+  }
+
   Payload make(WorkClass work, std::uint64_t size) {
+    if (is_rsa(work)) return make_rsa(work, size);
     const bool unseals = work == WorkClass::unseal || work == WorkClass::unseal_hmac;
     const bool opens = unseals || work == WorkClass::reseal || work == WorkClass::reseal_hmac;
     const bool plain = work == WorkClass::seal_plain || work == WorkClass::seal_plain_hmac;
@@ -186,6 +234,10 @@ class Measurement {
         case WorkClass::crypt_hmac:
           message.operation = Operation::encrypt;
           break;
+        case WorkClass::rsa_private:
+        case WorkClass::rsa_public:
+        case WorkClass::rsa_generate:
+          break;
       }
       payload.messages.push_back(message);
     }
@@ -195,6 +247,7 @@ class Measurement {
   Arena input_;
   Arena output_;
   std::array<Byte, suite_key_size_bytes_max> key_;
+  SecretBytes rsa_key_;
   Payload records_;
 };
 
@@ -212,14 +265,15 @@ std::optional<CostModel> CostModel::measure(
     std::bitset<work_class_count> splits;
     // What opens records comes last: resealing writes over the chunks.
     constexpr std::array<WorkClass, work_class_count - 1> order = {
-        WorkClass::checksum,         WorkClass::crypt,
-        WorkClass::crypt_serial,     WorkClass::crypt_des,
-        WorkClass::crypt_des_serial, WorkClass::crypt_hmac,
-        WorkClass::compress,         WorkClass::seal_plain,
-        WorkClass::seal_plain_hmac,  WorkClass::seal_coded_hmac,
-        WorkClass::seal_coded,       WorkClass::unseal,
-        WorkClass::reseal,           WorkClass::unseal_hmac,
-        WorkClass::reseal_hmac};
+        WorkClass::rsa_private,     WorkClass::rsa_public,
+        WorkClass::rsa_generate,    WorkClass::checksum,
+        WorkClass::crypt,           WorkClass::crypt_serial,
+        WorkClass::crypt_des,       WorkClass::crypt_des_serial,
+        WorkClass::crypt_hmac,      WorkClass::compress,
+        WorkClass::seal_plain,      WorkClass::seal_plain_hmac,
+        WorkClass::seal_coded_hmac, WorkClass::seal_coded,
+        WorkClass::unseal,          WorkClass::reseal,
+        WorkClass::unseal_hmac,     WorkClass::reseal_hmac};
     for (const WorkClass work : order) {
       if (work == WorkClass::unseal && !measurement.seal(cuda, WorkClass::seal_coded))
         return std::nullopt;
@@ -240,6 +294,11 @@ std::optional<CostModel> CostModel::measure(
         }
       }
       const auto at = static_cast<std::size_t>(work);
+      if (is_rsa(work)) {
+        // Arithmetic shares no memory; but padding and checks of new keys are the cpu's either way.
+        splits[at] = work == WorkClass::rsa_private;
+        continue;
+      }
       const double alone = std::min(costs[0][at].back(), costs[1][at].back());
       splits[at] = true;
       const CostModel model(costs[0], costs[1], splits);

@@ -25,6 +25,18 @@ std::uint64_t batch_size_max(const Payload& payload, const std::vector<KindGroup
                     batch_fill_bytes_min, batch_fill_bytes_max);
 }
 
+// A batch a slot where that is enough.
+void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t slot_count) {
+  const std::size_t total = group.indexes.size();
+  const std::size_t share = (total + slot_count - 1) / std::max<std::size_t>(slot_count, 1);
+  const std::size_t count = std::clamp<std::size_t>(share, 1, rsa_message_count_max);
+  for (std::size_t at = 0; at < total; at += count) {
+    const auto begin = group.indexes.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(count, total - at));
+    batches.push_back({.kind = group.kind, .indexes = {begin, end}});
+  }
+}
+
 }  // namespace
 
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
@@ -32,6 +44,10 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   const std::uint64_t size_max = batch_size_max(payload, groups, slot_count);
   std::vector<Batch> batches;
   for (const KindGroup& group : groups) {
+    if (is_rsa(group.kind.operation)) {
+      cut_evenly(batches, group, slot_count);
+      continue;
+    }
     std::uint64_t left = 0;
     for (const std::uint32_t index : group.indexes) {
       const Message& message = payload.messages[index];

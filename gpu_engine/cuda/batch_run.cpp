@@ -35,9 +35,13 @@ Result<> run_batch(const BatchRun& run) {
     case Operation::decrypt:
       return run.batch.kind.form == KeyForm::block_cipher ? run_cipher_batch(run)
                                                           : run_suite_batch(run);
-    default:
-      return fail(ErrorCode::unsupported, "operation is not one of the devices'");
+    case Operation::rsa_public:
+    case Operation::rsa_private:
+      return run_rsa_batch(run);
+    case Operation::rsa_generate:
+      return run_rsa_generate_batch(run);
   }
+  return fail(ErrorCode::unsupported, "operation is not one of the devices'");
 }
 
 }  // namespace nacre::engine::cuda

@@ -49,5 +49,7 @@ Result<> run_decompress_batch(const BatchRun& run);
 Result<> run_checksum_batch(const BatchRun& run);
 Result<> run_cipher_batch(const BatchRun& run);  // bare block ciphers
 Result<> run_suite_batch(const BatchRun& run);   // with authentication
+Result<> run_rsa_batch(const BatchRun& run);     // public and private operations
+Result<> run_rsa_generate_batch(const BatchRun& run);
 
 }  // namespace nacre::engine::cuda

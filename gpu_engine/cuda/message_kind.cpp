@@ -8,6 +8,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/cuda/device_codecs.h"
+#include "gpu_engine/publickey/rsa.h"
 #include "gpu_engine/record/record.h"
 
 namespace nacre::engine::cuda {
@@ -129,6 +130,36 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
                    .family = family_of(block_cipher(suite))};
 }
 
+// What numbers and kinds of keys say; the rest is seen when keys are opened.
+std::optional<BatchKind> find_rsa_kind(const Payload& payload, const Message& message) {
+  constexpr std::uint64_t size_min = rsa_bits_min / 8;
+  constexpr std::uint64_t size_max = rsa_device_bits_max / 8;
+  BatchKind kind = {.operation = message.operation};
+  if (message.operation == Operation::rsa_generate) {
+    if (message.rsa_bits < rsa_bits_min || message.rsa_bits > rsa_device_bits_max ||
+        message.rsa_bits % 2 != 0 ||
+        message.output_capacity < rsa_private_key_size_bound(static_cast<int>(message.rsa_bits)))
+      return std::nullopt;
+    kind.rsa_bits = message.rsa_bits;
+    return kind;
+  }
+  const bool is_private = message.operation == Operation::rsa_private;
+  const bool oaep = message.rsa_padding == RsaPadding::oaep_sha256;
+  if ((message.rsa_padding != RsaPadding::none && !oaep) ||
+      message.key_index >= payload.key_table.size())
+    return std::nullopt;
+  const Payload::Key& key = payload.key_table[message.key_index];
+  if ((key.use.kind != KeyKind::rsa_private &&
+       (is_private || key.use.kind != KeyKind::rsa_public)) ||
+      key.size > rsa_private_key_size_bound(rsa_device_bits_max))
+    return std::nullopt;
+  const bool wraps = oaep && !is_private;
+  if (message.input_size > size_max || (!wraps && message.input_size < size_min) ||
+      (!(oaep && is_private) && message.output_capacity < size_min))
+    return std::nullopt;
+  return kind;
+}
+
 }  // namespace
 
 KeyForm form_of(CipherSuite suite) {
@@ -150,6 +181,7 @@ CipherFamily family_of(BlockCipher cipher) {
 
 std::uint64_t batch_weight(const Message& message) {
   constexpr std::uint64_t overhead = 256;
+  if (is_rsa(message.operation)) return rsa_weight_bytes;
   if (message.operation == Operation::checksum) return message.input_size + overhead;
   const std::uint64_t output =
       message.operation == Operation::unseal
@@ -179,6 +211,10 @@ std::optional<BatchKind> find_kind(const Payload& payload, const Message& messag
     case Operation::encrypt:
     case Operation::decrypt:
       return find_crypt_kind(payload, message);
+    case Operation::rsa_public:
+    case Operation::rsa_private:
+    case Operation::rsa_generate:
+      return find_rsa_kind(payload, message);
     default:
       return find_plain_kind(message);
   }

@@ -24,6 +24,7 @@ struct BatchKind {
   Codec codec = Codec::none;                           // seal, compress, decompress
   int level = 0;                                       // seal, compress
   Checksum checksum = Checksum::crc32;
+  std::uint32_t rsa_bits = 0;  // rsa_generate
   bool operator==(const BatchKind&) const = default;
 };
 
@@ -44,6 +45,11 @@ struct Sorted {
 // size_max: of a message's weight; what is larger is the rest's. Throws std::bad_alloc.
 Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes,
                     std::uint64_t size_max = batch_size_bytes);
+
+inline bool is_rsa(Operation operation) {
+  return operation == Operation::rsa_public || operation == Operation::rsa_private ||
+         operation == Operation::rsa_generate;
+}
 
 // What a message takes of a batch's size.
 std::uint64_t batch_weight(const Message& message);

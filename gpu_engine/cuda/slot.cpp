@@ -3,6 +3,7 @@
 #include "gpu_engine/cuda/slot.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nacre::engine::cuda {
 namespace {
@@ -27,6 +28,7 @@ void Slot::begin() {
   used_ = 0;
   begin_upload();
   download_.used = 0;
+  staging_in_.used = staging_out_.used = 0;
 }
 
 Result<Byte*> Slot::take_bytes(std::size_t size_bytes) {
@@ -68,12 +70,30 @@ Result<> Slot::wait() {
   return check(cudaEventSynchronize(ended_.get()), "waiting for the device");
 }
 
-Result<Byte*> Slot::staging(Arena& arena, std::size_t size_bytes) {
-  if (arena.size() < size_bytes) {
-    NACRE_ASSIGN(Arena grown, allocate_pinned_arena(round_up(size_bytes, std::size_t{8} << 20)));
-    arena = std::move(grown);
+Result<> Slot::wipe_device() {
+  for (const auto& [data, size] :
+       {std::pair(memory_.data(), used_), std::pair(upload_.device.data(), upload_.used),
+        std::pair(download_.device.data(), download_.used)}) {
+    if (size == 0) continue;
+    NACRE_TRY(check(cudaMemsetAsync(data, 0, size, stream()), "wiping a batch's memory"));
   }
-  return arena.data();
+  return wait();
+}
+
+void Slot::wipe_host() {
+  wipe({upload_.host.data(), upload_.used});
+  wipe({download_.host.data(), download_.used});
+  wipe({staging_in_.memory.data(), staging_in_.used});
+  wipe({staging_out_.memory.data(), staging_out_.used});
+}
+
+Result<Byte*> Slot::staging(Staging& staging, std::size_t size_bytes) {
+  if (staging.memory.size() < size_bytes) {
+    NACRE_ASSIGN(Arena grown, allocate_pinned_arena(round_up(size_bytes, std::size_t{8} << 20)));
+    staging.memory = std::move(grown);
+  }
+  staging.used = std::max(staging.used, size_bytes);
+  return staging.memory.data();
 }
 
 }  // namespace nacre::engine::cuda

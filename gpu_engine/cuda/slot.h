@@ -58,18 +58,28 @@ class Slot {
   // Waits for all that the stream was given.
   Result<> wait();
 
+  // Wipes what the batch has had of the device's memory, and waits. For batches with secrets that
+  // are to be gone when the batch is.
+  Result<> wipe_device();
+  // Wipes what the batch has had of the host's; the device is done with it.
+  void wipe_host();
+
   // Page-locked memory of the host for callers whose memory is not; made at the first use.
   Result<Byte*> staging_in(std::size_t size_bytes) { return staging(staging_in_, size_bytes); }
   Result<Byte*> staging_out(std::size_t size_bytes) { return staging(staging_out_, size_bytes); }
 
  private:
+  struct Staging {
+    Arena memory;
+    std::size_t used = 0;  // the most since begin()
+  };
   struct MirroredMemory {
     Arena host;
     DeviceMemory device;
     std::size_t used = 0;
   };
 
-  static Result<Byte*> staging(Arena& arena, std::size_t size_bytes);
+  static Result<Byte*> staging(Staging& staging, std::size_t size_bytes);
   static Result<std::size_t> reserve(MirroredMemory& memory, std::size_t size_bytes);
 
   template <typename T>
@@ -87,8 +97,8 @@ class Slot {
   MirroredMemory upload_;
   std::size_t uploaded_ = 0;  // of upload_.used, what the stream has
   MirroredMemory download_;
-  Arena staging_in_;
-  Arena staging_out_;
+  Staging staging_in_;
+  Staging staging_out_;
 };
 
 }  // namespace nacre::engine::cuda

@@ -31,6 +31,13 @@ inline constexpr std::size_t slot_size_bytes =
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
 inline constexpr std::size_t download_size_bytes = 1u << 20;
 
+// RSA: the longest modulus, and what stands for the memory of a message's numbers: with windows of
+// 4 bits, 8 KiB of powers for each half of 4,096 bits, and the key.
+inline constexpr int rsa_device_bits_max = 4096;
+inline constexpr std::uint64_t rsa_weight_bytes = 16u << 10;
+// Batches are as long as lets all slots have one: what a message takes is time, a thread each.
+inline constexpr std::uint32_t rsa_message_count_max = 2048;
+
 // A batch that lies in more runs than this is not copied run by run (3 us each): a kernel reads or
 // writes the host's page-locked memory; inputs elsewhere are packed on the host first.
 inline constexpr std::size_t copy_run_count_max = 24;

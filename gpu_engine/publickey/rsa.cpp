@@ -106,6 +106,24 @@ Result<void> check_rsa_key(EVP_PKEY* key) {
   return {};
 }
 
+OpensslOwner<EVP_PKEY> parse_public_key(ByteView der) {
+  const Byte* end = der.data();
+  OpensslOwner<EVP_PKEY> key(d2i_PUBKEY(nullptr, &end, static_cast<long>(der.size())));
+  if (key != nullptr && end != der.data() + der.size()) key.reset();
+  if (key == nullptr) ERR_clear_error();
+  return key;
+}
+
+OpensslOwner<EVP_PKEY> parse_private_key(ByteView der) {
+  const Byte* end = der.data();
+  const OpensslOwner<PKCS8_PRIV_KEY_INFO> info(
+      d2i_PKCS8_PRIV_KEY_INFO(nullptr, &end, static_cast<long>(der.size())));
+  OpensslOwner<EVP_PKEY> key;
+  if (info != nullptr && end == der.data() + der.size()) key.reset(EVP_PKCS82PKEY(info.get()));
+  if (key == nullptr) ERR_clear_error();
+  return key;
+}
+
 Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key) {
   NACRE_TRY(check_rsa_key(key.get()));
   return RsaPublicKey(
@@ -120,12 +138,8 @@ Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key) {
 }
 
 Result<RsaPublicKey> RsaPublicKey::from_der(ByteView der) {
-  const Byte* end = der.data();
-  OpensslOwner<EVP_PKEY> key(d2i_PUBKEY(nullptr, &end, static_cast<long>(der.size())));
-  if (key == nullptr || end != der.data() + der.size()) {
-    ERR_clear_error();
-    return fail(ErrorCode::invalid_argument, "not a DER SubjectPublicKeyInfo");
-  }
+  OpensslOwner<EVP_PKEY> key = parse_public_key(der);
+  if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a DER SubjectPublicKeyInfo");
   return make_public_key(std::move(key));
 }
 
@@ -196,15 +210,8 @@ Result<RsaPrivateKey> RsaPrivateKey::generate(int bits) {
 }
 
 Result<RsaPrivateKey> RsaPrivateKey::from_der(ByteView der) {
-  const Byte* end = der.data();
-  const OpensslOwner<PKCS8_PRIV_KEY_INFO> info(
-      d2i_PKCS8_PRIV_KEY_INFO(nullptr, &end, static_cast<long>(der.size())));
-  OpensslOwner<EVP_PKEY> key;
-  if (info != nullptr && end == der.data() + der.size()) key.reset(EVP_PKCS82PKEY(info.get()));
-  if (key == nullptr) {
-    ERR_clear_error();
-    return fail(ErrorCode::invalid_argument, "not a DER PKCS#8 private key");
-  }
+  OpensslOwner<EVP_PKEY> key = parse_private_key(der);
+  if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a DER PKCS#8 private key");
   return make_private_key(std::move(key));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes OAEP apart (RFC 8017, 7.1.2, step 3) for keys in tokens that know nothing but the bare RSA
-// operation. SHA-256 for both hash and mask.
+// Puts OAEP together and takes it apart (RFC 8017, 7.1.1 and 7.1.2) for tokens and devices that
+// know nothing but the bare RSA operation. SHA-256 for both hash and mask.
 //
 // Who can make the holder open many forged texts and tell the ways apart in which they fail could
 // learn the secret from that (Manger, CRYPTO 2001), so all of them are one error, and no branch
@@ -14,16 +14,16 @@ namespace nacre::engine {
 namespace {
 
 // MGF1: xors the mask that seed gives onto out.
-void unmask(ByteView seed, MutableByteView out) {
+void mask(ByteView seed, MutableByteView out) {
   SecretBytes input(seed.size() + 4);
   std::copy(seed.begin(), seed.end(), input.mutable_view().begin());
   for (std::size_t at = 0, counter = 0; at < out.size(); ++counter) {
     for (std::size_t i = 0; i < 4; ++i)
       input.mutable_view()[seed.size() + i] = static_cast<Byte>(counter >> (24 - 8 * i));
-    Sha256Digest mask = sha256(input.view());
-    for (std::size_t i = 0; i < mask.size() && at < out.size(); ++i, ++at)
-      out[at] ^= mask[i];
-    wipe(mask);
+    Sha256Digest digest = sha256(input.view());
+    for (std::size_t i = 0; i < digest.size() && at < out.size(); ++i, ++at)
+      out[at] ^= digest[i];
+    wipe(digest);
   }
 }
 
@@ -43,8 +43,8 @@ Result<SecretBytes> decode_oaep(ByteView encoded, std::string_view label) {
   const MutableByteView all = copy.mutable_view();
   const MutableByteView seed = all.subspan(1, hash_size);
   const MutableByteView block = all.subspan(1 + hash_size);
-  unmask(block, seed);
-  unmask(seed, block);
+  mask(block, seed);
+  mask(seed, block);
 
   const Sha256Digest label_hash = sha256(as_bytes(label));
   unsigned bad = encoded[0];
@@ -62,6 +62,26 @@ Result<SecretBytes> decode_oaep(ByteView encoded, std::string_view label) {
   bad |= ~found & 0xff;
   if (bad != 0) return refuse();
   return SecretBytes(ByteView(block).subspan(secret_at));
+}
+
+Result<> encode_oaep(ByteView secret, std::string_view label, MutableByteView encoded) {
+  constexpr std::size_t hash_size = sha256_size_bytes;
+  if (encoded.size() < 2 * hash_size + 2 || secret.size() > encoded.size() - 2 * hash_size - 2)
+    return fail(ErrorCode::invalid_argument, "the secret is too long for this RSA key");
+  const MutableByteView seed = encoded.subspan(1, hash_size);
+  const MutableByteView block = encoded.subspan(1 + hash_size);
+  const Sha256Digest label_hash = sha256(as_bytes(label));
+  encoded[0] = 0;
+  random_bytes(seed);
+  std::copy(label_hash.begin(), label_hash.end(), block.begin());
+  const std::size_t secret_at = block.size() - secret.size();
+  std::fill(block.begin() + hash_size, block.begin() + static_cast<std::ptrdiff_t>(secret_at),
+            Byte{0});
+  block[secret_at - 1] = 1;
+  std::copy(secret.begin(), secret.end(), block.begin() + static_cast<std::ptrdiff_t>(secret_at));
+  mask(seed, block);
+  mask(block, seed);
+  return {};
 }
 
 }  // namespace nacre::engine

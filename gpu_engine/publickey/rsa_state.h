@@ -21,6 +21,12 @@ struct RsaPrivateKey::State {
 Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key);
 Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key);
 
+// What both ask of a key.
+Result<void> check_rsa_key(EVP_PKEY* key);
+// nullptr for what is no DER of a key: SubjectPublicKeyInfo, PKCS#8.
+OpensslOwner<EVP_PKEY> parse_public_key(ByteView der);
+OpensslOwner<EVP_PKEY> parse_private_key(ByteView der);
+
 Bytes encode_public_key(const EVP_PKEY* key);  // DER SubjectPublicKeyInfo
 
 // RsaPrivateKey::unwrap() with a key elsewhere: OAEP there, or the bare operation there and the
@@ -28,5 +34,8 @@ Bytes encode_public_key(const EVP_PKEY* key);  // DER SubjectPublicKeyInfo
 Result<SecretBytes> unwrap_elsewhere(EVP_PKEY* key, ByteView wrapped, std::string_view label);
 // The secret in a decrypted OAEP-SHA256 block, as long as the modulus. wrong_key when it is none.
 Result<SecretBytes> decode_oaep(ByteView encoded, std::string_view label);
+// The reverse, with a seed from the operating system: fills the block, which is as long as the
+// modulus. invalid_argument when the secret is too long for it.
+Result<> encode_oaep(ByteView secret, std::string_view label, MutableByteView encoded);
 
 }  // namespace nacre::engine

@@ -197,6 +197,29 @@ TEST(CostModel, tells_classes_apart_by_suite_and_mode) {
   }
 }
 
+TEST(CostModel, counts_rsa_by_its_work) {
+  const Payload payload;
+  Message message = {
+      .operation = Operation::rsa_private, .input_size = 256, .output_capacity = 256};
+  EXPECT_EQ(class_of(payload, message), WorkClass::rsa_private);
+  EXPECT_EQ(size_of(message), rsa_private_bytes);
+  message.input_size = 512;
+  EXPECT_EQ(size_of(message), 8 * rsa_private_bytes);
+  message.operation = Operation::rsa_public;
+  EXPECT_EQ(class_of(payload, message), WorkClass::rsa_public);
+  EXPECT_EQ(size_of(message), rsa_public_bytes);
+  message.operation = Operation::rsa_generate;
+  message.rsa_bits = 4096;
+  EXPECT_EQ(class_of(payload, message), WorkClass::rsa_generate);
+  EXPECT_EQ(size_of(message), 16 * rsa_generate_bytes);
+  // Nonsense stays within bounds.
+  message.rsa_bits = 0xffffffff;
+  EXPECT_EQ(size_of(message), 256 * rsa_generate_bytes);
+  message.operation = Operation::rsa_private;
+  message.input_size = 0;
+  EXPECT_EQ(size_of(message), 1u);
+}
+
 TEST(CostModel, measures_every_class_on_any_two_backends) {
   const auto first = CpuBackend::create(1, 4).value();
   const auto second = CpuBackend::create(2, 4).value();

@@ -141,5 +141,44 @@ TEST_F(MessageKinds, are_longer_than_a_batch_only_where_a_slot_is_made_for_them)
   EXPECT_EQ(measured.groups[0].indexes, all);
 }
 
+TEST_F(MessageKinds, take_rsa_of_the_sizes_that_devices_have) {
+  Payload& payload = payload_.get();
+  const std::uint32_t private_key = payload.add_rsa_private_key(Bytes(1200, 1));
+  const std::uint32_t public_key = payload.add_rsa_public_key(Bytes(300, 2));
+  const std::uint32_t long_key = payload.add_rsa_private_key(Bytes(4700, 3));
+  const std::uint32_t no_rsa = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, key_);
+  const auto add = [&](Operation operation, std::uint32_t key, std::size_t size,
+                       std::size_t capacity) -> Message& {
+    Message& message = payload_.add(operation, Bytes(size), capacity);
+    message.key_index = key;
+    return message;
+  };
+  // 0 to 4 are taken.
+  add(Operation::rsa_private, private_key, 256, 256);
+  add(Operation::rsa_public, public_key, 256, 256);
+  add(Operation::rsa_public, private_key, 32, 256).rsa_padding = RsaPadding::oaep_sha256;
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 2048;
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 3072;
+  add(Operation::rsa_private, public_key, 256, 256);
+  add(Operation::rsa_private, no_rsa, 256, 256);
+  add(Operation::rsa_private, long_key, 512, 512);
+  add(Operation::rsa_private, 99, 256, 256);
+  add(Operation::rsa_private, private_key, 255, 256);
+  add(Operation::rsa_private, private_key, 513, 600);
+  add(Operation::rsa_public, public_key, 256, 255);
+  add(Operation::rsa_public, public_key, 256, 256).rsa_padding = RsaPadding{7};
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 2049;
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 1024;
+  add(Operation::rsa_generate, 0, 0, 9000).rsa_bits = 8192;
+  add(Operation::rsa_generate, 0, 0, 1000).rsa_bits = 2048;
+  const cuda::Sorted sorted = sort();
+  ASSERT_EQ(sorted.groups.size(), 4u);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(sorted.groups[2].kind.rsa_bits, 2048u);
+  EXPECT_EQ(sorted.groups[3].kind.rsa_bits, 3072u);
+  EXPECT_EQ(sorted.rest.size(), 12u);
+}
+
 }  // namespace
 }  // namespace nacre::engine

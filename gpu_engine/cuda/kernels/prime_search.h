@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random primes in batches, for RSA keys: random starts, a sieve over the 64 candidates of each,
+// one round of Miller-Rabin for what is left, and 31 more for what passed. After each step only
+// what is left of it goes on, in a list without gaps.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/chacha20.cuh"
+#include "gpu_engine/cuda/kernels/prime_test.cuh"
+
+namespace nacre::engine::cuda {
+
+inline constexpr std::uint32_t miller_rabin_round_count = 32;
+
+// All pointers to device memory. Everything that is written there is secret: the caller wipes it.
+struct PrimeSearch {
+  const ChaChaKey* key;  // random, for this search alone
+  const SmallPrime* small_primes;
+  std::uint32_t small_prime_count;
+  std::uint32_t bits;  // of the primes: at most 32 N, and more than 64
+  std::uint32_t interval_count;
+
+  // Found: at most one prime of an interval, in no order; of primes that lie so near to each other
+  // that they make no key one alone is given.
+  std::uint32_t* found_count;
+  std::uint32_t* primes;  // interval_count * N limbs, a number's side by side
+  std::uint32_t* failed;  // of each that was found: not 0 when a later round found it composite
+};
+
+template <int N>
+std::size_t prime_search_workspace_size(std::uint32_t interval_count);
+
+template <int N>
+cudaError_t search_primes(const PrimeSearch& search, void* workspace, cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

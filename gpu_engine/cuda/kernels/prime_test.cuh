@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sieving and testing numbers that may be prime.
+//
+// All candidates are 3 mod 4: then (n - 1) / 2 is odd, and a round of Miller-Rabin is whether one
+// power is 1 or -1. What a round does depends on the size of the number alone, and so does what a
+// sieve reads.
+#pragma once
+
+#include "gpu_engine/cuda/kernels/rsa_limbs.cuh"
+
+namespace nacre::engine::cuda {
+
+// Candidates of one start: start + 4 k for k below this.
+inline constexpr std::uint32_t interval_length = 64;
+
+// An odd prime below 2^16 and what the sieve needs of it.
+struct SmallPrime {
+  std::uint32_t prime;
+  std::uint32_t negative_inverse;  // -1 / prime mod 2^32
+  std::uint32_t factor;            // -R / 4 mod prime, for R of the starts' limbs
+};
+
+// Which of the start's candidates the prime divides: bit k for start + 4 k. start: N limbs.
+//
+// From the lowest limb up: (rest + limb) / 2^32 mod prime, by adding the multiple of the prime that
+// makes the lowest word zero. So the rest is start / R mod prime.
+template <int N>
+NACRE_BOTH_SIDES std::uint64_t find_multiples(const SmallPrime& small, const std::uint32_t* start) {
+  std::uint32_t rest = 0;
+  NACRE_NO_UNROLL
+  for (int i = 0; i < N; ++i) {
+    const std::uint64_t sum = std::uint64_t{rest} + start[i];
+    const std::uint32_t multiple = static_cast<std::uint32_t>(sum) * small.negative_inverse;
+    rest = static_cast<std::uint32_t>((sum + std::uint64_t{multiple} * small.prime) >> 32);
+  }
+  std::uint64_t multiples = 0;
+  for (std::uint32_t k = rest * small.factor % small.prime; k < interval_length; k += small.prime)
+    multiples |= std::uint64_t{1} << k;
+  return multiples;
+}
+
+// Limb i of a start: random, of so many bits, the two highest set (so that the product of two has
+// twice as many bits), and 3 mod 4.
+NACRE_BOTH_SIDES std::uint32_t shape_start(std::uint32_t random, std::uint32_t i,
+                                           std::uint32_t bits) {
+  std::uint32_t limb = random;
+  if (32 * i >= bits) return 0;
+  if (32 * (i + 1) > bits) limb &= (std::uint32_t{1} << (bits % 32)) - 1;
+  for (const std::uint32_t set : {bits - 1, bits - 2}) {
+    if (set / 32 == i) limb |= std::uint32_t{1} << (set % 32);
+  }
+  return i == 0 ? limb | 3 : limb;
+}
+
+// R mod n, for n of so many bits, the two highest set.
+template <int N, typename Number>
+NACRE_BOTH_SIDES Limbs<N> r_modulo(const Number& n, std::uint32_t bits) {
+  Limbs<N> a;
+  NACRE_UNROLL
+  for (std::uint32_t j = 0; j < N; ++j)
+    a.at[j] = bits / 32 == j ? std::uint32_t{1} << (bits % 32) : 0;
+  // 2^bits - n, where 2^(32 N) is 0.
+  a.at[0] = sub_cc(a.at[0], n[0]);
+  NACRE_UNROLL
+  for (int j = 1; j < N; ++j)
+    a.at[j] = subc_cc(a.at[j], n[j]);
+  NACRE_NO_UNROLL
+  for (std::uint32_t i = bits; i < 32 * N; ++i) {
+    const Limbs<N> same = a;
+    add_modulo(a, same, n);
+  }
+  return a;
+}
+
+// A round of Miller-Rabin for n, 3 mod 4, of so many bits, the two highest set; the base is
+// (base_high:base_low) / 2^64 mod n. n_limbs: n's, to be looked up; column: N limbs to work with.
+template <int N, typename Number>
+NACRE_BOTH_SIDES bool may_be_prime(const Number& n, const LimbColumn& n_limbs,
+                                   std::uint32_t n_inverse, std::uint32_t bits,
+                                   std::uint32_t base_low, std::uint32_t base_high,
+                                   const LimbColumn& column) {
+  Limbs<N> a = r_modulo<N>(n, bits);
+  NACRE_NO_UNROLL
+  for (std::uint32_t bit = bits - 1; bit > 0; --bit) {
+    copy_limbs(column, a);
+    multiply(a, column, n, n_inverse);
+    const Limbs<N> raised = multiply_short(a, base_low, base_high, n, n_inverse);
+    const std::uint32_t is_set = 0u - (n_limbs[bit / 32] >> (bit % 32) & 1);
+    NACRE_UNROLL
+    for (int j = 0; j < N; ++j)
+      a.at[j] = choose(is_set, raised.at[j], a.at[j]);
+  }
+  // 1 or -1, times R.
+  const Limbs<N> one = r_modulo<N>(n, bits);
+  std::uint32_t from_one = 0;
+  NACRE_UNROLL
+  for (int j = 0; j < N; ++j)
+    from_one |= a.at[j] ^ one.at[j];
+  std::uint32_t from_minus_one = 0;
+  a.at[0] = add_cc(a.at[0], one.at[0]);
+  NACRE_UNROLL
+  for (int j = 1; j < N; ++j)
+    a.at[j] = addc_cc(a.at[j], one.at[j]);
+  const std::uint32_t carry = addc(0, 0);
+  NACRE_UNROLL
+  for (int j = 0; j < N; ++j)
+    from_minus_one |= a.at[j] ^ n[j];
+  return from_one == 0 || (from_minus_one | carry) == 0;
+}
+
+}  // namespace nacre::engine::cuda

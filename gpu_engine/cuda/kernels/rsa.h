@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// RSA on numbers of fixed sizes. N is the limbs (32 bits) of a prime: 16, 32, 48 or 64, so that of
+// a modulus 2 N; smaller numbers have leading zeros. Limbs are little-endian, bytes at the tasks'
+// ends big-endian (RFC 8017, 4).
+//
+// All launchers work in workspaces of device memory that hold secrets afterwards: the caller wipes
+// them. What a private operation does depends on sizes alone, not on keys or messages.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu_engine/cuda/kernels/tasks.h"
+
+namespace nacre::engine::cuda {
+
+// R is 2^32 to the number of limbs of the modulus at hand.
+template <int N>
+struct RsaPublicWords {
+  std::uint32_t modulus[2 * N];    // odd
+  std::uint32_t r_squared[2 * N];  // R^2 mod modulus
+  std::uint32_t inverse;           // -1 / modulus mod 2^32
+  std::uint32_t exponent[2];       // odd, 3 or more
+};
+
+template <int N>
+struct RsaHalfWords {
+  std::uint32_t modulus[N];    // a prime
+  std::uint32_t r_squared[N];  // R^2 mod modulus
+  std::uint32_t exponent[N];   // d mod (modulus - 1)
+  std::uint32_t inverse;       // -1 / modulus mod 2^32
+};
+
+template <int N>
+struct RsaPrivateWords {
+  RsaHalfWords<N> halves[2];   // of p and of q
+  std::uint32_t q_inverse[N];  // 1 / q mod p
+};
+
+// in and out are size bytes, the modulus's.
+struct RsaTask {
+  const Byte* in;
+  Byte* out;
+  std::uint32_t size;
+  std::uint32_t key;  // index into the keys
+};
+
+template <int N>
+std::size_t rsa_public_workspace_size(std::uint32_t count);
+template <int N>
+std::size_t rsa_private_workspace_size(std::uint32_t count);
+
+// in^e mod n. verdicts[i]: 1, or 0 when in is not below n; then out is zeros.
+template <int N>
+cudaError_t rsa_public(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
+                       std::uint32_t* verdicts, void* workspace, cudaStream_t stream);
+
+// in^d mod n by the Chinese remainder theorem, both halves side by side; then out^e mod n is
+// compared with in. verdicts[i]: 1; 0 when in is not below n or the comparison failed, and then out
+// is zeros: a wrong result would give the key away (Boneh, DeMillo, Lipton, EUROCRYPT 1997).
+// exponent_bits: that no exponent of a half exceeds.
+template <int N>
+cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWords<N>* keys,
+                        std::uint32_t exponent_bits, const RsaTask* tasks, std::uint32_t count,
+                        std::uint32_t* verdicts, void* workspace, cudaStream_t stream);
+
+}  // namespace nacre::engine::cuda

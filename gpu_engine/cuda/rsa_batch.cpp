@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Public and private operations of RSA on a device. Padding is the host's, and so is the verdict on
+// whatever is not good: the device raises numbers, and gives a private operation's result out only
+// after the public one has led back.
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "gpu_engine/cuda/rsa_parts.h"
+#include "gpu_engine/publickey/rsa_numbers.h"
+#include "gpu_engine/publickey/rsa_state.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr std::uint32_t none = UINT32_MAX;
+
+// The payload's keys that a batch names.
+class BatchNumbers {
+ public:
+  explicit BatchNumbers(const BatchRun& run) : run_(run), places_(run.payload.key_table.size()) {}
+
+  // nullptr for a key that no device takes.
+  const RsaNumbers* find(std::uint32_t key_index) {
+    Place& place = places_[key_index];
+    if (!place.asked) {
+      place.asked = true;
+      const Payload::Key& key = run_.payload.key_table[key_index];
+      auto read = RsaNumbers::from_der(key.use.kind,
+                                       run_.payload.keys.view().subspan(key.offset, key.size));
+      if (read && read->modulus_bits() <= rsa_device_bits_max &&
+          2 * read->prime_bits() <= rsa_device_bits_max)
+        place.numbers.emplace(std::move(*read));
+    }
+    return place.numbers ? &*place.numbers : nullptr;
+  }
+
+ private:
+  struct Place {
+    bool asked = false;
+    std::optional<RsaNumbers> numbers;
+  };
+  const BatchRun& run_;
+  std::vector<Place> places_;
+};
+
+// A message that the device gets, and where its number lies in the batch's bytes.
+struct Item {
+  std::uint32_t message;  // place in the batch
+  std::uint32_t size;     // the modulus's
+  std::uint64_t offset;
+};
+
+// Messages of a batch under keys of one size.
+template <int N>
+class SizeGroup {
+ public:
+  void add(const Item& item, std::uint32_t key_index, const RsaNumbers& numbers) {
+    if (key_index >= key_places_.size()) key_places_.resize(key_index + 1, none);
+    if (key_places_[key_index] == none) {
+      key_places_[key_index] = static_cast<std::uint32_t>(keys_.size());
+      keys_.push_back(&numbers);
+      exponent_bits_ = std::max(exponent_bits_, static_cast<std::uint32_t>(numbers.prime_bits()));
+    }
+    items_.push_back(item);
+    item_keys_.push_back(key_places_[key_index]);
+  }
+
+  // in and out: the batch's bytes on the device.
+  Result<> describe(const BatchRun& run, const Byte* in, Byte* out, bool is_private) {
+    if (items_.empty()) return {};
+    const auto count = static_cast<std::uint32_t>(items_.size());
+    NACRE_ASSIGN(public_words_, run.slot.add_upload<RsaPublicWords<N>>(keys_.size()));
+    if (is_private) {
+      NACRE_ASSIGN(private_words_, run.slot.add_upload<RsaPrivateWords<N>>(keys_.size()));
+    }
+    NACRE_ASSIGN(tasks_, run.slot.add_upload<RsaTask>(count));
+    NACRE_ASSIGN(verdicts_, run.slot.add_download<std::uint32_t>(count));
+    NACRE_ASSIGN(workspace_, run.slot.take_bytes(is_private ? rsa_private_workspace_size<N>(count)
+                                                            : rsa_public_workspace_size<N>(count)));
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      NACRE_TRY(write(*keys_[i], public_words_.host[i]));
+      if (is_private) {
+        NACRE_TRY(write(*keys_[i], private_words_.host[i]));
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      tasks_.host[i] = {.in = in + items_[i].offset,
+                        .out = out + items_[i].offset,
+                        .size = items_[i].size,
+                        .key = item_keys_[i]};
+    return {};
+  }
+
+  Result<> launch(const BatchRun& run, bool is_private) const {
+    const auto count = static_cast<std::uint32_t>(items_.size());
+    if (count == 0) return {};
+    if (is_private)
+      return check(
+          rsa_private<N>(public_words_.device, private_words_.device, exponent_bits_, tasks_.device,
+                         count, verdicts_.device, workspace_, run.slot.stream()),
+          "running RSA's private operation");
+    return check(rsa_public<N>(public_words_.device, tasks_.device, count, verdicts_.device,
+                               workspace_, run.slot.stream()),
+                 "running RSA's public operation");
+  }
+
+  // After the wait: calls with each item and whether its result is good.
+  template <typename Function>
+  void each_after(const Function& function) const {
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      function(items_[i], verdicts_.host[i] == 1);
+  }
+
+ private:
+  static Result<> write(const RsaNumbers& numbers, RsaPublicWords<N>& words) {
+    NACRE_TRY(numbers.write(RsaNumber::modulus, words.modulus));
+    NACRE_TRY(numbers.write_r_squared(RsaNumber::modulus, words.r_squared));
+    words.inverse = negative_inverse(words.modulus[0]);
+    words.exponent[0] = static_cast<std::uint32_t>(numbers.public_exponent());
+    words.exponent[1] = static_cast<std::uint32_t>(numbers.public_exponent() >> 32);
+    return {};
+  }
+
+  static Result<> write(const RsaNumbers& numbers, RsaPrivateWords<N>& words) {
+    constexpr RsaNumber primes[] = {RsaNumber::p, RsaNumber::q};
+    constexpr RsaNumber exponents[] = {RsaNumber::p_exponent, RsaNumber::q_exponent};
+    for (int half = 0; half < 2; ++half) {
+      RsaHalfWords<N>& to = words.halves[half];
+      NACRE_TRY(numbers.write(primes[half], to.modulus));
+      NACRE_TRY(numbers.write_r_squared(primes[half], to.r_squared));
+      NACRE_TRY(numbers.write(exponents[half], to.exponent));
+      to.inverse = negative_inverse(to.modulus[0]);
+    }
+    return numbers.write(RsaNumber::q_inverse, words.q_inverse);
+  }
+
+  std::vector<const RsaNumbers*> keys_;
+  std::vector<std::uint32_t> key_places_;  // by the payload's index
+  std::vector<Item> items_;
+  std::vector<std::uint32_t> item_keys_;
+  std::uint32_t exponent_bits_ = 0;
+  Mirrored<RsaPublicWords<N>> public_words_;
+  Mirrored<RsaPrivateWords<N>> private_words_;
+  Mirrored<RsaTask> tasks_;
+  Mirrored<std::uint32_t> verdicts_;
+  Byte* workspace_ = nullptr;
+};
+
+using SizeGroups = std::tuple<SizeGroup<32>, SizeGroup<48>, SizeGroup<64>>;
+
+ByteView input_of(const BatchRun& run, const Message& message) {
+  return {run.payload.input + message.input_offset, message.input_size};
+}
+
+std::string_view label_of(const BatchRun& run, const Message& message) {
+  return as_text({run.payload.input + message.aad_offset, message.aad_size});
+}
+
+// What the device raises for the message: its bytes, or what OAEP makes of them. False where the
+// cpu has to find fault with it.
+bool make_number(const BatchRun& run, const Message& message, MutableByteView number) {
+  const ByteView input = input_of(run, message);
+  const bool is_private = message.operation == Operation::rsa_private;
+  const bool oaep = message.rsa_padding == RsaPadding::oaep_sha256;
+  if (!(is_private && oaep) && message.output_capacity < number.size()) return false;
+  if (oaep && !is_private) return encode_oaep(input, label_of(run, message), number).has_value();
+  if (input.size() != number.size()) return false;
+  std::copy(input.begin(), input.end(), number.begin());
+  return true;
+}
+
+// Gives out what the device raised. False where the cpu has to judge.
+bool give_out(const BatchRun& run, std::uint32_t place, ByteView number) {
+  const Message& message = run.message(place);
+  const MutableByteView output(run.payload.output + message.output_offset, message.output_capacity);
+  const auto give = [&](ByteView bytes) {
+    if (bytes.size() > output.size()) return false;
+    std::copy(bytes.begin(), bytes.end(), output.begin());
+    run.result(place) = {.ok = true, .output_size = bytes.size()};
+    return true;
+  };
+  if (message.operation == Operation::rsa_public || message.rsa_padding == RsaPadding::none)
+    return give(number);
+  const auto secret = decode_oaep(number, label_of(run, message));
+  return secret && give(secret->view());
+}
+
+}  // namespace
+
+Result<> run_rsa_batch(const BatchRun& run) {
+  SlotWiper wiper(run.slot);
+  const bool is_private = run.batch.kind.operation == Operation::rsa_private;
+  BatchNumbers keys(run);
+  SizeGroups groups;
+  NACRE_ASSIGN(Byte* const in, run.slot.staging_in(run.count() * (rsa_device_bits_max / 8)));
+  std::uint64_t used = 0;
+  for (std::uint32_t i = 0; i < run.count(); ++i) {
+    const Message& message = run.message(i);
+    const RsaNumbers* const numbers = keys.find(message.key_index);
+    if (numbers == nullptr ||
+        !make_number(run, message, {in + used, numbers->modulus_size_bytes()})) {
+      run.refuse(i);
+      continue;
+    }
+    const Item item = {.message = i,
+                       .size = static_cast<std::uint32_t>(numbers->modulus_size_bytes()),
+                       .offset = used};
+    const int bits = std::max((numbers->modulus_bits() + 1) / 2, numbers->prime_bits());
+    with_prime_limbs(bits, [&](auto limbs) {
+      std::get<SizeGroup<limbs()>>(groups).add(item, message.key_index, *numbers);
+    });
+    used += item.size;
+  }
+  if (used == 0) return {};
+
+  NACRE_ASSIGN(Byte* const device_in, run.slot.take_bytes(used));
+  NACRE_ASSIGN(Byte* const device_out, run.slot.take_bytes(used));
+  NACRE_ASSIGN(Byte* const out, run.slot.staging_out(used));
+  const cudaStream_t stream = run.slot.stream();
+  NACRE_TRY(check(cudaMemcpyAsync(device_in, in, used, cudaMemcpyHostToDevice, stream),
+                  "copying numbers to the device"));
+  const auto for_all = [&](const auto& function) -> Result<> {
+    NACRE_TRY(function(std::get<0>(groups)));
+    NACRE_TRY(function(std::get<1>(groups)));
+    return function(std::get<2>(groups));
+  };
+  NACRE_TRY(
+      for_all([&](auto& group) { return group.describe(run, device_in, device_out, is_private); }));
+  NACRE_TRY(run.slot.upload());
+  NACRE_TRY(run.launch(
+      [&] { return for_all([&](const auto& group) { return group.launch(run, is_private); }); }));
+  NACRE_TRY(check(cudaMemcpyAsync(out, device_out, used, cudaMemcpyDeviceToHost, stream),
+                  "copying numbers from the device"));
+  NACRE_TRY(run.slot.finish());
+  // Before anything is given out: a batch that fails runs again, from its inputs.
+  NACRE_TRY(wiper.wipe_device());
+
+  return for_all([&](const auto& group) -> Result<> {
+    group.each_after([&](const Item& item, bool good) {
+      if (!good || !give_out(run, item.message, {out + item.offset, item.size}))
+        run.refuse(item.message);
+    });
+    return {};
+  });
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// New RSA keys: a device finds primes, the host makes keys of them and has OpenSSL check each one
+// before it is given out.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <thread>
+
+#include "gpu_engine/base/blocked_signals.h"
+#include "gpu_engine/cuda/kernels/prime_search.h"
+#include "gpu_engine/cuda/rsa_parts.h"
+#include "gpu_engine/kdf/kdf.h"
+#include "gpu_engine/publickey/rsa_numbers.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+constexpr std::uint32_t small_prime_bound = 1u << 16;
+constexpr std::uint32_t public_exponent = 65537;
+// Searches that a batch may take. The first finds enough but for bad luck.
+constexpr int search_count_max = 8;
+
+std::uint64_t power_modulo(std::uint64_t base, std::uint32_t exponent, std::uint32_t modulus) {
+  std::uint64_t power = 1;
+  for (base %= modulus; exponent > 0; exponent /= 2, base = base * base % modulus) {
+    if (exponent % 2 == 1) power = power * base % modulus;
+  }
+  return power;
+}
+
+// For starts of so many limbs.
+std::vector<SmallPrime> find_small_primes(std::uint32_t limb_count) {
+  std::vector<SmallPrime> primes;
+  std::vector<bool> composite(small_prime_bound);
+  for (std::uint32_t n = 3; n < small_prime_bound; n += 2) {
+    if (composite[n]) continue;
+    for (std::uint32_t multiple = 3 * n; multiple < small_prime_bound; multiple += 2 * n)
+      composite[multiple] = true;
+    const std::uint64_t r = power_modulo(2, 32 * limb_count, n);
+    const std::uint64_t quarter = power_modulo(4, n - 2, n);
+    primes.push_back({.prime = n,
+                      .negative_inverse = negative_inverse(n),
+                      .factor = static_cast<std::uint32_t>(n - r * quarter % n)});
+  }
+  return primes;
+}
+
+template <int N>
+const std::vector<SmallPrime>& small_primes() {
+  static const std::vector<SmallPrime> primes = find_small_primes(N);
+  return primes;
+}
+
+// That hold so many primes with a tenth to spare. Of the numbers that are 3 mod 4 every
+// (bits ln 2 / 2)-th is prime.
+std::uint32_t count_intervals(std::size_t prime_count, std::uint32_t bits) {
+  const double density = 2 / (bits * std::numbers::ln2);
+  const double share = 1 - std::pow(1 - density, interval_length);
+  const auto count = static_cast<double>(prime_count);
+  return static_cast<std::uint32_t>((count * 1.1 + 4 * std::sqrt(count)) / share) + 1;
+}
+
+// Primes that a search found, each of limb_count limbs.
+struct Primes {
+  SecretBytes limbs;
+  std::size_t limb_count = 0;
+  std::size_t count = 0;
+
+  std::span<const std::uint32_t> at(std::size_t i) const {
+    return {reinterpret_cast<const std::uint32_t*>(limbs.view().data()) + i * limb_count,
+            limb_count};
+  }
+};
+
+// Whether the exponent has an inverse modulo one less than the prime.
+bool suits_exponent(std::span<const std::uint32_t> prime) {
+  std::uint64_t rest = 0;
+  for (std::size_t i = prime.size(); i-- > 0;)
+    rest = (rest << 32 | prime[i]) % public_exponent;
+  return rest != 1;
+}
+
+template <int N>
+Result<Primes> search(const BatchRun& run, std::uint32_t bits, std::uint32_t interval_count) {
+  run.slot.begin();
+  SlotWiper wiper(run.slot);
+  const std::vector<SmallPrime>& small = small_primes<N>();
+  NACRE_ASSIGN(const Mirrored<ChaChaKey> key, run.slot.add_upload<ChaChaKey>(1));
+  NACRE_ASSIGN(const Mirrored<SmallPrime> table, run.slot.add_upload<SmallPrime>(small.size()));
+  NACRE_ASSIGN(const Mirrored<std::uint32_t> found, run.slot.add_download<std::uint32_t>(1));
+  NACRE_ASSIGN(const Mirrored<std::uint32_t> failed,
+               run.slot.add_download<std::uint32_t>(interval_count));
+  NACRE_ASSIGN(auto* const primes, run.slot.take<std::uint32_t>(std::size_t{N} * interval_count));
+  NACRE_ASSIGN(Byte* const workspace,
+               run.slot.take_bytes(prime_search_workspace_size<N>(interval_count)));
+  random_bytes({reinterpret_cast<Byte*>(key.host.data()), sizeof(ChaChaKey)});
+  std::ranges::copy(small, table.host.begin());
+  const PrimeSearch task = {.key = key.device,
+                            .small_primes = table.device,
+                            .small_prime_count = static_cast<std::uint32_t>(small.size()),
+                            .bits = bits,
+                            .interval_count = interval_count,
+                            .found_count = found.device,
+                            .primes = primes,
+                            .failed = failed.device};
+  NACRE_TRY(run.slot.upload());
+  NACRE_TRY(run.launch([&] {
+    return check(search_primes<N>(task, workspace, run.slot.stream()), "searching primes");
+  }));
+  NACRE_TRY(run.slot.finish());
+  const std::size_t found_count = std::min(found.host[0], interval_count);
+  const std::size_t size = found_count * N * sizeof(std::uint32_t);
+  NACRE_ASSIGN(Byte* const out, run.slot.staging_out(std::max<std::size_t>(size, 1)));
+  NACRE_TRY(check(cudaMemcpyAsync(out, primes, size, cudaMemcpyDeviceToHost, run.slot.stream()),
+                  "copying primes from the device"));
+  NACRE_TRY(wiper.wipe_device());
+
+  Primes good = {.limbs = SecretBytes(size), .limb_count = N};
+  for (std::size_t i = 0; i < found_count; ++i) {
+    const ByteView prime(out + i * N * sizeof(std::uint32_t), N * sizeof(std::uint32_t));
+    if (failed.host[i] != 0) continue;
+    std::ranges::copy(prime, good.limbs.mutable_view().begin() +
+                                 static_cast<std::ptrdiff_t>(good.count * prime.size()));
+    if (suits_exponent(good.at(good.count))) ++good.count;
+  }
+  return good;
+}
+
+// Keys of pairs of primes, made and checked on several threads: the check costs far more than
+// finding the primes did. Nothing in place of a key that cannot be made.
+class KeyMaker {
+ public:
+  KeyMaker(std::uint32_t bits, const Primes& primes, std::size_t count)
+      : bits_(static_cast<int>(bits)), primes_(primes), keys_(count) {}
+
+  std::vector<std::optional<SecretBytes>> make() {
+    std::vector<std::jthread> threads;
+    const unsigned own_share = std::thread::hardware_concurrency() / slots_per_device;
+    try {
+      const BlockedSignals blocked;
+      for (unsigned i = 1; i < own_share && i < keys_.size(); ++i)
+        threads.emplace_back([this] { work(); });
+    } catch (const std::exception&) {
+      // With fewer threads it takes longer.
+    }
+    work();
+    threads.clear();
+    return std::move(keys_);
+  }
+
+ private:
+  void work() noexcept {
+    for (std::size_t i = next_++; i < keys_.size(); i = next_++) {
+      try {
+        if (auto key = make_rsa_key(bits_, primes_.at(2 * i), primes_.at(2 * i + 1)))
+          keys_[i].emplace(std::move(*key));
+      } catch (const std::exception&) {
+        // The cpu makes one instead.
+      }
+    }
+  }
+
+  const int bits_;
+  const Primes& primes_;
+  std::vector<std::optional<SecretBytes>> keys_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+}  // namespace
+
+Result<> run_rsa_generate_batch(const BatchRun& run) {
+  const std::uint32_t bits = run.batch.kind.rsa_bits;
+  std::vector<SecretBytes> keys;
+  for (int i = 0; i < search_count_max && keys.size() < run.count(); ++i) {
+    const std::size_t wanted = run.count() - keys.size();
+    const std::uint32_t interval_count = count_intervals(2 * wanted, bits / 2);
+    NACRE_ASSIGN(const Primes primes, with_prime_limbs(static_cast<int>(bits / 2), [&](auto limbs) {
+                   return search<limbs()>(run, bits / 2, interval_count);
+                 }));
+    for (auto& key : KeyMaker(bits, primes, std::min(wanted, primes.count / 2)).make()) {
+      if (key) keys.push_back(std::move(*key));
+    }
+  }
+  for (std::uint32_t i = 0; i < run.count(); ++i) {
+    const Message& message = run.message(i);
+    if (i >= keys.size() || keys[i].size() > message.output_capacity) {
+      run.refuse(i);
+      continue;
+    }
+    std::ranges::copy(keys[i].view(), run.payload.output + message.output_offset);
+    run.result(i) = {.ok = true, .output_size = keys[i].size()};
+  }
+  return {};
+}
+
+}  // namespace nacre::engine::cuda

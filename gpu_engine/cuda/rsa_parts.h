@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batches of RSA share: numbers in the form of kernels, and memory that is wiped in the end.
+#pragma once
+
+#include <span>
+
+#include "gpu_engine/cuda/batch_run.h"
+#include "gpu_engine/cuda/kernels/rsa.h"
+
+namespace nacre::engine::cuda {
+
+// Wipes a slot's memory at the batch's end, however that comes.
+class SlotWiper {
+ public:
+  explicit SlotWiper(Slot& slot) : slot_(slot) {}
+  SlotWiper(const SlotWiper&) = delete;
+  SlotWiper& operator=(const SlotWiper&) = delete;
+  ~SlotWiper() {
+    // What a device that failed still holds goes when the slot does.
+    if (!device_wiped_) static_cast<void>(slot_.wipe_device());
+    slot_.wipe_host();
+  }
+  // While the host still needs its part.
+  Result<> wipe_device() {
+    device_wiped_ = true;
+    return slot_.wipe_device();
+  }
+
+ private:
+  Slot& slot_;
+  bool device_wiped_ = false;
+};
+
+// -1 / odd mod 2^32.
+constexpr std::uint32_t negative_inverse(std::uint32_t odd) {
+  std::uint32_t inverse = odd;  // right in the lowest three bits, then in twice as many each time
+  for (int i = 0; i < 4; ++i)
+    inverse *= 2 - odd * inverse;
+  return ~inverse + 1;
+}
+static_assert(negative_inverse(0xfffffff1) * 0xfffffff1 == 0xffffffff);
+
+// Calls function with N as a constant: the smallest size whose numbers of 32 N bits hold so many.
+// What is longer than the longest is the caller's error, and gets that.
+template <typename Function>
+auto with_prime_limbs(int prime_bits, const Function& function) {
+  if (prime_bits <= 32 * 32) return function(std::integral_constant<int, 32>());
+  if (prime_bits <= 32 * 48) return function(std::integral_constant<int, 48>());
+  return function(std::integral_constant<int, 64>());
+}
+
+}  // namespace nacre::engine::cuda

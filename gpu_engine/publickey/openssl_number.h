@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of OpenSSL's numbers, which are wiped when freed, for the sources of this folder.
+#pragma once
+
+#include <openssl/bn.h>
+
+#include <memory>
+
+namespace nacre::engine {
+
+struct FreeNumber {
+  void operator()(BIGNUM* number) const { BN_clear_free(number); }
+  void operator()(BN_CTX* context) const { BN_CTX_free(context); }
+};
+template <typename T>
+using NumberOwner = std::unique_ptr<T, FreeNumber>;
+using Number = NumberOwner<BIGNUM>;
+
+}  // namespace nacre::engine

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an RSA key is made of, as limbs for arithmetic elsewhere than in OpenSSL; and keys made of
+// primes that were found elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+enum class RsaNumber : std::uint8_t { modulus, p, q, p_exponent, q_exponent, q_inverse };
+
+// Wiped when freed. Immutable, so thread-safe.
+class RsaNumbers {
+ public:
+  // kind: rsa_public or rsa_private, with its DER as in a payload. invalid_argument for what is no
+  // such key; unsupported for one that is none of two primes, whose numbers do not fit each other,
+  // or whose public exponent is even, below 3, or longer than 64 bits.
+  static Result<RsaNumbers> from_der(KeyKind kind, ByteView der);
+  RsaNumbers(RsaNumbers&&) noexcept;
+  ~RsaNumbers();
+
+  std::size_t modulus_size_bytes() const;
+  int modulus_bits() const;
+  int prime_bits() const;  // of the longer prime; 0 of a public key
+  std::uint64_t public_exponent() const;
+  // Little-endian limbs with zeros above. invalid_argument when it does not fit, out_of_memory.
+  Result<> write(RsaNumber number, std::span<std::uint32_t> limbs) const;
+  // R^2 modulo the number, for R = 2^32 to the count of limbs.
+  Result<> write_r_squared(RsaNumber modulus, std::span<std::uint32_t> limbs) const;
+
+ private:
+  struct State;
+  explicit RsaNumbers(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The key of two primes and the exponent 65537, as DER PKCS#8, after OpenSSL has checked it as a
+// whole (EVP_PKEY_check: both numbers prime among the rest). The primes are little-endian limbs, of
+// bits / 2 bits each. invalid_argument for primes that make no such key: not prime, equal or nearer
+// to each other than 2^(bits / 2 - 100) (FIPS 186-4, B.3.3), one above a multiple of 65537, or a
+// private exponent not above 2^(bits / 2).
+Result<SecretBytes> make_rsa_key(int bits, std::span<const std::uint32_t> p,
+                                 std::span<const std::uint32_t> q);
+
+}  // namespace nacre::engine

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devices get of RSA keys and give back: numbers, padding, and keys of primes.
+#include "gpu_engine/publickey/rsa_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu_engine/publickey/rsa_state.h"
+#include "tests/gpu_engine/test_data.h"
+#include "tests/support/error_of.h"
+
+namespace nacre::engine {
+namespace {
+
+using Limbs = std::vector<std::uint32_t>;
+
+RsaPrivateKey test_key() {
+  return RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value();
+}
+
+RsaNumbers test_numbers() {
+  return RsaNumbers::from_der(KeyKind::rsa_private, test_key().to_der().value().view()).value();
+}
+
+Limbs limbs_of(const RsaNumbers& numbers, RsaNumber which, std::size_t count) {
+  Limbs limbs(count);
+  EXPECT_TRUE(numbers.write(which, limbs).has_value());
+  return limbs;
+}
+
+TEST(RsaNumbers, are_those_of_the_key) {
+  const RsaNumbers numbers = test_numbers();
+  EXPECT_EQ(numbers.modulus_bits(), 2048);
+  EXPECT_EQ(numbers.modulus_size_bytes(), 256u);
+  EXPECT_EQ(numbers.prime_bits(), 1024);
+  EXPECT_EQ(numbers.public_exponent(), 65537u);
+  // The product of the lowest limbs, and zeros above.
+  const Limbs p = limbs_of(numbers, RsaNumber::p, 40);
+  const Limbs q = limbs_of(numbers, RsaNumber::q, 32);
+  EXPECT_EQ(limbs_of(numbers, RsaNumber::modulus, 64)[0], p[0] * q[0]);
+  EXPECT_TRUE(std::all_of(p.begin() + 32, p.end(), [](std::uint32_t limb) { return limb == 0; }));
+  Limbs few(31);
+  EXPECT_EQ(error_of(numbers.write(RsaNumber::p, few)), ErrorCode::invalid_argument);
+}
+
+TEST(RsaNumbers, of_public_keys_are_the_modulus_alone) {
+  const auto numbers =
+      RsaNumbers::from_der(KeyKind::rsa_public, test_key().public_key().to_der()).value();
+  Limbs limbs(64);
+  EXPECT_EQ(numbers.prime_bits(), 0);
+  EXPECT_TRUE(numbers.write(RsaNumber::modulus, limbs).has_value());
+  EXPECT_EQ(limbs, limbs_of(test_numbers(), RsaNumber::modulus, 64));
+  EXPECT_EQ(error_of(numbers.write(RsaNumber::p, limbs)), ErrorCode::invalid_argument);
+}
+
+TEST(RsaNumbers, refuse_what_is_no_key_or_none_whose_numbers_fit) {
+  const SecretBytes der = test_key().to_der().value();
+  EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_public, der.view())),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_private, {})), ErrorCode::invalid_argument);
+  // A prime that is not the modulus's.
+  const Limbs p = limbs_of(test_numbers(), RsaNumber::p, 32);
+  const auto* const bytes = reinterpret_cast<const Byte*>(p.data());
+  Bytes big_endian(bytes, bytes + 128);
+  std::reverse(big_endian.begin(), big_endian.end());
+  Bytes damaged(der.view().begin(), der.view().end());
+  const auto at = std::search(damaged.begin(), damaged.end(), big_endian.begin(), big_endian.end());
+  ASSERT_NE(at, damaged.end());
+  at[77] ^= 1;
+  EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_private, damaged)), ErrorCode::unsupported);
+}
+
+TEST(RsaNumbers, of_padding_open_as_openssl_pads) {
+  TestRandom random;
+  const RsaPrivateKey key = test_key();
+  const std::size_t size = key.public_key().modulus_size_bytes();
+  for (const std::size_t secret_size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{32}, size - 67, size - 66}) {
+    const Bytes secret = random.bytes(secret_size);
+    Bytes block(size);
+    ASSERT_TRUE(encode_oaep(secret, "label", block).has_value());
+    const Bytes wrapped = key.public_key().apply(block).value();
+    EXPECT_TRUE(std::ranges::equal(key.unwrap(wrapped, "label").value().view(), secret));
+    EXPECT_EQ(error_of(key.unwrap(wrapped, "other")), ErrorCode::wrong_key);
+    Bytes again(size);
+    ASSERT_TRUE(encode_oaep(secret, "label", again).has_value());
+    EXPECT_NE(again, block) << "the seed is random";
+  }
+  Bytes block(size);
+  EXPECT_EQ(error_of(encode_oaep(Bytes(size - 65), "label", block)), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(encode_oaep({}, "", MutableByteView(block).first(65))),
+            ErrorCode::invalid_argument);
+}
+
+TEST(RsaFromPrimes, makes_the_key_that_the_primes_are_of) {
+  const Limbs p = limbs_of(test_numbers(), RsaNumber::p, 32);
+  const Limbs q = limbs_of(test_numbers(), RsaNumber::q, 48);
+  for (const bool swapped : {false, true}) {
+    const auto der = swapped ? make_rsa_key(2048, q, p) : make_rsa_key(2048, p, q);
+    ASSERT_TRUE(der.has_value());
+    const RsaPrivateKey key = RsaPrivateKey::from_der(der->view()).value();
+    EXPECT_EQ(key.public_key().to_der(), test_key().public_key().to_der());
+    const Bytes wrapped = test_key().public_key().wrap(as_bytes("secret"), "").value();
+    EXPECT_EQ(as_text(key.unwrap(wrapped, "").value().view()), "secret");
+  }
+}
+
+TEST(RsaFromPrimes, refuses_primes_of_which_no_good_key_is_made) {
+  const Limbs p = limbs_of(test_numbers(), RsaNumber::p, 32);
+  const Limbs q = limbs_of(test_numbers(), RsaNumber::q, 32);
+  EXPECT_EQ(error_of(make_rsa_key(2048, p, p)), ErrorCode::invalid_argument);
+  Limbs near = p;
+  near[20] ^= 2;  // 642 bits below the top
+  EXPECT_EQ(error_of(make_rsa_key(2048, p, near)), ErrorCode::invalid_argument);
+  Limbs composite = q;
+  composite[0] ^= 2;
+  EXPECT_EQ(error_of(make_rsa_key(2048, p, composite)), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(make_rsa_key(3072, p, q)), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(make_rsa_key(2048, Limbs(32), q)), ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace nacre::engine
