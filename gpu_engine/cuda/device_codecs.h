@@ -13,17 +13,16 @@ namespace nacre::engine::cuda {
 // Every one of them is decoded, whatever level it was coded at.
 struct DeviceCodec {
   Codec codec;
-  // Levels 0 … this one are coded on devices; more thorough ones ask for a ratio that only the
-  // cpu's encoder reaches. -1: devices do not code it.
+  // Levels that are coded on devices. Others ask for a ratio that only the cpu's encoder reaches,
+  // as level 0 of gdeflate does, which is its level 3.
+  int encode_level_min;
   int encode_level_max;
 };
 
 inline constexpr std::array device_codecs = {
-    DeviceCodec{Codec::lz77, lz4_fast_level_max},
-    DeviceCodec{Codec::rle, codec_level_max},
-    DeviceCodec{Codec::lzw, codec_level_max},
-    DeviceCodec{Codec::gdeflate, -1},
-    DeviceCodec{Codec::huffman, -1},
+    DeviceCodec{Codec::lz77, 0, lz4_fast_level_max}, DeviceCodec{Codec::rle, 0, codec_level_max},
+    DeviceCodec{Codec::lzw, 0, codec_level_max},     DeviceCodec{Codec::gdeflate, 1, 1},
+    DeviceCodec{Codec::huffman, 0, codec_level_max},
 };
 
 constexpr const DeviceCodec* find_device_codec(Codec codec) {

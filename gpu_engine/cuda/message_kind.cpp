@@ -50,7 +50,7 @@ bool device_decodes(Codec codec) {
 bool device_encodes(Codec codec, int level) {
   if (codec == Codec::none) return level >= 0 && level <= codec_level_max;
   const DeviceCodec* const found = find_device_codec(codec);
-  return found != nullptr && level >= 0 && level <= found->encode_level_max;
+  return found != nullptr && level >= found->encode_level_min && level <= found->encode_level_max;
 }
 
 std::optional<BatchKind> find_record_kind(const Payload& payload, const Message& message) {

@@ -3,6 +3,7 @@
 #include "gpu_engine/cuda/piece_codecs.h"
 
 #include "gpu_engine/cuda/kernels/gdeflate_decode.h"
+#include "gpu_engine/cuda/kernels/gdeflate_encode.h"
 #include "gpu_engine/cuda/kernels/lz4.h"
 #include "gpu_engine/cuda/kernels/lzw.h"
 #include "gpu_engine/cuda/kernels/rle.h"
@@ -13,8 +14,10 @@ const std::array<PieceCodec, device_codecs.size()> piece_codecs = {
     PieceCodec{lz4_encode_workspace_size, lz4_encode, lz4_decode_workspace_size, lz4_decode},
     PieceCodec{rle_encode_workspace_size, rle_encode, rle_decode_workspace_size, rle_decode},
     PieceCodec{lzw_encode_workspace_size, lzw_encode, lzw_decode_workspace_size, lzw_decode},
-    PieceCodec{nullptr, nullptr, gdeflate_decode_workspace_size, gdeflate_decode},
-    PieceCodec{nullptr, nullptr, gdeflate_decode_workspace_size, gdeflate_decode},  // huffman
+    PieceCodec{gdeflate_encode_workspace_size, gdeflate_encode, gdeflate_decode_workspace_size,
+               gdeflate_decode},
+    PieceCodec{huffman_encode_workspace_size, huffman_encode, gdeflate_decode_workspace_size,
+               gdeflate_decode},
 };
 
 DecodedCodecs::DecodedCodecs(Codec codec) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches the encoders of GDeflate pages.
+#include <algorithm>
+
+#include "gpu_engine/cuda/kernels/gdeflate_encode.h"
+#include "gpu_engine/cuda/kernels/gdeflate_encoder.cuh"
+#include "gpu_engine/cuda/kernels/huffman_encoder.cuh"
+
+namespace nacre::engine::cuda {
+namespace gdeflate {
+namespace {
+
+// A block a piece.
+__global__ void __launch_bounds__(LiteralEncoder::thread_count)
+    encode_literals(const CodecTask* tasks, std::uint32_t* results) {
+  __shared__ LiteralPage page;
+  const std::uint32_t size = LiteralEncoder(tasks[blockIdx.x], page).run();
+  if (threadIdx.x == 0) results[blockIdx.x] = size;
+}
+
+// What the blocks share: the number of the next piece, in front of their workspaces.
+constexpr std::size_t counter_size = 256;
+
+// As many blocks as there is workspace for take one piece after the other.
+template <typename Encoder>
+__global__ void __launch_bounds__(Encoder::thread_count)
+    encode_pieces(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                  Byte* workspace) {
+  extern __shared__ uint4 memory[];
+  __shared__ std::uint32_t taken;
+  auto& page = *reinterpret_cast<typename Encoder::Page*>(memory);
+  std::uint32_t* const counter = reinterpret_cast<std::uint32_t*>(workspace);
+  Byte* const mine = workspace + counter_size + blockIdx.x * Encoder::workspace_size;
+  for (;;) {
+    if (threadIdx.x == 0) taken = atomicAdd(counter, 1);
+    __syncthreads();
+    const std::uint32_t piece = taken;
+    if (piece >= count) break;
+    const std::uint32_t size = Encoder(tasks[piece], page, mine).run();
+    if (threadIdx.x == 0) results[piece] = size;
+    __syncthreads();
+  }
+}
+
+template <typename Encoder>
+cudaError_t launch(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                   void* workspace, cudaStream_t stream, std::uint32_t block_count_max) {
+  cudaError_t error = cudaMemsetAsync(workspace, 0, counter_size, stream);
+  if (error != cudaSuccess) return error;
+  error = cudaFuncSetAttribute(encode_pieces<Encoder>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               sizeof(typename Encoder::Page));
+  if (error != cudaSuccess) return error;
+  encode_pieces<Encoder>
+      <<<std::min(count, block_count_max), Encoder::thread_count, sizeof(typename Encoder::Page),
+         stream>>>(tasks, count, results, static_cast<Byte*>(workspace));
+  return cudaGetLastError();
+}
+
+constexpr std::uint32_t block_count_max = 396;
+
+}  // namespace
+}  // namespace gdeflate
+
+std::size_t huffman_encode_workspace_size(std::uint32_t /*count*/) {
+  return 0;
+}
+
+cudaError_t huffman_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                           void* /*workspace*/, cudaStream_t stream, int /*level*/) {
+  if (count == 0) return cudaSuccess;
+  gdeflate::encode_literals<<<count, gdeflate::LiteralEncoder::thread_count, 0, stream>>>(tasks,
+                                                                                          results);
+  return cudaGetLastError();
+}
+
+std::size_t gdeflate_encode_workspace_size(std::uint32_t count) {
+  static_assert(gdeflate::SmallPageEncoder::workspace_size ==
+                gdeflate::PageEncoder::workspace_size);
+  return gdeflate::counter_size +
+         std::min(count, gdeflate::block_count_max) * gdeflate::PageEncoder::workspace_size;
+}
+
+cudaError_t gdeflate_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                            void* workspace, cudaStream_t stream, int /*level*/) {
+  if (count == 0) return cudaSuccess;
+  int device = 0;
+  int shared_size_max = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error =
+        cudaDeviceGetAttribute(&shared_size_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error != cudaSuccess) return error;
+  const bool fits =
+      sizeof(gdeflate::PageEncoder::Page) <= static_cast<std::size_t>(shared_size_max);
+  const auto launch =
+      fits ? gdeflate::launch<gdeflate::PageEncoder> : gdeflate::launch<gdeflate::SmallPageEncoder>;
+  return launch(tasks, count, results, workspace, stream, gdeflate::block_count_max);
+}
+
+}  // namespace nacre::engine::cuda
