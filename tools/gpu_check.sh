@@ -11,7 +11,8 @@
 # holds (needed where that is elsewhere than when the tests were built).
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
 # 64 KiB to 256 MiB, beside each backend alone; a minute); large (payloads of 2 GiB, messages of 1 GiB); codecs,
-# ciphers (bench of those: as long again); rotate (rotation_speed.sh beside this, a minute or two).
+# ciphers (bench of those: as long again); seeds (bench of the papers' tables, a minute); rotate (rotation_speed.sh
+# beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a minute).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -163,8 +164,8 @@ mount_volume() {  # ENGINE
   daemon=$(pgrep -f "mount.nacre.*$volume" | head -1)
   return $code
 }
-make_volume() {
-  mkfs.nacre --passphrase-file "$work/pw" --kdf-memory 8192 --kdf-time 1 "$volume" >/dev/null
+make_volume() {  # [OPTION…] of mkfs
+  mkfs.nacre --passphrase-file "$work/pw" --kdf-memory 8192 --kdf-time 1 "$@" "$volume" >/dev/null
 }
 copy_in() {  # JOBS
   mkdir "$work/mnt/$1"
@@ -184,9 +185,40 @@ check_volume() {  # ENGINE NAME BYTES
     'BEGIN{printf "%.2f s, %.2f GB/s", e-b, t/(e-b)/1e9}')"
   verdict "$2" $code
 }
+if wants seeds; then
+  nacre bench seeds "$corpus" --seconds 0.02 --threads "$(nproc)" --json "$work/seeds.json" \
+    --markdown "${OUT:-$work}/SEEDS.md" --figures "${OUT:-$work}/seeds" >"$work/seeds.log" 2>&1
+  code=$?
+  tail -5 "$work/seeds.log"
+  verdict 'bench seeds' $code
+fi
+echo 'a passphrase of the check' >"$work/pw"
+mkdir "$work/in" "$work/mnt"
+if wants formats; then
+  cp -r "$corpus" "$work/in/1"
+  size=$(du -sb "$corpus" | cut -f1)
+  volume=$work/volume
+  for format in 'gdeflate --level 1' gdeflate huffman lzw rle auto; do
+    for engine in cuda auto; do
+      # shellcheck disable=SC2086
+      make_volume --codec $format
+      mount_volume "$engine" || continue
+      timed "$format, $engine: write" "$size" copy_in 1
+      nacre stats "$work/mnt" | grep -E 'engine'
+      nacre umount "$work/mnt" && mount_volume "$engine" || continue
+      timed "$format, $engine: cold read" "$size" read_out 1
+      diff -r "$work/in" "$work/mnt/1"
+      verdict "$format, $engine: same bytes" $?
+      nacre umount "$work/mnt"
+      check_volume cpu "$format, $engine: fsck --deep, cpu" "$size"
+      check_volume cuda "$format, $engine: fsck --deep, cuda" "$size"
+      note "$format, $engine: stored" "$(du -sb "$volume" | cut -f1) of $size bytes"
+      rm -rf "$volume"
+    done
+  done
+  rm -rf "$work/in/1"
+fi
 if wants mount; then
-  echo 'a passphrase of the check' >"$work/pw"
-  mkdir "$work/in" "$work/mnt"
   size=$(du -sb "$corpus" | cut -f1)
   copies=$((gib * 1073741824 / size))
   [ "$copies" -gt 0 ] || copies=1

@@ -76,9 +76,14 @@ class Twins {
         EXPECT_EQ(result.error, expected.error) << result.detail << " / " << expected.detail;
         continue;
       }
-      ASSERT_TRUE(std::ranges::equal(on_cuda_.output(i), on_cpu_.output(i)));
+      if (i < compared_) {
+        ASSERT_TRUE(std::ranges::equal(on_cuda_.output(i), on_cpu_.output(i)));
+      }
     }
   }
+  // Of messages from here on the verdicts alone: the cpu blinds what it computes, and under a
+  // private key whose numbers do not belong together that makes another result each time.
+  void compare_verdicts_from_here() { compared_ = on_cpu_.get().messages.size(); }
   TestPayload& on_cuda() { return on_cuda_; }
   TestPayload& on_cpu() { return on_cpu_; }
 
@@ -87,6 +92,7 @@ class Twins {
   Engine& cpu_;
   TestPayload on_cuda_;
   TestPayload on_cpu_;
+  std::size_t compared_ = SIZE_MAX;
 };
 
 class CudaRsa : public CudaEngine {
@@ -220,20 +226,24 @@ TEST_F(CudaRsa, judges_hostile_messages_and_keys_as_the_cpu_does) {
   twins.add(Operation::rsa_private, key, RsaPadding::oaep_sha256, Bytes(size - 1), size);
 
   // Keys of which every byte may be wrong: the cpu's verdict, or the cpu's result.
-  const std::size_t damaged_count = 400 / test_part();
-  for (std::size_t i = 0; i < damaged_count; ++i) {
+  const auto add_damaged = [&](Operation operation, bool in_private_key) {
     TestKey damaged = key;
-    Bytes& der = i % 2 == 0 ? damaged.private_der : damaged.public_der;
+    Bytes& der = in_private_key ? damaged.private_der : damaged.public_der;
     der[random_.below(der.size())] ^= static_cast<Byte>(1u << random_.below(8));
-    twins.add(i % 4 == 0 ? Operation::rsa_private : Operation::rsa_public, damaged,
-              RsaPadding::none, random_number(key), size, "", i % 2 == 0);
-  }
+    twins.add(operation, damaged, RsaPadding::none, random_number(key), size, "", in_private_key);
+  };
+  const std::size_t damaged_count = 400 / test_part();
+  for (std::size_t i = 0; i < damaged_count * 3 / 4; ++i)
+    add_damaged(Operation::rsa_public, i % 3 == 0);
   // An even modulus, and one of another length than the key says.
   TestKey even = key;
   const auto at = std::ranges::search(even.public_der, key.modulus).begin();
   ASSERT_NE(at, even.public_der.end());
   at[static_cast<std::ptrdiff_t>(size) - 1] ^= 1;
   twins.add(Operation::rsa_public, even, RsaPadding::none, Bytes(size), size, "", false);
+  twins.compare_verdicts_from_here();
+  for (std::size_t i = 0; i < damaged_count / 4; ++i)
+    add_damaged(Operation::rsa_private, true);
   twins.run();
   twins.expect_same();
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
