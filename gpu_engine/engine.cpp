@@ -105,7 +105,10 @@ class PlannedEngine final : public Engine {
 
   std::string backend_name() const override { return planner_.backend_name(); }
 
-  void forget_keys() { planner_.cpu().forget_keys(); }
+  void forget_keys() {
+    planner_.cpu().forget_keys();
+    if (Backend* const devices = planner_.cuda()) devices->forget_keys();
+  }
 
  private:
   void end_submitted(const std::function<void()>& done) {

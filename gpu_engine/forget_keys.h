@@ -6,10 +6,10 @@
 
 namespace nacre::engine {
 
-// Wipes the keys and key schedules that the engine keeps from one payload to the next. Those of
-// payloads that run meanwhile go when these have ended; devices' memory, in which batches leave
-// keys, is wiped when the engine is destroyed. Thread-safe; what is sealed next makes its schedule
-// anew.
+// Wipes the keys and key schedules that the engine keeps from one payload to the next, and the
+// memory of devices in which batches leave them; waits for batches that devices run. Those of
+// payloads that run meanwhile go when these have ended, or with the engine. Thread-safe, but not
+// for a payload's done(); what is sealed next makes its schedule anew.
 void forget_keys(Engine& engine);
 
 }  // namespace nacre::engine

@@ -75,7 +75,8 @@ if wants sanitize; then
   sanitized=()
   pids=()
   for tool in memcheck racecheck; do
-    for suite in CudaLz4 CudaCipherModes CudaCipherSuites CudaCrc CudaEngine; do
+    for suite in CudaLz4 CudaGdeflateEncode CudaGdeflateDecode CudaLzw CudaRle CudaCipherModes CudaDes \
+      CudaCipherSuites CudaCrc CudaRsa CudaEngine; do
       sanitized+=("$tool $suite")
       part=20 without=$unsanitized
       case "$tool $suite" in

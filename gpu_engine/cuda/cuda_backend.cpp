@@ -80,6 +80,7 @@ struct CudaBackend::State {
   void run(Device& device, Slot& slot, Job& job, const Batch& batch);
   // What a device failed at; says so once a device, and once more when that is its end.
   void note_failure(Device& device, const Error& error);
+  void forget_keys();
   void end(std::unique_ptr<Job> job);
   bool any_device_left() const { return slots_left() > 0; }
   // Of devices that are not lost.
@@ -106,6 +107,11 @@ struct CudaBackend::State {
   std::deque<Job*> queue;  // jobs with batches waiting
   unsigned job_count = 0;  // not ended yet
   bool stopping = false;
+  unsigned thread_count = 0;  // that take batches
+  std::uint64_t forget_count = 0;
+  unsigned forgetting_count = 0;  // threads that have still to wipe their slots
+  std::condition_variable forgotten;
+  std::mutex forget_mutex;  // one at a time waits for that; before mutex
   std::vector<std::thread> threads;
 };
 
@@ -189,6 +195,10 @@ Result<> CudaBackend::State::add_device(int number) {
   }
   const BlockedSignals blocked;
   for (Slot& slot : slots) {
+    {
+      const std::lock_guard lock(mutex);
+      ++thread_count;
+    }
     threads.emplace_back(
         [this, &added, own = std::move(slot)]() mutable { work(added, std::move(own)); });
     pthread_setname_np(threads.back().native_handle(), "nacre-cuda");
@@ -212,6 +222,10 @@ CudaBackend::State::~State() {
 double CudaBackend::load_factor() const {
   const std::size_t left = state_->slots_left();
   return left == 0 ? 0 : static_cast<double>(state_->slot_count) / static_cast<double>(left);
+}
+
+void CudaBackend::forget_keys() {
+  state_->forget_keys();
 }
 
 std::string CudaBackend::name() const {
@@ -344,12 +358,22 @@ void CudaBackend::State::work(Device& device, Slot slot) {
   mark_engine_thread();
   static_cast<void>(cudaSetDevice(device.number));
   std::unique_lock lock(mutex);
-  for (;;) {
-    work_arrived.wait(lock, [&] { return stopping || !queue.empty(); });
+  for (std::uint64_t seen_forget_count = 0;;) {
+    work_arrived.wait(
+        lock, [&] { return stopping || !queue.empty() || seen_forget_count < forget_count; });
+    if (seen_forget_count < forget_count) {
+      seen_forget_count = forget_count;
+      lock.unlock();
+      slot.forget();
+      lock.lock();
+      if (--forgetting_count == 0) forgotten.notify_one();
+      continue;
+    }
     if (queue.empty()) return;
     if (device.lost && any_device_left()) {
       // Another device's thread may have missed its call.
       work_arrived.notify_one();
+      --thread_count;
       return;
     }
     Job* const job = queue.front();
@@ -366,6 +390,15 @@ void CudaBackend::State::work(Device& device, Slot slot) {
     end(std::unique_ptr<Job>(job));
     lock.lock();
   }
+}
+
+void CudaBackend::State::forget_keys() {
+  const std::lock_guard one(forget_mutex);
+  std::unique_lock lock(mutex);
+  ++forget_count;
+  forgetting_count = thread_count;
+  work_arrived.notify_all();
+  forgotten.wait(lock, [&] { return forgetting_count == 0; });
 }
 
 void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& batch) {

@@ -31,6 +31,9 @@ class CudaBackend final : public DeviceBackend {
 
   void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) override;
 
+  // Wipes the memory of all slots, each once the batch that it runs has ended, and waits for that.
+  void forget_keys() override;
+
   Result<Arena> allocate(std::size_t size_bytes) override;
   CudaStats stats() const override;
   double load_factor() const override;

@@ -13,11 +13,7 @@ namespace {
 
 std::atomic<Fault> injected_fault = Fault::none;
 std::atomic<unsigned> calls_before_fault = 0;
-std::atomic<ReleaseHook> release_hook = nullptr;
-
-void show_released(const Byte* data, std::size_t size, bool on_device) {
-  if (const ReleaseHook hook = release_hook) hook(data, size, on_device);
-}
+std::atomic<WipeHook> wipe_hook = nullptr;
 
 // What the seam makes of a call that went well.
 cudaError_t injected_error() {
@@ -39,7 +35,7 @@ void ignore(cudaError_t error) {
 }
 
 void unregister(Byte* data, std::size_t size) {
-  show_released(data, size, false);
+  show_wiped(data, size, false);
   ignore(cudaHostUnregister(data));
   munmap(data, size);
 }
@@ -61,8 +57,13 @@ void inject_fault(Fault fault, unsigned nth_call) {
   injected_fault = fault;
 }
 
-void set_release_hook(ReleaseHook hook) {
-  release_hook = hook;
+void set_wipe_hook(WipeHook hook) {
+  wipe_hook = hook;
+}
+
+void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device) {
+  if (size_bytes == 0) return;
+  if (const WipeHook hook = wipe_hook) hook(data, size_bytes, on_device);
 }
 
 Result<Stream> Stream::create() {
@@ -149,7 +150,7 @@ DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   ignore(cudaMemset(data_, 0, size_));
   ignore(cudaDeviceSynchronize());
-  show_released(data_, size_, true);
+  show_wiped(data_, size_, true);
   ignore(cudaFree(data_));
 }
 

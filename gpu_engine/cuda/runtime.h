@@ -24,10 +24,12 @@ Result<> check(cudaError_t error, const char* what);
 enum class Fault { none, out_of_memory, launch_failure, lost_device };
 void inject_fault(Fault fault, unsigned nth_call);
 
-// Called with what is about to be freed, after it was wiped: device memory, and page-locked memory
-// of the host. For tests.
-using ReleaseHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_device);
-void set_release_hook(ReleaseHook hook);  // nullptr: none
+// Called with memory that was wiped, of a device or page-locked memory of the host, before it is
+// freed or serves again. For tests.
+using WipeHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_device);
+void set_wipe_hook(WipeHook hook);  // nullptr: none
+// Calls the hook, if there is one.
+void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device);
 
 class Stream {
  public:

@@ -87,6 +87,24 @@ void Slot::wipe_host() {
   wipe({staging_out_.memory.data(), staging_out_.used});
 }
 
+void Slot::forget() {
+  used_ = memory_.size();
+  for (MirroredMemory* const memory : {&upload_, &download_})
+    memory->used = memory->host.size();
+  for (Staging* const staging : {&staging_in_, &staging_out_})
+    staging->used = staging->memory.size();
+  static_cast<void>(wipe_device());
+  wipe_host();
+  show_wiped(memory_.data(), memory_.size(), true);
+  for (const MirroredMemory* const memory : {&upload_, &download_}) {
+    show_wiped(memory->device.data(), memory->device.size(), true);
+    show_wiped(memory->host.data(), memory->host.size(), false);
+  }
+  for (const Staging* const staging : {&staging_in_, &staging_out_})
+    show_wiped(staging->memory.data(), staging->memory.size(), false);
+  begin();
+}
+
 Result<Byte*> Slot::staging(Staging& staging, std::size_t size_bytes) {
   if (staging.memory.size() < size_bytes) {
     NACRE_ASSIGN(Arena grown, allocate_pinned_arena(round_up(size_bytes, std::size_t{8} << 20)));

@@ -63,6 +63,9 @@ class Slot {
   Result<> wipe_device();
   // Wipes what the batch has had of the host's; the device is done with it.
   void wipe_host();
+  // Between batches: wipes all of both, since earlier batches left keys and plain bytes there. What
+  // a lost device holds is out of everybody's reach.
+  void forget();
 
   // Page-locked memory of the host for callers whose memory is not; made at the first use.
   Result<Byte*> staging_in(std::size_t size_bytes) { return staging(staging_in_, size_bytes); }
