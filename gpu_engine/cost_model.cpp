@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation, the split, and the file of costs: a line "nacre-engine-costs 2 MACHINE", then for
-// each backend and class a line of nanoseconds by size, then the classes that are split.
+// each backend and class a line of nanoseconds by size and its name, then the classes that are
+// split.
 #include "gpu_engine/cost_model.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <sstream>
 
 #include "gpu_engine/base/limits.h"
-#include "gpu_engine/publickey/rsa.h"
 
 namespace nacre::engine {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
 // measured in another way: costs that were kept are then measured again.
-constexpr int model_version = 3;
+constexpr int model_version = 4;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
 
@@ -34,34 +34,20 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-bool has_hmac(const Payload& payload, std::uint32_t key_index) {
-  if (key_index >= payload.key_table.size()) return false;
-  const KeyUse& use = payload.key_table[key_index].use;
-  return use.kind == KeyKind::suite && construction(use.suite) != SuiteConstruction::gcm;
-}
-
-std::uint64_t scale_by_bits(std::uint64_t bytes, std::uint64_t bits, int power) {
-  const double scaled =
-      static_cast<double>(bytes) * std::pow(static_cast<double>(bits) / rsa_bits_min, power);
-  return std::max<std::uint64_t>(static_cast<std::uint64_t>(scaled), 1);
-}
-
 // The class that differs in that no message is one thread's; the same where none is.
 WorkClass parallel_class(WorkClass work) {
-  switch (work) {
-    case WorkClass::crypt_serial:
-    case WorkClass::crypt_hmac:
-      return WorkClass::crypt;
-    case WorkClass::crypt_des_serial:
-      return WorkClass::crypt_des;
-    case WorkClass::seal_coded_hmac:
-      return WorkClass::seal_coded;
-    case WorkClass::seal_plain_hmac:
-      return WorkClass::seal_plain;
-    case WorkClass::unseal_hmac:
-      return WorkClass::unseal;
-    case WorkClass::reseal_hmac:
-      return WorkClass::reseal;
+  switch (work.kind) {
+    case WorkKind::crypt_serial:
+    case WorkKind::crypt_hmac:
+      return {WorkKind::crypt};
+    case WorkKind::crypt_des_serial:
+      return {WorkKind::crypt_des};
+    case WorkKind::seal_hmac:
+      return {WorkKind::seal, work.codec};
+    case WorkKind::unseal_hmac:
+      return {WorkKind::unseal, work.codec};
+    case WorkKind::reseal_hmac:
+      return {WorkKind::reseal};
     default:
       return work;
   }
@@ -69,70 +55,8 @@ WorkClass parallel_class(WorkClass work) {
 
 }  // namespace
 
-WorkClass class_of(const Payload& payload, const Message& message) {
-  const bool hmac = has_hmac(payload, message.key_index);
-  switch (message.operation) {
-    case Operation::seal:
-      if (message.codec == Codec::none)
-        return hmac ? WorkClass::seal_plain_hmac : WorkClass::seal_plain;
-      return hmac ? WorkClass::seal_coded_hmac : WorkClass::seal_coded;
-    case Operation::unseal:
-      return hmac ? WorkClass::unseal_hmac : WorkClass::unseal;
-    case Operation::reseal:
-      return hmac || has_hmac(payload, message.new_key_index) ? WorkClass::reseal_hmac
-                                                              : WorkClass::reseal;
-    case Operation::compress:
-      return message.codec == Codec::none ? WorkClass::seal_plain : WorkClass::compress;
-    case Operation::decompress:
-      return WorkClass::decompress;
-    case Operation::checksum:
-      return WorkClass::checksum;
-    case Operation::rsa_private:
-      return WorkClass::rsa_private;
-    case Operation::rsa_public:
-      return WorkClass::rsa_public;
-    case Operation::rsa_generate:
-      return WorkClass::rsa_generate;
-    default:
-      break;
-  }
-  if (hmac) return WorkClass::crypt_hmac;
-  if (message.key_index >= payload.key_table.size()) return WorkClass::crypt;
-  const KeyUse& use = payload.key_table[message.key_index].use;
-  const Direction direction =
-      message.operation == Operation::encrypt ? Direction::encrypt : Direction::decrypt;
-  if (use.kind != KeyKind::block_cipher) return WorkClass::crypt;
-  const bool serial = is_serial(use.mode, direction);
-  if (use.cipher == BlockCipher::des || use.cipher == BlockCipher::des_ede3)
-    return serial ? WorkClass::crypt_des_serial : WorkClass::crypt_des;
-  return serial ? WorkClass::crypt_serial : WorkClass::crypt;
-}
-
-std::uint64_t size_of(const Message& message) {
-  // The modulus is as long as what goes in, or, where that is padded, as what comes out.
-  const std::uint64_t modulus_bits =
-      8 * std::min<std::uint64_t>(message.operation == Operation::rsa_private
-                                      ? message.input_size
-                                      : message.output_capacity,
-                                  rsa_bits_max / 8);
-  switch (message.operation) {
-    case Operation::rsa_private:
-      return scale_by_bits(rsa_private_bytes, modulus_bits, 3);
-    case Operation::rsa_public:
-      return scale_by_bits(rsa_public_bytes, modulus_bits, 2);
-    case Operation::rsa_generate:
-      return scale_by_bits(rsa_generate_bytes,
-                           std::min<std::uint64_t>(message.rsa_bits, rsa_bits_max), 4);
-    default:
-      break;
-  }
-  const bool opens =
-      message.operation == Operation::unseal || message.operation == Operation::decompress;
-  return opens ? message.output_capacity : message.input_size;
-}
-
 double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
-  const auto& at = costs[static_cast<std::size_t>(work)];
+  const ClassCosts& at = costs[index_of(work)];
   if (bytes <= 0) return 0;
   if (bytes <= static_cast<double>(sizes.front())) return at.front();
   std::size_t i = 1;
@@ -154,8 +78,8 @@ double CostModel::cuda_ns(WorkClass work, double bytes, double longest) const {
   const WorkClass parallel = parallel_class(work);
   const double ns = cost(cuda_, work, bytes);
   if (parallel == work) return ns;
-  const double serial_ns = std::max(0.0, cuda_[static_cast<std::size_t>(work)].front() -
-                                             cuda_[static_cast<std::size_t>(parallel)].front());
+  const double serial_ns =
+      std::max(0.0, cuda_[index_of(work)].front() - cuda_[index_of(parallel)].front());
   constexpr auto measured_size = static_cast<double>(chunk_size_bytes_default);
   return std::max(cost(cuda_, parallel, bytes),
                   ns + serial_ns * (longest - measured_size) / measured_size);
@@ -172,7 +96,7 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
                      : cuda_backlog_ns + cuda_ns(work.work_class, part * cuda_load,
                                                  static_cast<double>(work.longest));
   };
-  const bool splits = splits_[static_cast<std::size_t>(work.work_class)];
+  const bool splits = splits_[index_of(work.work_class)];
   // Where both wait for the same memory, what a slower device takes off the cpu's queue holds up
   // the rest of that queue.
   if (!splits && on_cuda(whole) - cuda_backlog_ns > on_cpu(whole) - cpu_backlog_ns) return 0;
@@ -204,7 +128,7 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
     return std::nullopt;
   Costs costs[2];
   for (Costs& of_backend : costs) {
-    for (auto& of_class : of_backend) {
+    for (ClassCosts& of_class : of_backend) {
       if (!std::getline(in, line)) return std::nullopt;
       std::istringstream numbers(line);
       for (double& ns : of_class) {
@@ -215,7 +139,7 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
   if (!std::getline(in, line) || line.size() != work_class_count ||
       line.find_first_not_of("01") != std::string::npos)
     return std::nullopt;
-  return CostModel(costs[0], costs[1], std::bitset<work_class_count>(line));
+  return CostModel(costs[0], costs[1], WorkClasses(line));
 }
 
 void CostModel::write(const std::string& file, const std::string& machine) const {
@@ -229,10 +153,10 @@ void CostModel::write(const std::string& file, const std::string& machine) const
     std::ofstream out(temporary);
     out << magic << machine << '\n';
     for (const Costs* of_backend : {&cpu_, &cuda_}) {
-      for (const auto& of_class : *of_backend) {
-        for (const double ns : of_class)
+      for (std::size_t i = 0; i < work_class_count; ++i) {
+        for (const double ns : (*of_backend)[i])
           out << std::llround(ns) << ' ';
-        out << '\n';
+        out << to_string(work_class_at(i)) << '\n';
       }
     }
     out << splits_ << '\n';

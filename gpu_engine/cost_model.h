@@ -10,58 +10,19 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/work_class.h"
 
 namespace nacre::engine {
 
-// Messages that cost alike.
-enum class WorkClass : std::uint8_t {
-  seal_coded,
-  seal_plain,
-  unseal,
-  reseal,
-  compress,
-  decompress,
-  checksum,
-  crypt,
-  crypt_serial,  // a block cipher's serial modes
-  // Bare DES and 3DES: on the cpu some thirty times as dear as AES. Under a suite they count as
-  // AES.
-  crypt_des,
-  crypt_des_serial,
-  // Under a suite with HMAC, of which a device gives each message to one thread.
-  seal_coded_hmac,
-  seal_plain_hmac,
-  unseal_hmac,
-  reseal_hmac,  // of or to such a suite
-  crypt_hmac,
-  rsa_private,
-  rsa_public,
-  rsa_generate,
-};
-inline constexpr std::size_t work_class_count = 19;
-
-// For how many bytes an operation of 2,048 bits stands, so that costs by size say something of RSA,
-// too: measured payloads have 128 to 8,192 private operations, and 2 to 128 new keys.
-inline constexpr std::uint64_t rsa_private_bytes = 8u << 10;
-inline constexpr std::uint64_t rsa_public_bytes = 512;
-inline constexpr std::uint64_t rsa_generate_bytes = 512u << 10;
-
-// For messages that both backends can do.
-WorkClass class_of(const Payload& payload, const Message& message);
-// The plain bytes that a message stands for. For RSA they grow as the work does: with the square
-// of the modulus's length, for private operations the cube, for new keys the fourth power.
-std::uint64_t size_of(const Message& message);
-
 // Messages of one class.
 struct Work {
-  WorkClass work_class = WorkClass::seal_coded;
+  WorkClass work_class;
   std::uint64_t bytes = 0;    // of all of them
   std::uint64_t longest = 0;  // bytes of one
 };
@@ -72,10 +33,11 @@ class CostModel {
   // Plain bytes of the payloads that are measured.
   static constexpr std::array<std::uint64_t, size_count> sizes = {1u << 20, 4u << 20, 16u << 20,
                                                                   64u << 20};
-  using Costs = std::array<std::array<double, size_count>, work_class_count>;  // nanoseconds
+  using ClassCosts = std::array<double, size_count>;       // nanoseconds, by size
+  using Costs = std::array<ClassCosts, work_class_count>;  // by index_of()
 
-  // Runs payloads on both backends, a second or two in all. allocate gives their memory. Nothing
-  // when there is no memory or a message fails.
+  // Runs payloads on both backends, two or three seconds in all. allocate gives their memory.
+  // Nothing when there is no memory or a message fails.
   static std::optional<CostModel> measure(
       Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate);
   // Names what costs depend on: the backends, the processor, the engine's version and this model's.
@@ -87,7 +49,7 @@ class CostModel {
 
   // splits: classes for which both backends together are sooner than the better one alone. They
   // are not where the host's memory is what both wait for.
-  CostModel(const Costs& cpu, const Costs& cuda, const std::bitset<work_class_count>& splits)
+  CostModel(const Costs& cpu, const Costs& cuda, const WorkClasses& splits)
       : cpu_(cpu), cuda_(cuda), splits_(splits) {}
 
   double cpu_ns(WorkClass work, double bytes) const;
@@ -105,7 +67,7 @@ class CostModel {
 
   Costs cpu_;
   Costs cuda_;
-  std::bitset<work_class_count> splits_;
+  WorkClasses splits_;
 };
 
 }  // namespace nacre::engine

@@ -133,6 +133,7 @@ class PlannedEngine final : public Engine {
   }
 
   void count(const Payload& payload) {
+    planner_.learn(payload);
     std::uint64_t failed = 0;
     std::uint64_t input = 0;
     std::uint64_t output = 0;

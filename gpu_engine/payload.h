@@ -52,7 +52,7 @@ enum class Operation : std::uint8_t {
   seal,
   // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key; when check_identity is
   // set the record's identity must equal identity (else tampered). Output must be exactly the plain
-  // size that the record names and fit output_capacity.
+  // size that the record names and fit output_capacity. codec: its likely one; none: not known.
   unseal,
   // plain bytes -> codec stream, and back (output_capacity = exact plain size for decompress).
   compress,

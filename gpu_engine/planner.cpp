@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <numeric>
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cpu/cpu_backend.h"
+#include "gpu_engine/cuda/device_codecs.h"
 
 namespace nacre::engine {
 namespace {
@@ -46,6 +48,23 @@ std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
         "what this machine's devices cost could not be measured: the engine auto uses the cpu "
         "alone");
   return known;
+}
+
+// Messages of one kind. They are of one class, but for records: those count as what most of their
+// bytes are.
+Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec) {
+  Work work;
+  std::array<std::uint64_t, work_class_count> bytes = {};
+  for (const std::uint32_t index : indexes) {
+    const Message& message = payload.messages[index];
+    const std::uint64_t size = size_of(message);
+    work.bytes += size;
+    work.longest = std::max(work.longest, size);
+    bytes[index_of(class_of(payload, message, record_codec))] += size;
+  }
+  work.work_class =
+      work_class_at(static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin()));
+  return work;
 }
 
 }  // namespace
@@ -104,20 +123,20 @@ Plan Planner::plan(const Payload& payload, bool waits) {
 
 Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor) {
   Plan plan = {.cpu = std::move(sorted.rest)};
-  const auto cpu_before = static_cast<double>(backlog_->cpu_ns.load(std::memory_order_relaxed));
-  const auto cuda_before = static_cast<double>(backlog_->cuda_ns.load(std::memory_order_relaxed));
+  const auto cpu_before =
+      static_cast<double>(state_->cpu_backlog_ns.load(std::memory_order_relaxed));
+  const auto cuda_before =
+      static_cast<double>(state_->cuda_backlog_ns.load(std::memory_order_relaxed));
+  const Codec record_codec = state_->record_codec.load(std::memory_order_relaxed);
   double cpu_ns = 0;
   double cuda_ns = 0;
   for (cuda::KindGroup& group : sorted.groups) {
-    // Messages of a kind are of one class.
-    Work work = {.work_class = class_of(payload, payload.messages[group.indexes.front()])};
-    for (const std::uint32_t index : group.indexes) {
-      const std::uint64_t size = size_of(payload.messages[index]);
-      work.bytes += size;
-      work.longest = std::max(work.longest, size);
-    }
+    const Work work = work_of(payload, group.indexes, record_codec);
+    const bool is_undecodable = group.kind.operation == Operation::unseal &&
+                                payload.messages[group.indexes.front()].codec == Codec::none &&
+                                cuda::find_device_codec(record_codec) == nullptr;
     const std::uint64_t share =
-        work.bytes < cuda_size_bytes_min
+        work.bytes < cuda_size_bytes_min || is_undecodable
             ? 0
             : costs_->cuda_share(work, load_factor, cpu_before + cpu_ns, cuda_before + cuda_ns);
     std::uint64_t on_cuda = 0;
@@ -133,14 +152,26 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
   }
   plan.cpu_ns = static_cast<std::uint64_t>(cpu_ns);
   plan.cuda_ns = static_cast<std::uint64_t>(cuda_ns);
-  backlog_->cpu_ns.fetch_add(plan.cpu_ns, std::memory_order_relaxed);
-  backlog_->cuda_ns.fetch_add(plan.cuda_ns, std::memory_order_relaxed);
+  state_->cpu_backlog_ns.fetch_add(plan.cpu_ns, std::memory_order_relaxed);
+  state_->cuda_backlog_ns.fetch_add(plan.cuda_ns, std::memory_order_relaxed);
   return plan;
 }
 
 void Planner::ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns) {
-  backlog_->cpu_ns.fetch_sub(cpu_ns, std::memory_order_relaxed);
-  backlog_->cuda_ns.fetch_sub(cuda_ns, std::memory_order_relaxed);
+  state_->cpu_backlog_ns.fetch_sub(cpu_ns, std::memory_order_relaxed);
+  state_->cuda_backlog_ns.fetch_sub(cuda_ns, std::memory_order_relaxed);
+}
+
+void Planner::learn(const Payload& payload) {
+  if (!costs_) return;
+  for (std::size_t i = payload.results.size(); i-- > 0;) {
+    const MessageResult& result = payload.results[i];
+    if (payload.messages[i].operation != Operation::unseal || !result.ok ||
+        result.codec == Codec::none)
+      continue;
+    state_->record_codec.store(result.codec, std::memory_order_relaxed);
+    return;
+  }
 }
 
 Backend& Planner::cpu() const {
@@ -160,12 +191,12 @@ Result<Arena> Planner::allocate(std::size_t size_bytes) const {
 }
 
 std::uint64_t Planner::payload_size_bytes() const {
-  const bool devices =
-      cuda_ != nullptr && (choice_ == EngineChoice::cuda ||
-                           (costs_ && costs_->cuda_share({.work_class = WorkClass::seal_coded,
-                                                          .bytes = cuda_payload_bytes,
-                                                          .longest = chunk_size_bytes_default},
-                                                         1, 0, 0) > 0));
+  const bool devices = cuda_ != nullptr &&
+                       (choice_ == EngineChoice::cuda ||
+                        (costs_ && costs_->cuda_share({.work_class = {WorkKind::seal, Codec::lz77},
+                                                       .bytes = cuda_payload_bytes,
+                                                       .longest = chunk_size_bytes_default},
+                                                      1, 0, 0) > 0));
   return devices ? cuda_payload_bytes : cpu_payload_bytes;
 }
 

@@ -40,6 +40,9 @@ class Planner {
   // caller takes part.
   Plan plan(const Payload& payload, bool waits);
   void ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns);
+  // Thread-safe. Of a payload that has ended: as its last compressed record was sealed, so are
+  // probably those to come of which nobody knows. Before there was one, lz77.
+  void learn(const Payload& payload);
 
   Backend& cpu() const;
   DeviceBackend* cuda() const;  // nullptr where there is none
@@ -60,11 +63,12 @@ class Planner {
   EngineChoice choice_;
   std::optional<CostModel> costs_;  // of automatic; without them all is the cpu's
   CudaStats measured_;              // what measuring the costs took
-  struct Backlog {
-    std::atomic<std::uint64_t> cpu_ns = 0;
-    std::atomic<std::uint64_t> cuda_ns = 0;
+  struct State {
+    std::atomic<std::uint64_t> cpu_backlog_ns = 0;
+    std::atomic<std::uint64_t> cuda_backlog_ns = 0;
+    std::atomic<Codec> record_codec = Codec::lz77;
   };
-  std::unique_ptr<Backlog> backlog_ = std::make_unique<Backlog>();
+  std::unique_ptr<State> state_ = std::make_unique<State>();
   std::unique_ptr<CpuBackend> cpu_;
   std::unique_ptr<DeviceBackend> cuda_;  // goes first: it finishes what fails on the cpu
   std::string why_no_cuda_;

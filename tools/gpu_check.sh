@@ -10,7 +10,7 @@
 # --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
 # holds (needed where that is elsewhere than when the tests were built).
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
-# 64 KiB to 256 MiB, beside each backend alone; a minute); large (payloads of 2 GiB, messages of 1 GiB); codecs,
+# 64 KiB to 256 MiB, beside each backend alone; three minutes); large (payloads of 2 GiB, messages of 1 GiB); codecs,
 # ciphers (bench of those: as long again); seeds (bench of the papers' tables, a minute); rotate (rotation_speed.sh
 # beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a minute).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
@@ -111,9 +111,11 @@ if wants bench; then
   done
 fi
 if wants auto; then
+  # Every codec that a device has, at a level that it codes.
+  auto_codecs=none,lz77,gdeflate-1,huffman,lzw,rle
   # Beyond 10 %: said, and a failure where it is more than the noise of such short runs.
   nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.2 --json "$work/auto.json" \
-    --only none,lz77,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32 \
+    --only "$auto_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
   code=$?
   # A row of an operation begins in the first column.

@@ -68,6 +68,10 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
     if (message.codec != Codec::none) kind.level = message.level;
     return kind;
   }
+  // The cpu would open it a second time.
+  if (message.operation == Operation::unseal && codec_is_available(message.codec) &&
+      !device_decodes(message.codec))
+    return std::nullopt;
   if (message.input_size < record_size_bytes_min || message.input_size > record_size_bytes_max)
     return std::nullopt;
   if (message.operation == Operation::reseal) {

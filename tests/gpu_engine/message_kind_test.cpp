@@ -80,6 +80,18 @@ TEST_F(MessageKinds, take_records_of_every_level) {
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
 }
 
+// A device would open them for nothing.
+TEST_F(MessageKinds, leave_records_of_a_codec_that_no_device_has_to_the_cpu) {
+  constexpr std::array codecs = {Codec::none, Codec::lz77, Codec::zstd, Codec::automatic,
+                                 Codec::gdeflate};
+  for (const Codec codec : codecs)
+    payload_.add_unseal(Bytes(3000), key_, plain_.size()).codec = codec;
+  const cuda::Sorted sorted = sort();
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2}));
+  ASSERT_EQ(sorted.groups.size(), 1u);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 1, 3, 4}));
+}
+
 // Keys of AES, DES and 3DES lie in tables of their own.
 TEST_F(MessageKinds, tell_families_of_ciphers_apart) {
   constexpr std::array<BlockCipher, 4> ciphers = {BlockCipher::aes_128, BlockCipher::des,

@@ -1,119 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine over two backends, of which one stands in for devices: threads of its own that run
-// what they are given. So what the planner deals out, and how two backends end one payload, is
-// tested where there is no device.
+// The engine over two backends, of which one stands in for devices: what the planner deals out, and
+// how two backends end one payload.
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <latch>
-#include <mutex>
 #include <thread>
 
 #include "gpu_engine/cpu/cpu_backend.h"
 #include "gpu_engine/planner.h"
+#include "tests/gpu_engine/fake_device.h"
 #include "tests/gpu_engine/payload_mixtures.h"
 #include "tests/gpu_engine/test_payload.h"
 #include "tests/support/temporary_directory.h"
 
 namespace nacre::engine {
 namespace {
-
-// What tests see of the device, and make of it.
-struct DeviceState {
-  std::atomic<std::uint64_t> message_count = 0;
-  std::atomic<std::uint64_t> submission_count = 0;
-  std::atomic<double> load_factor = 1;
-  std::atomic<bool> has_memory = true;
-  std::atomic<std::uint64_t> failed_batch_count = 0;
-};
-
-class FakeDevice final : public DeviceBackend {
- public:
-  FakeDevice(std::string name, std::shared_ptr<DeviceState> state, Backend& cpu, unsigned slots)
-      : name_(std::move(name)), state_(std::move(state)), cpu_(cpu) {
-    for (unsigned i = 0; i < slots; ++i)
-      threads_.emplace_back([this] { work(); });
-  }
-  ~FakeDevice() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    arrived_.notify_all();
-    for (std::thread& thread : threads_)
-      thread.join();
-  }
-
-  std::string name() const override { return name_; }
-  void run(Payload& payload, MessageIndexes indexes) override {
-    std::latch ended(1);
-    submit(payload, {indexes.begin(), indexes.end()}, [&] { ended.count_down(); });
-    ended.wait();
-  }
-  void submit(Payload& payload, std::vector<std::uint32_t> indexes,
-              std::function<void()> done) override {
-    {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back([this, &payload, mine = std::move(indexes), ended = std::move(done)] {
-        cpu_.run(payload, mine);
-        state_->message_count += mine.size();
-        ended();
-      });
-    }
-    ++state_->submission_count;
-    arrived_.notify_one();
-  }
-  void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) override {
-    std::vector<std::uint32_t> indexes = std::move(sorted.rest);
-    for (const cuda::KindGroup& group : sorted.groups) {
-      EXPECT_FALSE(group.indexes.empty());
-      indexes.insert(indexes.end(), group.indexes.begin(), group.indexes.end());
-    }
-    submit(payload, std::move(indexes), std::move(done));
-  }
-  Result<Arena> allocate(std::size_t size_bytes) override {
-    if (!state_->has_memory) return fail(ErrorCode::out_of_memory, "a test's");
-    return allocate_host_arena(size_bytes);
-  }
-  CudaStats stats() const override {
-    return {.message_count = state_->message_count,
-            .input_bytes = 0,
-            .failed_batch_count = state_->failed_batch_count};
-  }
-  double load_factor() const override { return state_->load_factor; }
-  Result<double> measure_resident(Payload&, unsigned) override {
-    return fail(ErrorCode::unsupported, "a test's");
-  }
-  Result<DeviceCeilings> measure_ceilings() override {
-    return fail(ErrorCode::unsupported, "a test's");
-  }
-
- private:
-  void work() {
-    mark_engine_thread();
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      arrived_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      job();
-      lock.lock();
-    }
-  }
-
-  const std::string name_;
-  const std::shared_ptr<DeviceState> state_;
-  Backend& cpu_;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
-};
 
 // A backend that needs latency, then so many nanoseconds a byte.
 CostModel::Costs linear(double latency_ns, double ns_per_byte) {
@@ -135,13 +37,16 @@ class PlannedEngineTest : public testing::Test {
           std::make_unique<FakeDevice>(device_name_, device_, cpu, slots));
     };
   }
-  // costs: of the cpu and of the device; what they gain together is dealt out.
   std::unique_ptr<Engine> automatic(const CostModel::Costs& cpu, const CostModel::Costs& cuda,
                                     unsigned slots = 2) {
+    return automatic(cpu, cuda, WorkClasses().set(), slots);
+  }
+  // Costs of the cpu and of the device; splits: where both together are sooner.
+  std::unique_ptr<Engine> automatic(const CostModel::Costs& cpu, const CostModel::Costs& cuda,
+                                    const WorkClasses& splits, unsigned slots = 2) {
     const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();
     const std::string file = directory_.path() + "/" + std::to_string(file_count_++);
-    CostModel(cpu, cuda, std::bitset<work_class_count>().set())
-        .write(file, CostModel::machine(cpu_name, device_name_));
+    CostModel(cpu, cuda, splits).write(file, CostModel::machine(cpu_name, device_name_));
     return make_engine(
         Planner::create({.thread_count = cpu_threads, .cost_file = file}, devices(slots)).value());
   }
@@ -232,10 +137,100 @@ TEST_F(PlannedEngineTest, leaves_small_payloads_and_given_orders_to_the_cpu) {
   }
 }
 
+// The device is the better one at gdeflate alone.
+TEST_F(PlannedEngineTest, deals_each_codec_out_by_its_own_cost) {
+  CostModel::Costs cuda = linear(0, 2);
+  for (const WorkKind kind :
+       {WorkKind::seal, WorkKind::unseal, WorkKind::compress, WorkKind::decompress}) {
+    for (double& ns : cuda[index_of({kind, Codec::gdeflate})])
+      ns /= 100;
+  }
+  const auto engine = automatic(linear(0, 1), cuda, WorkClasses());
+  const Bytes plain = make_data(DataKind::text, 65536, random_);
+  constexpr std::uint32_t count = 32;
+  const auto share_of = [&](TestPayload& payload) {
+    const std::uint64_t before = device_->message_count;
+    engine->run(payload.get());
+    for (std::uint32_t i = 0; i < count; ++i)
+      EXPECT_TRUE(payload.result(i).ok) << i;
+    return device_->message_count - before;
+  };
+  for (const Codec codec : {Codec::lz77, Codec::gdeflate, Codec::huffman}) {
+    const std::uint64_t wanted = codec == Codec::gdeflate ? count : 0;
+    TestPayload sealed(*engine, count * plain.size());
+    TestPayload coded(*engine, count * plain.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      sealed.add_seal(plain, Bytes(32), codec, i).level = 1;
+      Message& message = coded.add(Operation::compress, plain, 2 * plain.size());
+      message.codec = codec;
+      message.level = 1;
+    }
+    EXPECT_EQ(share_of(sealed), wanted) << to_string(codec);
+    EXPECT_EQ(share_of(coded), wanted) << to_string(codec);
+    TestPayload opened(*engine, count * plain.size());
+    TestPayload unknown(*engine, count * plain.size());
+    TestPayload decoded(*engine, count * plain.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      opened.add_unseal(sealed.output(i), Bytes(32), plain.size()).codec = codec;
+      unknown.add_unseal(sealed.output(i), Bytes(32), plain.size());
+      decoded.add(Operation::decompress, coded.output(i), plain.size()).codec = codec;
+    }
+    EXPECT_EQ(share_of(opened), wanted) << to_string(codec);
+    EXPECT_EQ(share_of(unknown), wanted) << "as those before: " << to_string(codec);
+    EXPECT_EQ(share_of(decoded), wanted) << to_string(codec);
+  }
+}
+
+// A device would open them, and the cpu again.
+TEST_F(PlannedEngineTest, leaves_records_of_a_codec_that_no_device_has_to_the_cpu) {
+  const auto engine = automatic(linear(0, 1), linear(0, 0.01));
+  const Bytes plain = make_data(DataKind::text, 65536, random_);
+  constexpr std::uint32_t count = 32;
+  for (const Codec codec : {Codec::zstd, Codec::lz77, Codec::zstd}) {
+    TestPayload sealed(*cpu_, count * plain.size());
+    for (std::uint32_t i = 0; i < count; ++i)
+      sealed.add_seal(plain, Bytes(32), codec, i);
+    cpu_->run(sealed.get());
+    for (const bool is_first : {true, false}) {
+      TestPayload opened(*engine, count * plain.size());
+      for (std::uint32_t i = 0; i < count; ++i)
+        opened.add_unseal(sealed.output(i), Bytes(32), plain.size());
+      const std::uint64_t before = device_->message_count;
+      engine->run(opened.get());
+      const bool on_device = device_->message_count > before;
+      EXPECT_TRUE(is_first || on_device == (codec == Codec::lz77)) << to_string(codec);
+      EXPECT_TRUE(opened.result(count - 1).ok);
+    }
+  }
+}
+
+// Chunks that no codec makes smaller lie between others.
+TEST_F(PlannedEngineTest, counts_mixed_records_as_what_most_of_them_are) {
+  CostModel::Costs cuda = linear(0, 2);
+  for (double& ns : cuda[index_of({WorkKind::unseal, Codec::none})])
+    ns /= 100;
+  const auto engine = automatic(linear(0, 1), cuda, WorkClasses());
+  const Bytes text = make_data(DataKind::text, 65536, random_);
+  const Bytes noise = make_data(DataKind::random, 65536, random_);
+  constexpr std::uint32_t count = 32;
+  for (const std::uint32_t noise_count : {4u, 28u}) {
+    TestPayload sealed(*engine, count * text.size());
+    for (std::uint32_t i = 0; i < count; ++i)
+      sealed.add_seal(i < noise_count ? noise : text, Bytes(32), Codec::lz77, i);
+    engine->run(sealed.get());
+    TestPayload opened(*engine, (count + 1) * text.size());
+    for (std::uint32_t i = 0; i < count; ++i)
+      opened.add_unseal(sealed.output(i), Bytes(32), text.size()).codec = Codec::lz77;
+    const std::uint64_t before = device_->message_count;
+    engine->run(opened.get());
+    EXPECT_EQ(device_->message_count - before, noise_count == 28 ? count : 0);
+  }
+}
+
 // One thread of a device has the whole of a serial message.
 TEST_F(PlannedEngineTest, leaves_long_serial_messages_to_the_cpu) {
   CostModel::Costs cuda = linear(1e5, 0.02);
-  for (double& ns : cuda[static_cast<std::size_t>(WorkClass::crypt_serial)])
+  for (double& ns : cuda[index_of({WorkKind::crypt_serial})])
     ns += 3e6;
   const auto engine = automatic(linear(0, 1), cuda);
   constexpr std::size_t size = 32u << 20;

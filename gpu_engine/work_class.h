@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which messages cost alike: by operation, by the codec where one takes part, and by what a device
+// gives to a single thread.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "gpu_engine/payload.h"
+
+namespace nacre::engine {
+
+enum class WorkKind : std::uint8_t {
+  // Of these each codec is a class of its own.
+  seal,
+  unseal,
+  compress,
+  decompress,
+  // Under a suite with HMAC, of which a device gives each message to one thread.
+  seal_hmac,
+  unseal_hmac,
+  // Of these there is one class each.
+  reseal,
+  reseal_hmac,  // of or to such a suite
+  checksum,
+  crypt,
+  crypt_serial,  // a block cipher's serial modes
+  // Bare DES and 3DES: on the cpu some thirty times as dear as AES. Under a suite they count as
+  // AES.
+  crypt_des,
+  crypt_des_serial,
+  crypt_hmac,
+  rsa_private,
+  rsa_public,
+  rsa_generate,
+};
+inline constexpr std::size_t work_kind_count = 17;
+inline constexpr std::size_t coded_kind_count = 6;
+
+// The codecs that are told apart: those that devices have.
+inline constexpr std::array costed_codecs = {Codec::none, Codec::lz77,     Codec::rle,
+                                             Codec::lzw,  Codec::gdeflate, Codec::huffman};
+
+struct WorkClass {
+  WorkKind kind = WorkKind::seal;
+  Codec codec = Codec::none;  // one of costed_codecs; none where the kind has no codec
+  bool operator==(const WorkClass&) const = default;
+};
+inline constexpr std::size_t work_class_count =
+    coded_kind_count * costed_codecs.size() + work_kind_count - coded_kind_count;
+using WorkClasses = std::bitset<work_class_count>;  // by index_of()
+
+constexpr bool has_codec(WorkKind kind) {
+  return static_cast<std::size_t>(kind) < coded_kind_count;
+}
+// Less than work_class_count, and each class its own; work_class_at() is the reverse.
+std::size_t index_of(WorkClass work);
+WorkClass work_class_at(std::size_t index);
+// "seal lz77", "checksum".
+std::string to_string(WorkClass work);
+
+// For messages that both backends can do. What automatic will choose is not known before the bytes
+// are looked at: it counts as gdeflate, which it takes for most that get smaller. What a record was
+// sealed with is only known when it is open: where it is no shorter than what it holds that was
+// none, else what Message::codec says, and record_codec where it says none.
+WorkClass class_of(const Payload& payload, const Message& message,
+                   Codec record_codec = Codec::lz77);
+
+// For how many bytes an operation of 2,048 bits stands, so that costs by size say something of RSA,
+// too: measured payloads have 128 to 8,192 private operations, and 2 to 128 new keys.
+inline constexpr std::uint64_t rsa_private_bytes = 8u << 10;
+inline constexpr std::uint64_t rsa_public_bytes = 512;
+inline constexpr std::uint64_t rsa_generate_bytes = 512u << 10;
+
+// The plain bytes that a message stands for. For RSA they grow as the work does: with the square
+// of the modulus's length, for private operations the cube, for new keys the fourth power.
+std::uint64_t size_of(const Message& message);
+
+}  // namespace nacre::engine
