@@ -30,6 +30,7 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::size_t shown_files_max = 50;
+constexpr std::size_t shown_gaps_max = 8;  // of one file
 
 Result<VolumePlace> make_target(const std::string& path, const VolumePlace& source) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -66,12 +67,27 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
 }
 
 nlohmann::json file_json(const fs::SalvagedFile& file) {
+  nlohmann::json gaps = nlohmann::json::array();
+  for (const auto& gap : file.gaps)
+    gaps.push_back({{"offset", gap.offset}, {"size", gap.size}});
   return {{"inode", file.inode.value},
           {"name", file.name},
           {"paths", file.paths},
           {"size", file.size},
           {"chunk_count", file.chunk_count},
-          {"pieced_chunk_count", file.pieced_count}};
+          {"pieced_chunk_count", file.pieced_count},
+          {"gaps", std::move(gaps)}};
+}
+
+void print_gaps(const fs::SalvagedFile& file) {
+  std::size_t shown = 0;
+  for (const auto& gap : file.gaps) {
+    if (++shown > shown_gaps_max) break;
+    fmt::print("  zeros, not known: {} bytes at {}\n", gap.size, gap.offset);
+  }
+  if (file.gaps.size() > shown_gaps_max) {
+    fmt::print("  … and {} more gaps (all: --json)\n", file.gaps.size() - shown_gaps_max);
+  }
 }
 
 void print_json(const SalvageArguments& arguments, const fs::SalvageReport& report) {
@@ -111,6 +127,7 @@ void print_text(const SalvageArguments& arguments, const fs::SalvageReport& repo
     fmt::print("newer: lost+found/{}, {} in {} chunks{}\n", file.name, format_bytes(file.size),
                file.chunk_count,
                file.paths.empty() ? "" : fmt::format(", of {}", printable(file.paths.front())));
+    print_gaps(file);
   }
   if (report.newer.size() > shown_files_max) {
     fmt::print("… and {} more\n", report.newer.size() - shown_files_max);

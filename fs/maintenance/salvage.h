@@ -23,6 +23,12 @@
 
 namespace nacre::fs {
 
+// Bytes of a file.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
 // A file in lost+found: what was written of an inode after the checkpoint.
 struct SalvagedFile {
   metadata::InodeNumber inode;
@@ -33,6 +39,9 @@ struct SalvagedFile {
   // Chunks of which only pieces were written: put together from these in the order in which they
   // were sealed, over what the checkpoint's file has there.
   std::uint64_t pieced_count = 0;
+  // Where it reads as zeros and nothing says that it should: no record tells of these bytes, or
+  // none that can be opened. In order, none beside another; what lies behind size is not known.
+  std::vector<ByteRange> gaps;
 };
 
 struct SalvageReport {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,31 @@ Records front_run(Records records, Key key) {
   return {records.begin(), end};
 }
 
+// The bytes of a file that are known, from the front on; the gaps between them.
+class KnownBytes {
+ public:
+  // offset: not before that of an earlier call but for what that one covers.
+  void add(std::uint64_t offset, std::uint64_t size) {
+    if (offset > end_) gaps_.push_back({end_, offset - end_});
+    end_ = std::max(end_, offset + size);
+  }
+  // Up to the file's end.
+  std::vector<ByteRange> take(std::uint64_t file_size) {
+    add(file_size, 0);
+    return std::move(gaps_);
+  }
+
+ private:
+  std::uint64_t end_ = 0;
+  std::vector<ByteRange> gaps_;
+};
+
+// Of one chunk: its bytes, and which of them some record tells.
+struct ChunkContent {
+  Bytes bytes;
+  std::vector<ByteRange> known;
+};
+
 class NewerFiles {
  public:
   NewerFiles(Volume& volume, std::uint32_t chunk_size_bytes, RecordOpener& opener,
@@ -50,13 +76,15 @@ class NewerFiles {
     SalvagedFile file{.inode = records.front()->inode};
     file.name = fmt::format("#{}", file.inode.value);
     NACRE_ASSIGN(const InodeNumber inode, make(folder_, file.name, S_IFREG));
+    KnownBytes known;
     while (!records.empty()) {
       const Records of_chunk = front_run(records, [](const FoundRecord& r) { return r.chunk; });
-      NACRE_TRY(write_chunk(inode, of_chunk, file));
+      NACRE_TRY(write_chunk(inode, of_chunk, file, known));
       records = records.subspan(of_chunk.size());
     }
     NACRE_ASSIGN(const auto attributes, volume_.attributes(inode));
     file.size = attributes.size;
+    file.gaps = known.take(file.size);
     volume_.forget(inode, 1);
     return file;
   }
@@ -82,28 +110,33 @@ class NewerFiles {
   }
 
   // The last whole chunk, then the pieces that were sealed after it, in that order.
-  Result<> write_chunk(InodeNumber inode, Records records, SalvagedFile& file) {
+  Result<> write_chunk(InodeNumber inode, Records records, SalvagedFile& file, KnownBytes& known) {
     const auto last = std::find_if(records.rbegin(), records.rend(), [](const FoundRecord* r) {
       return r->kind == RecordKind::chunk;
     });
     const metadata::ChunkIndex index = records.front()->chunk;
-    Bytes content;
+    ChunkContent content;
     if (last != records.rend()) {
       const auto base = static_cast<std::size_t>(records.rend() - last) - 1;
-      NACRE_TRY(put(*records[base], 0, content));
+      NACRE_TRY(put(*records[base], content));
       records = records.subspan(base + 1);
     } else {
       content = content_of(records.front()->inode, index);
     }
     for (const FoundRecord* patch : records)
-      NACRE_TRY(put(*patch, patch->patch_offset, content));
+      NACRE_TRY(put(*patch, content));
     ++file.chunk_count;
     if (!records.empty()) ++file.pieced_count;
-    return volume_.write(inode, index.value * chunk_, content, {});
+    std::sort(content.known.begin(), content.known.end(),
+              [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+    const std::uint64_t begin = index.value * chunk_;
+    for (const ByteRange& range : content.known)
+      known.add(begin + range.offset, range.size);
+    return volume_.write(inode, begin, content.bytes, {});
   }
 
   // What cannot be opened any more leaves what was there, and is told.
-  Result<> put(const FoundRecord& record, std::size_t offset, Bytes& content) {
+  Result<> put(const FoundRecord& record, ChunkContent& content) {
     const auto plain = opener_.open(record);
     if (!plain) {
       if (plain.error().code == ErrorCode::out_of_memory) return tl::unexpected(plain.error());
@@ -113,21 +146,26 @@ class NewerFiles {
                      .inode = record.inode});
       return {};
     }
-    if (content.size() < offset + plain->size()) content.resize(offset + plain->size());
-    std::copy(plain->begin(), plain->end(), content.begin() + static_cast<std::ptrdiff_t>(offset));
+    const bool is_whole = record.kind == RecordKind::chunk;  // behind its bytes it is zeros
+    const std::size_t offset = is_whole ? 0 : record.patch_offset;
+    Bytes& bytes = content.bytes;
+    if (bytes.size() < offset + plain->size()) bytes.resize(offset + plain->size());
+    std::copy(plain->begin(), plain->end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    content.known.push_back({offset, is_whole ? chunk_ : plain->size()});
     return {};
   }
 
   // Of the file as of the checkpoint; nothing where it has none, or none that can be read.
-  Bytes content_of(InodeNumber inode, metadata::ChunkIndex index) {
-    Bytes content(chunk_);
+  ChunkContent content_of(InodeNumber inode, metadata::ChunkIndex index) {
     const auto known = volume_.lookup_inode(inode);
     if (!known) return {};
-    const auto got = S_ISREG(known->mode) ? volume_.read(inode, index.value * chunk_, content)
+    Bytes bytes(chunk_);
+    const auto got = S_ISREG(known->mode) ? volume_.read(inode, index.value * chunk_, bytes)
                                           : Result<std::size_t>(0);
     volume_.forget(inode, 1);
-    content.resize(got.value_or(0));
-    return content;
+    bytes.resize(got.value_or(0));
+    const std::uint64_t size = bytes.size();
+    return {.bytes = std::move(bytes), .known = {{0, size}}};
   }
 
   Volume& volume_;
