@@ -126,6 +126,16 @@ State compare(const T& now, const T& before, const T& after) {
   return now == before ? State::before : State::other;
 }
 
+// A write that power loss tore: some bytes are the old ones and the others the new ones, which
+// nobody else makes. Either of both may be written over it.
+bool is_torn(const Bytes& now, const BytesEdit& edit) {
+  if (now.size() != edit.before.size() || now.size() != edit.after.size()) return false;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (now[i] != edit.before[i] && now[i] != edit.after[i]) return false;
+  }
+  return true;
+}
+
 Result<State> state_of(const Database& database, const RowEdit& edit) {
   NACRE_ASSIGN(const auto now, database.get(edit.table, edit.key));
   return compare(now, edit.before, edit.after);
@@ -136,7 +146,8 @@ Result<State> state_of(BackingDirectory& directory, const BytesEdit& edit) {
   Bytes now(edit.after.size());
   NACRE_ASSIGN(const auto got, file->read(edit.offset, now));
   now.resize(got);
-  return compare(now, edit.before, edit.after);
+  const State state = compare(now, edit.before, edit.after);
+  return state == State::other && is_torn(now, edit) ? State::after : state;
 }
 
 Result<State> state_of(BackingDirectory& directory, const FileEdit& edit) {
