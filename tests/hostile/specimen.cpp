@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/backup/backup.h"
+#include "fs/maintenance/record_index.h"
 #include "fs/repair/repair_plan.h"
 #include "metadata/format/keyring_recipients.h"
 #include "metadata/keyring_keeper.h"
@@ -250,6 +251,20 @@ fs::VolumeOptions specimen_options() {
 Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing) {
   static const VolumeSecret secret(identity(0));
   return metadata::open_volume_keys(backing, secret);
+}
+
+std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_records(
+    const std::shared_ptr<MemoryBacking>& backing, const metadata::VolumeKeys& keys) {
+  std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named;
+  const auto database = metadata::Database::open(backing, keys.keys, {.read_only = true});
+  NACRE_EXPECT_OK(database);
+  if (!database) return named;
+  NACRE_EXPECT_OK(fs::scan_records(**database, [&](const fs::NamedRecord& record) {
+    const auto& location = record.location;
+    const auto path = fmt::format("segments/{:012}.seg", location.segment.value);
+    named[path][location.offset] = location.stored_size;
+  }));
+  return named;
 }
 
 Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,

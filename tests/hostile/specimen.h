@@ -2,6 +2,7 @@
 // Whole volumes in memory for the hostile bytes, with every kind of file that a volume may have.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ const Specimens& specimens();
 fs::VolumeOptions specimen_options();
 // As with the secret that all of them open with.
 Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing);
+// Where the records lie that its rows name: by path, offset and size. What else lies in a segment
+// is dead: nobody judges its tags.
+std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_records(
+    const std::shared_ptr<MemoryBacking>& backing, const metadata::VolumeKeys& keys);
 Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
                                                   const metadata::VolumeKeys& keys,
                                                   bool read_only = false);
