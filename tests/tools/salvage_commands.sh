@@ -74,7 +74,8 @@ kill -9 $(daemons)
 for _ in $(seq 100); do [ -n "$(daemons)" ] || break; sleep 0.1; done
 umount -l "$m" 2>/dev/null || fusermount3 -uz "$m"
 rm -rf "$v/db"
-expect 1 "newer: lost\+found/#$inode, 195.3 KiB in 4 chunks.*zeros, not known: 1048576 bytes at 0" fsck.nacre --salvage "$t" "${secret[@]}" "$v"
+expect 1 "lost\+found/#$inode, 195.3 KiB in 4 chunks.*zeros, not known: 1048576 bytes at 0" \
+  fsck.nacre --salvage "$t" "${secret[@]}" "$v"
 mount_it "$t"
 check "what is newer is there" [ "$(sha256sum <"$m/lost+found/#$inode")" = "$sum" ]
 picture "$m" >"$work/after"
