@@ -65,7 +65,7 @@ class Sample {
     const std::uint32_t known = (value >> 4) % 128;
     for (std::uint32_t i = 0; i < 4 + known % 4; ++i)
       put(known * scatter >> 4 * i);
-    for (std::uint32_t i = 0; i < 1 + (value >> 12) % 9; ++i)
+    for (std::uint32_t i = 0; i < 2 + (value >> 12) % 12; ++i)
       put(0);
   }
 
@@ -77,7 +77,14 @@ class Sample {
 }  // namespace
 
 void fill_cost_sample(MutableByteView bytes) {
-  Sample(bytes).fill();
+  // Further apart than any codec looks back.
+  constexpr std::size_t period = 4u << 20;
+  const MutableByteView first = bytes.first(std::min(bytes.size(), period));
+  Sample(first).fill();
+  for (std::size_t at = period; at < bytes.size(); at += period) {
+    const std::size_t size = std::min(period, bytes.size() - at);
+    std::copy_n(first.begin(), size, bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  }
 }
 
 }  // namespace nacre::engine

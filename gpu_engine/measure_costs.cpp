@@ -23,14 +23,16 @@ constexpr std::uint64_t chunk = chunk_size_bytes_default;
 constexpr CipherSuite gcm_suite = CipherSuite::aes_256_gcm;
 // Of the suites with HMAC those that are the dearest for a device: it encrypts serially as well.
 constexpr CipherSuite hmac_suite = CipherSuite::aes_256_cbc;
-// A size is run so many times, or until that took so long; twice at least, but where once took very
-// long. The first run of a class, which may load code, or have the driver compile it, never counts.
-constexpr int run_count = 3;
-constexpr double runs_ns_max = 12e6;
-constexpr double run_ns_max = 60e6;
-// What takes this long is not measured with the next size: so much more work takes as much longer.
-// A device's time says little about more of it before it is full.
-constexpr std::array<double, 2> measured_ns_max = {8e6, 60e6};
+// A size is run so often, and the quickest run says what it takes; once where that took long. The
+// first run of a class may load code, or have the driver compile it, and does not count.
+constexpr int run_count = 2;
+constexpr double long_ns = 20e6;
+// What is not measured with the next size: what takes this long with the first, and from the second
+// size on what takes long, or what grows nearly as fast as its size and takes a while already. It
+// goes on as between the last two, or, after the first, in proportion.
+constexpr double first_ns_max = 60e6;
+constexpr double steady_ns = 3e6;
+constexpr double steady_growth = 3;
 // Both backends together have to be sooner than the better one by this much: what they share grows
 // scarcer in long runs than in the short ones here.
 constexpr double split_gain = 0.8;
@@ -76,9 +78,6 @@ class Measurement {
   Measurement(Arena input, Arena output) : input_(std::move(input)), output_(std::move(output)) {
     fill_cost_sample({input_.data(), input_.size()});
     random_bytes(key_);
-    if (auto key = RsaPrivateKey::generate(rsa_bits_min)) {
-      if (auto der = key->to_der()) rsa_key_ = std::move(*der);
-    }
   }
 
   static std::uint64_t record_room() {
@@ -105,16 +104,22 @@ class Measurement {
   std::optional<double> measure(Backend& backend, WorkClass work, std::uint64_t size,
                                 bool is_first) {
     Payload payload = make(work, size);
-    if (is_first) run(backend, payload);
-    const double ns = median_of_runs([&] { return run(backend, payload); });
+    const bool generates = work.kind == WorkKind::rsa_generate;
+    // A new key takes longer than whatever else a first run does.
+    if (is_first && !generates) run(backend, payload);
+    const double ns = shortest_of_runs([&] { return run(backend, payload); });
+    // The first of the new keys is the one that private and public operations have.
+    if (generates) rsa_key_ = SecretBytes(ByteView(output_.data(), payload.results[0].output_size));
     return succeeded(payload, ns);
   }
 
-  // The largest size, of which the devices have a share.
+  // The largest size, of which the devices have a share: the longer run, since a split has to gain
+  // for sure.
   std::optional<double> measure_both(Backend& cpu, Backend& cuda, WorkClass work,
                                      std::uint64_t cuda_bytes) {
     Payload payload = make(work, CostModel::sizes.back());
-    const double ns = median_of_runs([&] {
+    double longest = 0;
+    for (int i = 0; i < run_count; ++i) {
       payload.results.assign(payload.messages.size(), MessageResult{});
       const auto all = all_of(payload);
       const auto cut =
@@ -124,9 +129,9 @@ class Measurement {
       cuda.submit(payload, {all.begin(), cut}, [&] { cuda_ended.count_down(); });
       cpu.run(payload, MessageIndexes(cut, all.end()));
       cuda_ended.wait();
-      return since(begin);
-    });
-    return succeeded(payload, ns);
+      longest = std::max(longest, since(begin));
+    }
+    return succeeded(payload, longest);
   }
 
  private:
@@ -134,16 +139,11 @@ class Measurement {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
         .count();
   }
-  // Of an even count the smaller one in the middle: what disturbs makes slower.
-  static double median_of_runs(const std::function<double()>& run_once) {
-    std::vector<double> times;
-    double whole = 0;
-    do {
-      times.push_back(run_once());
-      whole += times.back();
-    } while (times.size() < run_count && whole < (times.size() == 1 ? run_ns_max : runs_ns_max));
-    std::ranges::sort(times);
-    return times[(times.size() - 1) / 2];
+  static double shortest_of_runs(const std::function<double()>& run_once) {
+    double shortest = run_once();
+    for (int i = 1; i < run_count && shortest < long_ns; ++i)
+      shortest = std::min(shortest, run_once());
+    return shortest;
   }
   static std::optional<double> succeeded(const Payload& payload, double ns) {
     if (!std::ranges::all_of(payload.results, &MessageResult::ok)) return std::nullopt;
@@ -277,7 +277,7 @@ class Costing {
 
   bool measure_all() {
     using enum WorkKind;
-    for (const WorkKind kind : {rsa_private, rsa_public, rsa_generate, checksum, crypt,
+    for (const WorkKind kind : {rsa_generate, rsa_private, rsa_public, checksum, crypt,
                                 crypt_serial, crypt_des, crypt_des_serial, crypt_hmac}) {
       if (!measure({kind})) return false;
     }
@@ -311,9 +311,8 @@ class Costing {
     for (int backend = 0; backend < 2; ++backend) {
       CostModel::ClassCosts& costs = costs_[backend][at];
       for (std::size_t i = 0; i < CostModel::size_count; ++i) {
-        if (i > 0 && costs[i - 1] > measured_ns_max[backend]) {
-          costs[i] =
-              costs[i - 1] * static_cast<double>(CostModel::sizes[i] / CostModel::sizes[i - 1]);
+        if (i > 0 && is_predictable(costs, i)) {
+          costs[i] = predict(costs, i);
           continue;
         }
         const auto ns =
@@ -324,6 +323,19 @@ class Costing {
       }
     }
     return measure_split(work);
+  }
+
+  // Of the cost of sizes[i], where those before it are known.
+  static bool is_predictable(const CostModel::ClassCosts& costs, std::size_t i) {
+    if (i == 1) return costs[0] > first_ns_max;
+    return costs[i - 1] > long_ns ||
+           (costs[i - 1] > steady_ns && costs[i - 1] > steady_growth * costs[i - 2]);
+  }
+  static double predict(const CostModel::ClassCosts& costs, std::size_t i) {
+    const auto size = [](std::size_t at) { return static_cast<double>(CostModel::sizes[at]); };
+    if (i == 1) return costs[0] * size(1) / size(0);
+    return costs[i - 1] +
+           (costs[i - 1] - costs[i - 2]) * (size(i) - size(i - 1)) / (size(i - 1) - size(i - 2));
   }
 
   // Whether both together are sooner.
