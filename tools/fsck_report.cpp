@@ -11,6 +11,11 @@ namespace nacre::tools {
 
 namespace {
 
+// A record is never empty.
+double ratio_of(const fs::CodecStats& codec) {
+  return static_cast<double>(codec.plain_bytes) / static_cast<double>(codec.stored_bytes);
+}
+
 std::string place_of(const fs::Finding& finding) {
   if (finding.file.empty()) return {};
   if (!finding.offset) return finding.file + ": ";
@@ -37,6 +42,31 @@ nlohmann::json to_json(const fs::Finding& finding) {
                          {"paths", finding.paths}};
   if (finding.offset) json["offset"] = *finding.offset;
   if (finding.inode) json["inode"] = finding.inode->value;
+  return json;
+}
+
+// What each codec made of the records that were opened.
+void print_codecs(const fs::DeepCheckCounts& records) {
+  for (std::size_t i = 0; i < records.codecs.size(); ++i) {
+    const fs::CodecStats& codec = records.codecs[i];
+    if (codec.record_count == 0) continue;
+    fmt::print("  {}: {} records, {} in {}, ratio {:.2f}\n",
+               engine::to_string(static_cast<engine::Codec>(i)), codec.record_count,
+               format_bytes(codec.plain_bytes), format_bytes(codec.stored_bytes), ratio_of(codec));
+  }
+}
+
+nlohmann::json codecs_json(const fs::DeepCheckCounts& records) {
+  auto json = nlohmann::json::object();
+  for (std::size_t i = 0; i < records.codecs.size(); ++i) {
+    const fs::CodecStats& codec = records.codecs[i];
+    if (codec.record_count == 0) continue;
+    json[std::string(engine::to_string(static_cast<engine::Codec>(i)))] = {
+        {"record_count", codec.record_count},
+        {"plain_bytes", codec.plain_bytes},
+        {"stored_bytes", codec.stored_bytes},
+        {"ratio", ratio_of(codec)}};
+  }
   return json;
 }
 
@@ -72,6 +102,7 @@ void print_report(const std::string& volume, const fs::CheckReport& report) {
                  format_bytes(records->plain_bytes));
     }
     fmt::print("\n");
+    print_codecs(*records);
   }
   if (const auto& scrub = report.scrub) {
     if (scrub->segment_count != 0) {
@@ -116,6 +147,7 @@ void print_report_json(const std::string& volume, const fs::CheckReport& report)
                        {"opened_count", records->opened_count},
                        {"stored_bytes", records->stored_bytes},
                        {"plain_bytes", records->plain_bytes}};
+    if (records->opened_count != 0) json["records"]["codecs"] = codecs_json(*records);
   }
   if (const auto& scrub = report.scrub) {
     json["scrub"] = {{"segment_count", scrub->segment_count},

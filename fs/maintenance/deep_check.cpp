@@ -141,6 +141,11 @@ void DeepCheck::collect(Stage& stage) {
     } else {
       ++counts_.opened_count;
       counts_.plain_bytes += result.output_size;
+      if (!is_of_file(named.name.kind)) continue;
+      CodecStats& codec = counts_.codecs[static_cast<std::size_t>(result.codec)];
+      ++codec.record_count;
+      codec.plain_bytes += result.output_size;
+      codec.stored_bytes += payload.messages[i].input_size;
     }
   }
   stage.payload.clear();

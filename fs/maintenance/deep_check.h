@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fs/maintenance/chunk_walker.h"
+#include "fs/store/segment_store.h"
 #include "gpu_engine/engine.h"
 #include "metadata/keys.h"
 
@@ -30,6 +31,7 @@ struct DeepCheckCounts {
   std::uint64_t opened_count = 0;  // that rows name: authenticated and decompressed
   std::uint64_t stored_bytes = 0;
   std::uint64_t plain_bytes = 0;
+  std::array<CodecStats, codec_count> codecs = {};  // of the opened ones of files
 };
 
 class DeepCheck final : public ChunkVisitor {

@@ -123,7 +123,7 @@ inline constexpr double reclaimable_share_min = 1.0 / 16;
 // A segment is small below a full one's size divided by this.
 inline constexpr std::uint64_t small_segment_divisor = 16;
 
-// What was sealed with a codec since the mount.
+// What is sealed with a codec.
 struct CodecStats {
   std::uint64_t record_count = 0;
   std::uint64_t plain_bytes = 0;
@@ -146,7 +146,7 @@ struct SegmentStats {
   std::uint64_t plain_bytes = 0;  // that went into the appended records
   std::uint64_t moved_records = 0;
   std::uint64_t moved_bytes = 0;  // appended once more by compaction
-  // Of the appended records, by engine::Codec; incompressible ones are of codec none.
+  // Of the records appended since the mount, by engine::Codec; what cannot be packed is of none.
   std::array<CodecStats, codec_count> codecs = {};
 };
 

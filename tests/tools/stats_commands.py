@@ -262,6 +262,19 @@ def read(path):
         return file.read()
 
 
+def codecs_of_files(volume):
+    """What nacre file says of each file, added up."""
+    total = {}
+    for folder, _, names in os.walk(volume.mnt):
+        for name in names:
+            info = json.loads(volume.run("nacre", "file", "--json", os.path.join(folder, name))[1])
+            for codec, counts in info["codecs"].items():
+                sums = total.setdefault(codec, dict.fromkeys(counts, 0))
+                for field in ("record_count", "plain_bytes", "stored_bytes"):
+                    sums[field] += counts[field]
+    return total
+
+
 def files(volume):
     volume.mount()
     name = os.path.join(volume.mnt, "file")
@@ -321,7 +334,18 @@ def files(volume):
           "a file that lies elsewhere")
     check("no regular file" in volume.run("nacre", "file", volume.mnt, expect=(2,))[1], "a folder")
     volume.run("nacre", "file", os.path.join(volume.mnt, "nothing"), expect=(8,))
+    volume.run("nacre", "sync", volume.mnt)
+    of_files = codecs_of_files(volume)
     volume.unmount()
+    # Of the whole volume, whenever it was written, the check that opens all of it says the same.
+    said = volume.run("fsck.nacre", "--deep", "--json", "--passphrase-file", volume.passphrase, volume.path)[1]
+    of_volume = json.loads(said)["records"]["codecs"]
+    check(set(of_volume) == set(of_files) == {"lz77", "none"}, f"{of_volume}, {of_files}")
+    for codec, counts in of_files.items():
+        for field in ("record_count", "plain_bytes", "stored_bytes"):
+            check(of_volume[codec][field] == counts[field], f"{codec} {field}: {of_volume}, {of_files}")
+    said = volume.run("fsck.nacre", "--deep", "--passphrase-file", volume.passphrase, volume.path)[1]
+    check(re.search(r"  lz77: \d+ records, .* ratio \d+\.\d\d", said), said)
 
 
 def damage(volume):

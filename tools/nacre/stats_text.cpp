@@ -116,10 +116,10 @@ void print_written(const json& stats) {
   const json segments = part_of_stats(stats, "segments");
   const auto plain = number_of(segments, "appended_plain_bytes");
   const auto stored = number_of(segments, "appended_bytes");
-  print_stats_line(
-      "written",
-      fmt::format("{} records, {} of files in {}{}", number_of(segments, "appended_record_count"),
-                  format_bytes(plain), format_bytes(stored), share_of(stored, plain)));
+  print_stats_line("written",
+                   fmt::format("{} records since the mount, {} of files in {}{}",
+                               number_of(segments, "appended_record_count"), format_bytes(plain),
+                               format_bytes(stored), share_of(stored, plain)));
   const json codecs = part_of_stats(stats, "codecs");
   for (const auto& [codec, counts] : codecs.items()) {
     print_stats_line(
