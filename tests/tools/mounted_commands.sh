@@ -231,6 +231,29 @@ unmount_it || failed "umount: $(cat "$work/umount.log")"
 expect 0 '' mount.nacre "$v" "$m" -s -v -t nacre -o "unheard-of,passphrase-file=$work/passphrase"
 unmount_it || failed "umount: $(cat "$work/umount.log")"
 
+# --- A desktop's keyring as the passphrase's place, a name for the mount table, one owner for all, and the end of
+# a mount that nobody uses.
+mkdir "$work/desktop"
+cat >"$work/desktop/secret-tool" <<END
+#!/bin/sh
+[ "\$*" = "lookup nacre vault" ] && exec cat '$work/passphrase'
+exit 1
+END
+chmod +x "$work/desktop/secret-tool"
+PATH=$work/desktop:$PATH expect 0 '' mount.nacre "$v" "$m" --passphrase-command 'secret-tool lookup nacre vault' \
+  -o "fsname=anna's vault,uid=4711,gid=4712,umask=027,idle=2"
+check 'the name in the mount table' [ "$(findmnt -n -o SOURCE "$m")" = "anna's vault" ]
+check 'owner and permissions' [ "$(stat -c '%u %g %a' "$m/random")" = "4711 4712 640" ]
+for _ in $(seq 600); do
+  findmnt "$m" >/dev/null || break
+  sleep 0.1
+done
+check 'a mount that nobody uses goes' bash -c "! findmnt '$m' >/dev/null"
+PATH=$work/desktop:$PATH expect 0 '' mount.nacre "$v" "$m" -o "passphrase-command=secret-tool lookup nacre vault"
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+PATH=$work/desktop:$PATH refuse 8 'passphrase command.*status 1' mount.nacre "$v" "$m" \
+  --passphrase-command 'secret-tool lookup nacre another'
+
 # --- A missing segment: refused with its name, and fsck says which files are hit. Read-only, all
 # others can be read; what was in it is EIO, with the file's path in the log.
 make_volume "$work/whole"
