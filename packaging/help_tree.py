@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs say of themselves: reads their --help, subcommand by subcommand, into a tree.
+"""What the programs say of themselves: reads their --help-all, subcommand by subcommand, into a tree.
 Man pages and completions are written from it, and tests compare with it."""
 import os
 import re
@@ -42,9 +42,6 @@ POSITIONALS = {
     "FILE": "file", "MOUNTPOINT": "folder", "PATH": "file", "TARGET": "folder", "VOLUME": "folder",
     "WHAT": "all codecs ciphers checksum rsa seal",
 }
-COLUMN = 30  # where texts begin
-
-
 @dataclass
 class Option:
     flags: list          # ["-v", "--verbose"]; of a positional its name
@@ -64,6 +61,8 @@ class Command:
     options: list = field(default_factory=list)
     commands: list = field(default_factory=list)
     footer: list = field(default_factory=list)
+    examples: list = field(default_factory=list)
+    required: set = field(default_factory=set)  # names of positionals
 
     def name(self):
         return " ".join(self.words)
@@ -84,71 +83,63 @@ class Command:
 
 
 def entries(lines):
-    """Pairs of head and text; a text may go on over further lines."""
+    """Pairs of head and text: heads stand two columns in, texts below them six."""
     found = []
     for line in lines:
-        if not line.strip():
-            continue
-        if line.startswith(" " * (COLUMN - 4)):
+        if line.startswith("      "):
             found[-1][1].append(line.strip())
-            continue
-        head, text = line[2:], ""
-        split = len(line) > COLUMN and line[COLUMN - 1] == " " and line[COLUMN] != " "
-        # A long head of other options' names may have a space there, too.
-        if split and not re.fullmatch(r"(--\S+\s*)+", line[COLUMN:]):
-            head, text = line[2:COLUMN], line[COLUMN:]
-        found.append((head.strip(), [text.strip()] if text.strip() else []))
+        elif line.strip():
+            found.append((line.strip(), []))
     return [(head, " ".join(text)) for head, text in found]
 
 
 def parse_option(head, text):
-    head = re.sub(r"\s*\b(Excludes|Needs):.*", "", head)
-    first, _, rest = head.partition(" ")
-    option = Option(flags=first.split(","), text=text)
-    option.required = bool(re.search(r"\bREQUIRED\b", rest))
-    option.repeats = "..." in rest
-    words = re.search(r"\{([^}]*)\}", rest)
-    default = re.search(r"=(\S+)$", re.sub(r"\s*(REQUIRED|\.\.\.)", "", rest))
-    if default:
-        option.default = default.group(1)
-    if first.startswith("-"):
-        if rest:
-            name, kind = VALUES.get(option.flags[-1], (rest.split("=")[0].split(":")[0], ""))
-            option.value, option.kind = name.split()[0], kind
-    else:
-        option.kind = POSITIONALS.get(first, "")
-    if words:
-        option.kind = words.group(1).replace(",", " ")
+    """-o, --output OUTPUT... (default X)"""
+    head, _, default = head.partition(" (default ")
+    *flags, last = head.split(", ")
+    last, _, value = last.partition(" ")
+    option = Option(flags=flags + [last.removesuffix("...")], text=text, default=default.rstrip(")"))
+    option.repeats = head.endswith("...")
+    if not last.startswith("-"):
+        option.kind = POSITIONALS.get(option.flags[0], "")
+    elif value:
+        option.value, option.kind = VALUES.get(last, (value.removesuffix("..."), ""))
     return option
 
 
 def read_help(program, words):
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1", ASAN_OPTIONS="detect_leaks=0")
-    result = subprocess.run([program] + words[1:] + ["--help"], capture_output=True, text=True,
+    result = subprocess.run([program] + words[1:] + ["--help-all"], capture_output=True, text=True,
                             env=environment, stdin=subprocess.DEVNULL, check=False, timeout=60)
     if result.returncode != 0:
-        raise SystemExit(f"{' '.join(words)} --help ended with {result.returncode}: {result.stderr}")
+        raise SystemExit(f"{' '.join(words)} --help-all ended with {result.returncode}: {result.stderr}")
     return result.stdout
 
 
 def parse(program, words):
     command = Command(words)
-    section, sections = "text", {"text": []}
+    section, sections = "text", {}
     for line in read_help(program, words).splitlines():
-        heading = re.fullmatch(r"(Positionals|Options|Subcommands):", line)
+        heading = re.fullmatch(r"(Arguments|Options|Commands):", line)
         if heading:
             section = heading.group(1)
-        elif re.match(r"Usage:", line):
-            section = "usage"
-        elif line and not line.startswith(" ") and section not in ("text", "usage"):
-            section = "footer"
-        sections.setdefault(section, []).append("" if heading else line)
-    command.text = " ".join(line.strip() for line in sections["text"] if line.strip())
-    command.positionals = [parse_option(*e) for e in entries(sections.get("Positionals", []))]
+            continue
+        if line.startswith("Usage:"):
+            command.required = set(re.findall(r"(?<= )[A-Z]+", re.sub(r"\[[^]]*\]", "", line)))
+            continue
+        if line and not line.startswith(" ") and section != "text":
+            section = "examples" if line == "Examples:" else "footer"
+        sections.setdefault(section, []).append(line)
+    command.text = " ".join(line.strip() for line in sections["text"] if line.strip()).rstrip(".")
+    command.positionals = [parse_option(*e) for e in entries(sections.get("Arguments", []))]
+    for one in command.positionals:
+        one.required = one.flags[0] in command.required
     command.options = [parse_option(*e) for e in entries(sections.get("Options", []))]
     command.footer = sections.get("footer", [])
-    for head, _ in entries(sections.get("Subcommands", [])):
-        command.commands.append(parse(program, words + [head]))
+    command.examples = [line.strip() for line in sections.get("examples", [])[1:] if line.strip()]
+    for line in sections.get("Commands", []):
+        if line.startswith("  ") and not line.startswith("   "):
+            command.commands.append(parse(program, words + [line.split()[0]]))
     return command
 
 

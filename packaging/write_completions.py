@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes completions for bash, zsh and fish from what the programs' --help says.
+"""Writes completions for bash, zsh and fish from what the programs' --help-all says.
 
     write_completions.py --bin DIR --out DIR PROGRAM…
 """
@@ -9,7 +9,7 @@ import os
 
 import help_tree
 
-HEAD = "# SPDX-License-Identifier: Apache-2.0\n# Written from --help by write_completions.py.\n"
+HEAD = "# SPDX-License-Identifier: Apache-2.0\n# Written from --help-all by write_completions.py.\n"
 
 
 def write(folder, name, text):

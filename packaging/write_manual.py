@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the man pages: each command's from its page in docs/man, whose synopsis and options come
-from what --help says, and nacre-format(5) from FORMAT.md. A command without a page in docs/man gets
+from what --help-all says, and nacre-format(5) from FORMAT.md. A command without a page in docs/man gets
 one of its help alone.
 
     write_manual.py --bin DIR --pages DIR --format FILE --version V --out DIR [--gzip]

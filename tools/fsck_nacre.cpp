@@ -21,6 +21,7 @@
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/fsck_repair.h"
@@ -134,9 +135,10 @@ std::function<int()> add_arguments(CLI::App& app) {
                  "Take back the repair of this plan, if nothing changed since")
       ->type_name("PLAN")
       ->excludes(repair);
-  app.add_option("--salvage", arguments->salvage_target,
-                 "Where db/ is lost: make the volume anew from its segments in this directory, "
-                 "which is empty or is to be made")
+  app.add_option(
+         "--salvage", arguments->salvage_target,
+         "Where db/ is lost: make the volume anew from its segments in this directory; it is "
+         "empty or is to be made")
       ->type_name("TARGET")
       ->excludes("--scrub")
       ->excludes("--deep")
@@ -147,9 +149,14 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(app, arguments->secret);
+  mark_seldom(app, {"--drop-damaged", "--accept-unreadable", "--undo", "--engine"});
   app.footer(
-      "Exit status: 0 clean, 1 repaired or salvaged, 2 usage, 4 damage found or left, 8 could not "
-      "check, 16 wrong key, 32 in use");
+      "Examples:\n"
+      "  fsck.nacre ~/vault                 structure: files, maps, space\n"
+      "  fsck.nacre --scrub ~/vault         every checksum, without the passphrase\n"
+      "  fsck.nacre --repair --dry-run ~/vault\n"
+      "Exit status: 0 clean, 1 repaired or salvaged, 2 usage, 4 damage found or left,\n"
+      "8 could not check, 16 wrong key, 32 in use");
   return [arguments] { return run(*arguments); };
 }
 

@@ -21,6 +21,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/suite_option.h"
@@ -253,6 +254,13 @@ std::function<int()> add_arguments(CLI::App& app) {
       ->capture_default_str();
   add_kdf_options(app, arguments->kdf);
   app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");
+  mark_seldom(app, {"--level", "--allow-legacy-cipher", "--kdf-memory", "--kdf-time"});
+  app.footer(
+      "Without a passphrase option or --recipient it asks for a passphrase, twice.\n"
+      "Examples:\n"
+      "  mkfs.nacre ~/vault\n"
+      "  mkfs.nacre --codec zstd --recipient me.pub.pem /srv/vault\n"
+      "Exit status: 0 made, 2 usage, 8 failed, 32 in use");
   return [arguments] {
     harden_process();
     const auto made = make_volume(*arguments);

@@ -8,7 +8,7 @@ needs_mounts
 suites='aes-256-gcm aes-192-gcm aes-128-gcm aes-256-ctr aes-192-ctr aes-128-ctr aes-256-cbc
   aes-192-cbc aes-128-cbc'
 legacy_suites='des-ede3-cbc des-cbc'
-help=$(mkfs.nacre --help | tr -s ' \n' ' ')
+help=$(mkfs.nacre --help-all | tr -s ' \n' ' ')
 for suite in $suites $legacy_suites; do
   grep -qw -- "$suite" <<<"$help" || failed "mkfs.nacre --help does not name $suite"
 done

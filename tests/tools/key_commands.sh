@@ -36,11 +36,11 @@ recovery_key_of() { sed -n 's/^  \([0-9A-Z-]*-[0-9A-Z-]*\)$/\1/p' "$1"; }
 # --- Usage.
 expect 2 'VOLUME' nacre key add
 expect 2 'RECIPIENT' nacre key remove "$v"
-expect 2 'excludes' nacre key add "$v" --recovery --recipient "$work/ann.pub"
-expect 2 'excludes' nacre key add "$v" --recovery --new-passphrase-file "$work/second"
-expect 8 'neither a volume nor where one is mounted.*is not a Nacre volume' \
+expect 2 'together' nacre key add "$v" --recovery --recipient "$work/ann.pub"
+expect 2 'together' nacre key add "$v" --recovery --new-passphrase-file "$work/second"
+expect 8 'neither a volume nor where one is mounted.*mount one' \
   nacre key list "$HOME"
-expect 8 'neither a volume nor' nacre key add "$work/nowhere" --recovery "${secret[@]}"
+expect 8 'No such file' nacre key add "$work/nowhere" --recovery "${secret[@]}"
 expect 8 'No such file' nacre key add "$v" --recipient "$work/nowhere" "${secret[@]}"
 expect 2 'private key: give the public one' nacre key add "$v" --recipient "$work/ann.pem" "${secret[@]}"
 expect 2 'there is no passphrase and no terminal' nacre key add "$v" --recipient "$work/ann.pub"
@@ -191,7 +191,7 @@ expect 0 "$work/kept holds the keyring of $v: generation [0-9]+, 2 recipients .n
   nacre key backup "$v" "$work/kept"
 [ "$(stat -c %a "$work/kept")" = 600 ] || failed "the backup's mode is $(stat -c %a "$work/kept")"
 check "the backup is not the keyring" cmp "$v/keyring" "$work/kept"
-expect 8 "$work/kept: File exists" nacre key backup "$v" "$work/kept"
+expect 8 "$work/kept is there already" nacre key backup "$v" "$work/kept"
 expect 16 'wrong key' nacre key backup "$v" "$work/other" --passphrase-file "$work/wrong"
 [ ! -e "$work/other" ] || failed "a refused backup left a file"
 expect 0 'verified' nacre key backup "$v" "$work/other" "${secret[@]}"
@@ -221,9 +221,9 @@ expect 0 clean fsck.nacre "${secret[@]}" "$v"
 make_volume "$work/stranger"
 nacre key backup "$work/stranger" "$work/strange" >/dev/null 2>&1
 expect 2 'is the keyring of another volume' nacre key restore "$v" "$work/strange" "${secret[@]}"
-expect 4 "$work/bob.pub: .*not a JSON object" nacre key restore "$v" "$work/bob.pub" "${secret[@]}"
+expect 4 "$work/bob.pub is no sound copy.*not a JSON object" nacre key restore "$v" "$work/bob.pub" "${secret[@]}"
 sed 's/"generation": [0-9]*/"generation": 99/' "$work/kept" >"$work/edited"
-expect 4 "$work/edited: .*CRC-32" nacre key restore "$v" "$work/edited" "${secret[@]}"
+expect 4 "$work/edited is no sound copy.*CRC-32" nacre key restore "$v" "$work/edited" "${secret[@]}"
 expect 8 'No such file' nacre key restore "$v" "$work/nowhere" "${secret[@]}"
 # What a newer Nacre wrote is no damage, and newer keys than the backup's are not thrown away.
 forge_keyring() {

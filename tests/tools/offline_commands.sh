@@ -46,7 +46,7 @@ bad_mkfs 2 'kdf-time' --kdf-time 0
 bad_mkfs 2 'kdf-time' --kdf-time 65
 bad_mkfs 2 'label' --label $'a\nb'
 bad_mkfs 8 'nowhere' --recipient "$work/nowhere"
-bad_mkfs 2 'excludes' --passphrase-command 'echo x'
+bad_mkfs 2 'together' --passphrase-command 'echo x'
 expect 2 'no terminal to ask' mkfs.nacre "${cheap[@]}" "$work/refused"
 expect 2 'the passphrase is empty' mkfs.nacre --passphrase-file /dev/null "$work/refused"
 expect 8 'nowhere.*No such file' mkfs.nacre --passphrase-file "$work/nowhere" "$work/refused"

@@ -29,7 +29,7 @@ expect 2 'level goes with --codec' nacre key rotate "$v" --level 3
 expect 2 'legacy ciphers.*--allow-legacy-cipher' nacre key rotate "$v" --cipher des-cbc
 for options in '--pause --resume' '--pause --rate 1M' '--pause --cipher aes-128-gcm' '--resume --codec zstd'; do
   # shellcheck disable=SC2086
-  expect 2 excludes nacre key rotate "$v" $options
+  expect 2 'together' nacre key rotate "$v" $options
 done
 expect 2 "no-wait is for mounted volumes, and $v is not" nacre key rotate "$v" --no-wait "${secret[@]}"
 expect 8 "$v is not mounted, so nothing runs there" nacre key rotate "$v" --pause

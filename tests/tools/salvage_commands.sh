@@ -42,7 +42,7 @@ expect 0 'checkpoint 0x' nacre dump tables "${secret[@]}" "$v"
 # --- db/ is lost.
 mv "$v/db" "$work/lost"
 expect 4 '' mount.nacre "${secret[@]}" "$v" "$m"
-expect 2 'excludes' fsck.nacre --salvage "$t" --deep "${secret[@]}" "$v"
+expect 2 'together' fsck.nacre --salvage "$t" --deep "${secret[@]}" "$v"
 expect 16 'wrong' fsck.nacre --salvage "$t" --passphrase-file "$work/wrong" "$v"
 expect 2 'within the volume' fsck.nacre --salvage "$v/inside" "${secret[@]}" "$v"
 rm -rf "$v/inside"

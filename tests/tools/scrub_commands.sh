@@ -39,7 +39,7 @@ mib=1048576
 expect 2 'VOLUME' nacre scrub
 expect 8 'neither a volume nor where one is mounted' nacre scrub "$HOME"
 expect 2 'not a size' nacre scrub --rate much "$v"
-expect 2 'excludes' nacre scrub --pause --resume "$v"
+expect 2 'together' nacre scrub --pause --resume "$v"
 expect 2 "$v is not mounted" nacre scrub --pause "$v"
 expect 16 'wrong key' nacre scrub --passphrase-file "$work/wrong" "$v"
 expect 0 'scrub +never' nacre stats "${secret[@]}" "$v"

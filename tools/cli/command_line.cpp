@@ -3,12 +3,14 @@
 #include "tools/cli/command_line.h"
 
 #include <exception>
+#include <limits>
 #include <new>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "tools/cli/exit_code.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -28,11 +30,35 @@ std::string missing_command(const CLI::App& app) {
   for (const CLI::App* command : at->get_subcommands({}))
     commands += (commands.empty() ? "" : ", ") + command->get_name();
   if (commands.empty()) return {};
+  bool has_option = false;
   for (const std::string& word : at->remaining()) {
-    if (word.starts_with('-')) continue;
+    if (word.starts_with('-')) {
+      has_option = true;
+      continue;
+    }
     return fmt::format("{}{} is no command; there are {}", name, word, commands);
   }
+  if (has_option) return {};  // that one is named instead
   return fmt::format("a command is missing; there are {}", commands);
+}
+
+// CLI11's words, but for those that speak of its types.
+std::string words_of(const CLI::ParseError& error) {
+  const std::string words = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return words.substr(0, words.find(':')) + ": a value is missing";
+  }
+  constexpr std::string_view no_conversion = "Could not convert: ";  // NAME = VALUE
+  if (words.starts_with(no_conversion)) return words.substr(no_conversion.size()) + " is no number";
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    const std::string_view verb = " excludes ";
+    const auto at = words.find(verb);
+    if (at != std::string::npos) {
+      return fmt::format("{} and {} cannot be given together", words.substr(0, at),
+                         words.substr(at + verb.size()));
+    }
+  }
+  return words;
 }
 
 void add_three_sources(CLI::App& app, SecretOptions& secret, const std::string& prefix,
@@ -43,11 +69,13 @@ void add_three_sources(CLI::App& app, SecretOptions& secret, const std::string& 
   auto* descriptor =
       app.add_option(prefix + "passphrase-fd", secret.passphrase_fd,
                      fmt::format("Read {} from this file descriptor, to its end", what))
-          ->check(CLI::NonNegativeNumber);
+          ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   auto* command = app.add_option(prefix + "passphrase-command", secret.passphrase_command,
                                  fmt::format("Take what this shell command prints as {}", what));
   file->excludes(descriptor)->excludes(command);
   descriptor->excludes(command);
+  descriptor->type_name("NUMBER");
+  mark_seldom(app, {descriptor->get_name().c_str(), command->get_name().c_str()});
 }
 
 }  // namespace
@@ -58,7 +86,9 @@ int run_command_line(const std::string& program, const std::string& description,
   try {
     CLI::App app(description, program);
     app.set_version_flag("--version", fmt::format("nacre {}", NACRE_VERSION));
-    app.set_help_flag("-h,--help", "Show this and end");
+    app.formatter(make_help_formatter());
+    app.set_help_flag("-h,--help", "Show what is needed most, with examples, and end");
+    app.set_help_all_flag("--help-all", "Show all options at length, and end");
     const auto run = setup(app);
     try {
       app.parse(argc, argv);
@@ -67,8 +97,9 @@ int run_command_line(const std::string& program, const std::string& description,
     } catch (const CLI::ParseError& error) {
       std::string what;
       if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) what = missing_command(app);
-      if (what.empty()) what = error.what();
-      print_error(fmt::format("{} ('{} --help' lists what there is)", what, program));
+      if (what.empty()) what = unknown_argument_text(app);
+      if (what.empty()) what = words_of(error);
+      print_error(fmt::format("{} ('{} --help' lists what there is)", what, command_words(app)));
       return exit_usage;
     }
     return run();
@@ -91,10 +122,11 @@ void add_new_passphrase_options(CLI::App& app, SecretOptions& secret) {
 void add_secret_options(CLI::App& app, SecretOptions& secret) {
   add_passphrase_options(app, secret);
   app.add_option(
-      "--identity", secret.identity,
-      "Open the volume with the RSA private key in this PEM file, or under this URI "
-      "(engine:ID:KEY, pkcs11:…). If it needs a passphrase or PIN, the options above say "
-      "where that comes from");
+         "--identity", secret.identity,
+         "RSA private key that opens it: a PEM file or a URI; URIs are engine:ID:KEY and "
+         "those of OpenSSL's stores, as pkcs11:…. If it needs a passphrase or PIN, the options "
+         "above say where that comes from")
+      ->type_name("KEY");
 }
 
 }  // namespace nacre::tools

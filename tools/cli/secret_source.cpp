@@ -90,7 +90,9 @@ Result<SecretBytes> read_from_command(const std::string& command) {
 
 Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseRequest& request) {
   if (!options.passphrase_file.empty()) {
-    return read_secret_file(options.passphrase_file, passphrase_size_bytes_max + 1);
+    auto secret = read_secret_file(options.passphrase_file, passphrase_size_bytes_max + 1);
+    if (!secret) return add_context(secret.error(), "the passphrase file");
+    return secret;
   }
   if (options.passphrase_fd >= 0) {
     return read_to_end(options.passphrase_fd, passphrase_size_bytes_max + 1,

@@ -110,7 +110,10 @@ Result<VolumePlace> open_place(const std::string& path) {
   return VolumePlace{.path = resolved, .directory = std::move(directory)};
 }
 
-Result<VolumePlace> find_volume(const std::string& path) {
+namespace {
+
+// if_none: what to say of a directory that is none.
+Result<VolumePlace> find_volume(const std::string& path, const std::string& if_none) {
   NACRE_ASSIGN(auto place, open_place(path));
   NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
   switch (state) {
@@ -129,10 +132,7 @@ Result<VolumePlace> find_volume(const std::string& path) {
                               "backup",
                               path));
     default:
-      return fail(ErrorCode::not_found,
-                  fmt::format("{} is not a Nacre volume: it has no superblock. 'mkfs.nacre {}' "
-                              "would make one of an empty directory",
-                              path, path));
+      return fail(ErrorCode::not_found, if_none);
   }
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
   bool is_known = false;
@@ -140,6 +140,21 @@ Result<VolumePlace> find_volume(const std::string& path) {
       {.path = place.path, .volume_id = hex(found.superblock.claims.volume_id), .fingerprint = {}},
       is_known));
   return place;
+}
+
+}  // namespace
+
+Result<VolumePlace> find_volume(const std::string& path) {
+  return find_volume(path,
+                     fmt::format("{} is not a Nacre volume: it has no superblock. 'mkfs.nacre {}' "
+                                 "would make one of an empty directory",
+                                 path, path));
+}
+
+Result<VolumePlace> find_unmounted_volume(const std::string& path) {
+  return find_volume(path, fmt::format("{} is neither a volume nor where one is mounted: mount one "
+                                       "there first, or give a volume's directory",
+                                       path));
 }
 
 Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,

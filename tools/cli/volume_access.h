@@ -27,6 +27,8 @@ Result<VolumePlace> open_place(const std::string& path);
 // The same for a directory that holds a volume. not_found when it does not, with what to do; the
 // errors of find_superblock(); not_permitted when another volume was there before.
 Result<VolumePlace> find_volume(const std::string& path);
+// The same where a mount would do as well, and none is there: its words say so.
+Result<VolumePlace> find_unmounted_volume(const std::string& path);
 
 // A passphrase, or the private key in options.identity (whose own passphrase then comes from the
 // same sources).

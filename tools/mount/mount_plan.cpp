@@ -11,6 +11,7 @@
 #include "fs/fuse/mount_options.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -116,9 +117,17 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
   app.add_flag("-n", arguments.no_mtab, "For mount(8): nothing is written to mtab anyway");
   app.add_option("-N", arguments.mount_namespace, "Mount in this mount namespace (a file)");
   app.add_option("-t", arguments.type, "For mount(8): the type, nacre or fuse.nacre");
+  app.get_option("-o")->type_name("OPTION");
+  app.get_option("-N")->type_name("NAMESPACE");
+  app.get_option("-t")->type_name("TYPE");
+  mark_seldom(app, {"-n", "-N", "-t"});
   app.footer(
-      "Exit status: 0 mounted and usable, 2 usage, 4 damaged volume, 8 failed, 16 wrong key,\n"
-      "32 volume or mount point in use");
+      "Examples:\n"
+      "  mount.nacre ~/vault ~/private\n"
+      "  mount.nacre -o ro,idle=600 ~/vault ~/private --identity me.pem\n"
+      "  mount -t nacre -o passphrase-file=/root/vault.pass /srv/vault /mnt/vault\n"
+      "Exit status: 0 mounted and usable, 2 usage, 4 damaged volume, 8 failed,\n"
+      "16 wrong key, 32 volume or mount point in use");
 }
 
 Result<MountPlan> make_mount_plan(const MountArguments& arguments) {

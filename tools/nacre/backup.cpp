@@ -83,12 +83,7 @@ Result<Source> source_of_mount(const fs::MountEntry& mount) {
 
 Result<Source> find_source(const std::string& path) {
   if (const auto mount = fs::find_nacre_mount(path)) return source_of_mount(*mount);
-  auto place = find_volume(path);
-  if (!place && place.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found,
-                fmt::format("{} is neither a volume nor where one is mounted: {}", path,
-                            place.error().message));
-  }
+  auto place = find_unmounted_volume(path);
   if (!place) return tl::unexpected(place.error());
   if (const auto mount = fs::find_mount_of_volume(place->path)) return source_of_mount(*mount);
   return Source{.place = std::move(*place)};
@@ -268,6 +263,9 @@ void add_backup_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "TARGET is a volume: mount it, or copy it back. Needs no passphrase.\n"
+      "Examples:\n"
+      "  nacre backup ~/private /mnt/stick/private\n"
+      "  nacre backup --verify --rate 20M /srv/vault /mnt/stick/vault\n"
       "Exit status: 0 done, 2 usage, 4 damage was found, 8 failed, 32 in use");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }

@@ -17,6 +17,7 @@
 #include "gpu_engine/base/limits.h"
 #include "tools/bench/families.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/bench_seeds.h"
@@ -259,7 +260,14 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option("--figures", seeds.figures,
                       "Of seeds: also write what gnuplot draws into this folder");
   command->add_option("--note", seeds.note, "Of seeds: a line for the document, as a commit");
-  command->footer("Exit status: 0 measured, 2 usage, 8 failed");
+  command->get_option("--only")->type_name("LIST");
+  mark_seldom(*command, {"--threads", "--chunk-size", "--sample", "--repeat", "--payload",
+                         "--size-max", "--markdown", "--figures", "--note"});
+  command->footer(
+      "Examples:\n"
+      "  nacre bench seal                               text, by all cores\n"
+      "  nacre bench codecs ~/Documents --only lz77,zstd\n"
+      "Exit status: 0 measured, 2 usage, 8 failed");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -2,6 +2,7 @@
 // nacre crypt: single files and streams, sealed as a volume's content is, without a volume.
 #include "tools/nacre/crypt.h"
 
+#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/suite_option.h"
 #include "tools/cli/terminal.h"
@@ -138,7 +140,7 @@ void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
       ->allow_extra_args(false);
   auto* descriptor = command->add_option("--passphrase-fd", arguments->secret.passphrase_fd,
                                          "Read one from this file descriptor, to its end");
-  descriptor->check(CLI::NonNegativeNumber);
+  descriptor->check(CLI::Range(0, std::numeric_limits<int>::max()))->type_name("NUMBER");
   command
       ->add_option("--passphrase-command", arguments->secret.passphrase_command,
                    "Take what this shell command prints as one")
@@ -163,8 +165,12 @@ void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
                    "none, or padme: up to 12 % longer, and the size tells less")
       ->capture_default_str();
   add_kdf_options(*command, arguments->kdf);
+  mark_seldom(*command, {"--keep", "--engine", "--verbose", "--passphrase-fd",
+                         "--passphrase-command", "--level", "--cipher", "--allow-legacy-cipher",
+                         "--padding", "--kdf-memory", "--kdf-time", "--json"});
   command->footer(
       "Without --recipient and a passphrase option it asks for a passphrase.\n"
+      "Examples:\n"
       "  nacre crypt encrypt letter.odt                     makes letter.odt.ncr\n"
       "  nacre crypt encrypt -r photos -C /mnt/stick --recipient mum.pub.pem\n"
       "  tar c src | nacre crypt encrypt --passphrase-file F >src.tar.ncr");
@@ -181,12 +187,17 @@ void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
   auto arguments = std::make_shared<DecryptArguments>();
   add_crypt_run_options(*command, arguments->paths, arguments->run);
   add_passphrase_options(*command, arguments->secret);
-  command->add_option("--identity", arguments->secret.identity,
-                      "Open it with the RSA private key in this PEM file, or under this URI; its "
-                      "own passphrase comes from the options above");
+  command
+      ->add_option("--identity", arguments->secret.identity,
+                   "RSA private key that opens it: a PEM file or a URI; its own passphrase comes "
+                   "from the options above")
+      ->type_name("KEY");
+  mark_seldom(*command, {"--keep", "--engine"});
   command->footer(
-      "A file appears under its name only if all of it was verified. What goes to standard\n"
-      "output is verified piece by piece: if the exit status is not 0, it was not all.\n"
+      "A file appears under its name only if all of it was verified. What goes to\n"
+      "standard output is verified piece by piece: if the exit status is not 0, it was\n"
+      "not all.\n"
+      "Examples:\n"
       "  nacre crypt decrypt letter.odt.ncr                 makes letter.odt\n"
       "  nacre crypt decrypt --identity me.pem <src.tar.ncr | tar x");
   command->callback([&action, arguments] {
@@ -200,6 +211,11 @@ void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
 void add_crypt_command(CLI::App& app, Action& action) {
   CLI::App* crypt = app.add_subcommand("crypt", "Encrypt and decrypt single files and streams");
   crypt->require_subcommand(1);
+  crypt->footer(
+      "Examples:\n"
+      "  nacre crypt encrypt letter.odt            asks for a passphrase\n"
+      "  nacre crypt decrypt letter.odt.ncr\n"
+      "  nacre crypt inspect letter.odt.ncr        who can open it");
   add_crypt_encrypt_command(*crypt, action);
   add_crypt_decrypt_command(*crypt, action);
   add_crypt_inspect_command(*crypt, action);

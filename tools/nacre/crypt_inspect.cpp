@@ -173,12 +173,17 @@ void add_crypt_inspect_command(CLI::App& crypt, Action& action) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->files, "What nacre crypt encrypt made")->required();
   add_passphrase_options(*command, arguments->secret);
-  command->add_option("--identity", arguments->secret.identity,
-                      "Verify with the RSA private key in this PEM file, or under this URI");
+  command
+      ->add_option("--identity", arguments->secret.identity,
+                   "The RSA private key to verify with: a PEM file or a URI")
+      ->type_name("KEY");
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "Without a key: who can open it, its size, and whether its checksums are right.\n"
-      "With one: all of it is opened and verified; nothing is written.");
+      "With one: all of it is opened and verified; nothing is written.\n"
+      "Examples:\n"
+      "  nacre crypt inspect letter.odt.ncr\n"
+      "  nacre crypt inspect --identity me.pem --json *.ncr");
   command->callback([&action, arguments] {
     action = [arguments] {
       harden_process();

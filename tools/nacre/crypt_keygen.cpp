@@ -189,8 +189,9 @@ void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
-      "The keys are plain PEM (PKCS#8), for mkfs.nacre, nacre key add and openssl(1) as well.\n"
-      "Nothing is ever replaced.\n"
+      "The keys are plain PEM (PKCS#8), for mkfs.nacre, nacre key add and openssl(1)\n"
+      "as well. Nothing is ever replaced.\n"
+      "Examples:\n"
       "  nacre crypt keygen me\n"
       "  nacre crypt encrypt --recipient me.pub.pem letter.odt");
   command->callback([&action, arguments] {

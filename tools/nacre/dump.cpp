@@ -37,10 +37,12 @@ std::string judge(std::string_view name, ByteView text) {
 void add_part(CLI::App& dump, Action& action, const std::string& name,
               const std::string& description, const std::shared_ptr<DumpArguments>& arguments,
               const std::function<void(CLI::App&)>& add_options,
-              const std::function<Result<>(const DumpArguments&)>& run) {
+              const std::function<Result<>(const DumpArguments&)>& run,
+              const std::string& example = {}) {
   CLI::App* command = dump.add_subcommand(name, description);
   command->add_option("VOLUME", arguments->volume, "The volume's directory")->required();
   add_options(*command);
+  command->footer(fmt::format("Examples:\n  nacre dump {} /srv/vault{}", name, example));
   command->callback([&action, arguments, run] {
     action = [arguments, run] {
       harden_process();
@@ -102,6 +104,11 @@ Result<> dump_database_files(const std::string& volume) {
 void add_dump_command(CLI::App& app, Action& action) {
   CLI::App* dump = app.add_subcommand("dump", "Print structures of the format, for a close look");
   dump->require_subcommand(1);
+  dump->footer(
+      "FORMAT.md, or nacre-format(5), says what the structures are.\n"
+      "Examples:\n"
+      "  nacre dump superblock /srv/vault\n"
+      "  nacre dump segment /srv/vault 12");
   const auto arguments = std::make_shared<DumpArguments>();
   const auto nothing = [](CLI::App&) {};
   const auto add_segment = [arguments](CLI::App& command) {
@@ -115,7 +122,7 @@ void add_dump_command(CLI::App& app, Action& action) {
   add_part(*dump, action, "db", "The files under db/ and whether they are whole", arguments,
            nothing, [](const DumpArguments& a) { return dump_database_files(a.volume); });
   add_part(*dump, action, "segment", "A segment's header and records", arguments, add_segment,
-           dump_segment);
+           dump_segment, " 12");
   add_part(
       *dump, action, "record", "One record; with a key also what is sealed in it", arguments,
       [&](CLI::App& command) {
@@ -125,7 +132,7 @@ void add_dump_command(CLI::App& app, Action& action) {
                          "Write the plain bytes to standard output");
         add_secret_options(command, arguments->secret);
       },
-      dump_record);
+      dump_record, " 12 65536");
   add_part(
       *dump, action, "tables", "The rows of the database (needs a key)", arguments,
       [&](CLI::App& command) {
@@ -134,7 +141,7 @@ void add_dump_command(CLI::App& app, Action& action) {
                            "orphans or system");
         add_secret_options(command, arguments->secret);
       },
-      dump_tables);
+      dump_tables, " --table dentries");
 }
 
 }  // namespace nacre::tools

@@ -263,6 +263,10 @@ void add_file_command(CLI::App& app, Action& action) {
       ->required();
   command->add_flag("--chunks", arguments->chunks, "Also each chunk, and what it is stored in");
   command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(
+      "Examples:\n"
+      "  nacre file ~/private/letter.odt\n"
+      "  nacre file --chunks --json ~/private/disk.img");
   command->callback([&action, arguments] {
     action = [arguments] {
       const auto status = look(*arguments);

@@ -114,6 +114,12 @@ void add_key_list_command(CLI::App& key, Action& action) {
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   add_secret_options(*command, arguments->secret);
+  command->footer(
+      "With a passphrase or key the list is verified.\n"
+      "Examples:\n"
+      "  nacre key list ~/private\n"
+      "  nacre key list --json --identity me.pem /srv/vault\n"
+      "Exit status: 0 done, 2 usage, 4 damaged or tampered with, 8 failed, 16 wrong key");
   command->callback([&action, arguments] {
     action = [arguments] {
       const auto listed = list(*arguments);
@@ -125,6 +131,11 @@ void add_key_list_command(CLI::App& key, Action& action) {
 void add_key_command(CLI::App& app, Action& action) {
   CLI::App* key = app.add_subcommand("key", "Who can open a volume");
   key->require_subcommand(1);
+  key->footer(
+      "Examples:\n"
+      "  nacre key list ~/private\n"
+      "  nacre key add ~/private --recovery        a key to keep on paper\n"
+      "  nacre key rotate ~/private                everything under a new key");
   add_key_list_command(*key, action);
   add_key_recipient_commands(*key, action);
   add_key_backup_commands(*key, action);

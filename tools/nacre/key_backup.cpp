@@ -64,6 +64,10 @@ Result<> sync_folder_of(const std::string& path) {
 // A file that was not there; taken away again when it cannot be written as a whole.
 Result<> write_new_file(const std::string& path, ByteView content) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0 && errno == EEXIST) {
+    return fail(ErrorCode::exists,
+                fmt::format("{} is there already, and was left alone: give another name", path));
+  }
   if (descriptor < 0) return system_failure(path);
   Result<> result;
   while (result && !content.empty()) {
@@ -128,7 +132,10 @@ Result<Bytes> read_backup(const std::string& path) {
 Result<metadata::VolumeKeys> open_backup(const Arguments& arguments, const VolumePlace& place) {
   NACRE_ASSIGN(const auto text, read_backup(arguments.file));
   auto parsed = metadata::parse_keyring(text);
-  if (!parsed) return add_context(parsed.error(), arguments.file);
+  if (!parsed) {
+    return add_context(parsed.error(),
+                       fmt::format("{} is no sound copy of a keyring", arguments.file));
+  }
   NACRE_ASSIGN(const auto superblock, metadata::find_superblock(*place.directory));
   if (parsed->claims.volume_id != superblock.superblock.claims.volume_id) {
     return fail(ErrorCode::invalid_argument,
@@ -288,16 +295,22 @@ CLI::App& add_command(CLI::App& key, Action& action, const std::string& name,
 
 void add_key_backup_commands(CLI::App& key, Action& action) {
   auto arguments = std::make_shared<Arguments>();
-  add_command(key, action, "backup", "Copy the keyring to a file; needs no secret", arguments,
-              backup)
-      .add_option("FILE", arguments->file, "A file that does not exist yet")
-      ->required();
+  CLI::App& copying = add_command(key, action, "backup",
+                                  "Copy the keyring to a file; needs no secret", arguments, backup);
+  copying.add_option("FILE", arguments->file, "A file that does not exist yet")->required();
+  copying.footer(
+      "Who has the file and a passphrase of today can open the volume, also later.\n"
+      "Examples:\n"
+      "  nacre key backup /srv/vault vault.keyring");
   arguments = std::make_shared<Arguments>();
   CLI::App& command =
       add_command(key, action, "restore", "Put a copy of the keyring back", arguments, restore);
   command.add_option("FILE", arguments->file, "What 'nacre key backup' wrote")->required();
   command.add_flag("--force", arguments->force,
                    "Also when the volume's keyring is sound and has lost the secret given");
+  command.footer(
+      "Examples:\n"
+      "  nacre key restore /srv/vault vault.keyring");
 }
 
 }  // namespace nacre::tools

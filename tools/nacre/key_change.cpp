@@ -96,12 +96,7 @@ Result<KeyTarget> find_key_target(const std::string& path) {
     NACRE_ASSIGN(auto place, find_volume(volume->get<std::string>()));
     return KeyTarget{std::move(place), *mount};
   }
-  auto place = find_volume(path);
-  if (!place && place.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found,
-                fmt::format("{} is neither a volume nor where one is mounted: {}", path,
-                            place.error().message));
-  }
+  auto place = find_unmounted_volume(path);
   if (!place) return tl::unexpected(place.error());
   auto mount = fs::find_mount_of_volume(place->path);
   return KeyTarget{std::move(*place), std::move(mount)};

@@ -13,6 +13,7 @@
 #include "metadata/format/keyring_recipients.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/key_change.h"
@@ -25,8 +26,8 @@ namespace nacre::tools {
 namespace {
 
 constexpr const char* exit_codes =
-    "Exit status: 0 done, 2 usage, 4 the keyring is damaged or tampered with, 8 failed, 16 wrong "
-    "key, 32 in use";
+    "Exit status: 0 done, 2 usage, 4 the keyring is damaged or tampered with,\n"
+    "8 failed, 16 wrong key, 32 in use";
 // 200 random bits need no stretching, and every passphrase recipient is tried at opening.
 constexpr engine::Argon2Parameters recovery_kdf{
     .memory_kib = engine::argon2_memory_kib_min, .passes = 1, .lanes = 1};
@@ -178,8 +179,9 @@ int revoke(const Arguments& arguments) {
 
 using Run = Result<> (*)(const Arguments&);
 
-void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> arguments, Run run) {
-  command.footer(exit_codes);
+void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> arguments, Run run,
+            std::string_view examples) {
+  command.footer(fmt::format("Examples:\n{}\n{}", examples, exit_codes));
   command.callback([&action, arguments, run] {
     action = [arguments, run] {
       const auto done = run(*arguments);
@@ -208,7 +210,10 @@ void add_add_command(CLI::App& key, Action& action) {
   command->add_option("--label", arguments->label, "A name for it; anybody can read it");
   add_kdf_options(*command, arguments->kdf);
   add_secret_options(*command, arguments->secret);
-  finish(*command, action, arguments, add);
+  mark_seldom(*command, {"--kdf-memory", "--kdf-time"});
+  finish(*command, action, arguments, add,
+         "  nacre key add ~/private --recovery          prints a key to keep on paper\n"
+         "  nacre key add ~/private --recipient ann.pub.pem --label ann");
 }
 
 void add_remove_command(CLI::App& key, Action& action) {
@@ -224,7 +229,9 @@ void add_remove_command(CLI::App& key, Action& action) {
                     "Also change the volume's key, so that what it opened elsewhere opens nothing "
                     "of what is written from now on");
   add_secret_options(*command, arguments->secret);
-  finish(*command, action, arguments, remove);
+  finish(*command, action, arguments, remove,
+         "  nacre key remove ~/private ann\n"
+         "  nacre key remove --revoke ~/private 91c07a3e");
 }
 
 void add_passphrase_command(CLI::App& key, Action& action) {
@@ -235,7 +242,10 @@ void add_passphrase_command(CLI::App& key, Action& action) {
   add_secret_options(*command, arguments->secret);
   add_new_passphrase_options(*command, arguments->new_passphrase);
   add_kdf_options(*command, arguments->kdf);
-  finish(*command, action, arguments, change_passphrase);
+  mark_seldom(*command, {"--kdf-memory", "--kdf-time"});
+  finish(*command, action, arguments, change_passphrase,
+         "  nacre key passphrase ~/private              asks for the old one and the new\n"
+         "  nacre key passphrase --new-passphrase-file F /srv/vault");
 }
 
 }  // namespace

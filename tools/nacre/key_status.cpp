@@ -146,8 +146,11 @@ void add_key_status_command(CLI::App& key, Action& action) {
                     "Look at every record and file: whether anything is left of an older epoch");
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
-      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 8 failed, or something is "
-      "left, 32 in use");
+      "Examples:\n"
+      "  nacre key status ~/private\n"
+      "  nacre key status --verify ~/private\n"
+      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 8 failed, or\n"
+      "something is left, 32 in use");
   command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
 }
 

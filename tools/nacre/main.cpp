@@ -13,6 +13,12 @@ int main(int argc, char** argv) {
                           [](CLI::App& app) -> Action {
                             auto action = std::make_shared<Action>();
                             app.require_subcommand(1);
+                            app.footer(
+                                "Examples:\n"
+                                "  nacre stats ~/private         how a mounted volume is doing\n"
+                                "  nacre backup ~/private /mnt/stick/private\n"
+                                "  nacre umount ~/private\n"
+                                "See also: mkfs.nacre, mount.nacre, fsck.nacre, man nacre");
                             add_backup_command(app, *action);
                             add_file_command(app, *action);
                             add_key_command(app, *action);

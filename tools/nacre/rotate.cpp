@@ -20,6 +20,7 @@
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/suite_option.h"
 #include "tools/cli/terminal.h"
@@ -202,12 +203,7 @@ int control_rotation(const std::string& path, const std::string& command, const 
 
 Result<RotationTarget> find_rotation_target(const std::string& path) {
   if (auto mount = fs::find_nacre_mount(path)) return RotationTarget(std::move(*mount));
-  auto place = find_volume(path);
-  if (!place && place.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found,
-                fmt::format("{} is neither a volume nor where one is mounted: {}", path,
-                            place.error().message));
-  }
+  auto place = find_unmounted_volume(path);
   if (!place) return tl::unexpected(place.error());
   if (auto mount = fs::find_mount_of_volume(place->path)) return RotationTarget(std::move(*mount));
   return RotationTarget(std::move(*place));
@@ -266,9 +262,13 @@ void add_rotate_command(CLI::App& key, Action& action) {
   resume->excludes(cipher)->excludes(codec);
   command->add_flag("--no-wait", arguments->no_wait, "Begin, and do not wait for the end");
   add_secret_options(*command, arguments->secret);
+  mark_seldom(*command, {"--allow-legacy-cipher", "--level"});
   command->footer(
-      "Exit status: 0 done, 2 usage, 4 all but damaged records is done, 8 failed, 16 wrong key, "
-      "32 in use");
+      "Examples:\n"
+      "  nacre key rotate ~/private                      while it is used\n"
+      "  nacre key rotate --codec zstd --rate 64M ~/private\n"
+      "Exit status: 0 done, 2 usage, 4 all but damaged records is done, 8 failed,\n"
+      "16 wrong key, 32 in use");
   command->callback([&action, arguments] {
     action = [arguments]() -> int {
       if (arguments->pause) return control_rotation(arguments->path, "rotation_pause", "");

@@ -210,7 +210,11 @@ void add_scrub_command(CLI::App& app, Action& action) {
   add_secret_options(*command, arguments->secret);
   command->footer(
       "A mounted volume goes on with it by itself: Ctrl-C ends the watching only.\n"
-      "Exit status: 0 nothing found, 2 usage, 4 damage found, 8 failed, 16 wrong key, 32 in use");
+      "Examples:\n"
+      "  nacre scrub ~/private                      beside all else; Ctrl-C is safe\n"
+      "  nacre scrub --rate 200M /srv/vault         not mounted: needs no passphrase\n"
+      "Exit status: 0 nothing found, 2 usage, 4 damage found, 8 failed, 16 wrong key,\n"
+      "32 in use");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -208,12 +208,7 @@ int show(const Arguments& arguments) {
   if (auto found = fs::find_nacre_mount(arguments.path)) {
     mount = std::move(*found);
   } else {
-    auto volume = find_volume(arguments.path);
-    if (!volume && volume.error().code == ErrorCode::not_found) {
-      return report(
-          {ErrorCode::not_found, fmt::format("{} is neither a volume nor where one is mounted: {}",
-                                             arguments.path, volume.error().message)});
-    }
+    auto volume = find_unmounted_volume(arguments.path);
     if (!volume) return report(volume.error());
     place = std::move(*volume);
     mount = fs::find_mount_of_volume(place->path);
@@ -239,6 +234,12 @@ void add_stats_command(CLI::App& app, Action& action) {
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   add_secret_options(*command, arguments->secret);
+  command->footer(
+      "Examples:\n"
+      "  nacre stats ~/private\n"
+      "  nacre stats --json ~/private | jq .caches\n"
+      "Exit status: 0 fine, 2 usage, 4 damaged volume, 8 failed, 16 wrong key,\n"
+      "32 in use");
   command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
 }
 

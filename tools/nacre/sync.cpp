@@ -40,6 +40,11 @@ void add_sync_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sync", "Make everything written to a mount durable");
   auto mountpoint = std::make_shared<std::string>();
   command->add_option("MOUNTPOINT", *mountpoint, "Where the volume is mounted")->required();
+  command->footer(
+      "Returns when all that was written before is on the disk.\n"
+      "Examples:\n"
+      "  cp -r photos ~/private/ && nacre sync ~/private\n"
+      "Exit status: 0 durable, 2 usage, 8 failed");
   command->callback([&action, mountpoint] {
     action = [mountpoint] {
       const auto synced = sync_mount(*mountpoint);

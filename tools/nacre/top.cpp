@@ -247,6 +247,11 @@ void add_top_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(1u, 3600u))
       ->capture_default_str();
   command->add_flag("--once", arguments->once, "One interval, and end; so where it is no terminal");
+  command->footer(
+      "Ctrl-C ends it.\n"
+      "Examples:\n"
+      "  nacre top ~/private\n"
+      "  nacre top --once --interval 10 ~/private      one line more for a log");
   command->callback([&action, arguments] {
     action = [arguments] {
       const auto watched = watch(*arguments);

@@ -102,12 +102,7 @@ Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_o
 
 Result<json> trim(const Arguments& arguments, ProgressPrinter& printer) {
   if (const auto mount = fs::find_nacre_mount(arguments.path)) return trim_mount(*mount, printer);
-  const auto place = find_volume(arguments.path);
-  if (!place && place.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found,
-                fmt::format("{} is neither a volume nor where one is mounted: {}", arguments.path,
-                            place.error().message));
-  }
+  const auto place = find_unmounted_volume(arguments.path);
   if (!place) return tl::unexpected(place.error());
   if (const auto mount = fs::find_mount_of_volume(place->path)) return trim_mount(*mount, printer);
   return trim_volume(*place, arguments.secret, printer);
@@ -146,8 +141,10 @@ void add_trim_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "As JSON");
   add_secret_options(*command, arguments->secret);
   command->footer(
-      "Exit status: 0 done, 2 usage, 4 damaged records are in the way, 8 failed, 16 wrong key, "
-      "32 in use");
+      "Examples:\n"
+      "  nacre trim ~/private\n"
+      "Exit status: 0 done, 2 usage, 4 damaged records are in the way, 8 failed,\n"
+      "16 wrong key, 32 in use");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -159,6 +159,10 @@ void add_umount_command(CLI::App& app, Action& action) {
       app.add_subcommand("umount", "Unmount a volume and wait until it is closed and durable");
   auto mountpoint = std::make_shared<std::string>();
   command->add_option("MOUNTPOINT", *mountpoint, "Where the volume is mounted")->required();
+  command->footer(
+      "Examples:\n"
+      "  nacre umount ~/private\n"
+      "Exit status: 0 unmounted and durable, 2 usage, 8 failed, 32 in use");
   command->callback(
       [&action, mountpoint] { action = [mountpoint] { return unmount_volume(*mountpoint); }; });
 }

@@ -9,7 +9,9 @@
 namespace nacre::tools {
 
 void add_version_command(CLI::App& app, Action& action) {
-  app.add_subcommand("version", "Print the version")->callback([&action] {
+  CLI::App* command = app.add_subcommand("version", "Print the version");
+  command->footer("Examples:\n  nacre version");
+  command->callback([&action] {
     action = [] {
       fmt::print("nacre {}\n", NACRE_VERSION);
       return exit_fine;
