@@ -30,6 +30,8 @@ void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*inde
   done();
 }
 
+void CudaBackend::forget_keys() {}
+
 Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
   return allocate_host_arena(size_bytes);
 }

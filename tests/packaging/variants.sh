@@ -32,6 +32,11 @@ stand_in=fs/control/CMakeFiles/nacre_fs_control.dir/no_metrics_server.cpp.o
 check 'without libmicrohttpd nothing names it' bash -c "! grep -q microhttpd '$work/no_fuse/build.ninja'"
 expect 0 '' cmake --build "$work/no_fuse" --target "$stand_in"
 check 'what stands in for it says so' grep -q 'built without libmicrohttpd' "$work/no_fuse/$stand_in"
+# Nor is what stands in for CUDA: it must define all that the backend declares.
+no_cuda=gpu_engine/CMakeFiles/nacre_engine.dir/cuda/no_cuda.cpp.o
+expect 0 '' cmake --build "$work/no_fuse" --target "$no_cuda"
+missing=$(nm -uC "$work/no_fuse/$no_cuda" | grep 'CudaBackend::')
+check "without CUDA nothing of its backend is missing: $missing" [ -z "$missing" ]
 check 'the other commands are there' grep -q 'build bin/nacre:' "$work/no_fuse/build.ninja"
 check 'the engine does not name RocksDB' bash -c "! grep -q rocksdb '$work/engine_only/build.ninja'"
 check 'the engine alone has no commands' bash -c "! grep -q 'build bin/' '$work/engine_only/build.ninja'"
