@@ -4,10 +4,11 @@
 sync, while the volume is compacted, scrubbed, backed up, trimmed and given new keys; then what is
 there is compared with what was written, of the mount, of the next mount and of the last backup.
 
-    stress.py [--seconds S] [--seed N]
+    stress.py [--seconds S] [--seed N] [--options O,…]
 
 It is made for address and thread sanitizers (tools/test.sh --asan, --tsan): a report of any program
-fails it. The seed is printed; the same seed makes the same choices, not the same moments.
+fails it. Options of the mount may be added, as io_uring=on where root has switched that on. The
+seed is printed; the same seed makes the same choices, not the same moments.
 """
 import argparse
 import ctypes
@@ -357,9 +358,9 @@ class Stress:
             raise Failure(f"health: {self.state('stats')['stats']['health']}")
 
 
-def stress(volume, seconds, seed):
+def stress(volume, seconds, seed, more_options):
     volume.make()
-    options = ("-o", "cache=4M,dirty=4M,commit=1,space_ratio=1.05")
+    options = ("-o", ",".join(["cache=4M,dirty=4M,commit=1,space_ratio=1.05"] + more_options))
     volume.mount(*options)
     with open(os.path.join(volume.mnt, "shared"), "wb") as f:
         f.truncate(WORKERS * SHARED_SLICE)
@@ -401,6 +402,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=600.0 if full_counts() else 15.0)
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9))
+    parser.add_argument("--options", type=lambda text: text.split(","), default=[])
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, {arguments.seconds:.0f} s", flush=True)
     with Volume("stress") as volume:
@@ -412,7 +414,7 @@ def main():
                 words = [f"suppressions={SUPPRESSIONS}", "history_size=7"]
             volume.environment[name] = ":".join(words + [f"log_path={reports}"])
         try:
-            done = stress(volume, arguments.seconds, arguments.seed)
+            done = stress(volume, arguments.seconds, arguments.seed, arguments.options)
         finally:
             found = sorted(glob.glob(reports + ".*"))
             for report in found:
