@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory and how many threads a daemon takes, and whether that is within its bounds."""
+import os
+
 from volume import Failure
 
 # Beside the budgets: the program, RocksDB, payloads in the engine, the allocator's slack.
 OVERHEAD_BYTES = 250 << 20
 # Requests, commits, flushing, compaction, read-ahead, the control socket, the engine, RocksDB.
 THREADS_MAX = 48
+# Over io_uring, which a mount takes wherever the machine's switch is on when it begins: a thread and
+# a ring for each place, so many of a CPU at most, and a thread for CPUs that it may not run on.
+RINGS_PER_CPU_MAX = 16
 
 
 def status_of(pid):
@@ -27,11 +32,28 @@ def is_instrumented(pid):
         return any(name in line for line in f for name in ("libasan", "libtsan", "shadow"))
 
 
+def ring_count(pid):
+    folder = f"/proc/{pid}/fd"
+    count = 0
+    for name in os.listdir(folder):
+        try:
+            count += os.readlink(os.path.join(folder, name)) == "anon_inode:[io_uring]"
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return count
+
+
+def check_threads(pid):
+    threads, rings = int(status_of(pid)["Threads"]), ring_count(pid)
+    if threads > THREADS_MAX + rings:
+        raise Failure(f"the daemon has {threads} threads, {rings} of them for io_uring")
+    if rings > RINGS_PER_CPU_MAX * (os.cpu_count() or 1) + 1:
+        raise Failure(f"the daemon has {rings} rings for {os.cpu_count()} CPUs")
+
+
 def check_memory(pid, budget_bytes):
-    """The most that it ever took; returned."""
-    threads = int(status_of(pid)["Threads"])
-    if threads > THREADS_MAX:
-        raise Failure(f"the daemon has {threads} threads")
+    """The most that it ever took; returned. Its threads are within their bounds, too."""
+    check_threads(pid)
     peak = peak_bytes(pid)
     if peak > budget_bytes + OVERHEAD_BYTES and not is_instrumented(pid):
         raise Failure(f"the daemon took {peak >> 20} MiB: its budgets are {budget_bytes >> 20} MiB, "
