@@ -24,6 +24,8 @@ constexpr milliseconds look_pause{200};
 // After no_space or out_of_memory; doubled each time.
 constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
+// What is free on the disk is asked for no more often.
+constexpr milliseconds free_space_counts_for{500};
 // So much is written at least before a writer looks at the bound.
 constexpr std::uint64_t look_bytes_min = 64u << 10;
 // Speed: rate · (1 + slope · pressure), and no limit past the last pressure. Pressure: by what
@@ -82,7 +84,13 @@ Compactor::Compactor(metadata::Database& database, SegmentStore& store, const Ch
                 .batch_bytes = options.rekey_batch_bytes,
                 .lane_count = options.rekey_lane_count,
                 .ballast = options.ballast}),
-      pacer_(options.pacing) {
+      pacer_(options.pacing),
+      free_space_(
+          [directory = options.directory] {
+            const auto space = directory->space();
+            return space ? space->available_bytes : 0;
+          },
+          free_space_counts_for) {
   stats_.state = "off";
 }
 
@@ -132,12 +140,12 @@ void Compactor::set_state(std::string state) {
   stats_.state = std::move(state);
 }
 
-SpaceBound Compactor::bound() const {
-  std::uint64_t free_bytes = 0;
-  if (options_.directory != nullptr && options_.bound.room_share > 0) {
-    if (const auto space = options_.directory->space()) free_bytes = space->available_bytes;
-  }
-  return space_bound_of(store_.stats(), free_bytes, options_.bound);
+SpaceBound Compactor::bound() {
+  const SegmentStats stats = store_.stats();
+  const bool counts_room = options_.directory != nullptr && options_.bound.room_share > 0;
+  const std::uint64_t free_bytes =
+      counts_room ? free_space_.bytes(stats.appended_bytes + stats.moved_bytes) : 0;
+  return space_bound_of(stats, free_bytes, options_.bound);
 }
 
 void Compactor::hold_or_let_go(const SpaceBound& bound) {

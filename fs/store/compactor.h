@@ -28,6 +28,7 @@
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
 #include "fs/store/compaction.h"
+#include "fs/store/free_space.h"
 #include "fs/store/rekeyer.h"
 #include "fs/store/segment_store.h"
 #include "fs/store/space_bound.h"
@@ -147,7 +148,7 @@ class Compactor {
   Result<> commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes);
   Result<> commit_moves();
   Result<> admit(const Victim& victim);  // no_space
-  SpaceBound bound() const;
+  SpaceBound bound();
   // Engages the pacer past the slack, where compaction can do something about it.
   void hold_or_let_go(const SpaceBound& bound);
   void set_state(std::string state);
@@ -160,6 +161,7 @@ class Compactor {
   const CompactorOptions options_;
   Rekeyer rekeyer_;  // under run_mutex_, but for its stop()
   WritePacer pacer_;
+  FreeSpace free_space_;                        // asked only where there is a directory
   std::atomic<std::uint64_t> unseen_bytes_{0};  // written since anybody looked at the bound
   std::atomic<bool> has_background_{false};     // the thread runs
   std::atomic<bool> can_clean_{false};          // it does, and found what to empty when it looked
