@@ -146,15 +146,18 @@ void WritePacer::take_locked(IsWanted is_wanted, Ready& ready) {
   }
 }
 
-// Pays out the rate while somebody waits.
+// Pays out the rate while somebody waits. It falls faster than the gain: where compaction itself is
+// slower than the rate, dead bytes would grow without a bound.
 void WritePacer::run() {
-  const auto rate = static_cast<double>(options_.rate_min_bytes_per_second);
+  const auto rate_max = static_cast<double>(options_.rate_min_bytes_per_second);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (held_.empty() || rate == 0) {
-      wake_.wait(lock, [&] { return stopping_ || (!held_.empty() && rate > 0); });
+    if (held_.empty() || rate_max == 0) {
+      wake_.wait(lock, [&] { return stopping_ || (!held_.empty() && rate_max > 0); });
       continue;
     }
+    const double gain_share = gain_ / gain_max;
+    const double rate = rate_max * gain_share * gain_share;
     const auto from = Clock::now();
     const std::chrono::duration<double> missing(std::max(1 - credit_, 1.0) / rate);
     const auto tick = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(missing),

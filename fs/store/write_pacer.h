@@ -31,7 +31,7 @@
 namespace nacre::fs {
 
 struct WritePacerOptions {
-  // All writers together get it whatever compaction gets done; 0: nothing but what it does.
+  // All writers together get it beside that, far past the bound a sixteenth of it; 0: nothing.
   std::uint64_t rate_min_bytes_per_second = 4u << 20;
   // What may be written at once after a moment in which nobody wrote.
   std::uint64_t burst_bytes_max = 4u << 20;
