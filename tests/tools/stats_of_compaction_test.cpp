@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nacre stats and the metrics say of writers that wait for compaction.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "fs/control/mount_stats.h"
+#include "tools/nacre/stats_text.h"
+
+namespace nacre::tests {
+namespace {
+
+using nlohmann::json;
+
+fs::MountStats with_writers(const fs::WritePacerStats& writers) {
+  fs::MountStats stats;
+  stats.volume.compaction = {.segment_count = 5, .state = "working", .writers = writers};
+  return stats;
+}
+
+json json_of(const fs::MountStats& stats) {
+  return fs::to_json(stats).at("compaction");
+}
+
+std::string text_of(const fs::MountStats& stats) {
+  testing::internal::CaptureStdout();
+  tools::print_mounted_stats({{"stats", fs::to_json(stats)}});
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(StatsOfCompaction, say_who_is_held_back) {
+  const auto stats = with_writers({.held_count = 7, .waiting_count = 3, .is_engaged = true});
+  const json compaction = json_of(stats);
+  EXPECT_EQ(compaction.at("holds_writers"), true);
+  EXPECT_EQ(compaction.at("held_write_count"), 7);
+  EXPECT_EQ(compaction.at("waiting_write_count"), 3);
+  const std::string text = text_of(stats);
+  EXPECT_NE(text.find("working, 5 segments rewritten"), std::string::npos) << text;
+  EXPECT_NE(text.find("writers are held back"), std::string::npos) << text;
+  EXPECT_NE(fs::to_prometheus(stats, {}).find("\nnacre_held_writes_total 7\n"), std::string::npos);
+}
+
+TEST(StatsOfCompaction, say_nothing_of_writers_that_nobody_holds) {
+  const auto stats = with_writers({.held_count = 7});
+  EXPECT_EQ(json_of(stats).at("holds_writers"), false);
+  EXPECT_EQ(json_of(stats).at("waiting_write_count"), 0);
+  const std::string text = text_of(stats);
+  EXPECT_NE(text.find("compaction"), std::string::npos) << text;
+  EXPECT_EQ(text.find("held back"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace nacre::tests
