@@ -44,8 +44,6 @@ Result<DeviceCeilings> CudaBackend::measure_ceilings() {
   return fail(ErrorCode::unsupported, "cuda: none");
 }
 
-void CudaBackend::forget_keys() {}
-
 double CudaBackend::load_factor() const {
   return 0;
 }
