@@ -25,9 +25,9 @@ Result<KeyObject> expand_key(const KeyUse& use, ByteView key) {
     case KeyKind::block_cipher:
       return to_object(CipherKey::create(use.cipher, use.mode, key));
     case KeyKind::rsa_public:
-      return to_object(RsaPublicKey::from_der(key));
+      return to_object(RsaPublicKey::from_der(key, rsa_message_bits_min));
     case KeyKind::rsa_private:
-      return to_object(RsaPrivateKey::from_der(key));
+      return to_object(RsaPrivateKey::from_der(key, rsa_message_bits_min));
   }
   return fail(ErrorCode::invalid_argument, "unknown kind of key");
 }

@@ -63,13 +63,13 @@ MessageResult run_rsa(const ExpandedKey& key, const Message& message, ByteView i
 }
 
 MessageResult run_rsa_generate(const Message& message, MutableByteView output) {
-  if (message.rsa_bits < static_cast<std::uint32_t>(rsa_bits_min) ||
+  if (message.rsa_bits < static_cast<std::uint32_t>(rsa_message_bits_min) ||
       message.rsa_bits > static_cast<std::uint32_t>(rsa_bits_max))
-    return failed(ErrorCode::invalid_argument, "an RSA key has 2048 to 8192 bits");
+    return failed(ErrorCode::invalid_argument, "an RSA key has 1024 to 8192 bits");
   const int bits = static_cast<int>(message.rsa_bits);
   if (output.size() < rsa_private_key_size_bound(bits))
     return failed(ErrorCode::range, "output is smaller than an RSA private key's bound");
-  const auto key = RsaPrivateKey::generate(bits);
+  const auto key = RsaPrivateKey::generate(bits, rsa_message_bits_min);
   if (!key) return failed(key.error().code, describe(key.error().code));
   return write_out(key->to_der(), output);
 }

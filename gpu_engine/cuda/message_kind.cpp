@@ -136,11 +136,11 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
 
 // What numbers and kinds of keys say; the rest is seen when keys are opened.
 std::optional<BatchKind> find_rsa_kind(const Payload& payload, const Message& message) {
-  constexpr std::uint64_t size_min = rsa_bits_min / 8;
+  constexpr std::uint64_t size_min = rsa_message_bits_min / 8;
   constexpr std::uint64_t size_max = rsa_device_bits_max / 8;
   BatchKind kind = {.operation = message.operation};
   if (message.operation == Operation::rsa_generate) {
-    if (message.rsa_bits < rsa_bits_min || message.rsa_bits > rsa_device_bits_max ||
+    if (message.rsa_bits < rsa_message_bits_min || message.rsa_bits > rsa_device_bits_max ||
         message.rsa_bits % 2 != 0 ||
         message.output_capacity < rsa_private_key_size_bound(static_cast<int>(message.rsa_bits)))
       return std::nullopt;

@@ -147,7 +147,7 @@ class SizeGroup {
   Byte* workspace_ = nullptr;
 };
 
-using SizeGroups = std::tuple<SizeGroup<32>, SizeGroup<48>, SizeGroup<64>>;
+using SizeGroups = std::tuple<SizeGroup<16>, SizeGroup<32>, SizeGroup<48>, SizeGroup<64>>;
 
 ByteView input_of(const BatchRun& run, const Message& message) {
   return {run.payload.input + message.input_offset, message.input_size};
@@ -223,7 +223,8 @@ Result<> run_rsa_batch(const BatchRun& run) {
   const auto for_all = [&](const auto& function) -> Result<> {
     NACRE_TRY(function(std::get<0>(groups)));
     NACRE_TRY(function(std::get<1>(groups)));
-    return function(std::get<2>(groups));
+    NACRE_TRY(function(std::get<2>(groups)));
+    return function(std::get<3>(groups));
   };
   NACRE_TRY(
       for_all([&](auto& group) { return group.describe(run, device_in, device_out, is_private); }));

@@ -44,6 +44,7 @@ static_assert(negative_inverse(0xfffffff1) * 0xfffffff1 == 0xffffffff);
 // What is longer than the longest is the caller's error, and gets that.
 template <typename Function>
 auto with_prime_limbs(int prime_bits, const Function& function) {
+  if (prime_bits <= 32 * 16) return function(std::integral_constant<int, 16>());
   if (prime_bits <= 32 * 32) return function(std::integral_constant<int, 32>());
   if (prime_bits <= 32 * 48) return function(std::integral_constant<int, 48>());
   return function(std::integral_constant<int, 64>());

@@ -90,15 +90,15 @@ std::string take_openssl_reason() {
   return text;
 }
 
-Result<void> check_rsa_key(EVP_PKEY* key) {
+Result<void> check_rsa_key(EVP_PKEY* key, int bits_min) {
   if (EVP_PKEY_is_a(key, "RSA") != 1)
     return fail(ErrorCode::invalid_argument,
                 "the key is not a plain RSA key; make one with: openssl genpkey -algorithm RSA "
                 "-pkeyopt rsa_keygen_bits:3072");
   const int bits = EVP_PKEY_get_bits(key);
-  if (bits < rsa_bits_min || bits > rsa_bits_max)
-    return fail(ErrorCode::invalid_argument, fmt::format("the RSA key has {} bits, not {} to {}",
-                                                         bits, rsa_bits_min, rsa_bits_max));
+  if (bits < bits_min || bits > rsa_bits_max)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the RSA key has {} bits, not {} to {}", bits, bits_min, rsa_bits_max));
   const OpensslOwner<EVP_PKEY_CTX> context = make_context(key);
   if (context == nullptr || EVP_PKEY_public_check_quick(context.get()) != 1)
     return fail(ErrorCode::invalid_argument,
@@ -124,23 +124,24 @@ OpensslOwner<EVP_PKEY> parse_private_key(ByteView der) {
   return key;
 }
 
-Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key) {
-  NACRE_TRY(check_rsa_key(key.get()));
+Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key, int bits_min) {
+  NACRE_TRY(check_rsa_key(key.get(), bits_min));
   return RsaPublicKey(
       std::make_shared<const RsaPublicKey::State>(RsaPublicKey::State{std::move(key)}));
 }
 
-Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key) {
+Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key, int bits_min) {
   // The public half gets a key object of its own, so that handing it out never lends the private.
-  NACRE_ASSIGN(RsaPublicKey public_key, RsaPublicKey::from_der(encode_public_key(key.get())));
+  NACRE_ASSIGN(RsaPublicKey public_key,
+               RsaPublicKey::from_der(encode_public_key(key.get()), bits_min));
   return RsaPrivateKey(std::make_shared<const RsaPrivateKey::State>(
       RsaPrivateKey::State{std::move(key), std::move(public_key)}));
 }
 
-Result<RsaPublicKey> RsaPublicKey::from_der(ByteView der) {
+Result<RsaPublicKey> RsaPublicKey::from_der(ByteView der, int bits_min) {
   OpensslOwner<EVP_PKEY> key = parse_public_key(der);
   if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a DER SubjectPublicKeyInfo");
-  return make_public_key(std::move(key));
+  return make_public_key(std::move(key), bits_min);
 }
 
 Bytes RsaPublicKey::to_der() const {
@@ -198,21 +199,21 @@ Result<Bytes> RsaPublicKey::apply(ByteView number) const {
   return out;
 }
 
-Result<RsaPrivateKey> RsaPrivateKey::generate(int bits) {
-  if (bits < rsa_bits_min || bits > rsa_bits_max)
-    return fail(ErrorCode::invalid_argument, fmt::format("an RSA key has {} to {} bits, not {}",
-                                                         rsa_bits_min, rsa_bits_max, bits));
+Result<RsaPrivateKey> RsaPrivateKey::generate(int bits, int bits_min) {
+  if (bits < bits_min || bits > rsa_bits_max)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("an RSA key has {} to {} bits, not {}", bits_min, rsa_bits_max, bits));
   OpensslOwner<EVP_PKEY> key(
       EVP_PKEY_Q_keygen(nullptr, nullptr, "RSA", static_cast<std::size_t>(bits)));
   if (key == nullptr)
     return fail(ErrorCode::out_of_memory, "RSA key generation: " + take_openssl_reason());
-  return make_private_key(std::move(key));
+  return make_private_key(std::move(key), bits_min);
 }
 
-Result<RsaPrivateKey> RsaPrivateKey::from_der(ByteView der) {
+Result<RsaPrivateKey> RsaPrivateKey::from_der(ByteView der, int bits_min) {
   OpensslOwner<EVP_PKEY> key = parse_private_key(der);
   if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a DER PKCS#8 private key");
-  return make_private_key(std::move(key));
+  return make_private_key(std::move(key), bits_min);
 }
 
 Result<SecretBytes> RsaPrivateKey::to_der() const {

@@ -14,7 +14,10 @@
 
 namespace nacre::engine {
 
-inline constexpr int rsa_bits_min = 2048;
+inline constexpr int rsa_bits_min = 2048;  // of whatever guards something
+// Of keys that messages name or make: old formats and published figures have shorter ones. No
+// recipient's key is one of these.
+inline constexpr int rsa_message_bits_min = 1024;
 inline constexpr int rsa_bits_max = 8192;
 inline constexpr int rsa_bits_default = 3072;
 
@@ -30,7 +33,7 @@ class RsaPublicKey {
   // PEM: SubjectPublicKeyInfo or PKCS#1. invalid_argument says why; bits outside the bounds too.
   static Result<RsaPublicKey> from_pem(std::string_view pem);
   // DER SubjectPublicKeyInfo.
-  static Result<RsaPublicKey> from_der(ByteView der);
+  static Result<RsaPublicKey> from_der(ByteView der, int bits_min = rsa_bits_min);
   Bytes to_der() const;  // SubjectPublicKeyInfo
   std::string to_pem() const;
   int bits() const;
@@ -55,11 +58,12 @@ bool is_key_uri(std::string_view name);
 
 class RsaPrivateKey {
  public:
-  static Result<RsaPrivateKey> generate(int bits);
+  static Result<RsaPrivateKey> generate(int bits, int bits_min = rsa_bits_min);
   // PEM: PKCS#8 (plain or encrypted) or PKCS#1. wrong_key when the passphrase does not open it;
   // invalid_argument when it needs one and passphrase is empty.
   static Result<RsaPrivateKey> from_pem(std::string_view pem, ByteView passphrase = {});
-  static Result<RsaPrivateKey> from_der(ByteView der);  // PKCS#8
+  // PKCS#8.
+  static Result<RsaPrivateKey> from_der(ByteView der, int bits_min = rsa_bits_min);
   // A key in a token or store: "engine:ID:KEY" in an OpenSSL engine, any other URI in OpenSSL's
   // store (providers; "file:"). It may never leave its place: then to_der() and to_pem() fail.
   // not_found; wrong_key for a wrong PIN; the errors of ask_pin.

@@ -18,11 +18,11 @@ struct RsaPrivateKey::State {
 };
 
 // Both refuse what is not RSA, has too few or too many bits, or an unsound modulus or exponent.
-Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key);
-Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key);
+Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key, int bits_min = rsa_bits_min);
+Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key, int bits_min = rsa_bits_min);
 
 // What both ask of a key.
-Result<void> check_rsa_key(EVP_PKEY* key);
+Result<void> check_rsa_key(EVP_PKEY* key, int bits_min);
 // nullptr for what is no DER of a key: SubjectPublicKeyInfo, PKCS#8.
 OpensslOwner<EVP_PKEY> parse_public_key(ByteView der);
 OpensslOwner<EVP_PKEY> parse_private_key(ByteView der);

@@ -33,7 +33,8 @@ struct TestKey {
     modulus.assign(bytes, bytes + numbers.modulus_size_bytes());
     std::ranges::reverse(modulus);
   }
-  explicit TestKey(int bits) : TestKey(RsaPrivateKey::generate(bits).value()) {}
+  explicit TestKey(int bits)
+      : TestKey(RsaPrivateKey::generate(bits, rsa_message_bits_min).value()) {}
   std::size_t size() const { return modulus.size(); }
 };
 
@@ -108,7 +109,7 @@ class CudaRsa : public CudaEngine {
 // Keys that fill their limbs, that do not, and one that no device takes, in one payload.
 TEST_F(CudaRsa, gives_the_cpus_results_for_keys_of_every_size) {
   std::vector<TestKey> keys;
-  for (const int bits : {2048, 2048, 2049, 2050, 2301, 3071, 3073})
+  for (const int bits : {1024, 1024, 1025, 1500, 2048, 2048, 2049, 2050, 2301, 3071, 3073})
     keys.emplace_back(bits);
   for (const char* name : {"test_key_3072.pem", "test_key_4096.pem", "test_key_8192.pem"})
     keys.push_back(vector_key(name));
@@ -304,7 +305,7 @@ void expect_sound_key(ByteView der, int bits) {
 TEST_F(CudaRsa, generates_keys_that_openssl_finds_sound) {
   TestPayload payload(*cuda_);
   std::vector<int> bits(40 / std::min<std::size_t>(test_part(), 10), 2048);
-  bits.insert(bits.end(), {2050, 3072, 2049, 4096});
+  bits.insert(bits.end(), {1024, 1024, 1026, 1500, 2050, 3072, 2049, 4096});
   for (const int b : bits)
     payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(b)).rsa_bits =
         static_cast<std::uint32_t>(b);
@@ -331,13 +332,20 @@ TEST_F(CudaRsa, generates_keys_that_openssl_finds_sound) {
 
 TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
   Twins twins(*cuda_, *cpu_);
-  for (const std::uint32_t bits : {0u, 1024u, 2047u, 8193u, 0xffffffffu})
+  const auto add = [&](std::uint32_t bits) {
     twins.each([&](TestPayload& payload) {
       payload.add(Operation::rsa_generate, {}, 10000).rsa_bits = bits;
     });
+  };
+  for (const std::uint32_t bits : {0u, 512u, 1022u, 1023u, 8193u, 0xffffffffu})
+    add(bits);
   twins.each([](TestPayload& payload) {
     payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(2048) - 1).rsa_bits = 2048;
   });
+  // What both generate differs.
+  twins.compare_verdicts_from_here();
+  for (const std::uint32_t bits : {1024u, 1025u, 1026u, 2047u, 2048u})
+    add(bits);
   twins.run();
   twins.expect_same();
 }

@@ -174,30 +174,33 @@ TEST_F(MessageKinds, take_rsa_of_the_sizes_that_devices_have) {
     message.key_index = key;
     return message;
   };
-  // 0 to 4 are taken.
+  // 0 to 6 are taken.
   add(Operation::rsa_private, private_key, 256, 256);
   add(Operation::rsa_public, public_key, 256, 256);
   add(Operation::rsa_public, private_key, 32, 256).rsa_padding = RsaPadding::oaep_sha256;
   add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 2048;
   add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 3072;
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 1024;
+  add(Operation::rsa_private, private_key, 128, 128);
   add(Operation::rsa_private, public_key, 256, 256);
   add(Operation::rsa_private, no_rsa, 256, 256);
   add(Operation::rsa_private, long_key, 512, 512);
   add(Operation::rsa_private, 99, 256, 256);
-  add(Operation::rsa_private, private_key, 255, 256);
+  add(Operation::rsa_private, private_key, 127, 256);
   add(Operation::rsa_private, private_key, 513, 600);
-  add(Operation::rsa_public, public_key, 256, 255);
+  add(Operation::rsa_public, public_key, 256, 127);
   add(Operation::rsa_public, public_key, 256, 256).rsa_padding = RsaPadding{7};
   add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 2049;
-  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 1024;
+  add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 1022;
   add(Operation::rsa_generate, 0, 0, 9000).rsa_bits = 8192;
   add(Operation::rsa_generate, 0, 0, 1000).rsa_bits = 2048;
   const cuda::Sorted sorted = sort();
-  ASSERT_EQ(sorted.groups.size(), 4u);
-  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0}));
+  ASSERT_EQ(sorted.groups.size(), 5u);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 6}));
   EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{1, 2}));
   EXPECT_EQ(sorted.groups[2].kind.rsa_bits, 2048u);
   EXPECT_EQ(sorted.groups[3].kind.rsa_bits, 3072u);
+  EXPECT_EQ(sorted.groups[4].kind.rsa_bits, 1024u);
   EXPECT_EQ(sorted.rest.size(), 12u);
 }
 

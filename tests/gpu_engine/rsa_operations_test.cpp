@@ -129,6 +129,40 @@ TEST(EngineRsa, batches_wrap_unwrap_and_raise_on_all_workers) {
   }
 }
 
+TEST(EngineRsa, messages_may_name_keys_that_are_too_short_for_a_recipient) {
+  TestRandom random;
+  const RsaPrivateKey key = RsaPrivateKey::generate(1024, rsa_message_bits_min).value();
+  const Bytes public_der = key.public_key().to_der();
+  const SecretBytes private_der = key.to_der().value();
+  EXPECT_EQ(error_of(RsaPublicKey::from_der(public_der)), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(RsaPrivateKey::from_der(private_der.view())), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(RsaPublicKey::from_pem(key.public_key().to_pem())),
+            ErrorCode::invalid_argument);
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
+  const std::size_t size = 1024 / 8;
+  const Bytes number = random_number(random, size);
+  const Bytes secret = random.bytes(32);
+  TestPayload out(*engine, 1u << 20);
+  TestPayload back(*engine, 1u << 20);
+  for (const Bytes& input : {number, secret}) {
+    Message& message = out.add(Operation::rsa_public, input, size);
+    message.key_index = out.get().add_rsa_public_key(public_der);
+    if (input.size() < size) message.rsa_padding = RsaPadding::oaep_sha256;
+  }
+  engine->run(out.get());
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(out.result(i).ok) << out.result(i).detail;
+    Message& message = back.add(Operation::rsa_private, out.output(i), size);
+    message.key_index = back.get().add_rsa_private_key(private_der.view());
+    message.rsa_padding = out.get().messages[i].rsa_padding;
+  }
+  engine->run(back.get());
+  EXPECT_TRUE(std::ranges::equal(back.output(0), number));
+  EXPECT_TRUE(std::ranges::equal(back.output(1), secret));
+  EXPECT_TRUE(
+      std::ranges::equal(out.output(0), power_by_openssl(number, modulus_of(key.public_key()))));
+}
+
 TEST(EngineRsa, refuses_bad_messages_each_for_itself) {
   const RsaPrivateKey key = test_key();
   const std::size_t size = key.public_key().modulus_size_bytes();
@@ -153,7 +187,7 @@ TEST(EngineRsa, refuses_bad_messages_each_for_itself) {
   add(Operation::rsa_private, private_key, size, size).rsa_padding = RsaPadding::oaep_sha256;
   add(Operation::rsa_public, public_key, size - 65, size).rsa_padding = RsaPadding::oaep_sha256;
   add(Operation::rsa_public, public_key, size, size).rsa_padding = RsaPadding{5};
-  add(Operation::rsa_generate, 0, 0, 10000).rsa_bits = 1024;
+  add(Operation::rsa_generate, 0, 0, 10000).rsa_bits = 1023;
   add(Operation::rsa_generate, 0, 0, 10000).rsa_bits = 8193;
   add(Operation::rsa_generate, 0, 0, 1279).rsa_bits = 2048;
   add(Operation::rsa_private, private_key, size, size);
@@ -187,12 +221,15 @@ TEST(EngineRsa, generates_keys_that_differ_and_work) {
   for (int i = 0; i < 3; ++i)
     payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(2048)).rsa_bits = 2048;
   payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(3072)).rsa_bits = 3072;
+  payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(1024)).rsa_bits = 1024;
   engine->run(payload.get());
   std::vector<Sha256Digest> fingerprints;
-  for (std::size_t i = 0; i < 4; ++i) {
+  const int bits[] = {2048, 2048, 2048, 3072, 1024};
+  for (std::size_t i = 0; i < std::size(bits); ++i) {
     ASSERT_TRUE(payload.result(i).ok) << payload.result(i).detail;
-    const RsaPrivateKey key = RsaPrivateKey::from_der(payload.output(i)).value();
-    EXPECT_EQ(key.public_key().bits(), i == 3 ? 3072 : 2048);
+    const RsaPrivateKey key =
+        RsaPrivateKey::from_der(payload.output(i), rsa_message_bits_min).value();
+    EXPECT_EQ(key.public_key().bits(), bits[i]);
     const Bytes wrapped = key.public_key().wrap(as_bytes("secret"), "").value();
     EXPECT_EQ(as_text(key.unwrap(wrapped, "").value().view()), "secret");
     for (const Sha256Digest& other : fingerprints)

@@ -78,8 +78,9 @@ Result<> bench_generation(Bench& bench, int bits, unsigned thread_count) {
 Result<> bench_rsa(Bench& bench) {
   // It has one payload a row, of its own.
   if (bench.is_payload || !bench.wants("rsa")) return {};
-  for (const int bits : {2048, engine::rsa_bits_default, 4096}) {
-    NACRE_ASSIGN(const auto key, engine::RsaPrivateKey::generate(bits));
+  for (const int bits : {engine::rsa_message_bits_min, 2048, engine::rsa_bits_default, 4096}) {
+    NACRE_ASSIGN(const auto key,
+                 engine::RsaPrivateKey::generate(bits, engine::rsa_message_bits_min));
     NACRE_ASSIGN(const SecretBytes private_der, key.to_der());
     const Bytes private_key(private_der.view().begin(), private_der.view().end());
     const Bytes public_key = key.public_key().to_der();
@@ -88,7 +89,7 @@ Result<> bench_rsa(Bench& bench) {
         NACRE_TRY(bench_pair(bench, bits, public_key, private_key, padding, thread_count));
     }
   }
-  for (const int bits : {2048, engine::rsa_bits_default}) {
+  for (const int bits : {engine::rsa_message_bits_min, 2048, engine::rsa_bits_default}) {
     for (const unsigned thread_count : bench.options.thread_counts)
       NACRE_TRY(bench_generation(bench, bits, thread_count));
   }
