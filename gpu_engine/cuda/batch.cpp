@@ -29,7 +29,10 @@ std::uint64_t batch_size_max(const Payload& payload, const std::vector<KindGroup
 void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t slot_count) {
   const std::size_t total = group.indexes.size();
   const std::size_t share = (total + slot_count - 1) / std::max<std::size_t>(slot_count, 1);
-  const std::size_t count = std::clamp<std::size_t>(share, 1, rsa_message_count_max);
+  const std::size_t count_max = group.kind.operation == Operation::rsa_generate
+                                    ? rsa_generate_count_max
+                                    : rsa_message_count_max;
+  const std::size_t count = std::clamp<std::size_t>(share, 1, count_max);
   for (std::size_t at = 0; at < total; at += count) {
     const auto begin = group.indexes.begin() + static_cast<std::ptrdiff_t>(at);
     const auto end = begin + static_cast<std::ptrdiff_t>(std::min(count, total - at));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// New RSA keys: a device finds primes, the host makes keys of them and has OpenSSL check each one
-// before it is given out.
+// New RSA keys: a device finds primes with 32 rounds of Miller-Rabin each, the host makes keys of
+// them and checks each one by OpenSSL's arithmetic before it is given out (rsa_numbers.h).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <semaphore>
 #include <thread>
 
 #include "gpu_engine/base/blocked_signals.h"
@@ -21,6 +22,11 @@ constexpr std::uint32_t small_prime_bound = 1u << 16;
 constexpr std::uint32_t public_exponent = 65537;
 // Searches that a batch may take. The first finds enough but for bad luck.
 constexpr int search_count_max = 8;
+
+// Batches whose keys the host makes at a time, on all cores: the others search meanwhile. Two, so
+// that one fills the cores which the other's last keys leave idle.
+constexpr int key_maker_count_max = 2;
+std::counting_semaphore<key_maker_count_max> key_maker_gate(key_maker_count_max);
 
 std::uint64_t power_modulo(std::uint64_t base, std::uint32_t exponent, std::uint32_t modulus) {
   std::uint64_t power = 1;
@@ -128,19 +134,20 @@ Result<Primes> search(const BatchRun& run, std::uint32_t bits, std::uint32_t int
   return good;
 }
 
-// Keys of pairs of primes, made and checked on several threads: the check costs far more than
-// finding the primes did. Nothing in place of a key that cannot be made.
+// Keys of pairs of primes, made and checked on all cores, of which each key takes a millisecond or
+// more. Nothing in place of a key that cannot be made.
 class KeyMaker {
  public:
   KeyMaker(std::uint32_t bits, const Primes& primes, std::size_t count)
       : bits_(static_cast<int>(bits)), primes_(primes), keys_(count) {}
 
   std::vector<std::optional<SecretBytes>> make() {
+    const Turn turn;
     std::vector<std::jthread> threads;
-    const unsigned own_share = std::thread::hardware_concurrency() / slots_per_device;
+    const unsigned core_count = std::thread::hardware_concurrency();
     try {
       const BlockedSignals blocked;
-      for (unsigned i = 1; i < own_share && i < keys_.size(); ++i)
+      for (unsigned i = 1; i < core_count && i < keys_.size(); ++i)
         threads.emplace_back([this] { work(); });
     } catch (const std::exception&) {
       // With fewer threads it takes longer.
@@ -151,6 +158,13 @@ class KeyMaker {
   }
 
  private:
+  struct Turn {
+    Turn() { key_maker_gate.acquire(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { key_maker_gate.release(); }
+  };
+
   void work() noexcept {
     for (std::size_t i = next_++; i < keys_.size(); i = next_++) {
       try {

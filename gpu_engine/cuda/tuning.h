@@ -37,6 +37,8 @@ inline constexpr int rsa_device_bits_max = 4096;
 inline constexpr std::uint64_t rsa_weight_bytes = 16u << 10;
 // Batches are as long as lets all slots have one: what a message takes is time, a thread each.
 inline constexpr std::uint32_t rsa_message_count_max = 2048;
+// New keys: a slot searches primes while the host makes keys of another's, so several batches each.
+inline constexpr std::uint32_t rsa_generate_count_max = 128;
 
 // A batch that lies in more runs than this is not copied run by run (3 us each): a kernel reads or
 // writes the host's page-locked memory; inputs elsewhere are packed on the host first.

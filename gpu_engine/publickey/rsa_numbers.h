@@ -38,11 +38,14 @@ class RsaNumbers {
   std::unique_ptr<State> state_;
 };
 
-// The key of two primes and the exponent 65537, as DER PKCS#8, after OpenSSL has checked it as a
-// whole (EVP_PKEY_check: both numbers prime among the rest). The primes are little-endian limbs, of
-// bits / 2 bits each. invalid_argument for primes that make no such key: not prime, equal or nearer
-// to each other than 2^(bits / 2 - 100) (FIPS 186-4, B.3.3), one above a multiple of 65537, or a
-// private exponent not above 2^(bits / 2).
+// The key of two primes and the exponent 65537, as DER PKCS#8. The primes are little-endian limbs,
+// of bits / 2 bits each, and tested: whoever found them has done as many rounds of Miller-Rabin as
+// they need. invalid_argument for primes that make no such key: equal or nearer to each other than
+// 2^(bits / 2 - 100) (FIPS 186-5, A.1.3), one above a multiple of 65537, or with a private exponent
+// not above 2^(bits / 2); and where OpenSSL's arithmetic shows that something was computed wrongly:
+// a round of Miller-Rabin with a random base fails for one of them, the exponents are not each
+// other's inverse, or the private operation does not bring back what the public one made of a
+// random number.
 Result<SecretBytes> make_rsa_key(int bits, std::span<const std::uint32_t> p,
                                  std::span<const std::uint32_t> q);
 

@@ -3,8 +3,10 @@
 #include "gpu_engine/publickey/rsa_numbers.h"
 
 #include <gtest/gtest.h>
+#include <openssl/bn.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "gpu_engine/publickey/rsa_state.h"
@@ -107,6 +109,68 @@ TEST(RsaFromPrimes, makes_the_key_that_the_primes_are_of) {
   }
 }
 
+struct FreeNumber {
+  void operator()(BIGNUM* number) const { BN_free(number); }
+};
+using BigNumber = std::unique_ptr<BIGNUM, FreeNumber>;
+
+Limbs limbs_of(const BigNumber& number, int bits) {
+  Limbs limbs(static_cast<std::size_t>(bits + 31) / 32);
+  EXPECT_GT(BN_bn2lebinpad(number.get(), reinterpret_cast<unsigned char*>(limbs.data()),
+                           static_cast<int>(4 * limbs.size())),
+            0);
+  return limbs;
+}
+
+// With the two highest bits set, and so many zeros below the lowest bit of what is one less.
+Limbs prime(int bits, int twos) {
+  const BigNumber step(BN_new()), rest(BN_new()), made(BN_new());
+  BN_set_bit(step.get(), twos + 1);
+  BN_set_bit(rest.get(), twos);
+  BN_add_word(rest.get(), 1);
+  do {
+    EXPECT_EQ(BN_generate_prime_ex(made.get(), bits, 0, step.get(), rest.get(), nullptr), 1);
+  } while (!BN_is_bit_set(made.get(), bits - 2));
+  return limbs_of(made, bits);
+}
+
+TEST(RsaFromPrimesOracle, makes_keys_that_openssl_finds_sound_and_writes_the_same) {
+  for (const int bits : {1024, 1026, 1100, 2048, 2050, 3072}) {
+    SCOPED_TRACE(bits);
+    for (const int twos : {1, 2, 9}) {
+      const auto der = make_rsa_key(bits, prime(bits / 2, twos), prime(bits / 2, 1));
+      ASSERT_TRUE(der.has_value()) << der.error().message;
+      ASSERT_LE(der->size(), rsa_private_key_size_bound(bits));
+      const OpensslOwner<EVP_PKEY> key = parse_private_key(der->view());
+      ASSERT_NE(key, nullptr);
+      EXPECT_EQ(EVP_PKEY_get_bits(key.get()), bits);
+      const OpensslOwner<EVP_PKEY_CTX> context(
+          EVP_PKEY_CTX_new_from_pkey(nullptr, key.get(), nullptr));
+      EXPECT_EQ(EVP_PKEY_check(context.get()), 1);
+      const RsaPrivateKey read = RsaPrivateKey::from_der(der->view(), rsa_message_bits_min).value();
+      EXPECT_TRUE(std::ranges::equal(read.to_der().value().view(), der->view()));
+    }
+  }
+}
+
+// Numbers that a sieve of small primes does not tell from primes: what a device that computes
+// wrongly would give.
+TEST(RsaFromPrimes, refuses_products_of_large_primes_in_place_of_primes) {
+  const Limbs q = prime(1024, 1);
+  for (int i = 0; i < 20; ++i) {
+    const BigNumber a(BN_new()), b(BN_new()), product(BN_new());
+    const std::unique_ptr<BN_CTX, decltype(&BN_CTX_free)> context(BN_CTX_new(), BN_CTX_free);
+    do {
+      ASSERT_EQ(BN_generate_prime_ex(a.get(), 512, 0, nullptr, nullptr, nullptr), 1);
+      ASSERT_EQ(BN_generate_prime_ex(b.get(), 512, 0, nullptr, nullptr, nullptr), 1);
+      ASSERT_EQ(BN_mul(product.get(), a.get(), b.get(), context.get()), 1);
+    } while (BN_num_bits(product.get()) != 1024 || !BN_is_bit_set(product.get(), 1022));
+    const Limbs composite = limbs_of(product, 1024);
+    EXPECT_EQ(error_of(make_rsa_key(2048, composite, q)), ErrorCode::invalid_argument);
+    EXPECT_EQ(error_of(make_rsa_key(2048, q, composite)), ErrorCode::invalid_argument);
+  }
+}
+
 TEST(RsaFromPrimes, refuses_primes_of_which_no_good_key_is_made) {
   const Limbs p = limbs_of(test_numbers(), RsaNumber::p, 32);
   const Limbs q = limbs_of(test_numbers(), RsaNumber::q, 32);
@@ -118,6 +182,10 @@ TEST(RsaFromPrimes, refuses_primes_of_which_no_good_key_is_made) {
   composite[0] ^= 2;
   EXPECT_EQ(error_of(make_rsa_key(2048, p, composite)), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(make_rsa_key(3072, p, q)), ErrorCode::invalid_argument);
+  Limbs even = q;
+  even[0] ^= 1;
+  EXPECT_EQ(error_of(make_rsa_key(2048, p, even)), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of(make_rsa_key(2048, even, p)), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(make_rsa_key(2048, Limbs(32), q)), ErrorCode::invalid_argument);
 }
 
