@@ -75,7 +75,10 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   for (Contender* contender : contenders)
     NACRE_TRY(contender->select(contender->takes_all() ? 1 : stride));
   for (int round = 0; round < bench_round_count; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
+    for (std::size_t turn_of = 0; turn_of < contenders.size(); ++turn_of) {
+      // There and back, so that nobody always has its turn behind the same one: cores that waited
+      // for a device are slower at first than those that worked.
+      const std::size_t i = round % 2 == 0 ? turn_of : contenders.size() - 1 - turn_of;
       NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units_of(*contenders[i]), turn));
       rates[i].rounds.push_back(taken.per_second);
       cpu[i].push_back(taken.per_cpu_second);
