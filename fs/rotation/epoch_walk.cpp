@@ -2,7 +2,13 @@
 // See epoch_walk.h.
 #include "fs/rotation/epoch_walk.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,71 +22,62 @@ namespace nacre::fs {
 
 namespace {
 
+using metadata::BackingDirectory;
 using Passed = std::function<Result<>(std::uint64_t)>;
 
-class Walk final : private SegmentVisitor {
+// Segments are read side by side: more than this no disk or memory gains by.
+constexpr unsigned walker_count_max = 8;
+// Progress is told after so much of a segment: it is one caller's at a time.
+constexpr std::uint64_t passed_step_bytes = 1u << 20;
+
+void note_file(EpochCounts& counts, const std::string& path, std::uint32_t epoch,
+               std::optional<std::uint32_t> found) {
+  ++counts.file_count;
+  if (!found || *found == epoch) return;
+  ++counts.other_file_count;
+  if (counts.first_other.empty())
+    counts.first_other = fmt::format("{} is of epoch {}", path, *found);
+}
+
+void add(EpochCounts& sum, EpochCounts counts) {
+  sum.file_count += counts.file_count;
+  sum.record_count += counts.record_count;
+  sum.record_bytes += counts.record_bytes;
+  sum.other_file_count += counts.other_file_count;
+  sum.other_record_count += counts.other_record_count;
+  sum.damaged_place_count += counts.damaged_place_count;
+  if (sum.first_other.empty()) sum.first_other = std::move(counts.first_other);
+}
+
+class SegmentEpochs final : private SegmentVisitor {
  public:
-  Walk(metadata::BackingDirectory& directory, std::uint32_t epoch, WalkDepth depth,
-       const Passed& passed)
-      : directory_(directory), epoch_(epoch), depth_(depth), passed_(passed) {}
+  SegmentEpochs(std::string path, std::uint32_t epoch, WalkDepth depth, const Passed& passed)
+      : path_(std::move(path)), epoch_(epoch), depth_(depth), passed_(passed) {}
 
-  Result<EpochCounts> run() {
-    NACRE_TRY(each_file(metadata::database_folder, [&](const std::string& path) -> Result<> {
-      NACRE_ASSIGN(const auto found, metadata::database_file_epoch(directory_, path));
-      note_file(path, found);
-      return {};
-    }));
-    NACRE_TRY(
-        each_file(metadata::segment_folder, [&](const std::string& path) { return walk(path); }));
-    return counts_;
-  }
-
- private:
-  template <typename Visit>
-  Result<> each_file(std::string_view folder, Visit visit) {
-    NACRE_ASSIGN(const auto names, directory_.list(folder));
-    for (const std::string& name : names) {
-      const auto visited = visit(fmt::format("{}/{}", folder, name));
-      if (!visited && visited.error().code != ErrorCode::not_found) return visited;
-    }
-    return {};
-  }
-
-  void note_file(const std::string& path, std::optional<std::uint32_t> found) {
-    ++counts_.file_count;
-    if (!found || *found == epoch_) return;
-    ++counts_.other_file_count;
-    if (counts_.first_other.empty()) {
-      counts_.first_other = fmt::format("{} is of epoch {}", path, *found);
-    }
-  }
-  void note_record(std::uint64_t offset, const engine::RecordHeader& header) {
-    ++counts_.record_count;
-    counts_.record_bytes += header.stored_size;
-    if (header.epoch == epoch_) return;
-    ++counts_.other_record_count;
-    if (counts_.first_other.empty()) {
-      counts_.first_other =
-          fmt::format("{} offset {}: a record of epoch {}", path_, offset, header.epoch);
-    }
-  }
-
-  Result<> walk(const std::string& path) {
-    path_ = path;
-    NACRE_ASSIGN(auto file, directory_.open(path, metadata::OpenMode::read));
+  Result<EpochCounts> count(BackingDirectory& directory) {
+    NACRE_ASSIGN(auto file, directory.open(path_, metadata::OpenMode::read));
     NACRE_ASSIGN(const std::uint64_t size, file->size());
     std::array<Byte, metadata::segment_header_size_bytes> bytes{};
     NACRE_ASSIGN(const std::size_t got, file->read(0, bytes));
     const auto header = metadata::decode_segment_header(ByteView(bytes).first(got));
-    note_file(path, header ? std::optional(header->epoch) : std::nullopt);
-    if (!header) return {};
+    note_file(counts_, path_, epoch_, header ? std::optional(header->epoch) : std::nullopt);
+    if (!header) return counts_;
     const EpochCounts before = counts_;
     NACRE_ASSIGN(const bool whole,
                  depth_ == WalkDepth::headers ? hop(*file, size) : Result<bool>(false));
-    if (whole) return {};
-    counts_ = before;
-    NACRE_TRY(walk_segment(*file, {.file_size = size}, *this));
-    return {};
+    if (!whole) {
+      counts_ = before;
+      NACRE_TRY(walk_segment(*file, {.file_size = size}, *this));
+    }
+    NACRE_TRY(passed_(std::exchange(passed_bytes_, 0)));
+    return counts_;
+  }
+
+ private:
+  Result<> note_passed(std::uint64_t bytes) {
+    passed_bytes_ += bytes;
+    return passed_bytes_ < passed_step_bytes ? Result<>()
+                                             : passed_(std::exchange(passed_bytes_, 0));
   }
 
   // From header to header. False when what stands there is none.
@@ -95,15 +92,25 @@ class Walk final : private SegmentVisitor {
         return false;
       }
       note_record(at, header);
-      NACRE_TRY(passed_(header.stored_size));
+      NACRE_TRY(note_passed(header.stored_size));
       at += header.stored_size;
     }
     return true;
   }
+  void note_record(std::uint64_t offset, const engine::RecordHeader& header) {
+    ++counts_.record_count;
+    counts_.record_bytes += header.stored_size;
+    if (header.epoch == epoch_) return;
+    ++counts_.other_record_count;
+    if (counts_.first_other.empty()) {
+      counts_.first_other =
+          fmt::format("{} offset {}: a record of epoch {}", path_, offset, header.epoch);
+    }
+  }
 
   Result<> record(std::uint64_t offset, const engine::RecordHeader& header, ByteView) override {
     note_record(offset, header);
-    return passed_(header.stored_size);
+    return note_passed(header.stored_size);
   }
   Result<> damage(std::uint64_t, std::uint64_t, const Error&) override {
     ++counts_.damaged_place_count;
@@ -111,19 +118,75 @@ class Walk final : private SegmentVisitor {
   }
   void passed(std::uint64_t) override {}
 
-  metadata::BackingDirectory& directory_;
+  const std::string path_;
   const std::uint32_t epoch_;
   const WalkDepth depth_;
   const Passed& passed_;
-  std::string path_;
+  std::uint64_t passed_bytes_ = 0;
   EpochCounts counts_;
 };
 
+Result<std::vector<std::string>> list_in_order(BackingDirectory& directory,
+                                               std::string_view folder) {
+  NACRE_ASSIGN(auto names, directory.list(folder));
+  std::sort(names.begin(), names.end());
+  for (std::string& name : names)
+    name = fmt::format("{}/{}", folder, name);
+  return names;
+}
+
+Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t epoch) {
+  EpochCounts counts;
+  NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::database_folder));
+  for (const std::string& path : paths) {
+    const auto found = metadata::database_file_epoch(directory, path);
+    if (!found && found.error().code == ErrorCode::not_found) continue;
+    if (!found) return tl::unexpected(found.error());
+    note_file(counts, path, epoch, *found);
+  }
+  return counts;
+}
+
 }  // namespace
 
-Result<EpochCounts> count_epochs(metadata::BackingDirectory& directory, std::uint32_t epoch,
-                                 WalkDepth depth, const Passed& passed) {
-  return Walk(directory, epoch, depth, passed).run();
+Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoch, WalkDepth depth,
+                                 const Passed& passed) {
+  NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch));
+  NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::segment_folder));
+
+  std::mutex mutex;
+  std::atomic<bool> failed = false;
+  const Passed one_at_a_time = [&](std::uint64_t bytes) -> Result<> {
+    if (failed) return fail(ErrorCode::cancelled, "another segment could not be read");
+    const std::lock_guard lock(mutex);
+    return passed(bytes);
+  };
+  std::vector<Result<EpochCounts>> found(paths.size(), EpochCounts{});
+  std::atomic<std::size_t> next = 0;
+  Result<> first_failure;  // the first in time: the others end because of it
+  const auto walk = [&] {
+    for (std::size_t i; (i = next++) < paths.size() && !failed;) {
+      auto counts = SegmentEpochs(paths[i], epoch, depth, one_at_a_time).count(directory);
+      if (counts) {
+        found[i] = std::move(counts);
+      } else if (counts.error().code != ErrorCode::not_found) {
+        const std::lock_guard lock(mutex);
+        if (!failed.exchange(true)) first_failure = tl::unexpected(counts.error());
+      }
+    }
+  };
+  {
+    const std::size_t count = std::min<std::size_t>(
+        paths.size(), std::clamp(std::thread::hardware_concurrency(), 1u, walker_count_max));
+    std::vector<std::jthread> walkers;
+    for (std::size_t i = 1; i < count; ++i)
+      walkers.emplace_back(walk);
+    walk();
+  }
+  NACRE_TRY(first_failure);
+  for (auto& counts : found)
+    add(sum, std::move(*counts));
+  return sum;
 }
 
 }  // namespace nacre::fs

@@ -30,8 +30,9 @@ enum class WalkDepth : std::uint8_t {
   everything,  // verifies the CRC of all records on the way
 };
 
-// passed: called with bytes that were looked at; its error ends the walk. Files that go meanwhile
-// are passed over. Errors: io, and those of passed.
+// Up to eight segments are walked side by side, by as many threads as there are cores. passed:
+// called with bytes that were looked at, by any of them but by one at a time; its error ends the
+// walk. Files that go meanwhile are passed over. Errors: io, and those of passed.
 Result<EpochCounts> count_epochs(metadata::BackingDirectory& directory, std::uint32_t epoch,
                                  WalkDepth depth,
                                  const std::function<Result<>(std::uint64_t bytes)>& passed);
