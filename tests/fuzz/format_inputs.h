@@ -99,6 +99,26 @@ inline Bytes make_rows(TestRandom& random) {
   }
 }
 
+// An owner, named users, a group, named groups, a mask, others: as the kernel sorts them.
+inline Bytes make_acl(TestRandom& random) {
+  Bytes input = random.bytes(2);  // the mode
+  append(input, Bytes{2, 0, 0, 0});
+  const std::size_t users = random.below(4), groups = random.below(4);
+  const auto entry = [&](Byte tag, bool is_named) {
+    append(input, Bytes{tag, 0, static_cast<Byte>(random.below(8)), 0});
+    append(input, is_named ? random.bytes(4) : Bytes(4, Byte{0xff}));
+  };
+  entry(0x01, false);
+  for (std::size_t i = 0; i < users; ++i)
+    entry(0x02, true);
+  entry(0x04, false);
+  for (std::size_t i = 0; i < groups; ++i)
+    entry(0x08, true);
+  if (users + groups != 0 || random.below(2) == 0) entry(0x10, false);
+  entry(0x20, false);
+  return input;
+}
+
 inline Bytes make_checkpoint(TestRandom& random) {
   std::string stream;
   Bytes input(8);

@@ -20,7 +20,7 @@ compiler=$(command -v clang++ || command -v clang++-14) || {
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_COMPILER="$compiler" -DNACRE_SANITIZE=address+undefined -DNACRE_FUZZERS=ON \
   -DNACRE_WERROR=OFF -DNACRE_CUDA=OFF >/dev/null
-formats=(superblock keyring record database_file rows checkpoint segment repair_plan control)
+formats=(superblock keyring record database_file rows checkpoint segment repair_plan acl control)
 format_seconds=$seconds
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
