@@ -105,6 +105,7 @@ int run(const Arguments& arguments) {
     print_report_json(arguments.volume, *checked);
   } else {
     print_report(arguments.volume, *checked);
+    print_advice(arguments.volume, *checked, arguments.wants_keys());
   }
   if (std::fflush(stdout) != 0) {
     print_error("the report could not be written");

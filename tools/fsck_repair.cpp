@@ -149,11 +149,21 @@ void print_paths(const std::vector<std::string>& paths) {
     fmt::print("    {}\n", printable(path));
 }
 
-void print_plan(const fs::RepairPlan& plan) {
+std::string counted(std::size_t count, std::string_view one, std::string_view more) {
+  return fmt::format("{} {}", count, count == 1 ? one : more);
+}
+
+std::string lost_words(const fs::RepairPlan& plan) {
+  return counted(plan.lost.size(), "range of bytes is lost", "ranges of bytes are lost");
+}
+
+// Of a plan that is taken back nothing stays lost.
+void print_plan(const fs::RepairPlan& plan, bool is_undone) {
   for (const auto& step : plan.steps) {
     fmt::print("step: {}: {}\n", printable(place_of(step)), printable(step.why));
     print_paths(step.paths);
   }
+  if (is_undone) return;
   for (const auto& lost : plan.lost) {
     fmt::print("lost: inode {}, {} bytes at offset {}: {}: {}; {}\n", lost.inode.value, lost.size,
                lost.offset, to_string(lost.verdict), printable(lost.why),
@@ -229,9 +239,10 @@ std::uint64_t left_count(const Outcome& outcome) {
 void print_outcome(const std::string& volume, const Outcome& outcome,
                    const RepairArguments& arguments) {
   const std::string name = printable(volume);
-  const std::size_t steps = outcome.plan.steps.size();
+  const std::size_t step_count = outcome.plan.steps.size();
+  const std::string steps = counted(step_count, "step", "steps");
   if (outcome.database) print_database(*outcome.database);
-  print_plan(outcome.plan);
+  print_plan(outcome.plan, !arguments.undo.empty());
   for (const auto& finding : outcome.left.findings()) {
     fmt::print("left: {}: {}{}{}\n", to_string(finding.verdict), printable(finding.file),
                finding.file.empty() ? "" : ": ", printable(finding.what));
@@ -240,15 +251,14 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
     const std::string_view state = arguments.dry_run    ? "nothing was changed"
                                    : outcome.is_changed ? "taken back"
                                                         : "none of them had to be taken back";
-    fmt::print("{}: {} steps of {}, {}\n", name, steps, printable(arguments.undo), state);
+    fmt::print("{}: {} of {}, {}\n", name, steps, printable(arguments.undo), state);
     return;
   }
   if (outcome.after) {
     print_report(volume, *outcome.after);
   }
   if (outcome.is_changed) {
-    fmt::print("{}: repaired in {} steps, {} ranges of bytes are lost\n", name, steps,
-               outcome.plan.lost.size());
+    fmt::print("{}: repaired in {}, {}\n", name, steps, lost_words(outcome.plan));
     fmt::print("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
                outcome.plan_name, name);
     if (outcome.database) {
@@ -257,9 +267,9 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
           "is wanted any more\n",
           name, outcome.plan_name);
     }
-  } else if (steps != 0) {
-    fmt::print("{}: {} steps would repair it, {} ranges of bytes are lost; nothing was changed\n",
-               name, steps, outcome.plan.lost.size());
+  } else if (step_count != 0) {
+    fmt::print("{}: {} would repair it, {}; nothing was changed\n", name, steps,
+               lost_words(outcome.plan));
   } else if (!outcome.after) {
     fmt::print("{}: nothing to repair\n", name);
   }

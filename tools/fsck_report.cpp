@@ -121,6 +121,13 @@ void print_report(const std::string& volume, const fs::CheckReport& report) {
   }
 }
 
+void print_advice(const std::string& volume, const fs::CheckReport& report, bool had_keys) {
+  if (report.findings.error_count() == 0) return;
+  fmt::print("{}: fsck.nacre {} {}\n",
+             had_keys ? "What a repair would do" : "Which files are hit, with the key",
+             had_keys ? "--repair --dry-run" : "--deep", printable(volume));
+}
+
 void print_report_json(const std::string& volume, const fs::CheckReport& report) {
   nlohmann::json json = {{"volume", volume},
                          {"version", NACRE_VERSION},

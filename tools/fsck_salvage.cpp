@@ -137,6 +137,8 @@ void print_text(const SalvageArguments& arguments, const fs::SalvageReport& repo
              errors == 0 ? "with nothing lost that the checkpoint names"
                          : fmt::format("with {} {} of what is lost", errors,
                                        errors == 1 ? "finding" : "findings"));
+  fmt::print("{} was not changed: keep it until {} has what you need\n",
+             printable(arguments.volume), printable(arguments.target));
 }
 
 }  // namespace

@@ -44,11 +44,12 @@ printf 'XXXX' | dd of="$(printf '%s/segments/%012d.seg' "$v" "$segment")" bs=1 \
   seek=$((offset + 1000)) conv=notrunc status=none
 printf 'X' | dd of="$v/keyring.copy" bs=1 seek=50 conv=notrunc status=none
 before=$(everything)
-expect_fsck 4 'errors found' --deep
+expect_fsck 4 'errors found.*What a repair would do: fsck.nacre --repair --dry-run' --deep
+expect 4 'errors found.*Which files are hit, with the key: fsck.nacre --deep' fsck.nacre --scrub "$v"
 expect_fsck 4 'lost: inode [0-9]+, 65536 bytes at offset 131072: rot.*/folder/file.*nothing was changed' \
   --dry-run
 check "a dry run changes nothing" [ "$(everything)" = "$before" ]
-expect_fsck 1 'lost: .*131072.*clean.*repaired in [0-9]+ steps, 1 ranges.*--undo' --repair
+expect_fsck 1 'lost: .*131072.*clean.*repaired in [0-9]+ steps, 1 range of bytes is lost.*--undo' --repair
 expect_fsck 0 'clean' --deep
 expect 0 'clean' fsck.nacre --scrub "$v"
 expect_fsck 0 'nothing to repair' --repair
@@ -90,7 +91,9 @@ expect_fsck 1 'repaired' --repair
 check "the repair changed rows" [ "$(rows && cat "$v"/segments/*.seg | sha256sum)" != "$before" ]
 plan=$(basename "$v"/repair/*.plan .plan)
 expect_fsck 0 'nothing was changed' --undo "$plan" --dry-run
-expect_fsck 0 'taken back' --undo "$plan"
+expect_fsck 0 'steps of .* taken back' --undo "$plan"
+check "what is not lost any more is said to be" bash -c \
+  "! fsck.nacre ${secret[*]} --undo $plan $v | grep '^lost:'"
 check "all is as before" [ "$(rows && cat "$v"/segments/*.seg | sha256sum)" = "$before" ]
 check "also what was missing" [ ! -e "$v/superblock.copy" ]
 expect_fsck 0 'none of them had to be' --undo "$v/repair/$plan.plan"

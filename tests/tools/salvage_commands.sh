@@ -41,7 +41,8 @@ expect 0 'checkpoint 0x' nacre dump tables "${secret[@]}" "$v"
 
 # --- db/ is lost.
 mv "$v/db" "$work/lost"
-expect 4 '' mount.nacre "${secret[@]}" "$v" "$m"
+expect 4 'What a repair would do: fsck.nacre --repair --dry-run' mount.nacre "${secret[@]}" "$v" "$m"
+expect 4 'db/ is missing.*--salvage' fsck.nacre --repair --dry-run "${secret[@]}" "$v"
 expect 2 'together' fsck.nacre --salvage "$t" --deep "${secret[@]}" "$v"
 expect 16 'wrong' fsck.nacre --salvage "$t" --passphrase-file "$work/wrong" "$v"
 expect 2 'within the volume' fsck.nacre --salvage "$v/inside" "${secret[@]}" "$v"
@@ -49,7 +50,7 @@ rm -rf "$v/inside"
 mkdir "$work/used"
 touch "$work/used/file"
 expect 8 'holds other files' fsck.nacre --salvage "$work/used" "${secret[@]}" "$v"
-expect 1 'files and directories as of 20.*salvaged from .*with nothing lost' \
+expect 1 'files and directories as of 20.*salvaged from .*with nothing lost.*was not changed: keep it' \
   fsck.nacre --salvage "$t" "${secret[@]}" "$v"
 check "nothing of a mount's log is said" bash -c "! fsck.nacre --salvage $work/quiet ${secret[*]} $v 2>&1 | grep -F '[info]'"
 rm -rf "$work/quiet"

@@ -55,6 +55,7 @@ expect 0 'clean' nacre scrub --rate 100M --engine cpu "${secret[@]}" "$v"
 expect 0 '"clean": true' nacre scrub --json "$v"
 mount_it
 expect 2 '[-][-]engine: .*is scrubbed with the engine' nacre scrub --engine cpu "$m"
+expect 0 'no scrub has been made yet' nacre scrub --status "$m"
 expect 8 'no scrub to pause' nacre scrub --pause "$m"
 expect 8 'no scrub to resume' nacre scrub --resume "$m"
 
@@ -82,7 +83,8 @@ expect 0 'stopped .*; the last one finished' nacre scrub --stop "$m"
 # --- Damage: a record of a file with two names, mounted, then not.
 segment=$(find "$v/segments" -name '*.seg' -size +8000k | sort | head -1)
 flip "$segment" $((6 * mib))
-expect 4 "rot: segments/.*(second name|folder/[1-4]).*1 damaged place" nacre scrub --rate 0 "$m"
+expect 4 "rot: segments/.*(second name|folder/[1-4]).*1 damaged place.*unmounted: fsck.nacre --repair --dry-run $v" \
+  nacre scrub --rate 0 "$m"
 nacre scrub --status --json "$m" >"$work/status.json"
 check "the paths are those of the file that reads badly" python3 - "$work/status.json" "$m" <<'PYTHON'
 import json, os, sys
@@ -106,7 +108,7 @@ sys.exit(named != bad or not bad)
 PYTHON
 expect 0 'scrub +finished .* 1 damaged place' nacre stats "$m"
 unmount_it
-expect 4 'rot: segments/.* offset' nacre scrub "$v"
+expect 4 'rot: segments/.* offset.*fsck.nacre --deep' nacre scrub "$v"
 expect 4 'rot: segments/.*(second name|folder/[1-4])' nacre scrub "${secret[@]}" "$v"
 expect 0 'scrub +finished .* 1 damaged place' nacre stats "${secret[@]}" "$v"
 

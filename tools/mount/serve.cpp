@@ -351,6 +351,16 @@ class Mount {
   bool usable_ = false;
 };
 
+// What is damaged rather than refused: where to go on.
+Error with_advice(Error error, const std::string& volume) {
+  if (error.code == ErrorCode::corrupt || error.code == ErrorCode::missing ||
+      error.code == ErrorCode::tampered) {
+    error.message +=
+        fmt::format(". What a repair would do: fsck.nacre --repair --dry-run {}", volume);
+  }
+  return error;
+}
+
 }  // namespace
 
 int serve_volume(const MountPlan& plan, const metadata::VolumeSecret& secret,
@@ -363,7 +373,8 @@ int serve_volume(const MountPlan& plan, const metadata::VolumeSecret& secret,
   if (result) {
     // Before the first thread: all of them inherit the mask.
     signals.emplace();
-    result = mount.open_volume();
+    result = mount.open_volume().map_error(
+        [&](Error error) { return with_advice(std::move(error), plan.volume); });
   }
   if (result) result = mount.serve(*signals);
   if (result) return exit_fine;

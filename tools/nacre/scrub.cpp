@@ -51,6 +51,7 @@ struct Arguments {
   bool status = false;
   bool json = false;
 
+  bool has_key() const { return secret.names_passphrase() || !secret.identity.empty(); }
   ScrubCommand command() const {
     if (pause) return ScrubCommand::pause;
     if (resume) return ScrubCommand::resume;
@@ -100,6 +101,10 @@ int scrub_mount(const fs::MountEntry& mount, const Arguments& arguments,
     fmt::print("{}\n", scrub->dump(2, ' ', false, json::error_handler_t::replace));
   } else {
     print_scrub(mount.mountpoint, *scrub);
+    if (number_of(*scrub, "damage_count") != 0) {
+      fmt::print("What a repair would do, once it is unmounted: fsck.nacre --repair --dry-run {}\n",
+                 printable(mount.source));
+    }
   }
   if (!text_of(*scrub, "error").empty()) return exit_operational;
   return number_of(*scrub, "damage_count") == 0 ? exit_fine : exit_damage;
@@ -116,7 +121,7 @@ Result<fs::CheckReport> scrub_volume(const Arguments& arguments, std::uint64_t r
       }};
   NACRE_ASSIGN(const auto choice,
                parse_engine(arguments.engine.empty() ? "auto" : arguments.engine));
-  const bool has_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
+  const bool has_key = arguments.has_key();
   VolumePlace place;
   if (has_key) {
     NACRE_ASSIGN(place, find_volume(arguments.path));
@@ -159,6 +164,7 @@ int scrub_offline(const Arguments& arguments, std::uint64_t rate, ProgressPrinte
     print_report_json(arguments.path, *checked);
   } else {
     print_report(arguments.path, *checked);
+    print_advice(arguments.path, *checked, arguments.has_key());
   }
   return checked->findings.error_count() == 0 ? exit_fine : exit_damage;
 }

@@ -81,6 +81,10 @@ std::string scrub_line(const json& scrub) {
 }
 
 void print_scrub(const std::string& volume, const json& scrub) {
+  if (text_of(scrub, "state") == "none") {
+    fmt::print("{}: no scrub has been made yet\n", printable(volume));
+    return;
+  }
   const json found = part_of(scrub, "places");
   for (const auto& place : found)
     print_place(place);
