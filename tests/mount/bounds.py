@@ -40,7 +40,10 @@ def check(condition, what):
 def mounted(volume):
     volume.mount(*BUDGETS)
     yield volume.daemons()[0]
+    began = time.monotonic()
     volume.unmount()
+    if LONG:
+        print(f"  nacre umount: {time.monotonic() - began:.1f} s", flush=True)
     volume.wait_for_daemons(60)
 
 
