@@ -139,6 +139,24 @@ TEST_F(SteadyState, a_writer_without_a_pause_is_not_held_back_where_there_is_roo
   EXPECT_LE(costs.space_end, 1.25 + 0.03);  // the segments being filled count
 }
 
+// What docs/PERFORMANCE.md says that each -o space_ratio= gives, of segments as small as these.
+struct Setting {
+  double space_ratio = 0, amplification = 0;
+};
+class SteadyStateOfSetting : public SteadyState, public ::testing::WithParamInterface<Setting> {};
+
+TEST_P(SteadyStateOfSetting, costs_what_the_ledger_says) {
+  Shape shape;
+  shape.space_ratio = GetParam().space_ratio;
+  const Costs costs = overwrite(shape, any_chunk);
+  EXPECT_LE(costs.space_max, shape.space_ratio + 0.01);
+  EXPECT_NEAR(costs.amplification / GetParam().amplification, 1, 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(SpaceRatio, SteadyStateOfSetting,
+                         ::testing::Values(Setting{1.15, 3.43}, Setting{1.5, 1.62},
+                                           Setting{2, 1.21}));
+
 // Segments of 500 records, near to the 1,000 that 64 MiB of incompressible chunks are. The theory
 // of segments that are emptied as a whole allows no less than 2.69 at 1.25 and 2.39 at 1.3; the two
 // segments being filled count in a volume as small as this one.
