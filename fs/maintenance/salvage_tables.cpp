@@ -172,7 +172,7 @@ class Rebuild {
     for (const auto& name : prepared.names) {
       if (!name) return tl::unexpected(name.error());  // they could be opened a moment ago
     }
-    NACRE_ASSIGN(const auto appended, store_->append_sealed(prepared.records, 0));
+    NACRE_ASSIGN(const auto appended, store_->append_sealed(prepared.records, 0, PageCache::used));
     if (!appended) return fail(ErrorCode::busy, "the epoch of the new volume changed");
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& location = appended->records[i].location;

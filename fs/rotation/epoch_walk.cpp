@@ -54,14 +54,15 @@ class SegmentEpochs final : private SegmentVisitor {
   SegmentEpochs(std::string path, std::uint32_t epoch, WalkDepth depth, const Passed& passed)
       : path_(std::move(path)), epoch_(epoch), depth_(depth), passed_(passed) {}
 
-  Result<EpochCounts> count(BackingDirectory& directory) {
+  // is_vouched: for all but the segment's own header.
+  Result<EpochCounts> count(BackingDirectory& directory, bool is_vouched) {
     NACRE_ASSIGN(auto file, directory.open(path_, metadata::OpenMode::read));
     NACRE_ASSIGN(const std::uint64_t size, file->size());
     std::array<Byte, metadata::segment_header_size_bytes> bytes{};
     NACRE_ASSIGN(const std::size_t got, file->read(0, bytes));
     const auto header = metadata::decode_segment_header(ByteView(bytes).first(got));
     note_file(counts_, path_, epoch_, header ? std::optional(header->epoch) : std::nullopt);
-    if (!header) return counts_;
+    if (!header || is_vouched) return counts_;
     const EpochCounts before = counts_;
     NACRE_ASSIGN(const bool whole,
                  depth_ == WalkDepth::headers ? hop(*file, size) : Result<bool>(false));
@@ -150,7 +151,8 @@ Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t ep
 }  // namespace
 
 Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoch, WalkDepth depth,
-                                 const Passed& passed) {
+                                 const Passed& passed,
+                                 const std::function<bool(metadata::SegmentNumber)>& vouched) {
   NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch));
   NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::segment_folder));
 
@@ -166,7 +168,9 @@ Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoc
   Result<> first_failure;  // the first in time: the others end because of it
   const auto walk = [&] {
     for (std::size_t i; (i = next++) < paths.size() && !failed;) {
-      auto counts = SegmentEpochs(paths[i], epoch, depth, one_at_a_time).count(directory);
+      const auto number = segment_number_of(paths[i].substr(paths[i].rfind('/') + 1));
+      auto counts = SegmentEpochs(paths[i], epoch, depth, one_at_a_time)
+                        .count(directory, vouched && number && vouched(*number));
       if (counts) {
         found[i] = std::move(counts);
       } else if (counts.error().code != ErrorCode::not_found) {

@@ -10,6 +10,7 @@
 
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/backing.h"
+#include "metadata/format/identifiers.h"
 
 namespace nacre::fs {
 
@@ -33,8 +34,11 @@ enum class WalkDepth : std::uint8_t {
 // Up to eight segments are walked side by side, by as many threads as there are cores. passed:
 // called with bytes that were looked at, by any of them but by one at a time; its error ends the
 // walk. Files that go meanwhile are passed over. Errors: io, and those of passed.
+//
+// vouched: of segments for which it says true the records are not looked at, and not counted.
 Result<EpochCounts> count_epochs(metadata::BackingDirectory& directory, std::uint32_t epoch,
                                  WalkDepth depth,
-                                 const std::function<Result<>(std::uint64_t bytes)>& passed);
+                                 const std::function<Result<>(std::uint64_t bytes)>& passed,
+                                 const std::function<bool(metadata::SegmentNumber)>& vouched = {});
 
 }  // namespace nacre::fs

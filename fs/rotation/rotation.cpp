@@ -268,8 +268,10 @@ Result<> Rotation::reseal_database() {
 Result<> Rotation::finish() {
   NACRE_TRY(rekeying_->settle());
   NACRE_ASSIGN(const auto counts,
-               count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::headers,
-                            [this](std::uint64_t) { return go_on(); }));
+               count_epochs(
+                   *directory_, keys_->current_epoch_number(), WalkDepth::headers,
+                   [this](std::uint64_t) { return go_on(); },
+                   [this](auto segment) { return rekeying_->vouches_for(segment); }));
   if (counts.other_file_count + counts.other_record_count > 0) {
     return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
                                              counts.first_other));

@@ -240,7 +240,7 @@ Result<std::optional<std::size_t>> Pass::move_batch(Prepare prepare) {
     bytes += prepared.records[i].size();
   }
   // Kept until the rows name the records: their segment is pinned meanwhile.
-  NACRE_ASSIGN(const auto appended, store_.append_sealed(live, mover_.lane));
+  NACRE_ASSIGN(const auto appended, store_.append_sealed(live, mover_.lane, mover_.page_cache));
   if (!appended) return std::nullopt;
   for (std::size_t i = 0; i < moves.size(); ++i)
     moves[i].to = appended->records[i].location;

@@ -62,6 +62,7 @@ struct Mover {
   unsigned lane = 0;
   std::size_t batch_bytes = compaction_batch_bytes;  // moved together; pace may change it
   MoveMemory* memory = nullptr;                      // of batches of an older epoch, or none
+  PageCache page_cache = PageCache::used;
 };
 
 // Errors: those of pace, of the medium, no_space, out_of_memory. What was moved until then stays

@@ -137,6 +137,8 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
     lane.mover.memory = &*lane.memory;
   }
   lane.mover.batch_bytes = options_.batch_bytes;
+  // What is mounted may be read soon, and is warm for a reason.
+  lane.mover.page_cache = order.at_full_speed ? PageCache::passed : PageCache::used;
   NACRE_TRY(pause(lane, 0, order));
   while (true) {
     NACRE_ASSIGN(const auto taken, take_segment());

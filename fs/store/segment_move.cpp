@@ -313,7 +313,7 @@ Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> reco
 }
 
 Result<std::optional<SealedBatch>> SegmentStoreImpl::append_sealed(
-    std::span<const ByteView> records, unsigned lane) {
+    std::span<const ByteView> records, unsigned lane, PageCache page_cache) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   SealedBatch batch;
   if (records.empty()) return batch;
@@ -321,7 +321,7 @@ Result<std::optional<SealedBatch>> SegmentStoreImpl::append_sealed(
   auto pins = std::make_shared<Pins>();
   NACRE_ASSIGN(const auto header, engine::parse_record_header(records.front()));
   NACRE_ASSIGN(const bool written,
-               write_out(moved_.at(lane), records, header.epoch, batch.records, *pins));
+               write_out(moved_.at(lane), records, header.epoch, batch.records, *pins, page_cache));
   if (!written) return std::nullopt;
   moved_records_ += records.size();
   for (const ByteView& record : records)

@@ -206,17 +206,25 @@ Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
 // not written after it.
 Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteView> pieces,
                                          std::uint32_t epoch, std::span<SealedRecord> sealed,
-                                         Pins& pins) {
+                                         Pins& pins, PageCache page_cache) {
   std::uint64_t total = 0;
-  for (const ByteView& piece : pieces)
+  for (const ByteView& piece : pieces) {
+    NACRE_ASSIGN(const auto header, engine::parse_record_header(piece));
+    if (header.epoch != epoch) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("a record of epoch {} beside records of epoch {}", header.epoch, epoch));
+    }
     total += piece.size();
+  }
   std::unique_lock lock(appender.mutex);
   NACRE_TRY(make_room(appender, total, lock));
   if (epoch != session_->epoch) return false;
   Segment& segment = *appender.segment;
   NACRE_ASSIGN(auto file, table_.file(segment));
   std::uint64_t offset = segment.size;
-  NACRE_TRY(file->write(offset, pieces));
+  const bool past_cache = page_cache == PageCache::passed;
+  NACRE_TRY(past_cache ? file->write_past_cache(offset, pieces) : file->write(offset, pieces));
   for (std::size_t i = 0; i < sealed.size(); ++i) {
     sealed[i].location =
         RecordLocation{segment.number, offset, static_cast<std::uint32_t>(pieces[i].size())};
@@ -227,6 +235,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
   segment.size = offset;
   segment.changed = true;
   pins.segments.push_back(appender.segment);
+  if (past_cache) appender.written_back = offset;
   if (offset - appender.written_back >= writeback_step_bytes) {
     file->start_writeback(appender.written_back, offset - appender.written_back);
     appender.written_back = offset;

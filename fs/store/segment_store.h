@@ -36,6 +36,9 @@ using metadata::RecordName;
 using metadata::RecordVersion;
 using metadata::SegmentNumber;
 
+// Whether what is written is to be found in the system's cache afterwards.
+enum class PageCache : std::uint8_t { used, passed };
+
 struct SegmentStoreOptions {
   bool read_only = false;
   std::uint64_t segment_size_bytes = 64u << 20;  // a new segment begins past this
@@ -211,7 +214,7 @@ class SegmentStore {
   // long stays together. None when an epoch began since: prepare them once more. lane: below
   // move_lane_count_max.
   virtual Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records,
-                                                           unsigned lane) = 0;
+                                                           unsigned lane, PageCache page_cache) = 0;
 
   // For a rotation of keys. The keys have another current epoch: whatever is sealed or moved from
   // now on is under it, and no segment that is made holds a record of an older one.
@@ -222,6 +225,9 @@ class SegmentStore {
   // The oldest closed segment of an older epoch that can be emptied now.
   virtual Result<std::optional<Victim>> find_outdated() = 0;
   virtual OutdatedSegments outdated() const = 0;
+  // Whether the segment was made since the store was opened: each of its records was looked at when
+  // it was appended, and is of the segment's epoch.
+  virtual bool vouches_for(SegmentNumber number) const = 0;
   // Grows with every append() and read(): who waits for a quiet moment compares two values.
   virtual std::uint64_t activity() const = 0;
 

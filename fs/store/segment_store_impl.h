@@ -74,13 +74,17 @@ class SegmentStoreImpl final : public SegmentStore {
   PreparedMove prepare_move(std::span<const ByteView> records) override;
   Result<MoveMemory> allocate_move_memory(std::size_t batch_bytes) override;
   PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) override;
-  Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records,
-                                                   unsigned lane) override;
+  Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records, unsigned lane,
+                                                   PageCache page_cache) override;
   Result<> begin_epoch() override;
   void set_codec(engine::Codec codec, int level) override;
   void recompress_old_epochs() override { recompress_ = true; }
   Result<std::optional<Victim>> find_outdated() override;
   OutdatedSegments outdated() const override;
+  bool vouches_for(SegmentNumber number) const override {
+    const auto segment = table_.find(number);
+    return segment && (*segment)->made_here;
+  }
   std::uint64_t activity() const override { return activity_.load(std::memory_order_relaxed); }
 
   void add_live(const RecordLocation& location) override { table_.add_live(location, +1); }
@@ -167,7 +171,8 @@ class SegmentStoreImpl final : public SegmentStore {
                             std::span<const SealRequest> requests, std::uint64_t bound,
                             std::vector<SealedRecord>& sealed, Pins& pins);
   Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
-                         std::span<SealedRecord> sealed, Pins& pins);
+                         std::span<SealedRecord> sealed, Pins& pins,
+                         PageCache page_cache = PageCache::used);
   // Until the appender has a segment that takes so many bytes; a fresh one takes any number. lock
   // holds its mutex, and lets go of it while a segment is made: a disk that does not answer then
   // keeps waiting only those for whom the old one has no room.

@@ -221,6 +221,7 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   auto segment = std::make_shared<Segment>();
   segment->epoch = epoch;
   segment->salt = salt;
+  segment->made_here = true;
   // The number counts as used, and a commit stages it so, only together with the segment: a file
   // past it is one that no commit names.
   std::lock_guard creating(create_mutex_);

@@ -26,6 +26,7 @@ struct Segment {
   metadata::SegmentNumber number;
   std::uint32_t epoch = 0;
   engine::SessionSalt salt = {};
+  bool made_here = false;              // since the store was opened; never changes
   std::atomic<std::uint64_t> size{0};  // bytes appended; only the appender moves it
   std::atomic<std::int64_t> live_bytes{0};
   std::atomic<bool> changed{false};  // its row must be staged

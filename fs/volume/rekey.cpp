@@ -66,6 +66,10 @@ OutdatedSegments VolumeImpl::outdated_segments() {
   return store_->outdated();
 }
 
+bool VolumeImpl::vouches_for(metadata::SegmentNumber number) {
+  return store_->vouches_for(number);
+}
+
 Result<std::vector<std::string>> VolumeImpl::reseal_database(
     const std::function<Result<>()>& go_on) {
   NACRE_TRY(check_writable());

@@ -33,6 +33,7 @@ class Rekeying {
   // Compactor::rekey(); read_only.
   virtual Result<RekeyStep> rekey_segments(const RekeyOrder& order) = 0;
   virtual OutdatedSegments outdated_segments() = 0;
+  virtual bool vouches_for(metadata::SegmentNumber number) = 0;  // SegmentStore::vouches_for()
   // A checkpoint under the current epoch takes the place of those before.
   virtual Result<> renew_checkpoint() = 0;
   // Database::reseal().

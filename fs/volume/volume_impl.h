@@ -184,6 +184,7 @@ class VolumeImpl final : public Volume,
   Result<RekeyStep> rekey_segments(const RekeyOrder& order) override;
   Result<> renew_checkpoint() override;
   OutdatedSegments outdated_segments() override;
+  bool vouches_for(metadata::SegmentNumber number) override;
   Result<std::vector<std::string>> reseal_database(const std::function<Result<>()>& go_on) override;
   Result<> settle() override;
   unsigned backup_count() override;

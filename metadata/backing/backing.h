@@ -31,6 +31,11 @@ class BackingFile {
   Result<void> write(std::uint64_t offset, ByteView piece) {
     return write(offset, std::span<const ByteView>(&piece, 1));
   }
+  // The same, for what nobody reads soon: it need not stay in the system's cache. Where the file
+  // system can do without, that saves a copy and the room.
+  virtual Result<void> write_past_cache(std::uint64_t offset, std::span<const ByteView> pieces) {
+    return write(offset, pieces);
+  }
   // Makes all data written so far, and the size, survive power loss (fdatasync).
   virtual Result<void> sync() = 0;
   // A hint: begin writing [offset, offset + size) to the medium without waiting.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -22,6 +23,9 @@ namespace {
 
 constexpr std::uint64_t file_size_max = std::numeric_limits<off_t>::max();
 constexpr std::size_t noise_piece_bytes = 256u << 10;
+constexpr std::size_t page_size_bytes = 4096;  // a multiple of every device's sector
+constexpr std::size_t past_cache_bytes_min = 256u << 10;
+constexpr std::size_t direct_step_bytes = 1u << 20;
 
 // Calls until no signal interrupts; -1 sets errno.
 template <typename Call>
@@ -32,6 +36,29 @@ auto uninterrupted(Call call) {
   } while (outcome < 0 && errno == EINTR);
   return outcome;
 }
+
+// The bytes of pieces, one after the other.
+class PieceReader {
+ public:
+  explicit PieceReader(std::span<const ByteView> pieces) : pieces_(pieces) {}
+
+  void read(MutableByteView out) {
+    while (!out.empty()) {
+      const ByteView rest = pieces_.front().subspan(taken_);
+      const std::size_t size = std::min(rest.size(), out.size());
+      std::copy_n(rest.begin(), size, out.begin());
+      out = out.subspan(size);
+      taken_ += size;
+      if (size < rest.size()) continue;
+      pieces_ = pieces_.subspan(1);
+      taken_ = 0;
+    }
+  }
+
+ private:
+  std::span<const ByteView> pieces_;
+  std::size_t taken_ = 0;  // of the first
+};
 
 class PosixFile final : public BackingFile {
  public:
@@ -74,6 +101,34 @@ class PosixFile final : public BackingFile {
       if (written == 0) return fail_errno(EIO, where_);
       offset += static_cast<std::uint64_t>(written);
       rest = drop_front(rest, static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+
+  // Whole pages go past the cache, out of memory that is aligned as devices want it. Parts of pages
+  // at both ends do not: the next call completes the last one in the cache.
+  Result<void> write_past_cache(std::uint64_t offset, std::span<const ByteView> pieces) override {
+    std::uint64_t left = 0;
+    for (const ByteView piece : pieces)
+      left += piece.size();
+    if (left < past_cache_bytes_min || !open_direct()) return write(offset, pieces);
+    NACRE_TRY(check_range(offset, left));
+    const std::unique_ptr<Byte, decltype(&std::free)> memory(
+        static_cast<Byte*>(std::aligned_alloc(page_size_bytes, direct_step_bytes)), &std::free);
+    if (!memory) return write(offset, pieces);
+    PieceReader reader(pieces);
+    while (left > 0) {
+      const std::uint64_t to_page = page_size_bytes - offset % page_size_bytes;
+      const bool is_direct = to_page == page_size_bytes && left >= page_size_bytes;
+      const auto size = static_cast<std::size_t>(
+          is_direct ? std::min<std::uint64_t>(direct_step_bytes, left - left % page_size_bytes)
+                    : std::min(to_page, left));
+      const MutableByteView step(memory.get(), size);
+      reader.read(step);
+      const std::size_t done = is_direct ? write_directly(offset, step) : 0;
+      if (done < size) NACRE_TRY(BackingFile::write(offset + done, step.subspan(done)));
+      offset += size;
+      left -= size;
     }
     return {};
   }
@@ -152,6 +207,26 @@ class PosixFile final : public BackingFile {
     return fail_errno(EFBIG, where_);
   }
 
+  // A second opening of the file: whether the cache is passed is a matter of the opening.
+  bool open_direct() {
+    if (!direct_ && !direct_refused_) {
+      direct_ = FileDescriptor(uninterrupted([&] {
+        return open(fmt::format("/proc/self/fd/{}", descriptor_.get()).c_str(),
+                    O_WRONLY | O_DIRECT | O_CLOEXEC);
+      }));
+      direct_refused_ = !direct_;
+    }
+    return !direct_refused_;
+  }
+  // How much was written; whatever kept it from more, a write through the cache will name.
+  std::size_t write_directly(std::uint64_t offset, ByteView bytes) {
+    if (direct_refused_) return 0;
+    const ssize_t written = uninterrupted([&] {
+      return pwrite(direct_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    direct_refused_ = written < 0;
+    return written < 0 ? 0 : static_cast<std::size_t>(written);
+  }
   static std::span<iovec> drop_front(std::span<iovec> vectors, std::size_t size) {
     while (size > 0) {
       iovec& first = vectors.front();
@@ -166,6 +241,8 @@ class PosixFile final : public BackingFile {
 
   const FileDescriptor descriptor_;
   const std::string where_;
+  FileDescriptor direct_;  // past the cache; the writing thread's
+  bool direct_refused_ = false;
 };
 
 }  // namespace

@@ -3,6 +3,10 @@
 // it.
 #include "fs/rotation/epoch_walk.h"
 
+#include <atomic>
+
+#include "fs/store/segment_walk.h"
+
 #include "tests/fs/rotation_fixture.h"
 
 namespace nacre::tests {
@@ -72,6 +76,33 @@ TEST_F(EpochWalk, finds_the_one_segment_of_an_older_epoch_among_many) {
     EXPECT_EQ(counts->record_count, clean->record_count + counts->other_record_count);
     EXPECT_EQ(counts->first_other, path + " is of epoch 1");
   }
+}
+
+TEST_F(EpochWalk, looks_at_no_record_that_is_vouched_for_but_at_every_segment) {
+  open();
+  fill(80);
+  close();
+  const auto all = fs::count_epochs(*backing_, 2, WalkDepth::headers, pass);
+  NACRE_ASSERT_OK(all);
+  const auto some = fs::count_epochs(*backing_, 2, WalkDepth::headers, pass,
+                                     [](auto segment) { return segment.value % 2 == 0; });
+  NACRE_ASSERT_OK(some);
+  EXPECT_LT(some->record_count, all->record_count);
+  EXPECT_GT(some->record_count, 0u);
+  EXPECT_EQ(some->other_file_count, all->other_file_count);
+}
+
+TEST_F(EpochWalk, may_be_vouched_for_only_where_this_process_wrote) {
+  open();
+  fill(80);
+  const auto names = backing_->list(folder);
+  NACRE_ASSERT_OK(names);
+  const auto number_of = [](const std::string& name) { return *fs::segment_number_of(name); };
+  EXPECT_TRUE(volume_->rekeying()->vouches_for(number_of(names->front())));
+  close();
+  open();
+  EXPECT_FALSE(volume_->rekeying()->vouches_for(number_of(names->front())));
+  EXPECT_FALSE(volume_->rekeying()->vouches_for(metadata::SegmentNumber{999'999}));
 }
 
 TEST_F(EpochWalk, ends_with_the_error_of_whoever_is_told_of_progress) {

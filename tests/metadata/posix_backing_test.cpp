@@ -78,6 +78,48 @@ TEST_F(PosixBacking, writes_more_pieces_than_one_call_takes) {
   EXPECT_EQ(out, all);
 }
 
+// Against a model: at any offset, in any pieces, between writes and reads through the cache.
+TEST_F(PosixBacking, writes_past_the_cache_what_is_read_through_it) {
+  std::minstd_rand random(20261122);
+  const auto below = [&](std::size_t bound) { return random() % bound; };
+  for (const std::string& folder : {temporary.path(), std::string("/dev/shm")}) {
+    const TemporaryDirectory place(folder);
+    const auto here = open_posix_directory(place.path()).value();
+    auto file = here->open("a", OpenMode::create_new).value();
+    std::string model;
+    for (int round = 0; round < 40; ++round) {
+      std::vector<std::string> texts(1 + below(30));
+      std::vector<ByteView> pieces;
+      std::string whole;
+      for (std::string& text : texts) {
+        text.resize(below(4) == 0 ? 0 : below(200'000));
+        for (char& letter : text)
+          letter = static_cast<char>(random() >> 8);
+        pieces.push_back(as_bytes(text));
+        whole += text;
+      }
+      const std::size_t at = below(4) == 0 ? below(model.size() + 1) : model.size();
+      ASSERT_TRUE(below(5) == 0 ? file->write(at, pieces) : file->write_past_cache(at, pieces));
+      model.resize(std::max(model.size(), at + whole.size()));
+      model.replace(at, whole.size(), whole);
+      if (below(6) == 0) {
+        model.resize(below(model.size() + 1));
+        ASSERT_TRUE(file->truncate(model.size()));
+      }
+      if (below(4) == 0) {
+        ASSERT_TRUE(file->sync());
+      }
+      Bytes out(model.size() + 1);
+      ASSERT_EQ(*file->read(0, out), model.size()) << folder << ", round " << round;
+      ASSERT_TRUE(as_text(ByteView(out).first(model.size())) == model)
+          << folder << ", round " << round;
+    }
+    ASSERT_TRUE(file->write_past_cache(0, std::span<const ByteView>()));
+    ASSERT_FALSE(file->write_past_cache(
+        std::uint64_t{1} << 63, std::vector<ByteView>(300, as_bytes(model.substr(0, 4096)))));
+  }
+}
+
 TEST_F(PosixBacking, keeps_files_and_folders_to_their_owner) {
   const mode_t before = umask(0);
   ASSERT_TRUE(directory->make_directory("db"));

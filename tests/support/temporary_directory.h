@@ -11,7 +11,9 @@ namespace nacre::tests {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() : path_((std::filesystem::temp_directory_path() / "nacre.XXXXXX").string()) {
+  TemporaryDirectory() : TemporaryDirectory(std::filesystem::temp_directory_path()) {}
+  explicit TemporaryDirectory(const std::filesystem::path& folder)
+      : path_((folder / "nacre.XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp: " + path_);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
