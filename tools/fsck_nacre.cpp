@@ -116,6 +116,10 @@ int run(const Arguments& arguments) {
 
 std::function<int()> add_arguments(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
+  // An empty name, as of a script's unset variable, must not make a mere check of the command.
+  const CLI::Validator named(
+      [](const std::string& name) { return name.empty() ? "it names nothing" : std::string(); },
+      "");
   app.add_option("VOLUME", arguments->volume, "The volume's directory; it must not be mounted")
       ->required();
   app.add_flag("--scrub", arguments->scrub,
@@ -135,12 +139,14 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_option("--undo", arguments->repair.undo,
                  "Take back the repair of this plan, if nothing changed since")
       ->type_name("PLAN")
+      ->check(named)
       ->excludes(repair);
   app.add_option(
          "--salvage", arguments->salvage_target,
          "Where db/ is lost: make the volume anew from its segments in this directory; it is "
          "empty or is to be made")
       ->type_name("TARGET")
+      ->check(named)
       ->excludes("--scrub")
       ->excludes("--deep")
       ->excludes("--repair")

@@ -30,6 +30,7 @@ expect_fsck 0 'nothing to repair' --repair
 check "no plan, no folder" [ ! -e "$v/repair" ]
 expect_fsck 8 "no repair plan 'x'; it has none" --undo x
 expect_fsck 2 'requires.*--repair' --drop-damaged
+expect_fsck 2 '[-][-]undo.*names nothing' --undo ''
 expect_fsck 2 'together' --repair --undo x
 expect 16 'wrong key' fsck.nacre --repair --passphrase-file "$work/wrong" "$v"
 mount_it
