@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/store/patched_chunk.h"
+#include "fs/store/room_bound.h"
 #include "fs/store/segment_table.h"
 
 namespace nacre::fs {
@@ -35,6 +36,17 @@ constexpr double pressure_without_limit = 1;
 // Chunks that one look into a table finds, and rows that one into the chunks reads.
 constexpr std::size_t tidy_batch_count = 256;
 constexpr std::size_t look_row_count = 4096;
+
+// With more than that free there is room for new data, whatever else is kept free.
+constexpr std::uint64_t plenty_bytes = 2 * RoomBound::bytes_max;
+
+// Asks the disk.
+RoomBound room_bound(const CompactorOptions& options, const SegmentStats& stats) {
+  if (options.directory == nullptr || options.ballast == nullptr) return {};
+  const auto space = options.directory->space();
+  if (!space) return {};
+  return room_bound_of(stats, options.ballast->room(*space, 0), space->total_bytes);
+}
 
 bool may_pass(ErrorCode code) {
   return code == ErrorCode::no_space || code == ErrorCode::out_of_memory;
@@ -142,10 +154,11 @@ void Compactor::set_state(std::string state) {
 
 SpaceBound Compactor::bound() {
   const SegmentStats stats = store_.stats();
-  const bool counts_room = options_.directory != nullptr && options_.bound.room_share > 0;
-  const std::uint64_t free_bytes =
-      counts_room ? free_space_.bytes(stats.appended_bytes + stats.moved_bytes) : 0;
-  return space_bound_of(stats, free_bytes, options_.bound);
+  if (options_.directory == nullptr) return space_bound_of(stats, 0, options_.bound);
+  const std::uint64_t free_bytes = free_space_.bytes(stats.appended_bytes + stats.moved_bytes);
+  const SpaceBound bound = space_bound_of(stats, free_bytes, options_.bound);
+  if (free_bytes >= plenty_bytes || stats.reclaimable_bytes == 0) return bound;
+  return room_bound(options_, stats).applied_to(bound);
 }
 
 void Compactor::hold_or_let_go(const SpaceBound& bound) {
@@ -236,11 +249,14 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 }
 
 Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
-  // A segment that is fuller than the bound allows on average would cost more than it gives.
-  const double live_share_max = 1 / options_.bound.space_ratio;
   is_reaching_bound_ = true;
   const auto reach = [&]() -> Result<bool> {
     for (SpaceBound now = bound(); now.excess_bytes > 0; now = bound()) {
+      // A segment that is fuller than the bound allows on average costs more than it gives. It is
+      // that or no room where the disk is full.
+      const bool is_full = room_bound(options_, store_.stats()).missing_bytes > 0;
+      const double live_share_max =
+          is_full ? 1 - reclaimable_share_min : 1 / options_.bound.space_ratio;
       NACRE_ASSIGN(bool done, compact_one(live_share_max, speed, report));
       if (!done && now.excess_bytes >= static_cast<double>(options_.open_dead_bytes_min)) {
         // The dead bytes must lie in the segments that are being filled.

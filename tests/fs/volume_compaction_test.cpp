@@ -240,6 +240,44 @@ TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
   NACRE_EXPECT_OK(volume().write(find(root, names[1]), 0, as_bytes(noise(chunk_size, 2)), {}));
 }
 
+// A sixth of each segment is dead, which the bound allows; but the disk is full.
+TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_bound_is_kept) {
+  constexpr std::uint64_t disk_size = 48u << 20;
+  unmount();
+  options_.store.segment_size_bytes = 64u << 20;  // the disk is too small for such
+  backing_->set_capacity(disk_size);
+  mount();
+  std::vector<std::string> names;
+  const auto fill = [&] {
+    Result<> written;
+    while (written && names.size() < 10'000) {
+      names.push_back(std::to_string(names.size()));
+      const InodeNumber file = make_file(root, names.back());
+      written = volume().write(file, 0, as_bytes(noise(8 * chunk_size, 1)), {});
+      volume().forget(file, 1);
+      if (names.size() % 16 == 0) NACRE_EXPECT_OK(volume().sync_all());
+    }
+    EXPECT_CODE(no_space, written);
+    NACRE_EXPECT_OK(volume().sync_all());
+  };
+  fill();
+  const std::size_t count = names.size();
+  for (std::size_t i = 0; i < count; i += 6)
+    NACRE_EXPECT_OK(volume().unlink(root, names[i]));
+  NACRE_EXPECT_OK(volume().sync_all());
+  ASSERT_LE(segments().stored_bytes, 5 * segments().live_bytes / 4);
+  ASSERT_GT(segments().stored_bytes, 8 * segments().live_bytes / 7);
+  compact(CompactionGoal::space_ratio);
+  EXPECT_GE(volume().space().value().available_bytes, disk_size / 16);
+  // What is taken of it comes again, until little is dead.
+  for (int i = 0; i < 4; ++i) {
+    fill();
+    compact(CompactionGoal::space_ratio);
+  }
+  EXPECT_GE(names.size(), count + count / 8);
+  EXPECT_LE(segments().stored_bytes, 11 * segments().live_bytes / 10);
+}
+
 TEST_F(VolumeCompaction, ends_when_the_volume_closes) {
   make_holey_file("f", 64, 4);
   volume().stop_compaction();

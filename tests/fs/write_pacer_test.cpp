@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fs/store/room_bound.h"
 #include "fs/store/space_bound.h"
 
 namespace nacre::tests {
@@ -137,6 +138,32 @@ TEST(SpaceBound, is_what_the_ratio_the_slack_and_the_room_say) {
   const auto empty = fs::space_bound_of({}, 0, {.slack_bytes_min = 0});
   EXPECT_DOUBLE_EQ(empty.pressure(), 0);
   EXPECT_LE(empty.overrun(), 0);
+}
+
+// On a full disk less may be dead than the bound allows, as far as there is something to give back.
+TEST(RoomBound, takes_the_place_of_the_space_bound_where_the_disk_is_full) {
+  fs::SegmentStats stats{
+      .live_bytes = 1000, .empty_bytes = 10, .movable_dead_bytes = 100, .reclaimable_bytes = 90};
+  constexpr std::uint64_t disk_bytes = 16 * 160;
+  const fs::SpaceBoundOptions options{.slack_bytes_min = 500, .room_share = 0};
+  const auto bound_with = [&](std::uint64_t room_bytes) {
+    return fs::room_bound_of(stats, room_bytes, disk_bytes)
+        .applied_to(fs::space_bound_of(stats, 0, options));
+  };
+  EXPECT_LE(bound_with(150).excess_bytes, 0);
+  EXPECT_DOUBLE_EQ(bound_with(110).excess_bytes, 40);
+  EXPECT_LE(bound_with(110).overrun(), 0) << "nobody waits while half of the room is left";
+  EXPECT_DOUBLE_EQ(bound_with(0).excess_bytes, 80) << "there is no more to be had";
+  stats.reclaimable_bytes = 1000;
+  EXPECT_DOUBLE_EQ(bound_with(0).excess_bytes, 150);
+  EXPECT_DOUBLE_EQ(bound_with(0).overrun(), 150.0 / 80 - 1);
+  stats.reclaimable_bytes = 10;
+  EXPECT_LE(bound_with(0).excess_bytes, 0);
+  // What is further behind counts.
+  stats.reclaimable_bytes = 1000;
+  stats.movable_dead_bytes = 3000;
+  EXPECT_DOUBLE_EQ(bound_with(0).excess_bytes, 2750);
+  EXPECT_EQ(fs::room_bound_of(stats, 0, 1ull << 50).wanted_bytes, fs::RoomBound::bytes_max);
 }
 
 }  // namespace
