@@ -24,6 +24,7 @@
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
 #include "fs/fuse/protocol.h"
+#include "fs/fuse/refused_writes.h"
 #include "fs/fuse/transport.h"
 #include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
@@ -70,6 +71,7 @@ struct Context {
   KernelNotifier* kernel = nullptr;
   Dispatcher* dispatcher = nullptr;
   FaultLog faults{volume};
+  RefusedWrites refused_writes;
   PendingReplies pending;
 };
 

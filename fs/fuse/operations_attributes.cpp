@@ -48,8 +48,11 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
   return change;
 }
 
-void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info*) {
+void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file) {
   serve(request, "getattr", inode, [&](Context& context) -> Result<> {
+    if (open_file != nullptr && context.refused_writes.take(InodeNumber{inode})) {
+      return fail(ErrorCode::no_space);
+    }
     NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(InodeNumber{inode}));
     const struct stat reply = to_stat(context, attributes);
     fuse_reply_attr(request, &reply, cache_timeout);

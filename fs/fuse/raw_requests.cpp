@@ -94,6 +94,7 @@ Result<> answer_write(RawRequest& request) {
   Volume& volume = request.context().volume;
   const InodeNumber inode = request.inode();
   const bool drop_set_id = (arguments->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+  const bool is_write_back = (arguments->write_flags & FUSE_WRITE_CACHE) != 0;
   bool drops = false;
   if (drop_set_id) {
     NACRE_ASSIGN(const Attributes before, volume.attributes(inode));
@@ -109,6 +110,9 @@ Result<> answer_write(RawRequest& request) {
       request.context().kernel->post(
           [kernel = request.context().kernel, inode, offset = arguments->offset,
            size = arguments->size] { kernel->write_out_range(inode, offset, size); });
+    } else if (written.error().code == ErrorCode::no_space && is_write_back &&
+               request.context().refused_writes.note(inode)) {
+      request.context().kernel->forget_attributes(inode);
     }
     return written;
   }

@@ -11,6 +11,17 @@ mount_volume -o commit=1
 ballast_size=$(stat -c %s "$volume/ballast")
 [ "$ballast_size" -gt $((8 << 20)) ] || fail "the ballast has $ballast_size bytes"
 
+# From the inside, by somebody who neither syncs nor closes: he is told, too, and does not go on for
+# ever.
+code=0
+timeout 300 dd if=/dev/urandom of="$mnt/endless" bs=1M 2>"$work/dd.log" || code=$?
+[ $code = 1 ] || fail "dd without an end: status $code, $(cat "$work/dd.log")"
+grep -q 'No space left' "$work/dd.log" || fail "dd without an end: $(cat "$work/dd.log")"
+stat "$mnt/endless" >/dev/null || fail "stat of a file that was refused room"
+cat "$mnt/endless" >/dev/null || fail "reading a file that was refused room"
+rm "$mnt/endless"
+"$NACRE_BIN/nacre" sync "$mnt" 2>/dev/null || "$NACRE_BIN/nacre" sync "$mnt"
+
 # From the inside: cp says so, at the latest when it closes the file.
 head -c 8M /dev/urandom >"$work/piece"
 count=0
