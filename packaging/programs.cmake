@@ -56,7 +56,8 @@ install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volu
     examples/grafana-dashboard.json
   DESTINATION ${docdir}/examples)
 file(GLOB documents ${CMAKE_SOURCE_DIR}/docs/*.md)
-install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${docdir})
+install(FILES ${documents} ${CMAKE_SOURCE_DIR}/docs/comparison.svg ${CMAKE_SOURCE_DIR}/README.md
+  DESTINATION ${docdir})
 # Debian's name for the changes of the program, as against those of the package.
 find_program(GZIP gzip)
 if(GZIP)

@@ -29,7 +29,7 @@ for file in man/man1/nacre.1.gz man/man1/nacre-key.1.gz man/man5/nacre-format.5.
   zsh/vendor-completions/_nacre fish/vendor_completions.d/nacre.fish; do
   check "share/$file is installed" [ -s "$share/$file" ]
 done
-for file in FORMAT.md SECURITY.md changelog.gz README.md copyright examples/fstab; do
+for file in FORMAT.md SECURITY.md changelog.gz README.md copyright comparison.svg examples/fstab; do
   check "the document $file is installed" compgen -G "$share/doc/nacre*/$file" >/dev/null
 done
 check 'nothing of the library is installed' [ ! -e "$work/prefix/include" ]
