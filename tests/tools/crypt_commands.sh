@@ -54,6 +54,25 @@ check 'removed' test ! -e keepsake
 expect 0 '^$' nacre crypt decrypt "${secret[@]}" --remove keepsake.ncr
 cmp data keepsake && check 'removed' test ! -e keepsake.ncr
 
+# --- On the disk before it has its name, unless told otherwise.
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+  synced() { # ARGUMENT…: how many syncs there were up to the rename, and that there was one
+    strace -f -o trace -e trace=fsync,fdatasync,syncfs,sync_file_range,rename,renameat2 \
+      nacre crypt encrypt "${secret[@]}" "${cheap[@]}" -f data -o synced "$@" || failed "strace $*"
+    awk '/rename/ && /"synced"/ { print syncs + 0 } /sync/ && !/rename/ { ++syncs }' trace
+  }
+  check 'synced, then renamed' test "$(synced)" -gt 0
+  check '--no-sync syncs nothing' test "$(synced --no-sync)" = 0
+  check 'nor afterwards' test "$(grep -c -e 'sync(' -e syncfs -e sync_file trace)" = 0
+else
+  skip_part 'what is synced' 'there is no strace, or it is not allowed'
+fi
+encrypt --no-sync data small -C unsynced && decrypt --no-sync unsynced/data.ncr -C unsynced && cmp data unsynced/data ||
+  failed '--no-sync'
+expect 8 'unsynced/small.ncr is there already' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --no-sync small -C unsynced
+expect 2 'remove' nacre crypt encrypt "${secret[@]}" --no-sync --remove data -o x
+no_leftovers '--no-sync'
+
 # --- What is not right on the command line.
 expect 2 'does not end with .ncr' nacre crypt decrypt "${secret[@]}" data
 expect 2 '-o is for one file' nacre crypt encrypt "${secret[@]}" data small -o x

@@ -165,7 +165,7 @@ void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
                    "none, or padme: up to 12 % longer, and the size tells less")
       ->capture_default_str();
   add_kdf_options(*command, arguments->kdf);
-  mark_seldom(*command, {"--keep", "--engine", "--verbose", "--passphrase-fd",
+  mark_seldom(*command, {"--keep", "--no-sync", "--engine", "--verbose", "--passphrase-fd",
                          "--passphrase-command", "--level", "--cipher", "--allow-legacy-cipher",
                          "--padding", "--kdf-memory", "--kdf-time", "--json"});
   command->footer(
@@ -192,7 +192,7 @@ void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
                    "RSA private key that opens it: a PEM file or a URI; its own passphrase comes "
                    "from the options above")
       ->type_name("KEY");
-  mark_seldom(*command, {"--keep", "--engine"});
+  mark_seldom(*command, {"--keep", "--no-sync", "--engine"});
   command->footer(
       "A file appears under its name only if all of it was verified. What goes to\n"
       "standard output is verified piece by piece: if the exit status is not 0, it was\n"

@@ -60,7 +60,7 @@ Result<> check_free(const std::string& path) {
 }
 
 Result<> write_file(const std::string& path, std::string_view text, std::optional<mode_t> mode) {
-  NACRE_ASSIGN(auto file, OutputFile::create(path, false));
+  NACRE_ASSIGN(auto file, OutputFile::create(path, false, Durability::synced));
   const ByteView bytes = as_bytes(text);
   NACRE_TRY(file.write(std::span<const ByteView>(&bytes, 1)));
   NACRE_TRY(file.set_attributes(mode, {}));

@@ -107,8 +107,10 @@ SignalCleanup::~SignalCleanup() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-Result<OutputFile> OutputFile::create(const std::string& path, bool make_folder) {
+Result<OutputFile> OutputFile::create(const std::string& path, bool make_folder,
+                                      Durability durability) {
   OutputFile made;
+  made.durability_ = durability;
   made.path_ = path;
   const std::string folder = folder_of(path);
   if (make_folder) {
@@ -132,6 +134,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       unfinished_(std::exchange(other.unfinished_, {})),
       file_(std::move(other.file_)),
+      durability_(other.durability_),
       written_bytes_(other.written_bytes_),
       started_bytes_(other.started_bytes_) {}
 
@@ -140,6 +143,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, taken.path_);
   std::swap(unfinished_, taken.unfinished_);
   std::swap(file_, taken.file_);
+  std::swap(durability_, taken.durability_);
   std::swap(written_bytes_, taken.written_bytes_);
   std::swap(started_bytes_, taken.started_bytes_);
   return *this;
@@ -164,6 +168,7 @@ Result<> OutputFile::set_attributes(std::optional<mode_t> mode,
 }
 
 void OutputFile::start_writeback() {
+  if (durability_ == Durability::left_to_system) return;
   ::sync_file_range(file_.get(), static_cast<off64_t>(started_bytes_),
                     static_cast<off64_t>(written_bytes_ - started_bytes_), SYNC_FILE_RANGE_WRITE);
   started_bytes_ = written_bytes_;
@@ -205,6 +210,10 @@ void OutputFile::discard() {
 }
 
 void OutputQueue::add(OutputFile file, Done done) {
+  if (durability_ == Durability::left_to_system) {
+    done(file.publish(replace_));
+    return;
+  }
   file.start_writeback();
   if (entries_.size() >= single_count_max) {
     // Too many by now to keep them open; a first one of each file system stays so.

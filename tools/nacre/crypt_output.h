@@ -35,13 +35,18 @@ class SignalCleanup {
   std::thread thread_;
 };
 
+// Whether a file is on the disk before it gets its name, or when the system sees fit. Then power
+// loss may leave a name with less behind it.
+enum class Durability : std::uint8_t { synced, left_to_system };
+
 // A file that is being written, mode 0600. Removed by the destructor unless it was published. Used
 // by one thread at a time.
 class OutputFile {
  public:
   // In the folder where path is; path itself is not touched. With make_folder, a folder that is
   // missing is made. not_found, permission, no_space, …
-  static Result<OutputFile> create(const std::string& path, bool make_folder);
+  static Result<OutputFile> create(const std::string& path, bool make_folder,
+                                   Durability durability);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile() { discard(); }
@@ -50,8 +55,8 @@ class OutputFile {
   Result<> write(std::span<const ByteView> pieces);
   // Without a mode: as the umask says.
   Result<> set_attributes(std::optional<mode_t> mode, const std::optional<timespec>& modified);
-  void start_writeback();
-  dev_t device() const;  // where it is
+  void start_writeback();  // where it is to be synced
+  dev_t device() const;    // where it is
   // Hands the descriptor over: what is left to do needs none, but for sync().
   metadata::FileDescriptor take_descriptor();
   Result<> sync();
@@ -63,16 +68,18 @@ class OutputFile {
   OutputFile() = default;
   std::string path_, unfinished_;
   metadata::FileDescriptor file_;
+  Durability durability_ = Durability::synced;
   std::uint64_t written_bytes_ = 0, started_bytes_ = 0;  // the latter are on their way to the disk
 };
 
 // Files that are whole wait here to be made durable together: a few are synced one by one, many
-// with a sync of their whole file system, which costs little more than that of one file.
+// with a sync of their whole file system, which costs little more than that of one file. What is
+// left to the system does not wait.
 class OutputQueue {
  public:
   // done: called once for each file, when it is durable under its name, or why it is not.
   using Done = std::function<void(Result<> outcome)>;
-  explicit OutputQueue(bool replace) : replace_(replace) {}
+  OutputQueue(bool replace, Durability durability) : replace_(replace), durability_(durability) {}
 
   void add(OutputFile file, Done done);
   void flush();
@@ -88,6 +95,7 @@ class OutputQueue {
   Result<> sync_devices();
 
   const bool replace_;
+  const Durability durability_;
   std::vector<Entry> entries_;
   std::map<dev_t, metadata::FileDescriptor> devices_;  // a file on each
 };

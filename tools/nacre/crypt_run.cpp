@@ -113,6 +113,10 @@ void add_crypt_run_options(CLI::App& command, CryptPaths& paths, CryptRunOptions
       .add_flag_function(
           "--keep", [](std::int64_t) {}, "Leave the inputs where they are (the default)")
       ->excludes(remove);
+  command
+      .add_flag("--no-sync", options.no_sync,
+                "Do not wait for the disk: power loss soon after may leave less than was written")
+      ->excludes(remove);
   command.add_option("--engine", options.engine, "auto, cpu or cuda")->capture_default_str();
   command.add_flag("--json", options.json, "Say what was done as JSON");
   command.add_flag("-v,--verbose", options.verbose, "Say what was done");
@@ -147,11 +151,13 @@ int run_crypt(std::vector<CryptFile>& files, CryptDirection direction,
       engine_options(*choice, [](std::string_view text) { print_warning(text); }));
   if (!engine) return report(engine.error());
 
-  const CryptTaskOptions task_options{.direction = direction,
-                                      .replace = options.replace,
-                                      .remove_input = options.remove_input,
-                                      .make_folders = true};
-  OutputQueue queue(options.replace);
+  const CryptTaskOptions task_options{
+      .direction = direction,
+      .replace = options.replace,
+      .remove_input = options.remove_input,
+      .make_folders = true,
+      .durability = options.no_sync ? Durability::left_to_system : Durability::synced};
+  OutputQueue queue(options.replace, task_options.durability);
   ProgressPrinter printer(::isatty(STDERR_FILENO) != 0 && !options.json);
   fs::Progress progress{.stage =
                             direction == CryptDirection::encrypt ? "encrypting" : "decrypting"};

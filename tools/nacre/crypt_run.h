@@ -19,6 +19,7 @@ struct CryptRunOptions {
   std::string engine = "auto";
   bool replace = false;
   bool remove_input = false;
+  bool no_sync = false;
   bool json = false;
   bool verbose = false;
 };

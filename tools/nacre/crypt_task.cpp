@@ -112,7 +112,7 @@ class CryptTask : public fs::ContainerTask {
 
   Result<> make_output() {
     if (output_) return {};
-    auto made = OutputFile::create(file_.output, options_.make_folders);
+    auto made = OutputFile::create(file_.output, options_.make_folders, options_.durability);
     if (!made) return tl::unexpected(made.error());
     output_ = std::move(*made);
     return {};

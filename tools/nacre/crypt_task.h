@@ -35,6 +35,7 @@ struct CryptTaskOptions {
   bool replace = false;       // what has the output's name
   bool remove_input = false;  // once the output is durable
   bool make_folders = false;  // for outputs, where they are missing
+  Durability durability = Durability::synced;
 };
 
 // The task of one file. file, options and queue outlive it; a file that never got as far as its end
