@@ -12,7 +12,8 @@
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
 # 64 KiB to 256 MiB, beside each backend alone; three minutes); large (payloads of 2 GiB, messages of 1 GiB); codecs,
 # ciphers (bench of those: as long again); seeds (bench of the papers' tables, a minute); rotate (rotation_speed.sh
-# beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a minute).
+# beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a minute); crypt (a file
+# through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a minute or two).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -253,6 +254,38 @@ if wants mount; then
     done
     rm -rf "$volume"
   done
+fi
+# NAME BYTES COMMAND…: notes the bytes a second of the fastest of three, and processor time of that one.
+timed_file() {
+  local name=$1 bytes=$2
+  shift 2
+  for _ in 1 2 3; do
+    rm -f "$work/file.out"
+    bash -c 'TIMEFORMAT="%R %U %S"; time "$@"' _ "$@" 2>>"$work/file.times" || verdict "$name" 1
+  done
+  note "$name" "$(sort -n "$work/file.times" | grep -E '^[0-9.]+ [0-9.]+ [0-9.]+$' |
+    awk -v t="$bytes" 'NR == 1 { printf "%.2f GB/s, %.1f s user, %.1f s system", t / $1 / 1e9, $2, $3 }')"
+  rm "$work/file.times"
+}
+if wants crypt; then
+  crypt_copies=$((4294967296 / $(du -sb "$corpus" | cut -f1) + 1))
+  for _ in $(seq "$crypt_copies"); do tar c --sort=name -C "$corpus" .; done >"$work/file"
+  size=$(stat -c %s "$work/file")
+  nacre crypt keygen --no-passphrase "$work/key" >/dev/null
+  timed_file 'crypt: cp in the RAM disk' "$size" cp "$work/file" "$work/file.out"
+  for codec in none lz77 'gdeflate --level 1'; do
+    for engine in cpu cuda auto; do
+      # shellcheck disable=SC2086
+      timed_file "crypt encrypt, $codec, $engine" "$size" nacre crypt encrypt --engine $engine --codec $codec \
+        --recipient "$work/key.pub.pem" "$work/file" -o "$work/file.out"
+      mv "$work/file.out" "$work/file.ncr"
+      timed_file "crypt decrypt, $codec, $engine" "$size" nacre crypt decrypt --engine $engine \
+        --identity "$work/key.pem" "$work/file.ncr" -o "$work/file.out"
+      cmp "$work/file" "$work/file.out"
+      verdict "crypt, $codec, $engine: same bytes" $?
+    done
+  done
+  rm -f "$work"/file{,.out,.ncr}
 fi
 if wants rotate; then
   "$(dirname "$0")/rotation_speed.sh" --bin "$bin" --corpus "$corpus" --folder "$work" --gib "$gib" \
