@@ -128,7 +128,8 @@ struct Setting {
 };
 constexpr Setting settings[] = {
     {"fsname", "NAME",
-     [](Target& target, std::string_view, std::string_view value) -> Result<> {
+     [](Target& target, std::string_view name, std::string_view value) -> Result<> {
+       if (value.empty()) return bad_value(name, value, "a name");
        target.fuse.fsname = value;
        return {};
      }},

@@ -146,7 +146,7 @@ TEST(MountOptions, values_that_are_none_are_refused) {
   for (const char* text :
        {"commit=0", "commit=", "commit=5s", "commit=-1", "commit=99999", "cache=", "cache=M",
         "cache=1", "cache=12Q", "dirty=1MM", "dirty=99999999999999999999", "dirty=9999999999G",
-        "threads=0", "threads=1000", "threads=two", "readahead=x"}) {
+        "threads=0", "threads=1000", "threads=two", "readahead=x", "fsname="}) {
     EXPECT_NE(parse(text).error.find(text), std::string::npos) << text << ": " << parse(text).error;
   }
 }
