@@ -72,6 +72,13 @@ encrypt --no-sync data small -C unsynced && decrypt --no-sync unsynced/data.ncr 
 expect 8 'unsynced/small.ncr is there already' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --no-sync small -C unsynced
 expect 2 'remove' nacre crypt encrypt "${secret[@]}" --no-sync --remove data -o x
 no_leftovers '--no-sync'
+# Room that was made ahead is given back, behind the end of the file too.
+head -c 9000000 /dev/zero >long
+encrypt --codec none long
+check 'no more room than it needs' test $(($(stat -c '%b * %B' long.ncr))) -lt $(($(stat -c %s long.ncr) + 1000000))
+decrypt long.ncr -C unsynced && check 'nor decrypted' test $(($(stat -c '%b * %B' unsynced/long))) -lt 10000000
+cmp long unsynced/long || failed 'a longer file'
+rm long long.ncr
 
 # --- What is not right on the command line.
 expect 2 'does not end with .ncr' nacre crypt decrypt "${secret[@]}" data

@@ -29,6 +29,10 @@ namespace {
 constexpr std::size_t single_count_max = 8;
 constexpr std::size_t pending_count_max = 4096;
 constexpr std::uint64_t writeback_size_bytes = 32u << 20;
+// Room is made for as much again as there is, from the first to the second: a file system gives its
+// pages and blocks for less by the thousand than one by one, and keeps the blocks together.
+constexpr std::uint64_t reserve_size_bytes_min = 1u << 20;
+constexpr std::uint64_t reserve_size_bytes_max = 128u << 20;
 constexpr mode_t mode_of_any_file = 0666;
 
 // Held while such a file is made, published or removed, so that a signal's clean-up sees all.
@@ -136,7 +140,8 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       file_(std::move(other.file_)),
       durability_(other.durability_),
       written_bytes_(other.written_bytes_),
-      started_bytes_(other.started_bytes_) {}
+      started_bytes_(other.started_bytes_),
+      reserved_bytes_(other.reserved_bytes_) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   OutputFile taken(std::move(other));
@@ -146,20 +151,40 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(durability_, taken.durability_);
   std::swap(written_bytes_, taken.written_bytes_);
   std::swap(started_bytes_, taken.started_bytes_);
+  std::swap(reserved_bytes_, taken.reserved_bytes_);
   return *this;
 }
 
 Result<> OutputFile::write(std::span<const ByteView> pieces) {
-  NACRE_TRY(write_all(file_.get(), pieces, path_));
+  std::uint64_t size_bytes = 0;
   for (const ByteView piece : pieces)
-    written_bytes_ += piece.size();
+    size_bytes += piece.size();
+  reserve(size_bytes);
+  NACRE_TRY(write_all(file_.get(), pieces, path_));
+  written_bytes_ += size_bytes;
   // The disk has little left to do when the file is synced.
   if (written_bytes_ - started_bytes_ >= writeback_size_bytes) start_writeback();
   return {};
 }
 
+// No error: without room the write says so, and some file systems make none.
+void OutputFile::reserve(std::uint64_t size_bytes) {
+  if (written_bytes_ + size_bytes <= reserved_bytes_) return;
+  if (written_bytes_ < reserve_size_bytes_min) return;
+  const auto more = std::max(size_bytes, std::min(written_bytes_, reserve_size_bytes_max));
+  // Tried again at the end of it, also where it fails.
+  reserved_bytes_ = written_bytes_ + more;
+  ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(written_bytes_),
+              static_cast<off_t>(more));
+}
+
 Result<> OutputFile::set_attributes(std::optional<mode_t> mode,
                                     const std::optional<timespec>& modified) {
+  // What was not needed goes back. Before the times: this changes them.
+  if (reserved_bytes_ > written_bytes_ &&
+      ::ftruncate(file_.get(), static_cast<off_t>(written_bytes_)) != 0) {
+    return failure(path_);
+  }
   if (::fchmod(file_.get(), mode.value_or(mode_by_umask())) != 0) return failure(path_);
   if (!modified) return {};
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, *modified};

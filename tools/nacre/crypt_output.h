@@ -53,7 +53,7 @@ class OutputFile {
 
   const std::string& path() const { return path_; }
   Result<> write(std::span<const ByteView> pieces);
-  // Without a mode: as the umask says.
+  // Behind the last write. Without a mode: as the umask says.
   Result<> set_attributes(std::optional<mode_t> mode, const std::optional<timespec>& modified);
   void start_writeback();  // where it is to be synced
   dev_t device() const;    // where it is
@@ -66,10 +66,12 @@ class OutputFile {
 
  private:
   OutputFile() = default;
+  void reserve(std::uint64_t size_bytes);
   std::string path_, unfinished_;
   metadata::FileDescriptor file_;
   Durability durability_ = Durability::synced;
   std::uint64_t written_bytes_ = 0, started_bytes_ = 0;  // the latter are on their way to the disk
+  std::uint64_t reserved_bytes_ = 0;                     // room was made up to here
 };
 
 // Files that are whole wait here to be made durable together: a few are synced one by one, many
