@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp that codes a part of a piece as LZ4 sequences.
-//
-// The part is taken in windows of 32 positions, a lane a position. Every lane looks its four bytes
-// up in a hash table of positions in shared memory and compares them with what lies there, eight
-// bytes on and up to four back, all at once. Then the warp walks over the matches from left to
-// right: it leaves out a match when one of the next three positions has a longer one, takes back
-// the bytes before a match that match too, and extends the one that runs out of what was compared.
-// Lane k keeps the window's k-th sequence and all are written together; every literal's lane writes
-// it. The next window begins at the end of the last match, or 32 on.
-//
-// A window of Silesia's seven files gives 3.1 sequences and advances 47 bytes.
+// A warp that codes a part of a piece as LZ4 sequences: one for each match that match_finder.cuh
+// gives. Lane k writes the window's k-th sequence, all at once, and every literal's lane writes it.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/lz4_sequence.cuh"
+#include "gpu_engine/cuda/kernels/match_finder.cuh"
 
 namespace nacre::engine::cuda::lz4 {
 
-constexpr std::uint32_t compared_size = 8;  // of a match, before any is chosen
-constexpr std::uint32_t lookahead = 3;      // one more or less makes the code larger
-constexpr std::uint32_t window_matches_max = lane_count / match_size_min;
-
-// After 1 << patience_bits windows without a match the next one is skipped, then two, and so on.
-constexpr std::uint32_t patience_bits = 4;
-
-// What lies further before a part than this the table of 3,072 entries would hardly still hold.
-constexpr std::uint32_t history_size = 16384;
+static_assert(found_size_min == match_size_min);
 
 // What a warp hands over: the sequences of its part of the piece.
 struct Part {
@@ -40,159 +24,30 @@ class Encoder {
   // Codes in[from … size). Matches reach back to in[0]. The table is all zeros.
   __device__ Encoder(const Byte* in, std::uint32_t from, std::uint32_t size, Byte* out,
                      std::uint32_t out_size, std::uint32_t* table)
-      : in_(in),
-        words_(in),
-        size_(size),
-        out_(out),
-        out_size_(out_size),
-        table_(table),
-        begin_(from),
-        literals_from_(from) {}
+      : finder_(in, from, size, table), in_(in), size_(size), out_(out), out_size_(out_size) {}
 
   // Enters what lies before the part into the table.
-  __device__ void learn_history() {
-    constexpr std::uint32_t rows = 4;
-    const std::uint32_t last = begin_ - match_size_min;
-    for (std::uint32_t tile = begin_ - min(begin_, history_size); tile < begin_;
-         tile += rows * lane_count) {
-      std::uint32_t bytes[rows];
-#pragma unroll
-      for (std::uint32_t row = 0; row < rows; ++row)
-        bytes[row] = words_.at(min(tile + row * lane_count + this_lane(), last));
-#pragma unroll
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        const std::uint32_t slot = slot_of(bytes[row]);
-        std::uint32_t* const entries = table_ + slot / 2;
-        const std::uint32_t both = *entries;
-        __syncwarp();
-        enter(entries, slot, both, min(tile + row * lane_count + this_lane(), last));
-        __syncwarp();
-      }
-    }
-  }
+  __device__ void learn_history() { finder_.learn_history(); }
 
   __device__ Part run() {
-    std::uint32_t misses = 0;
-    if (begin_ + match_free_tail <= size_) read_window();
-    while (begin_ + match_free_tail <= size_) {
-      find_matches();
-      if (__ballot_sync(all_lanes, size_here_ != 0) != 0) {
-        misses = 0;
-        if (!write_sequences()) return {0, 0, 0, false};
-      } else {
-        begin_ += lane_count * (1 + (misses++ >> patience_bits));
-        read_window();
-      }
+    finder_.start();
+    while (finder_.find()) {
+      if (!write_sequences()) return {0, 0, 0, false};
     }
-    return {place_, first_literals_, literals_from_, true};
+    return {place_, first_literals_, finder_.literals_from(), true};
   }
 
  private:
-  __device__ __forceinline__ static std::uint32_t slot_of(std::uint32_t bytes) {
-    return __umulhi(bytes * 2654435761u, entry_count);
-  }
-
-  // A lane's own: puts a position into one half of a word of two entries. Of lanes that meet in a
-  // word one wins, and an entry may fall back to what it was: any earlier position will do, for
-  // what lies there is compared. MATCH.ANY would tell the lanes apart, and costs a tenth of the
-  // speed.
-  __device__ __forceinline__ static void enter(std::uint32_t* entries, std::uint32_t slot,
-                                               std::uint32_t both, std::uint32_t at) {
-    atomicExch(entries, slot % 2 == 0 ? (both & 0xffff0000) | at : (both & 0xffff) | at << 16);
-  }
-
-  // A lane's own: what it compares. Where no match may begin any more, something else.
-  __device__ __forceinline__ void read_window() {
-    fetch(min(begin_ + this_lane(), size_ - match_free_tail), before_, bytes_, after_);
-  }
-
-  // A lane's own match at its position: size_here_ (0: none, at most compared_size),
-  // distance_here_, and how many bytes before it match too. Enters the window's positions into the
-  // table.
-  __device__ __forceinline__ void find_matches() {
-    const std::uint32_t here = begin_ + this_lane();
-    const bool looks = here + match_free_tail <= size_;
-    size_here_ = 0;
-    const std::uint32_t slot = slot_of(bytes_);
-    std::uint32_t* const entries = table_ + slot / 2;
-    const std::uint32_t both = *entries;
-    __syncwarp();
-    if (looks) enter(entries, slot, both, here);
-    __syncwarp();
-    std::uint32_t found = slot % 2 == 0 ? both & 0xffff : both >> 16;
-    if (!looks || found >= here) return;
-    // What repeats after one, two or four bytes lies too near to be in the table.
-    if (begin_ != 0) {
-      if (before_ == bytes_) found = here - 4;
-      if (__funnelshift_r(before_, bytes_, 16) == bytes_) found = here - 2;
-      if (__funnelshift_r(before_, bytes_, 24) == bytes_) found = here - 1;
-    }
-    std::uint32_t found_before, found_bytes, found_after;
-    fetch(found, found_before, found_bytes, found_after);
-    if (found_bytes == bytes_) {
-      const std::uint32_t differs = after_ ^ found_after;
-      size_here_ = differs == 0 ? compared_size : 4 + (__ffs(differs) - 1) / 8;
-      back_here_ = min(static_cast<std::uint32_t>(__clz(before_ ^ found_before)) / 8, found);
-      distance_here_ = here - found;
-    }
-  }
-
-  // A lane's own: bytes at − 4 … at + 7 (before is arbitrary where at < 4).
-  __device__ __forceinline__ void fetch(std::uint32_t at, std::uint32_t& before,
-                                        std::uint32_t& bytes, std::uint32_t& after) const {
-    const std::uint32_t place = at + words_.shift;
-    const std::uint32_t* const words = words_.words + place / 4;
-    const std::uint32_t w0 = load(words - (place < 4 ? 0 : 1)), w1 = load(words),
-                        w2 = load(words + 1), w3 = load(words + 2);
-    const std::uint32_t bits = place % 4 * 8;
-    before = __funnelshift_r(w0, w1, bits);
-    bytes = __funnelshift_r(w1, w2, bits);
-    after = __funnelshift_r(w2, w3, bits);
-  }
-
-  // Chooses among the lanes' matches and writes their sequences; false when they do not fit. Goes
-  // on to the next window and reads it.
+  // The window's; false when they do not fit.
   __device__ __forceinline__ bool write_sequences() {
     const std::uint32_t lane = this_lane();
-    const std::uint32_t begin = begin_;
-    const Byte literal = static_cast<Byte>(bytes_);
-    std::uint32_t longest_behind = 0;
-    for (std::uint32_t step = 1; step <= lookahead; ++step)
-      longest_behind = max(longest_behind, __shfl_down_sync(all_lanes, size_here_, step));
-    const bool wanted = size_here_ != 0 && longest_behind <= size_here_;
-    std::uint32_t pending = __ballot_sync(all_lanes, wanted);
-    const std::uint32_t packed = distance_here_ | size_here_ << 16 | back_here_ << 24;
-
-    std::uint32_t chosen = 0;  // a bit for each lane whose match is taken
-    std::uint32_t count = 0;
-    std::uint32_t from = 0;  // lane k: of the k-th sequence's match
-    std::uint32_t end = 0;
-    do {
-      const std::uint32_t at = __ffs(pending) - 1;
-      const std::uint32_t match = __shfl_sync(all_lanes, packed, at);
-      const std::uint32_t match_size = match >> 16 & 0xff;
-      std::uint32_t match_end = begin + at + match_size;
-      if (match_size == compared_size) match_end += extra_size(match_end, match & 0xffff);
-      if (lane == count) {
-        from = at;
-        end = match_end;
-      }
-      chosen |= 1u << at;
-      count++;
-      const std::uint32_t advance = match_end - begin;
-      begin_ = begin + max(advance, lane_count);
-      pending = advance >= lane_count ? 0 : pending & all_lanes << advance;
-    } while (pending != 0);
-    read_window();
-
-    const std::uint32_t match = __shfl_sync(all_lanes, packed, from);
-    end = min(end, size_ - last_literals);
-    from += begin;
-    std::uint32_t literals_from = __shfl_up_sync(all_lanes, end, 1);
-    if (lane == 0) literals_from = literals_from_;
-    from -= min(match >> 24, from - literals_from);
-    const Sequence mine = {from - literals_from, end - from, match & 0xffff};
-    const std::uint32_t size = lane < count ? mine.size() : 0;
+    const std::uint32_t begin = finder_.begin();
+    const std::uint32_t window_literals_from = finder_.literals_from();
+    const Byte literal = finder_.byte_here();
+    const ChosenMatches matches = finder_.choose(size_ - last_literals);
+    const Sequence mine = {matches.from - matches.literals_from, matches.end - matches.from,
+                           matches.distance};
+    const std::uint32_t size = lane < matches.count ? mine.size() : 0;
     std::uint32_t place = size;
     for (std::uint32_t step = 1; step < window_matches_max; step *= 2) {
       const std::uint32_t before = __shfl_up_sync(all_lanes, place, step);
@@ -201,73 +56,33 @@ class Encoder {
     const std::uint32_t total = __shfl_sync(all_lanes, place, window_matches_max - 1);
     if (total > out_size_ - place_) return false;
     place += place_ - size;
-    if (lane < count) mine.put(out_ + place);
+    if (lane < matches.count) mine.put(out_ + place);
 
     // A lane's byte is a literal of the first sequence that begins behind it, or of none.
     const std::uint32_t here = begin + lane;
     const std::uint32_t literals_to = place + 1 + extra_bytes(mine.literals);
-    const std::uint32_t owner = __popc(chosen & (all_lanes >> (lane_count - 1 - lane)));
-    const std::uint32_t owner_end = __shfl_sync(all_lanes, from, owner);
-    const std::uint32_t owner_from = __shfl_sync(all_lanes, literals_from, owner);
-    const std::uint32_t owner_to = __shfl_sync(all_lanes, literals_to - literals_from, owner);
-    if (owner < count && here >= owner_from && here < owner_end)
+    const std::uint32_t owner = __popc(matches.lanes & (all_lanes >> (lane_count - 1 - lane)));
+    const std::uint32_t owner_end = __shfl_sync(all_lanes, matches.from, owner);
+    const std::uint32_t owner_from = __shfl_sync(all_lanes, matches.literals_from, owner);
+    const std::uint32_t owner_to =
+        __shfl_sync(all_lanes, literals_to - matches.literals_from, owner);
+    if (owner < matches.count && here >= owner_from && here < owner_end)
       store(out_ + (owner_to + here), literal);
-    if (literals_from_ < begin)
-      copy_bytes(out_ + __shfl_sync(all_lanes, literals_to, 0), in_ + literals_from_,
-                 min(__shfl_sync(all_lanes, from, 0), begin) - literals_from_);
+    if (window_literals_from < begin)
+      copy_bytes(out_ + __shfl_sync(all_lanes, literals_to, 0), in_ + window_literals_from,
+                 min(__shfl_sync(all_lanes, matches.from, 0), begin) - window_literals_from);
     if (place_ == 0) first_literals_ = __shfl_sync(all_lanes, mine.literals, 0);
     place_ += total;
-    literals_from_ = __shfl_sync(all_lanes, end, count - 1);
     return true;
   }
 
-  // How many bytes from at on equal those at the distance before them; may count bytes that have to
-  // be literals. 32 bytes, then 128 a step.
-  __device__ __forceinline__ std::uint32_t extra_size(std::uint32_t at,
-                                                      std::uint32_t distance) const {
-    std::uint32_t here = at + this_lane();
-    const bool same = here < size_ && load(in_ + here) == load(in_ + (here - distance));
-    std::uint32_t ends = __ballot_sync(all_lanes, !same);
-    if (ends != 0) return __ffs(ends) - 1;
-    for (std::uint32_t step = at + lane_count; step < size_; step += 4 * lane_count) {
-      here = step + 4 * this_lane();
-      std::uint32_t equal = 0;
-      if (here + 8 <= size_) {
-        const std::uint32_t differs = words_.at(here) ^ words_.at(here - distance);
-        equal = differs == 0 ? 4 : (__ffs(differs) - 1) / 8;
-      } else {
-        while (equal < 4 && here + equal < size_ &&
-               load(in_ + (here + equal)) == load(in_ + (here + equal - distance)))
-          equal++;
-      }
-      ends = __ballot_sync(all_lanes, equal < 4);
-      if (ends != 0) {
-        const std::uint32_t last = __ffs(ends) - 1;
-        return step + 4 * last + __shfl_sync(all_lanes, equal, last) - at;
-      }
-    }
-    return size_ - at;
-  }
-
+  MatchFinder<entry_count> finder_;
   const Byte* const in_;
-  const Words words_;
   const std::uint32_t size_;
   Byte* const out_;
   const std::uint32_t out_size_;
-  std::uint32_t* const table_;  // two entries a word, the even one in the low half
-
-  std::uint32_t begin_;          // of the window
-  std::uint32_t literals_from_;  // what lies before is coded
-  std::uint32_t place_ = 0;      // in out_, of the next token
+  std::uint32_t place_ = 0;  // in out_, of the next token
   std::uint32_t first_literals_ = 0;
-
-  // At this lane's position.
-  std::uint32_t before_ = 0;
-  std::uint32_t bytes_ = 0;
-  std::uint32_t after_ = 0;
-  std::uint32_t size_here_ = 0;
-  std::uint32_t back_here_ = 0;
-  std::uint32_t distance_here_ = 0;
 };
 
 }  // namespace nacre::engine::cuda::lz4
