@@ -62,7 +62,8 @@ class SegmentEpochs final : private SegmentVisitor {
     NACRE_ASSIGN(const std::size_t got, file->read(0, bytes));
     const auto header = metadata::decode_segment_header(ByteView(bytes).first(got));
     note_file(counts_, path_, epoch_, header ? std::optional(header->epoch) : std::nullopt);
-    if (!header || is_vouched) return counts_;
+    if (is_vouched || (!header && depth_ == WalkDepth::headers)) return counts_;
+    if (!header) note_missing_header(bytes);
     const EpochCounts before = counts_;
     NACRE_ASSIGN(const bool whole,
                  depth_ == WalkDepth::headers ? hop(*file, size) : Result<bool>(false));
@@ -75,6 +76,12 @@ class SegmentEpochs final : private SegmentVisitor {
   }
 
  private:
+  // Not yet written, or damaged: then its records still say of which epoch they are.
+  void note_missing_header(ByteView bytes) {
+    const bool is_written =
+        std::any_of(bytes.begin(), bytes.end(), [](Byte byte) { return byte != Byte{0}; });
+    if (is_written) ++counts_.damaged_place_count;
+  }
   Result<> note_passed(std::uint64_t bytes) {
     passed_bytes_ += bytes;
     return passed_bytes_ < passed_step_bytes ? Result<>()
@@ -136,7 +143,18 @@ Result<std::vector<std::string>> list_in_order(BackingDirectory& directory,
   return names;
 }
 
-Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t epoch) {
+// Of a file of db/ that names no epoch: a new one that has no header yet is no damaged one.
+Result<bool> is_damaged(BackingDirectory& directory, const std::string& path) {
+  const auto whole = metadata::scrub_database_file(directory, path);
+  if (whole) return false;
+  if (whole.error().code != ErrorCode::corrupt) return tl::unexpected(whole.error());
+  NACRE_ASSIGN(auto file, directory.open(path, metadata::OpenMode::read));
+  NACRE_ASSIGN(const std::uint64_t size, file->size());
+  return size > 0;
+}
+
+Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t epoch,
+                                   WalkDepth depth) {
   EpochCounts counts;
   NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::database_folder));
   for (const std::string& path : paths) {
@@ -144,6 +162,11 @@ Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t ep
     if (!found && found.error().code == ErrorCode::not_found) continue;
     if (!found) return tl::unexpected(found.error());
     note_file(counts, path, epoch, *found);
+    if (*found || depth == WalkDepth::headers) continue;
+    const auto damaged = is_damaged(directory, path);
+    if (!damaged && damaged.error().code != ErrorCode::not_found)
+      return tl::unexpected(damaged.error());
+    if (damaged && *damaged) ++counts.damaged_place_count;
   }
   return counts;
 }
@@ -153,7 +176,7 @@ Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t ep
 Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoch, WalkDepth depth,
                                  const Passed& passed,
                                  const std::function<bool(metadata::SegmentNumber)>& vouched) {
-  NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch));
+  NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch, depth));
   NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::segment_folder));
 
   std::mutex mutex;

@@ -22,8 +22,9 @@ struct EpochCounts {
   // count as neither.
   std::uint64_t other_file_count = 0;
   std::uint64_t other_record_count = 0;
-  std::uint64_t damaged_place_count = 0;  // that hold no good record
-  std::string first_other;                // for messages: where
+  // That hold no good record, or no good header of their file: of which epoch, nobody can tell.
+  std::uint64_t damaged_place_count = 0;
+  std::string first_other;  // for messages: where
 };
 
 enum class WalkDepth : std::uint8_t {

@@ -246,6 +246,38 @@ TEST_F(RotationTest, is_not_held_up_by_damage_that_nothing_names) {
   expect_rotated(2);
 }
 
+// The header of a segment is damaged: its records are looked at all the same.
+TEST_F(RotationTest, is_not_said_to_be_complete_where_damage_hides_an_epoch) {
+  open();
+  fill(12);
+  close();
+  const auto count = [&](std::uint32_t epoch) {
+    const auto counts = fs::count_epochs(*backing_, epoch, fs::WalkDepth::everything,
+                                         [](std::uint64_t) { return Result<>(); });
+    NACRE_EXPECT_OK(counts);
+    return *counts;
+  };
+  const auto first = [&](std::string_view folder) {
+    for (const auto& path : backing_->files())
+      if (path.starts_with(folder)) return path;
+    return std::string();
+  };
+  const auto sound = count(2);
+  EXPECT_EQ(sound.damaged_place_count, 0u);
+  EXPECT_EQ(sound.other_record_count, sound.record_count);
+  std::uint64_t damaged = 0;
+  for (const std::string& path : {first("segments/"), first("db/OPTIONS"), first("db/MANIFEST")}) {
+    SCOPED_TRACE(path);
+    auto content = *backing_->load(path);
+    content[5] ^= 1;
+    backing_->store(path, content);
+    const auto counts = count(2);
+    EXPECT_EQ(counts.damaged_place_count, ++damaged);
+    EXPECT_EQ(counts.other_record_count, sound.record_count);
+    EXPECT_EQ(counts.other_file_count, sound.other_file_count - damaged);
+  }
+}
+
 TEST_F(RotationTest, keeps_what_is_written_and_deleted_beside_it) {
   open();
   fill(20);

@@ -85,4 +85,15 @@ expect 0 clean fsck.nacre --deep "${secret[@]}" "$v"
 mount.nacre "${secret[@]}" "$v" "$m" >"$work/mount.log" 2>&1 || failed "mount: $(cat "$work/mount.log")"
 cmp "$work/noise" "$m/noise" && cmp "$work/text" "$m/text" || failed 'other content'
 expect 0 '^$' nacre umount "$m"
+# --- No proof where damage hides an epoch: of a record, of a segment's header, of a table's.
+first() { find "$v/$1" -name "$2" -size +100k | sort | sed -n 1p; }
+for place in "$(first segments '*.seg') 90000" "$(first segments '*.seg') 5" "$(ls "$v"/db/*.sst | sed -n 1p) 5"; do
+  read -r file offset <<<"$place"
+  cp "$file" "$work/sound"
+  printf '\377\376\375\374' | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
+  expect 4 '1 places are damaged.*nothing else is left under an older epoch' nacre key status --verify "$v"
+  expect 4 '"damaged_place_count": 1' nacre key status --verify --json "$v"
+  cp "$work/sound" "$file"
+done
+expect 0 'nothing is left' nacre key status --verify "$v"
 verdict

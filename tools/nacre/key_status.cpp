@@ -73,22 +73,33 @@ Result<json> of_mount(const fs::MountEntry& mount, bool verify) {
   return client.request(verify ? "rotation_verify" : "rotation");
 }
 
+int exit_code(const json& verification) {
+  if (number(verification, "older_file_count") + number(verification, "older_record_count") > 0) {
+    return exit_operational;
+  }
+  return number(verification, "damaged_place_count") > 0 ? exit_damage : exit_fine;
+}
+
 int print_verification(const json& verification) {
   const auto older =
       number(verification, "older_file_count") + number(verification, "older_record_count");
   fmt::print("{} records in {} files were looked at\n", number(verification, "record_count"),
              number(verification, "file_count"));
-  if (const auto damaged = number(verification, "damaged_place_count"); damaged > 0) {
-    fmt::print("{} places hold no good record: fsck.nacre says more\n", damaged);
+  const auto damaged = number(verification, "damaged_place_count");
+  if (damaged > 0) {
+    fmt::print(
+        "{} places are damaged, and of which epoch they were cannot be told: fsck.nacre says "
+        "more\n",
+        damaged);
   }
   if (older == 0) {
-    fmt::print("nothing is left under an older epoch\n");
-    return exit_fine;
+    fmt::print("nothing {}is left under an older epoch\n", damaged > 0 ? "else " : "");
+    return exit_code(verification);
   }
   fmt::print("{} records and {} files are still under an older epoch; the first: {}\n",
              number(verification, "older_record_count"), number(verification, "older_file_count"),
              text(verification, "first_older"));
-  return exit_operational;
+  return exit_code(verification);
 }
 
 int show(const Arguments& arguments) {
@@ -103,10 +114,7 @@ int show(const Arguments& arguments) {
   if (verified) result["verification"] = found->at("verification");
   if (arguments.json) {
     fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
-    const json counts = verified ? result["verification"] : json::object();
-    return number(counts, "older_file_count") + number(counts, "older_record_count") == 0
-               ? exit_fine
-               : exit_operational;
+    return verified ? exit_code(result["verification"]) : exit_fine;
   }
   print_rotation(result);
   return verified ? print_verification(result["verification"]) : exit_fine;
@@ -149,8 +157,8 @@ void add_key_status_command(CLI::App& key, Action& action) {
       "Examples:\n"
       "  nacre key status ~/private\n"
       "  nacre key status --verify ~/private\n"
-      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 8 failed, or\n"
-      "something is left, 32 in use");
+      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 4 there is damage, of\n"
+      "which epoch cannot be told, 8 failed, or something is left, 32 in use");
   command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
 }
 
