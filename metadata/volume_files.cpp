@@ -167,27 +167,20 @@ Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSec
   NACRE_ASSIGN(const DirectoryState state, inspect_directory(directory));
   if (state != DirectoryState::volume) return not_a_volume(directory, state);
   NACRE_ASSIGN(FoundSuperblock superblock, find_superblock(directory));
-  auto keyring = find_keyring(directory);
-  if (!keyring && keyring.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::missing,
-                fmt::format("{}: both copies of the keyring are missing; without one nobody can "
-                            "open the volume: put one back from a backup",
-                            directory.description()));
-  }
-  if (!keyring) return tl::unexpected(keyring.error());
+  NACRE_ASSIGN(FoundKeyring keyring, find_keyring(directory));
 
   VolumeKeys volume;
-  auto opened = open_keyring(keyring->keyring, secret);
+  auto opened = open_keyring(keyring.keyring, secret);
   if (!opened) return add_context(opened.error(), directory.description());
   volume.keys = std::move(opened->keys);
   volume.access = std::make_shared<const KeyringAccess>(std::move(opened->access));
-  volume.keyring_is_torn = keyring->is_torn;
+  volume.keyring_is_torn = keyring.is_torn;
   auto verified = verify_superblock(superblock.superblock, *volume.keys);
   if (!verified) return add_context(verified.error(), directory.description());
   volume.superblock = std::move(*verified);
-  volume.keyring = std::move(keyring->keyring.claims);
+  volume.keyring = std::move(keyring.keyring.claims);
   volume.warnings = std::move(superblock.warnings);
-  for (Error& warning : keyring->warnings)
+  for (Error& warning : keyring.warnings)
     volume.warnings.push_back(std::move(warning));
   return volume;
 }

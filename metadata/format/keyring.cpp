@@ -186,12 +186,19 @@ Result<Unverified<Keyring>> parse_keyring(ByteView text) {
 }
 
 Result<FoundKeyring> find_keyring(BackingDirectory& directory) {
-  NACRE_ASSIGN(ChosenCopy chosen, read_copies(directory, keyring_file, kind.size_bytes_max,
-                                              [](ByteView text) -> Result<std::uint64_t> {
-                                                NACRE_ASSIGN(const auto parsed,
-                                                             parse_keyring(text));
-                                                return parsed.claims.generation;
-                                              }));
+  const auto generation_of = [](ByteView text) -> Result<std::uint64_t> {
+    NACRE_ASSIGN(const auto parsed, parse_keyring(text));
+    return parsed.claims.generation;
+  };
+  auto found = read_copies(directory, keyring_file, kind.size_bytes_max, generation_of);
+  if (!found && found.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::missing,
+                fmt::format("{}: both copies of the keyring are missing, and without one nobody "
+                            "can open the volume: 'nacre key restore' puts one back from a backup",
+                            directory.description()));
+  }
+  if (!found) return tl::unexpected(found.error());
+  ChosenCopy chosen = std::move(*found);
   NACRE_ASSIGN(auto keyring, parse_keyring(chosen.text));
   const bool is_torn =
       std::any_of(chosen.warnings.begin(), chosen.warnings.end(),

@@ -159,7 +159,7 @@ struct FoundKeyring {
   bool is_torn = false;         // the other copy is whole, but of an earlier generation
   Bytes text;                   // of the file that is used
 };
-// Without keys. not_found when neither copy is there; else as parse_keyring() and read_copies().
+// Without keys. missing when neither copy is there; else as parse_keyring() and read_copies().
 Result<FoundKeyring> find_keyring(BackingDirectory& directory);
 // Both copies. The caller has raised the generation. Of a volume in use: KeyringKeeper.
 Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring, const KeyTree& keys);
