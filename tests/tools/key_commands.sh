@@ -183,6 +183,8 @@ expect 8 "$m is mounted read-only: unmount it, or mount it for writing" \
   nacre key add "$m" --recipient "$work/ann.pub" "${secret[@]}"
 expect 8 'mounted read-only' nacre key passphrase "$v" "${secret[@]}" \
   --new-passphrase-file "$work/third" "${cheap[@]}"
+expect 8 "$m is mounted read-only: unmount it" nacre key rotate "$m"
+expect 8 'mounted read-only' nacre key remove --revoke "$m" bob.pub "${secret[@]}"
 expect 0 'bob.pub' nacre key list "$m"
 expect 0 '^$' nacre umount "$m"
 
@@ -197,7 +199,9 @@ expect 16 'wrong key' nacre key backup "$v" "$work/other" --passphrase-file "$wo
 expect 0 'verified' nacre key backup "$v" "$work/other" "${secret[@]}"
 # Both copies gone: nobody opens it, but with the backup.
 rm "$v/keyring" "$v/keyring.copy"
-expect 4 'both copies of the keyring are missing.*from a backup' fsck.nacre "${secret[@]}" "$v"
+expect 4 'both copies of the keyring are missing.*key restore.*from a backup' fsck.nacre "${secret[@]}" "$v"
+expect 4 'both copies of the keyring are missing.*key restore' nacre key list "$v"
+expect 4 'both copies of the keyring are missing.*key restore' nacre key status "$v"
 expect 16 'wrong key' nacre key restore "$v" "$work/kept" --passphrase-file "$work/wrong"
 expect 0 "the volume's keyring is replaced, since it is of no use.*Restored the keyring of $v" \
   nacre key restore "$v" "$work/kept" "${secret[@]}"

@@ -68,6 +68,49 @@ revoke offline laptop --passphrase-file "$work/second"
 revoke mounted ann --identity "$work/ann.pem"
 revoke mounted laptop --passphrase-file "$work/second"
 
+# A rotation that is under way made its new key for ann, too. So one that was interrupted is not all
+# of a revocation: her key and the keyring of between open nothing in the end. Beside one that runs
+# nothing is changed, and without --revoke it is said what is still to be done.
+v=$work/between
+make_volume "$v"
+expect 0 'Added' nacre key add "$v" --recipient "$work/ann.pub" --label ann "${secret[@]}"
+mount_volume "$v"
+head -c 6000000 /dev/urandom >"$m/noise"
+expect 0 'has begun.*new fingerprint +[0-9a-f]{64}' nacre key rotate "$m" --rate 64K --no-wait
+expect 0 'paused' nacre key rotate --pause "$m"
+for where in "$m" "$v"; do
+  expect 32 'revoke: a rotation is under way.*nothing was changed.*--resume' \
+    nacre key remove --revoke "$where" ann "${secret[@]}"
+done
+expect 0 ' ann' nacre key list "$v" --identity "$work/ann.pem"
+expect 0 'Added' nacre key add "$v" "${cheap[@]}" --new-passphrase-file "$work/second" --label laptop "${secret[@]}"
+expect 0 'made its new key for that secret, too: when it is done, run .nacre key rotate. once more' \
+  nacre key remove "$m" laptop "${secret[@]}"
+expect 0 '' nacre umount "$m"
+cp "$v/keyring" "$work/keyring.between"
+expect 0 'ann' nacre key list "$v" --identity "$work/ann.pem"
+expect 0 'interrupted goes on, and another one follows it.*new key .epoch 3.*new fingerprint' \
+  nacre key remove --revoke "$v" ann "${secret[@]}"
+refused "$v" --identity "$work/ann.pem"
+expect 0 'nothing is left' nacre key status --verify "$v"
+cp "$v/keyring" "$work/keyring.now"
+cp "$work/keyring.between" "$v/keyring"
+cp "$work/keyring.between" "$v/keyring.copy"
+expect 4 'tampered' nacre key list "$v" --identity "$work/ann.pem"
+cp "$work/keyring.now" "$v/keyring"
+cp "$work/keyring.now" "$v/keyring.copy"
+expect 0 clean fsck.nacre --deep "$v" "${secret[@]}"
+
+# Who knows the volume by its fingerprint of before is told the one of now, which list and rotate show.
+cp "$known" "$work/known.before"
+shown=$(nacre key rotate "$v" "${secret[@]}" 2>/dev/null | sed -n "s/^  the volume's new fingerprint  //p")
+cp "$work/known.before" "$known"
+expect 8 "its key has another fingerprint, $shown\\." nacre key list "$v" "${secret[@]}"
+sed -i "\\,^$v ,d" "$known"
+expect 0 "Its fingerprint is $shown.*fingerprint of the volume  $shown" nacre key list "$v" "${secret[@]}"
+expect 0 "\"volume_fingerprint\": \"$shown\"" nacre key list --json "$v" "${secret[@]}"
+[ ${#shown} = 64 ] || failed "rotate shows the fingerprint '$shown'"
+
 # Somebody else changes the volume key: he cannot make a passphrase's MAC. Until it is made, whoever
 # uses the passphrase on a machine that does not know the volume is warned; mounting for writing
 # makes it, reading does not.

@@ -160,7 +160,7 @@ Result<bool> KnownVolumes::check(const KnownVolume& volume) const {
             "line {} of {} and try again:\n"
             "  {}",
             volume.path,
-            same_id ? "its key has another fingerprint"
+            same_id ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
                     : fmt::format("its id is {}, it was {}", volume.volume_id, known->volume_id),
             i + 1, file_, lines[i]));
   }

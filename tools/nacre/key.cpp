@@ -49,7 +49,8 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
   return json;
 }
 
-void print_keyring(const metadata::Keyring& keyring, bool is_verified) {
+// fingerprint: of the volume's key; empty when the keyring is not verified.
+void print_keyring(const metadata::Keyring& keyring, const std::string& fingerprint) {
   for (const auto& recipient : keyring.recipients) {
     const bool is_confirmed = !recipient.passphrase || recipient.passphrase->mac;
     fmt::print("{:<10}  {}  {}  {}{}\n",
@@ -58,9 +59,10 @@ void print_keyring(const metadata::Keyring& keyring, bool is_verified) {
                printable(recipient.label),
                is_confirmed ? "" : "  (not used since the volume's key was changed)");
   }
+  if (!fingerprint.empty()) fmt::print("fingerprint of the volume  {}\n", fingerprint);
   fmt::print("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
              keyring.epochs.size() == 1 ? "epoch" : "epochs");
-  if (!is_verified) {
+  if (fingerprint.empty()) {
     fmt::print(
         "Not verified: only a key of the volume can show that nobody changed this list "
         "(give --passphrase-file or --identity)\n");
@@ -72,11 +74,13 @@ Result<> list(const Arguments& arguments) {
   const VolumePlace& place = target.place;
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
   metadata::Keyring keyring;
+  std::string fingerprint;
   if (with_key) {
     harden_process();
     NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
     NACRE_ASSIGN(auto volume, unlock(place, secret));
     keyring = std::move(volume.keyring);
+    fingerprint = fingerprint_of(*volume.keys);
   } else {
     NACRE_ASSIGN(auto found, metadata::find_keyring(*place.directory));
     for (const auto& warning : found.warnings)
@@ -84,13 +88,14 @@ Result<> list(const Arguments& arguments) {
     keyring = std::move(found.keyring.claims);
   }
   if (!arguments.json) {
-    print_keyring(keyring, with_key);
+    print_keyring(keyring, fingerprint);
     return {};
   }
   nlohmann::json json = {{"generation", keyring.generation},
                          {"verified", with_key},
                          {"epoch_count", keyring.epochs.size()},
                          {"recipients", nlohmann::json::array()}};
+  if (with_key) json["volume_fingerprint"] = fingerprint;
   for (const auto& recipient : keyring.recipients) {
     json["recipients"].push_back(to_json(recipient));
   }

@@ -18,10 +18,4 @@ void add_key_backup_commands(CLI::App& key, Action& action);
 // "passphrase 0123456789abcdef (label)"
 std::string describe(const metadata::Recipient& recipient);
 
-// The last words of a command that takes a secret away: what that does not undo.
-inline constexpr const char* what_old_copies_open =
-    "What it opened it still opens in copies of the keyring that were made until now (backups, "
-    "snapshots), and these open the volume as it is today, since its key is the same: 'nacre key "
-    "rotate' ends that";
-
 }  // namespace nacre::tools

@@ -43,6 +43,18 @@ struct Arguments {
   bool revoke = false;
 };
 
+// The last words of a command that takes a secret away: what that does not undo. A rotation that is
+// under way has wrapped its new key for that secret too.
+std::string what_old_copies_open(const metadata::Keyring& keyring) {
+  const bool is_rotating = keyring.epochs.size() > 1;
+  return fmt::format(
+      "What it opened it still opens in copies of the keyring that were made until now (backups, "
+      "snapshots), and these open the volume as it is today{}",
+      is_rotating ? ". The rotation that is under way does not end that, since it made its new key "
+                    "for that secret, too: when it is done, run 'nacre key rotate' once more"
+                  : ", since its key is the same: 'nacre key rotate' ends that");
+}
+
 // A public key, a passphrase, or a recovery key; whatever has to be read is read once.
 class Wanted {
  public:
@@ -121,6 +133,7 @@ Result<> add(const Arguments& arguments) {
 
 Result<> remove(const Arguments& arguments) {
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
+  if (arguments.revoke && target.mount) NACRE_TRY(check_may_revoke(*target.mount));
   metadata::Recipient removed;
   bool removed_own = false;
   const auto make = [&](const metadata::VolumeKeys& volume) -> Result<metadata::Keyring> {
@@ -141,7 +154,7 @@ Result<> remove(const Arguments& arguments) {
   if (removed_own) {
     print_note("that was the secret of this very command: from now on it takes another one");
   }
-  print_note(what_old_copies_open);
+  if (!arguments.revoke) print_note(what_old_copies_open(keyring));
   return {};
 }
 
@@ -165,7 +178,7 @@ Result<> change_passphrase(const Arguments& arguments) {
   fmt::print("Changed {}: the new one opens {}\n  fingerprint  {}\n", describe(changed),
              printable(target.place.path), hex(changed.fingerprint));
   std::fflush(stdout);
-  print_note(std::string("the old passphrase opens it no more. ") + what_old_copies_open);
+  print_note("the old passphrase opens it no more. " + what_old_copies_open(keyring));
   return {};
 }
 
@@ -174,7 +187,14 @@ Result<> change_passphrase(const Arguments& arguments) {
 int revoke(const Arguments& arguments) {
   RotateOptions options;
   options.wait = false;
-  return rotate_keys(arguments.volume, arguments.secret, options);
+  options.afresh = true;
+  const int status = rotate_keys(arguments.volume, arguments.secret, options);
+  if (status != exit_fine) {
+    print_note(
+        "it was taken away, but copies of the keyring that were made until now still open with it "
+        "what no later rotation has sealed anew: 'nacre key rotate' does that");
+  }
+  return status;
 }
 
 using Run = Result<> (*)(const Arguments&);

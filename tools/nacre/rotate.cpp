@@ -24,6 +24,7 @@
 #include "tools/cli/size_argument.h"
 #include "tools/cli/suite_option.h"
 #include "tools/cli/terminal.h"
+#include "tools/nacre/key_change.h"
 #include "tools/nacre/offline_volume.h"
 
 namespace nacre::tools {
@@ -68,24 +69,30 @@ void show(ProgressPrinter& printer, const fs::RotationStatus& status) {
   printer.update({.stage = status.stage, .done = status.done_bytes, .total = status.total_bytes});
 }
 
-int tell_end(std::uint64_t epoch) {
+// Whoever else uses the volume is asked to compare it.
+void tell_fingerprint(const std::string& fingerprint) {
+  fmt::print("  the volume's new fingerprint  {}\n", fingerprint);
+}
+int tell_end(std::uint64_t epoch, const std::string& fingerprint) {
   fmt::print("everything is sealed under a new key (epoch {}); the older ones are gone\n", epoch);
+  tell_fingerprint(fingerprint);
   return exit_fine;
 }
 
 // --- Not mounted.
 
 int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
-                  const std::string& engine_name, fs::RotationOptions options) {
+                  const RotateOptions& asked, fs::RotationOptions options) {
   harden_process();
   ProgressPrinter printer(true);
   std::uint32_t epoch = 0;
+  std::string fingerprint;
   const auto rotated = [&]() -> Result<> {
     NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(
                                       place.path, {.mode = metadata::LockMode::exclusive}));
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
     NACRE_ASSIGN(const auto keys, unlock(place, secret));
-    NACRE_ASSIGN(const auto choice, parse_engine(engine_name.empty() ? "cpu" : engine_name));
+    NACRE_ASSIGN(const auto choice, parse_engine(asked.engine.empty() ? "cpu" : asked.engine));
     const auto warn = [](std::string_view words) { print_note(std::string(words)); };
     NACRE_ASSIGN(const auto volume, open_offline(place, keys, engine_options(choice, warn)));
     metadata::KeyringKeeper keyring(
@@ -93,34 +100,34 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
         [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
     fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
     options.passphrase = std::get_if<SecretBytes>(&secret);
+    const auto run = [&](Result<> begun) -> Result<> {
+      // Whatever comes of the rest: from now on the volume has this key.
+      remember_new_volume(place, *keys.keys);
+      NACRE_TRY(begun);
+      return rotation.run([&](const fs::RotationStatus& status) { show(printer, status); });
+    };
     Result<> done;
-    if (keys.keys->is_rotating()) {
-      if (options.suite || options.codec) {
-        done =
-            fail(ErrorCode::busy,
-                 fmt::format("{}: a rotation that was interrupted has to be done before one with "
-                             "another cipher or codec begins: run 'nacre key rotate' without "
-                             "--cipher and --codec first",
-                             place.path));
-      } else {
-        print_note(fmt::format("{}: a rotation that was interrupted goes on", place.path));
-        done = rotation.resume(options.rate_bytes_per_second);
-      }
-    } else {
-      done = rotation.begin(options);
+    const bool is_interrupted = keys.keys->is_rotating();
+    if (is_interrupted && (options.suite || options.codec)) {
+      done = fail(ErrorCode::busy,
+                  fmt::format("{}: a rotation that was interrupted has to be done before one with "
+                              "another cipher or codec begins: run 'nacre key rotate' without "
+                              "--cipher and --codec first",
+                              place.path));
+    } else if (is_interrupted) {
+      print_note(fmt::format("{}: a rotation that was interrupted goes on{}", place.path,
+                             asked.afresh ? ", and another one follows it" : ""));
+      done = run(rotation.resume(options.rate_bytes_per_second));
     }
-    // Whatever comes of the rest: from now on the volume has this key.
-    remember_new_volume(place, *keys.keys);
-    if (done) {
-      done = rotation.run([&](const fs::RotationStatus& status) { show(printer, status); });
-    }
+    if (done && (!is_interrupted || asked.afresh)) done = run(rotation.begin(options));
     epoch = keys.keys->current_epoch_number();
+    fingerprint = fingerprint_of(*keys.keys);
     const auto closed = volume->close();
     NACRE_TRY(done);
     return closed;
   }();
   printer.clear();
-  return rotated ? tell_end(epoch) : report(rotated.error());
+  return rotated ? tell_end(epoch, fingerprint) : report(rotated.error());
 }
 
 // --- Mounted.
@@ -130,16 +137,18 @@ Result<json> ask(const fs::MountEntry& mount, const json& message) {
   return client.request_with(message, std::nullopt);
 }
 
-Result<> begin_in_mount(const fs::MountEntry& mount, const RotateOptions& asked,
-                        const fs::RotationOptions& options) {
+// The volume's fingerprint from now on.
+Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOptions& asked,
+                                   const fs::RotationOptions& options) {
   json message = {{"command", "rotate"}, {"rate", options.rate_bytes_per_second}};
   if (!asked.cipher.empty()) message["cipher"] = asked.cipher;
   if (!asked.codec.empty()) message["codec"] = asked.codec;
   message["level"] = static_cast<unsigned>(asked.level);
   NACRE_ASSIGN(const auto reply, ask(mount, message));
   NACRE_ASSIGN(const auto place, open_place(text(reply, "volume")));
-  remember_fingerprint(place, text(reply, "volume_id"), text(reply, "fingerprint"));
-  return {};
+  const std::string fingerprint = text(reply, "fingerprint");
+  remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
+  return fingerprint;
 }
 
 // Shows how far it is until it is done, paused, or stopped. The last state.
@@ -161,17 +170,18 @@ Result<json> follow(const fs::MountEntry& mount) {
 
 int rotate_mount(const fs::MountEntry& mount, const RotateOptions& asked,
                  const fs::RotationOptions& options) {
-  if (const auto begun = begin_in_mount(mount, asked, options); !begun) {
-    return report(begun.error());
-  }
+  if (const auto writable = check_writable(mount); !writable) return report(writable.error());
+  const auto fingerprint = begin_in_mount(mount, asked, options);
+  if (!fingerprint) return report(fingerprint.error());
   if (!asked.wait) {
     fmt::print("the rotation has begun; 'nacre key status {}' tells how far it is\n",
                mount.mountpoint);
+    tell_fingerprint(*fingerprint);
     return exit_fine;
   }
   const auto last = follow(mount);
   if (!last) return report(last.error());
-  if (text(*last, "state") == "none") return tell_end(number(*last, "epoch"));
+  if (text(*last, "state") == "none") return tell_end(number(*last, "epoch"), *fingerprint);
   print_rotation(*last);
   return text(*last, "state") == "damaged" ? exit_damage : exit_operational;
 }
@@ -209,6 +219,21 @@ Result<RotationTarget> find_rotation_target(const std::string& path) {
   return RotationTarget(std::move(*place));
 }
 
+Result<> check_may_revoke(const fs::MountEntry& mount) {
+  NACRE_ASSIGN(const auto reply, ask(mount, {{"command", "rotation"}}));
+  const auto rotation = reply.find("rotation");
+  if (rotation == reply.end()) return fail(ErrorCode::io, "the daemon says nothing of rotations");
+  if (text(*rotation, "rotation") == "none") return {};
+  return fail(
+      ErrorCode::busy,
+      fmt::format("--revoke: a rotation is under way at {}, which made its new key for all who "
+                  "could open the volume when it began; nothing was changed. Try again when it is "
+                  "done ('nacre key status' tells; a paused one wants 'nacre key rotate "
+                  "--resume'). Without --revoke it is taken away at once, and a later 'nacre key "
+                  "rotate' does the rest",
+                  mount.mountpoint));
+}
+
 int rotate_keys(const std::string& path, const SecretOptions& secret, const RotateOptions& asked) {
   auto options = parse(asked);
   if (!options) return report(options.error());
@@ -225,7 +250,7 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
     }
     return rotate_mount(*mount, asked, *options);
   }
-  return rotate_volume(std::get<VolumePlace>(*target), secret, asked.engine, *options);
+  return rotate_volume(std::get<VolumePlace>(*target), secret, asked, *options);
 }
 
 void add_rotate_command(CLI::App& key, Action& action) {

@@ -30,9 +30,13 @@ struct RotateOptions {
   std::string engine;               // of a volume that is not mounted; empty: cpu
   int level = 0;
   bool allow_legacy_cipher = false;
-  bool wait = true;  // of a mounted volume: until it is done
+  bool wait = true;     // of a mounted volume: until it is done
+  bool afresh = false;  // one that was interrupted is finished, and then another one begins
 };
 // Begins a rotation, or goes on with one; shows progress. The exit code.
 int rotate_keys(const std::string& path, const SecretOptions& secret, const RotateOptions& options);
+// Before a recipient is taken away: a rotation under way has made its new key for all recipients of
+// then, so it revokes nothing, and another one cannot begin beside it. busy.
+Result<> check_may_revoke(const fs::MountEntry& mount);
 
 }  // namespace nacre::tools
