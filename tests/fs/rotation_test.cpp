@@ -85,6 +85,29 @@ TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
   EXPECT_EQ(unlock(*backing_)->superblock.codec, engine::Codec::lz77);
 }
 
+// Whatever the volume's codec and the file's are by then: nothing is decompressed for a new key.
+TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_given) {
+  open();
+  const auto file = volume_->make_node(root, "text", {}, S_IFREG | 0644, 0);
+  NACRE_ASSERT_OK(file);
+  const std::string zeros(40 * chunk_size, 'z');
+  NACRE_ASSERT_OK(volume_->set_xattr(file->inode, metadata::inode_codec_name, "lz77",
+                                     fs::XattrMode::set, false));
+  NACRE_ASSERT_OK(volume_->write(file->inode, 0, as_bytes(zeros), {}));
+  NACRE_ASSERT_OK(volume_->sync_all());
+  NACRE_ASSERT_OK(volume_->remove_xattr(file->inode, metadata::inode_codec_name));
+  volume_->forget(file->inode, 1);
+  contents_["text"] = zeros;
+  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  ASSERT_LT(before, 20 * chunk_size);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_LT(volume_->stats().segments.live_bytes, before + 10 * chunk_size);
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
 // What stands beside a stranger's bytes must not be compressed by a rotation either.
 TEST_F(RotationTest, compresses_anew_with_the_codec_that_a_file_asks_for) {
   open();

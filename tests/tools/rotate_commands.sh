@@ -58,6 +58,8 @@ expect 8 'no rotation is under way' nacre key rotate --resume "$m"
 begin_slowly
 [ "$(field "$m" rotation)" = running ] || failed "status says $(field "$m" rotation)"
 expect 0 'rotation to epoch 3: running, records.* of .*%' nacre key status "$m"
+for _ in $(seq 600); do nacre key status --json "$m" | grep -q '"eta_seconds": [0-9]' && break; sleep 0.1; done
+expect 0 '[KM]iB/s, about [0-9]+ s left' nacre key status "$m"
 expect 32 'under way already: .nacre key status. tells how far' nacre key rotate "$m"
 expect 0 'rotation to epoch 3: paused' nacre key rotate --pause "$m"
 [ "$(field "$m" rotation)" = paused ] || failed "status says $(field "$m" rotation)"
@@ -86,8 +88,8 @@ mount.nacre "${secret[@]}" "$v" "$m" >"$work/mount.log" 2>&1 || failed "mount: $
 cmp "$work/noise" "$m/noise" && cmp "$work/text" "$m/text" || failed 'other content'
 expect 0 '^$' nacre umount "$m"
 # --- No proof where damage hides an epoch: of a record, of a segment's header, of a table's.
-first() { find "$v/$1" -name "$2" -size +100k | sort | sed -n 1p; }
-for place in "$(first segments '*.seg') 90000" "$(first segments '*.seg') 5" "$(ls "$v"/db/*.sst | sed -n 1p) 5"; do
+largest() { find "$v" -name "$1" -printf '%s %p\n' | sort -n | sed -n '$s/^[0-9]* //p'; }
+for place in "$(largest '*.seg') 90000" "$(largest '*.seg') 5" "$(largest '*.sst') 5"; do
   read -r file offset <<<"$place"
   cp "$file" "$work/sound"
   printf '\377\376\375\374' | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
