@@ -103,7 +103,7 @@ void PlainPower::apply(ByteView in, MutableByteView out) const {
   multiply(power, one, power);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t place = out.size() - 1 - i;
-    out[i] = place / 8 < power.size() ? static_cast<Byte>(power[place / 8] >> 8 * (place % 8)) : 0;
+    out[i] = static_cast<Byte>(place / 8 < power.size() ? power[place / 8] >> 8 * (place % 8) : 0);
   }
 }
 

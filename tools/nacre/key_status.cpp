@@ -157,8 +157,8 @@ void add_key_status_command(CLI::App& key, Action& action) {
       "Examples:\n"
       "  nacre key status ~/private\n"
       "  nacre key status --verify ~/private\n"
-      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 4 there is damage, of\n"
-      "which epoch cannot be told, 8 failed, or something is left, 32 in use");
+      "Exit status: 0 fine (with --verify: nothing is left), 2 usage, 4 there is\n"
+      "damage, of which epoch cannot be told, 8 failed, or something is left, 32 in use");
   command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
 }
 
