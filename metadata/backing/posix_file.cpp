@@ -111,7 +111,11 @@ class PosixFile final : public BackingFile {
     std::uint64_t left = 0;
     for (const ByteView piece : pieces)
       left += piece.size();
-    if (left < past_cache_bytes_min || !open_direct()) return write(offset, pieces);
+    // A second opening: whether the cache is passed is a matter of the opening. It lasts as long as
+    // the call, so that open segments take one descriptor each.
+    FileDescriptor direct;
+    if (left >= past_cache_bytes_min) direct = open_past_cache();
+    if (!direct) return write(offset, pieces);
     NACRE_TRY(check_range(offset, left));
     const std::unique_ptr<Byte, decltype(&std::free)> memory(
         static_cast<Byte*>(std::aligned_alloc(page_size_bytes, direct_step_bytes)), &std::free);
@@ -125,7 +129,13 @@ class PosixFile final : public BackingFile {
                     : std::min(to_page, left));
       const MutableByteView step(memory.get(), size);
       reader.read(step);
-      const std::size_t done = is_direct ? write_directly(offset, step) : 0;
+      std::size_t done = 0;
+      if (is_direct && direct) {
+        const ssize_t written = uninterrupted(
+            [&] { return pwrite(direct.get(), step.data(), size, static_cast<off_t>(offset)); });
+        if (written < 0) direct = {};  // what was wrong, a write through the cache will name
+        done = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
+      }
       if (done < size) NACRE_TRY(BackingFile::write(offset + done, step.subspan(done)));
       offset += size;
       left -= size;
@@ -207,26 +217,13 @@ class PosixFile final : public BackingFile {
     return fail_errno(EFBIG, where_);
   }
 
-  // A second opening of the file: whether the cache is passed is a matter of the opening.
-  bool open_direct() {
-    if (!direct_ && !direct_refused_) {
-      direct_ = FileDescriptor(uninterrupted([&] {
-        return open(fmt::format("/proc/self/fd/{}", descriptor_.get()).c_str(),
-                    O_WRONLY | O_DIRECT | O_CLOEXEC);
-      }));
-      direct_refused_ = !direct_;
-    }
-    return !direct_refused_;
+  FileDescriptor open_past_cache() const {
+    return FileDescriptor(uninterrupted([&] {
+      return open(fmt::format("/proc/self/fd/{}", descriptor_.get()).c_str(),
+                  O_WRONLY | O_DIRECT | O_CLOEXEC);
+    }));
   }
-  // How much was written; whatever kept it from more, a write through the cache will name.
-  std::size_t write_directly(std::uint64_t offset, ByteView bytes) {
-    if (direct_refused_) return 0;
-    const ssize_t written = uninterrupted([&] {
-      return pwrite(direct_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
-    direct_refused_ = written < 0;
-    return written < 0 ? 0 : static_cast<std::size_t>(written);
-  }
+
   static std::span<iovec> drop_front(std::span<iovec> vectors, std::size_t size) {
     while (size > 0) {
       iovec& first = vectors.front();
@@ -241,8 +238,6 @@ class PosixFile final : public BackingFile {
 
   const FileDescriptor descriptor_;
   const std::string where_;
-  FileDescriptor direct_;  // past the cache; the writing thread's
-  bool direct_refused_ = false;
 };
 
 }  // namespace

@@ -87,6 +87,10 @@ TEST_F(PosixBacking, writes_past_the_cache_what_is_read_through_it) {
     const auto here = open_posix_directory(place.path()).value();
     auto file = here->open("a", OpenMode::create_new).value();
     std::string model;
+    const auto open_count = [] {
+      return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+    };
+    const auto open_before = open_count();
     for (int round = 0; round < 40; ++round) {
       std::vector<std::string> texts(1 + below(30));
       std::vector<ByteView> pieces;
@@ -114,6 +118,7 @@ TEST_F(PosixBacking, writes_past_the_cache_what_is_read_through_it) {
       ASSERT_TRUE(as_text(ByteView(out).first(model.size())) == model)
           << folder << ", round " << round;
     }
+    EXPECT_EQ(open_count(), open_before);  // hundreds of segments are open at once
     ASSERT_TRUE(file->write_past_cache(0, std::span<const ByteView>()));
     ASSERT_FALSE(file->write_past_cache(
         std::uint64_t{1} << 63, std::vector<ByteView>(300, as_bytes(model.substr(0, 4096)))));
