@@ -36,6 +36,15 @@ class VolumeCompaction : public VolumeTest {
     VolumeTest::SetUp();
   }
 
+  // Anew, on a disk that is too small for the segments that are asked for.
+  static constexpr std::uint64_t small_disk_bytes = 48u << 20;
+  void mount_on_small_disk() {
+    unmount();
+    options_.store.segment_size_bytes = 64u << 20;
+    backing_->set_capacity(small_disk_bytes);
+    mount();
+  }
+
   fs::CompactionReport compact(fs::CompactionGoal goal = fs::CompactionGoal::everything) {
     const auto report = volume().compact(goal, {});
     NACRE_EXPECT_OK(report);

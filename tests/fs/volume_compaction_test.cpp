@@ -215,11 +215,7 @@ TEST_F(VolumeCompaction, no_space_stops_it_and_changes_nothing) {
 // A disk as full as it gets, in which a third of each segment is dead: what compaction needs to
 // begin with is kept for it, and with every file that goes there is more.
 TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
-  constexpr std::uint64_t disk_size = 48u << 20;
-  unmount();
-  options_.store.segment_size_bytes = 64u << 20;  // the disk is too small for such
-  backing_->set_capacity(disk_size);
-  mount();
+  mount_on_small_disk();
   std::vector<std::string> names;
   Result<> written;
   for (int i = 0; written && i < 10'000; ++i) {
@@ -242,11 +238,7 @@ TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
 
 // A sixth of each segment is dead, which the bound allows; but the disk is full.
 TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_bound_is_kept) {
-  constexpr std::uint64_t disk_size = 48u << 20;
-  unmount();
-  options_.store.segment_size_bytes = 64u << 20;  // the disk is too small for such
-  backing_->set_capacity(disk_size);
-  mount();
+  mount_on_small_disk();
   std::vector<std::string> names;
   const auto fill = [&] {
     Result<> written;
@@ -268,7 +260,7 @@ TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_
   ASSERT_LE(segments().stored_bytes, 5 * segments().live_bytes / 4);
   ASSERT_GT(segments().stored_bytes, 8 * segments().live_bytes / 7);
   compact(CompactionGoal::space_ratio);
-  EXPECT_GE(volume().space().value().available_bytes, disk_size / 16);
+  EXPECT_GE(volume().space().value().available_bytes, small_disk_bytes / 16);
   // What is taken of it comes again, until little is dead.
   for (int i = 0; i < 4; ++i) {
     fill();
