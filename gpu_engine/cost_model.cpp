@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
 // measured in another way: costs that were kept are then measured again.
-constexpr int model_version = 4;
+constexpr int model_version = 6;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
 
@@ -54,6 +54,19 @@ WorkClass parallel_class(WorkClass work) {
 }
 
 }  // namespace
+
+double CostModel::predict(const ClassCosts& costs, std::size_t i) {
+  const auto size = [](std::size_t at) { return static_cast<double>(sizes[at]); };
+  if (i == 1) return costs[0] * size(1) / size(0);
+  const double growth = std::max(0.0, costs[i - 1] - costs[i - 2]);
+  return costs[i - 1] + growth * (size(i) - size(i - 1)) / (size(i - 1) - size(i - 2));
+}
+
+CostModel::ClassCosts CostModel::without_hiccups(ClassCosts measured) {
+  for (std::size_t i = size_count - 1; i > 0; --i)
+    measured[i - 1] = std::min(measured[i - 1], measured[i]);
+  return measured;
+}
 
 double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   const ClassCosts& at = costs[index_of(work)];

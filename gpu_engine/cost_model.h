@@ -40,6 +40,12 @@ class CostModel {
   // Nothing when there is no memory or a message fails.
   static std::optional<CostModel> measure(
       Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate);
+  // Of sizes[i], at least 1, from those before it: in proportion to the first, else as between the
+  // last two, and no less than the last.
+  static double predict(const ClassCosts& costs, std::size_t i);
+  // More never costs less: what was measured for a size is at most what was for a larger one, since
+  // whatever else a machine does only adds to a run.
+  static ClassCosts without_hiccups(ClassCosts measured);
   // Names what costs depend on: the backends, the processor, the engine's version and this model's.
   static std::string machine(const std::string& cpu_name, const std::string& cuda_name);
   // What a file of this machine says; nothing where there is none, or it is another machine's.

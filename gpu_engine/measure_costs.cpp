@@ -23,9 +23,12 @@ constexpr std::uint64_t chunk = chunk_size_bytes_default;
 constexpr CipherSuite gcm_suite = CipherSuite::aes_256_gcm;
 // Of the suites with HMAC those that are the dearest for a device: it encrypts serially as well.
 constexpr CipherSuite hmac_suite = CipherSuite::aes_256_cbc;
-// A size is run so often, and the quickest run says what it takes; once where that took long. The
-// first run of a class may load code, or have the driver compile it, and does not count.
+// A size is run so often, up to the maximum while all its runs took no longer than that, and the
+// quickest says what it takes; once where that took long. The first run of a class may load code,
+// or have the driver compile it, and does not count.
 constexpr int run_count = 2;
+constexpr int run_count_max = 8;
+constexpr double runs_ns = 3e6;
 constexpr double long_ns = 20e6;
 // What is not measured with the next size: what takes this long with the first, and from the second
 // size on what takes long, or what grows nearly as fast as its size and takes a while already. It
@@ -141,8 +144,13 @@ class Measurement {
   }
   static double shortest_of_runs(const std::function<double()>& run_once) {
     double shortest = run_once();
-    for (int i = 1; i < run_count && shortest < long_ns; ++i)
-      shortest = std::min(shortest, run_once());
+    double all = shortest;
+    for (int i = 1; i < run_count_max && shortest < long_ns; ++i) {
+      if (i >= run_count && all > runs_ns) break;
+      const double ns = run_once();
+      shortest = std::min(shortest, ns);
+      all += ns;
+    }
     return shortest;
   }
   static std::optional<double> succeeded(const Payload& payload, double ns) {
@@ -312,15 +320,15 @@ class Costing {
       CostModel::ClassCosts& costs = costs_[backend][at];
       for (std::size_t i = 0; i < CostModel::size_count; ++i) {
         if (i > 0 && is_predictable(costs, i)) {
-          costs[i] = predict(costs, i);
+          costs[i] = CostModel::predict(costs, i);
           continue;
         }
         const auto ns =
             measurement_.measure(backend == 0 ? cpu_ : cuda_, work, CostModel::sizes[i], i == 0);
         if (!ns) return false;
-        // More never costs less, whatever a hiccup says.
-        costs[i] = i == 0 ? *ns : std::max(*ns, costs[i - 1]);
+        costs[i] = *ns;
       }
+      costs = CostModel::without_hiccups(costs);
     }
     return measure_split(work);
   }
@@ -330,12 +338,6 @@ class Costing {
     if (i == 1) return costs[0] > first_ns_max;
     return costs[i - 1] > long_ns ||
            (costs[i - 1] > steady_ns && costs[i - 1] > steady_growth * costs[i - 2]);
-  }
-  static double predict(const CostModel::ClassCosts& costs, std::size_t i) {
-    const auto size = [](std::size_t at) { return static_cast<double>(CostModel::sizes[at]); };
-    if (i == 1) return costs[0] * size(1) / size(0);
-    return costs[i - 1] +
-           (costs[i - 1] - costs[i - 2]) * (size(i) - size(i - 1)) / (size(i - 1) - size(i - 2));
   }
 
   // Whether both together are sooner.
