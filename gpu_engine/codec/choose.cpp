@@ -30,12 +30,17 @@ bool repeats_itself_much(ByteView plain) {
 
 }  // namespace
 
+std::optional<CodecChoice> automatic_choice(int level) {
+  if (level == fastest_level) return CodecChoice{Codec::gdeflate, level};
+  if (level >= first_thorough_level) return CodecChoice{Codec::zstd, level};
+  return std::nullopt;
+}
+
 CodecChoice choose_codec(Codec codec, int level, ByteView plain) {
   if (codec != Codec::automatic) return {codec, level};
   if (level == 0) level = default_level;
   if (!looks_compressible(plain)) return {Codec::none, level};
-  if (level == fastest_level) return {Codec::gdeflate, level};
-  if (level >= first_thorough_level) return {Codec::zstd, level};
+  if (const auto choice = automatic_choice(level)) return *choice;
   const bool is_for_zstd = plain.size() <= short_message_bytes ||
                            plain.size() > sub_block_size_bytes || repeats_itself_much(plain);
   // Zstd is so much the faster one here that its next level takes no longer; but its third saves no

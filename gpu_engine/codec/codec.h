@@ -46,6 +46,9 @@ struct CodecChoice {
 // codec that suits the bytes, none where none would make them smaller. It costs little beside the
 // codec, and about a microsecond for each 64 KiB of noise. level: 0 to 9. Thread-safe.
 CodecChoice choose_codec(Codec codec, int level, ByteView plain);
+// What automatic takes at a level for all that looks_compressible() (sample.h); nothing where it
+// has to see more of the bytes.
+std::optional<CodecChoice> automatic_choice(int level);
 
 // The most bytes that compress() can write for plain_size bytes, of automatic with any choice.
 std::size_t stream_size_bound(Codec codec, std::size_t plain_size);

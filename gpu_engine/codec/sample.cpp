@@ -11,29 +11,17 @@
 #include <cstdint>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/codec/sample_plan.h"
 
 namespace nacre::engine {
 namespace {
-
-constexpr std::size_t sampled_size_min = 4096;
-
-constexpr std::size_t stretch_count = 32;
-constexpr std::size_t stretch_size = 32;
-constexpr std::size_t counted_bytes = stretch_count * stretch_size;
-// A tenth of a bit a byte; noise gets there once in 10^9 times.
-constexpr std::size_t square_sum_max =
-    counted_bytes + counted_bytes * counted_bytes / 256 * 114 / 100;
-// Most of what compresses tells so in its first stretches: a whole bit a byte.
-constexpr std::size_t first_stretches = 4;
-constexpr std::size_t first_bytes = first_stretches * stretch_size;
-constexpr std::size_t first_square_sum_max = first_bytes + first_bytes * first_bytes / 256 * 2;
 
 // (n + 1)² = n² + 2n + 1: the sum grows with each byte that is counted.
 bool is_plainly_frequent(ByteView plain, std::size_t stride) {
   std::array<std::uint8_t, 256> counts{};
   std::size_t square_sum = 0;
   for (std::size_t i = 0; i < first_stretches; ++i) {
-    const Byte* const stretch = plain.data() + i * (stretch_count / first_stretches) * stride;
+    const Byte* const stretch = plain.data() + i * first_step * stride;
     for (std::size_t j = 0; j < stretch_size; ++j)
       square_sum += 2 * std::size_t{counts[stretch[j]]++} + 1;
   }
@@ -60,18 +48,13 @@ bool has_frequent_bytes(ByteView plain) {
   return square_sum > square_sum_max;
 }
 
-constexpr std::size_t window_count = 4;
-constexpr std::size_t window_size = 128;
-constexpr std::size_t probe_stride = window_size - sizeof(std::uint64_t);
-constexpr unsigned table_bits = 11;
-
 std::size_t hash(std::uint64_t bytes) {
-  return static_cast<std::size_t>((bytes * 0x9e3779b97f4a7c15u) >> (64 - table_bits));
+  return static_cast<std::size_t>((bytes * position_hash_factor) >> (64 - position_table_bits));
 }
 
 bool has_repeats(ByteView plain) {
   static_assert(sub_block_size_bytes <= 1u << 16);
-  std::array<std::uint16_t, 1u << table_bits> positions{};
+  std::array<std::uint16_t, 1u << position_table_bits> positions{};
   const std::size_t stride = plain.size() / window_count;
   for (std::size_t window = 0; window < window_count; ++window) {
     for (std::size_t at = window * stride; at < window * stride + window_size; ++at)

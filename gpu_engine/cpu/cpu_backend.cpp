@@ -173,8 +173,17 @@ bool CpuBackend::prepare(Job& job) {
 }
 
 void CpuBackend::run(Payload& payload, MessageIndexes indexes) {
+  struct Caller {
+    explicit Caller(std::atomic<unsigned>& callers) : callers_(callers), among(++callers) {}
+    ~Caller() { --callers_; }
+    std::atomic<unsigned>& callers_;
+    const unsigned among;
+  };
+  const Caller caller(caller_count_);
   Job job(payload, indexes);
   if (!prepare(job)) return;
+  const auto share = static_cast<unsigned>(workers_.size()) / caller.among;
+  job.participant_max = std::min(job.participant_max, std::max(1u, share));
   // The caller is one of the participants.
   if (job.participant_max > 1) {
     try {

@@ -55,6 +55,9 @@ class CpuBackend final : public Backend {
 
   const unsigned queued_payload_max_;
   KeyCache key_cache_;
+  // Callers within run(): with many of them each is a worker of its own, and waking others gains
+  // nothing.
+  std::atomic<unsigned> caller_count_{0};
   std::mutex mutex_;
   std::condition_variable work_arrived_;
   std::condition_variable room_arrived_;

@@ -9,9 +9,22 @@
 namespace nacre::engine::cuda {
 namespace {
 
-// A mode or HMAC that gives each message to one thread.
-bool may_be_serial(const BatchKind& kind) {
-  return kind.form != KeyForm::gcm;
+// A mode that gives each message to one thread.
+bool is_serial_cipher(const BatchKind& kind) {
+  return (kind.operation == Operation::encrypt || kind.operation == Operation::decrypt) &&
+         kind.form == KeyForm::block_cipher &&
+         (kind.mode == CryptMode::ofb ||
+          (kind.mode == CryptMode::cbc && kind.direction == CryptDirection::encrypt));
+}
+
+// As HMAC does.
+bool has_serial_hash(const BatchKind& kind) {
+  return kind.form == KeyForm::ctr_hmac || kind.form == KeyForm::cbc_hmac;
+}
+
+void sort_by_size(const Payload& payload, std::vector<std::uint32_t>& indexes) {
+  std::ranges::stable_sort(indexes, std::greater(),
+                           [&](std::uint32_t index) { return payload.messages[index].input_size; });
 }
 
 std::uint64_t batch_size_max(const Payload& payload, const std::vector<KindGroup>& groups,
@@ -46,11 +59,7 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
                                     std::size_t slot_count) {
   const std::uint64_t size_max = batch_size_max(payload, groups, slot_count);
   std::vector<Batch> batches;
-  for (const KindGroup& group : groups) {
-    if (is_rsa(group.kind.operation)) {
-      cut_evenly(batches, group, slot_count);
-      continue;
-    }
+  const auto cut = [&](const KindGroup& group) {
     std::uint64_t left = 0;
     for (const std::uint32_t index : group.indexes) {
       const Message& message = payload.messages[index];
@@ -63,13 +72,26 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
       batches.back().indexes.push_back(index);
       left -= size;
     }
+  };
+  // A serial message takes its time, however few run beside it: the longest begin first, and
+  // together, since a batch ends with its longest.
+  for (const KindGroup& group : groups) {
+    if (!is_serial_cipher(group.kind)) continue;
+    KindGroup sorted = group;
+    sort_by_size(payload, sorted.indexes);
+    cut(sorted);
   }
-  // A warp ends with the longest message of its threads.
+  for (const KindGroup& group : groups) {
+    if (is_serial_cipher(group.kind)) continue;
+    if (is_rsa(group.kind.operation))
+      cut_evenly(batches, group, slot_count);
+    else
+      cut(group);
+  }
+  // A warp ends with the longest message of its threads. Records stay in their batch, whose bytes
+  // lie together.
   for (Batch& batch : batches) {
-    if (may_be_serial(batch.kind))
-      std::ranges::stable_sort(batch.indexes, std::greater(), [&](std::uint32_t index) {
-        return payload.messages[index].input_size;
-      });
+    if (has_serial_hash(batch.kind)) sort_by_size(payload, batch.indexes);
   }
   return batches;
 }

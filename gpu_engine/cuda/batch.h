@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a payload's messages into batches: of one kind, so that each of a batch's launches does the
 // same to all of them, and no more than a slot holds. Sizes, keys and key lengths mix in a batch.
+// Free of CUDA.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@ namespace nacre::engine::cuda {
 
 using Batch = KindGroup;
 
-// For so many slots to share. Throws std::bad_alloc.
+// For so many slots to share. What a payload's order of messages makes of the time it takes is made
+// good here: messages of serial modes come first, and by their length. Throws std::bad_alloc.
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count);
 

@@ -4,6 +4,7 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_parts.h"
+#include "gpu_engine/cuda/kernels/sample.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -18,7 +19,7 @@ const PieceCodec* find_piece_codec(Codec codec) {
 Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<const Byte*>& plain,
                                        const std::vector<Byte*>& out,
                                        const std::vector<std::uint32_t>& size_max) {
-  const PieceCodec* const codec = find_piece_codec(run.batch.kind.codec);
+  const PieceCodec* const codec = find_piece_codec(encoder_of(run.batch.kind).codec);
   const bool coded = codec != nullptr;
   std::uint32_t piece_count = 0;
   for (std::size_t i = 0; i < run.count(); ++i)
@@ -33,6 +34,9 @@ Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<co
   if (coded) {
     NACRE_ASSIGN(streams.workspace_,
                  run.slot.take_bytes(codec->encode_workspace_size(piece_count)));
+  }
+  if (run.batch.kind.codec == Codec::automatic) {
+    NACRE_ASSIGN(streams.sampled_pieces_, run.slot.take<CodecTask>(piece_count));
   }
 
   std::uint32_t at = 0;
@@ -60,9 +64,15 @@ Result<BatchStreams> BatchStreams::add(const BatchRun& run, const std::vector<co
 
 Result<> BatchStreams::encode(const BatchRun& run) const {
   const auto piece_count = static_cast<std::uint32_t>(pieces_.host.size());
+  if (sampled_pieces_ != nullptr) {
+    NACRE_TRY(check(sample_streams(streams_.device, run.count(), pieces_.device, sampled_pieces_,
+                                   run.slot.stream()),
+                    "sampling"));
+  }
   if (codec_ != nullptr) {
-    NACRE_TRY(check(codec_->encode(pieces_.device, piece_count, code_sizes_, workspace_,
-                                   run.slot.stream(), run.batch.kind.level),
+    const CodecTask* const pieces = sampled_pieces_ != nullptr ? sampled_pieces_ : pieces_.device;
+    NACRE_TRY(check(codec_->encode(pieces, piece_count, code_sizes_, workspace_, run.slot.stream(),
+                                   encoder_of(run.batch.kind).level),
                     "launching an encoder"));
   }
   return check(

@@ -72,7 +72,8 @@ class BatchStreams {
   Mirrored<StreamSize> sizes_;
   Mirrored<CodecTask> pieces_;
   Mirrored<PieceOwner> owners_;
-  const PieceCodec* codec_ = nullptr;  // none: streams are the plain bytes
+  const PieceCodec* codec_ = nullptr;    // none: streams are the plain bytes
+  CodecTask* sampled_pieces_ = nullptr;  // automatic: what a sample leaves of the pieces
   std::uint32_t* code_sizes_ = nullptr;
   Byte* workspace_ = nullptr;
 };

@@ -18,6 +18,7 @@ Result<> run_cipher_batch(const BatchRun& run) {
   std::vector<const Byte*> out(count);
   std::vector<std::uint32_t> sizes(count);
   std::uint64_t total = 0;
+  std::uint64_t size_max = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
     // CBC decryption reads the block before, which another thread may have overwritten.
@@ -31,14 +32,15 @@ Result<> run_cipher_batch(const BatchRun& run) {
             .key = keys.place(message.key_index)};
     std::copy_n(message.iv.begin(), sizeof task.iv, task.iv);
     total += message.input_size;
+    size_max = std::max(size_max, message.input_size);
   }
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
   NACRE_TRY(run.slot.upload());
   const auto kernels = [&]() -> Result<> {
     NACRE_TRY(keys.expand(run));
-    NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total, keys.table(),
-                          workspace.data, run.slot.stream()),
+    NACRE_TRY(check(crypt(kind.mode, kind.direction, tasks.device, count, total, size_max,
+                          keys.table(), workspace.data, run.slot.stream()),
                     "running a block cipher"));
     return {};
   };

@@ -28,6 +28,11 @@ Result<> run_compress_batch(const BatchRun& run) {
   NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
+  // Only under automatic is what is not coded of no codec.
+  const auto codec_of = [&](const StreamSize& size) {
+    if (run.batch.kind.codec != Codec::automatic) return run.batch.kind.codec;
+    return size.coded != 0 ? encoder_of(run.batch.kind).codec : Codec::none;
+  };
   std::vector<std::uint32_t> sizes(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t size = streams.size_after(i).size;
@@ -36,7 +41,7 @@ Result<> run_compress_batch(const BatchRun& run) {
       continue;
     }
     sizes[i] = size;
-    run.result(i) = {.ok = true, .codec = run.batch.kind.codec, .output_size = size};
+    run.result(i) = {.ok = true, .codec = codec_of(streams.size_after(i)), .output_size = size};
   }
   return copy_out(run, {out.begin(), out.end()}, sizes);
 }

@@ -49,6 +49,11 @@ bool device_decodes(Codec codec) {
 
 bool device_encodes(Codec codec, int level) {
   if (codec == Codec::none) return level >= 0 && level <= codec_level_max;
+  if (codec == Codec::automatic) {
+    if (level < 0 || level > codec_level_max) return false;
+    const auto choice = automatic_choice(level);
+    return choice && device_encodes(choice->codec, choice->level);
+  }
   const DeviceCodec* const found = find_device_codec(codec);
   return found != nullptr && level >= found->encode_level_min && level <= found->encode_level_max;
 }
@@ -176,6 +181,11 @@ KeyForm form_of(CipherSuite suite) {
       return KeyForm::cbc_hmac;
   }
   return KeyForm::gcm;
+}
+
+CodecChoice encoder_of(const BatchKind& kind) {
+  if (kind.codec != Codec::automatic) return {kind.codec, kind.level};
+  return automatic_choice(kind.level).value_or(CodecChoice{Codec::none, kind.level});
 }
 
 CipherFamily family_of(BlockCipher cipher) {

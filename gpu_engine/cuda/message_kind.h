@@ -28,6 +28,9 @@ struct BatchKind {
   bool operator==(const BatchKind&) const = default;
 };
 
+// What the streams of a batch are coded with that are coded: where its codec is automatic, not all.
+CodecChoice encoder_of(const BatchKind& kind);
+
 KeyForm form_of(CipherSuite suite);
 CipherFamily family_of(BlockCipher cipher);
 

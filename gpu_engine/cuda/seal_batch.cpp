@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sealing on a device. The chunk goes up once and the record comes down once; between them:
 //   encode pieces, size streams, lay out records, write streams, encrypt and tag, checksum.
+// Under `auto` a sample comes first, and pieces of what does not look compressible are not encoded.
 #include "gpu_engine/cuda/batch_parts.h"
 #include "gpu_engine/cuda/kernels/aead.h"
 #include "gpu_engine/cuda/record_parts.h"
@@ -31,13 +32,14 @@ Result<> run_seal_batch(const BatchRun& run) {
   NACRE_ASSIGN(const BatchStreams streams, BatchStreams::add(run, plain, streams_at, stream_max));
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
+  const Codec codec = encoder_of(run.batch.kind).codec;
   NACRE_TRY(run.slot.upload());
   const auto kernels = [&]() -> Result<> {
     NACRE_TRY(keys.expand(run));
     NACRE_TRY(streams.encode(run));
     NACRE_TRY(check(lay_out_records(records.tasks(), streams.tasks(), streams.sizes(),
-                                    static_cast<std::uint32_t>(run.batch.kind.codec), count,
-                                    records.aead(), records.checksums(), records.sizes(), stream),
+                                    static_cast<std::uint32_t>(codec), count, records.aead(),
+                                    records.checksums(), records.sizes(), stream),
                     "laying out records"));
     NACRE_TRY(streams.write(run));
     NACRE_TRY(records.seal(run, run.batch.kind.form, keys, workspace));
@@ -50,7 +52,7 @@ Result<> run_seal_batch(const BatchRun& run) {
   for (std::size_t i = 0; i < count; ++i) {
     sizes[i] = records.size_after(i);
     run.result(i) = {.ok = true,
-                     .codec = streams.size_after(i).coded != 0 ? run.batch.kind.codec : Codec::none,
+                     .codec = streams.size_after(i).coded != 0 ? codec : Codec::none,
                      .output_size = sizes[i]};
   }
   return copy_out(run, records.places(), sizes);

@@ -116,6 +116,28 @@ TEST(AutoCodec, stores_noise_and_compresses_the_rest_at_every_level_and_size) {
   }
 }
 
+TEST(AutoCodec, says_what_it_takes_at_levels_where_that_is_known_beforehand) {
+  TestRandom random;
+  int known = 0;
+  for (int level = 1; level <= codec_level_max; ++level) {
+    const auto always = automatic_choice(level);
+    known += always.has_value();
+    for (const DataKind kind : data_kinds) {
+      for (const std::size_t size : edge_sizes) {
+        const Bytes plain = make_data(kind, size, random);
+        const CodecChoice choice = choose_codec(Codec::automatic, level, plain);
+        const bool compressible = looks_compressible(plain);
+        EXPECT_EQ(choice.codec == Codec::none, !compressible);
+        if (!always || !compressible) continue;
+        EXPECT_EQ(choice.codec, always->codec);
+        EXPECT_EQ(choice.level, always->level);
+      }
+    }
+  }
+  EXPECT_EQ(known, 5);
+  EXPECT_FALSE(automatic_choice(0));
+}
+
 // On 64 KiB of each file; on more of them where they lie beside the checkout:
 // codec_corpus_test.cpp.
 TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {

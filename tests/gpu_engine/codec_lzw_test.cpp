@@ -7,6 +7,7 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/codec/codec.h"
+#include "tests/gpu_engine/framed_pieces.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/gpu_engine/tiff_strip.h"
 
@@ -14,38 +15,6 @@ namespace nacre::engine {
 namespace {
 
 constexpr std::size_t piece_size_bytes = 8192;
-
-Bytes compressed(ByteView plain) {
-  Bytes stream(stream_size_bound(Codec::lzw, plain.size()));
-  stream.resize(compress(Codec::lzw, 0, plain, stream).value());
-  return stream;
-}
-
-// A stream of one coded sub-block out of LZW pieces.
-Bytes frame(const std::vector<Bytes>& pieces) {
-  Bytes stream(4 + 2 * pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    store_le(stream.data() + 4 + 2 * i, static_cast<std::uint16_t>(pieces[i].size()));
-    stream.insert(stream.end(), pieces[i].begin(), pieces[i].end());
-  }
-  store_le(stream.data(), static_cast<std::uint32_t>(stream.size() - 4));
-  return stream;
-}
-
-// The pieces of a stream of one coded sub-block.
-std::vector<Bytes> pieces_of(ByteView stream, std::size_t plain_size) {
-  const std::size_t count = (plain_size + piece_size_bytes - 1) / piece_size_bytes;
-  EXPECT_EQ(load_le<std::uint32_t>(stream.data()), stream.size() - 4);
-  std::vector<Bytes> pieces;
-  ByteView rest = stream.subspan(4 + 2 * count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const ByteView piece = rest.first(load_le<std::uint16_t>(stream.data() + 4 + 2 * i));
-    pieces.emplace_back(piece.begin(), piece.end());
-    rest = rest.subspan(piece.size());
-  }
-  EXPECT_TRUE(rest.empty());
-  return pieces;
-}
 
 // Bytes of a piece that compress so badly that its strings run out, beside others that do well.
 // All together are smaller when coded.
@@ -82,7 +51,7 @@ TEST(Lzw, gives_back_pieces_that_run_out_of_strings) {
   TestRandom random;
   for (int round = 0; round < 300; ++round) {
     const Bytes plain = make_uneven(1 + random.below(140000), random);
-    const Bytes stream = compressed(plain);
+    const Bytes stream = compressed(Codec::lzw, plain);
     Bytes decoded(plain.size(), 0xee);
     ASSERT_TRUE(decompress(Codec::lzw, stream, decoded).has_value());
     ASSERT_TRUE(decoded == plain) << "size " << plain.size();
@@ -92,7 +61,7 @@ TEST(Lzw, gives_back_pieces_that_run_out_of_strings) {
 TEST(Lzw, compresses_text) {
   TestRandom random;
   const Bytes text = make_data(DataKind::text, 200000, random);
-  EXPECT_LT(compressed(text).size(), text.size() / 2);
+  EXPECT_LT(compressed(Codec::lzw, text).size(), text.size() / 2);
 }
 
 TEST(Lzw, reads_a_code_that_names_the_string_it_makes) {
@@ -261,10 +230,10 @@ TEST(LzwOracle, libtiff_reads_what_we_write) {
   int judged = 0;
   for (int round = 0; round < 100; ++round) {
     const Bytes plain = make_uneven(2000 + random.below(sub_block_size_bytes - 2000), random);
-    const Bytes stream = compressed(plain);
+    const Bytes stream = compressed(Codec::lzw, plain);
     if (stream.size() > plain.size()) continue;  // stored
     ++judged;
-    const std::vector<Bytes> pieces = pieces_of(stream, plain.size());
+    const std::vector<Bytes> pieces = pieces_of(stream, plain.size(), piece_size_bytes);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const std::size_t start = i * piece_size_bytes;
       const std::size_t size = std::min(piece_size_bytes, plain.size() - start);
@@ -293,7 +262,7 @@ TEST(LzwOracle, we_read_what_libtiff_writes_and_are_as_small) {
     ASSERT_TRUE(decompress(Codec::lzw, stream, decoded).has_value());
     ASSERT_TRUE(decoded == plain);
     their_size += stream.size();
-    our_size += compressed(plain).size();
+    our_size += compressed(Codec::lzw, plain).size();
   }
   EXPECT_GT(their_size, 0u);
   EXPECT_LE(our_size, their_size + their_size / 50);

@@ -6,6 +6,7 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/codec/codec.h"
+#include "tests/gpu_engine/framed_pieces.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/gpu_engine/tiff_strip.h"
 
@@ -13,12 +14,6 @@ namespace nacre::engine {
 namespace {
 
 constexpr std::size_t piece_size_bytes = 4096;
-
-Bytes compressed(ByteView plain) {
-  Bytes stream(stream_size_bound(Codec::rle, plain.size()));
-  stream.resize(compress(Codec::rle, 0, plain, stream).value());
-  return stream;
-}
 
 // Stretches of all lengths of equal bytes, pairs and noise, so that every kind of group meets every
 // other one and every edge of a piece.
@@ -37,37 +32,11 @@ Bytes make_runs(std::size_t size, TestRandom& random) {
   return made;
 }
 
-// A stream of one coded sub-block out of PackBits pieces.
-Bytes frame(const std::vector<Bytes>& pieces) {
-  Bytes stream(4 + 2 * pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    store_le(stream.data() + 4 + 2 * i, static_cast<std::uint16_t>(pieces[i].size()));
-    stream.insert(stream.end(), pieces[i].begin(), pieces[i].end());
-  }
-  store_le(stream.data(), static_cast<std::uint32_t>(stream.size() - 4));
-  return stream;
-}
-
-// The pieces of a stream of one coded sub-block.
-std::vector<Bytes> pieces_of(ByteView stream, std::size_t plain_size) {
-  const std::size_t count = (plain_size + piece_size_bytes - 1) / piece_size_bytes;
-  EXPECT_EQ(load_le<std::uint32_t>(stream.data()), stream.size() - 4);
-  std::vector<Bytes> pieces;
-  ByteView rest = stream.subspan(4 + 2 * count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const ByteView piece = rest.first(load_le<std::uint16_t>(stream.data() + 4 + 2 * i));
-    pieces.emplace_back(piece.begin(), piece.end());
-    rest = rest.subspan(piece.size());
-  }
-  EXPECT_TRUE(rest.empty());
-  return pieces;
-}
-
 TEST(Rle, gives_back_runs_of_every_length_beside_each_other) {
   TestRandom random;
   for (int round = 0; round < 2000; ++round) {
     const Bytes plain = make_runs(1 + random.below(round % 20 == 0 ? 200000 : 9000), random);
-    const Bytes stream = compressed(plain);
+    const Bytes stream = compressed(Codec::rle, plain);
     Bytes decoded(plain.size(), 0xee);
     ASSERT_TRUE(decompress(Codec::rle, stream, decoded).has_value());
     ASSERT_TRUE(decoded == plain) << "size " << plain.size();
@@ -89,7 +58,7 @@ TEST(Rle, skips_the_header_that_means_nothing) {
 
 TEST(Rle, costs_two_bytes_for_each_128_equal_ones) {
   const Bytes plain(sub_block_size_bytes, 7);
-  EXPECT_EQ(compressed(plain).size(), 4u + 16 * 2 + 16 * 32 * 2);
+  EXPECT_EQ(compressed(Codec::rle, plain).size(), 4u + 16 * 2 + 16 * 32 * 2);
 }
 
 TEST(Rle, refuses_pieces_that_do_not_fill_their_plain_bytes) {
@@ -125,7 +94,8 @@ TEST(RleOracle, libtiff_reads_what_we_write) {
   for (int round = 0; round < 200; ++round) {
     Bytes plain = make_runs(64 + random.below(sub_block_size_bytes - 64), random);
     std::fill_n(plain.begin(), plain.size() / 2, Byte{0});  // so that it is smaller when coded
-    const std::vector<Bytes> pieces = pieces_of(compressed(plain), plain.size());
+    const std::vector<Bytes> pieces =
+        pieces_of(compressed(Codec::rle, plain), plain.size(), piece_size_bytes);
     Bytes strip;  // PackBits has no state: all pieces together are a strip too
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const std::size_t start = i * piece_size_bytes;
@@ -157,7 +127,7 @@ TEST(RleOracle, we_read_what_libtiff_writes_and_are_as_small) {
     ASSERT_TRUE(decompress(Codec::rle, stream, decoded).has_value());
     ASSERT_TRUE(decoded == plain);
     their_size += stream.size();
-    our_size += compressed(plain).size();
+    our_size += compressed(Codec::rle, plain).size();
   }
   EXPECT_LE(our_size, their_size + their_size / 100);
 }

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DES and 3DES kernels in plain modes against the CPU's, and NIST's vectors.
-#include "gpu_engine/cipher/block_cipher.h"
-#include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des.h"
-#include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/gpu_engine/cuda_messages.h"
 #include "tests/gpu_engine/response_file.h"
 
 namespace nacre::engine::cuda {
 namespace {
 
-struct Mode {
-  CryptMode mode;
-  CipherMode cpu_mode;
-  const char* name;
-};
-constexpr Mode modes[] = {{CryptMode::ecb, CipherMode::ecb, "ecb"},
-                          {CryptMode::cbc, CipherMode::cbc, "cbc"},
-                          {CryptMode::ofb, CipherMode::ofb, "ofb"},
-                          {CryptMode::ctr, CipherMode::ctr, "ctr"}};
 constexpr Direction directions[] = {Direction::encrypt, Direction::decrypt};
 constexpr std::size_t block_bytes = 8;
 
@@ -30,64 +19,31 @@ std::string describe(int pass_count, const Mode& mode, Direction direction) {
          (direction == Direction::encrypt ? " encrypt" : " decrypt");
 }
 
-// A message with offsets where the task will have addresses.
-struct PlannedMessage {
-  std::size_t in, out, size;
-  std::uint32_t key;
-  CipherIv iv;
-};
-
 // What the cpu makes of it.
 Bytes judge(int pass_count, const Mode& mode, Direction direction, const Bytes& arena,
             const std::vector<PlannedMessage>& messages, const std::vector<Bytes>& keys) {
-  Bytes expected = arena;
-  for (const PlannedMessage& message : messages) {
-    const MutableByteView out = MutableByteView(expected).subspan(message.out, message.size);
-    if (message.key == no_key) {
-      std::fill(out.begin(), out.end(), Byte{0});
-      continue;
-    }
-    CipherKey::create(pass_count == 1 ? BlockCipher::des : BlockCipher::des_ede3, mode.cpu_mode,
-                      keys[message.key])
-        .value()
-        ->crypt(direction, message.iv, ByteView(arena).subspan(message.in, message.size), out);
-  }
-  return expected;
+  const auto cipher_of = [&](std::size_t) {
+    return pass_count == 1 ? BlockCipher::des : BlockCipher::des_ede3;
+  };
+  return judge(cipher_of, mode, direction, arena, messages, keys);
 }
 
 // Runs messages on the device, out of arena and, in place, into it.
 Bytes run(int pass_count, const Mode& mode, Direction direction, const Bytes& arena,
           const std::vector<PlannedMessage>& messages, const std::vector<Bytes>& keys) {
-  std::vector<RawKey> raw_keys;
-  for (const Bytes& key : keys) {
-    RawKey& raw = raw_keys.emplace_back();
-    std::copy(key.begin(), key.end(), raw.bytes);
-    raw.cipher_key_size = static_cast<std::uint32_t>(key.size());
-    raw.form = KeyForm::block_cipher;
-  }
-  const DeviceArray<RawKey> d_keys(raw_keys);
+  const DeviceArray<RawKey> d_keys(raw_keys(keys));
   const DeviceArray<DesKey> d_expanded(keys.size());
   const DeviceArray<Byte> d_arena(arena);
-  std::vector<CryptTask> tasks;
-  std::uint64_t total_bytes = 0;
-  for (const PlannedMessage& message : messages) {
-    CryptTask task = {
-        d_arena.data() + message.in, d_arena.data() + message.out, message.size, message.key, {}};
-    std::copy(message.iv.begin(), message.iv.end(), task.iv);
-    tasks.push_back(task);
-    total_bytes += message.size;
-  }
-  const auto count = static_cast<std::uint32_t>(tasks.size());
-  const DeviceArray<CryptTask> d_tasks(tasks);
-  const DeviceArray<Byte> d_workspace(des_crypt_workspace_size(count, total_bytes));
+  const PlannedTasks planned(messages, d_arena.data());
+  const DeviceArray<CryptTask> d_tasks(planned.tasks);
+  const DeviceArray<Byte> d_workspace(
+      des_crypt_workspace_size(planned.count(), planned.total_bytes));
   EXPECT_EQ(des_expand_keys(d_keys.data(), static_cast<std::uint32_t>(keys.size()), pass_count,
                             d_expanded.data(), nullptr, nullptr),
             cudaSuccess);
-  EXPECT_EQ(
-      des_crypt(pass_count, mode.mode,
-                direction == Direction::encrypt ? CryptDirection::encrypt : CryptDirection::decrypt,
-                d_tasks.data(), count, total_bytes, d_expanded.data(), d_workspace.data(), nullptr),
-      cudaSuccess);
+  EXPECT_EQ(des_crypt(pass_count, mode.mode, on_device(direction), d_tasks.data(), planned.count(),
+                      planned.total_bytes, d_expanded.data(), d_workspace.data(), nullptr),
+            cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   return d_arena.copy();
 }
@@ -150,14 +106,8 @@ TEST_F(CudaDes, random_mixtures_match_the_cpu) {
         const Bytes arena = random.bytes(ranges.used());
         const Bytes expected = judge(pass_count, mode, direction, arena, messages, keys);
         const Bytes result = run(pass_count, mode, direction, arena, messages, keys);
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-          const PlannedMessage& message = messages[i];
-          ASSERT_TRUE(std::equal(&result[message.out], &result[message.out] + message.size,
-                                 &expected[message.out]))
-              << "message " << i << " of " << message.size << " bytes at " << message.in << " to "
-              << message.out;
-        }
-        EXPECT_TRUE(result == expected) << "bytes beside the messages changed";
+        expect_bytes(messages, expected, result);
+        if (HasFatalFailure()) return;
       }
     }
   }

@@ -68,6 +68,26 @@ TEST_F(MessageKinds, take_the_fastest_level_of_gdeflate_alone) {
   EXPECT_EQ(sorted.groups[0].indexes, std::vector<std::uint32_t>{2});
 }
 
+// The level at which automatic takes gdeflate for all that gets smaller. At others it takes what
+// only the cpu codes, or must look at more than the sample.
+TEST_F(MessageKinds, take_automatic_at_its_fastest_level_alone) {
+  for (int level = -1; level <= 10; ++level) {
+    payload_.add_seal(plain_, key_, Codec::automatic, 0).level = static_cast<std::int8_t>(level);
+    Message& bare = payload_.add(Operation::compress, plain_, 2 * plain_.size());
+    bare.codec = Codec::automatic;
+    bare.level = static_cast<std::int8_t>(level);
+  }
+  const cuda::Sorted sorted = sort();
+  ASSERT_EQ(sorted.groups.size(), 2u);
+  EXPECT_EQ(sorted.groups[0].indexes, std::vector<std::uint32_t>{4});
+  EXPECT_EQ(sorted.groups[1].indexes, std::vector<std::uint32_t>{5});
+  for (const cuda::KindGroup& group : sorted.groups) {
+    EXPECT_EQ(group.kind.codec, Codec::automatic);
+    EXPECT_EQ(cuda::encoder_of(group.kind).codec, Codec::gdeflate);
+    EXPECT_EQ(cuda::encoder_of(group.kind).level, 1);
+  }
+}
+
 // What they decode does not say how thoroughly it was coded.
 TEST_F(MessageKinds, take_records_of_every_level) {
   payload_.add_seal(plain_, key_, Codec::lz77, 0).level = 9;

@@ -140,7 +140,7 @@ class Maker {
     item.input = plain();
     Message& message = item.message;
     message.operation = Operation::seal;
-    message.codec = codecs[random_.below(codecs.size())];
+    message.codec = random_.below(8) == 0 ? Codec::automatic : codecs[random_.below(codecs.size())];
     message.level = static_cast<std::int8_t>(random_.below(4));
     message.padding = random_.below(2) == 0 ? Padding::none : Padding::padme;
     message.epoch = static_cast<std::uint32_t>(random_.next());

@@ -14,8 +14,9 @@ using engine::Operation;
 
 constexpr auto suite = engine::CipherSuite::aes_256_gcm;
 constexpr engine::CodecChoice choices[] = {
-    {Codec::none, 0}, {Codec::lz77, 0},    {Codec::zstd, 0}, {Codec::gdeflate, 1},
-    {Codec::rle, 0},  {Codec::huffman, 0}, {Codec::lzw, 0},  {Codec::automatic, 0},
+    {Codec::none, 0},     {Codec::lz77, 0},      {Codec::zstd, 0},
+    {Codec::gdeflate, 1}, {Codec::rle, 0},       {Codec::huffman, 0},
+    {Codec::lzw, 0},      {Codec::automatic, 0}, {Codec::automatic, 1},
 };
 
 std::string name_of(const engine::CodecChoice& choice) {

@@ -127,13 +127,13 @@ cudaError_t run(TagUse use, KeyForm form, const AeadTask* tasks, std::uint32_t c
     if (error == cudaSuccess)
       error = compute_tags(form, use, tasks, count, total_bytes, workspace, keys, verdicts, stream);
     if (error == cudaSuccess)
-      error = crypt(mode, CryptDirection::decrypt, workspace.crypt_tasks, count, total_bytes, keys,
-                    workspace.crypt, stream);
+      error = crypt(mode, CryptDirection::decrypt, workspace.crypt_tasks, count, total_bytes,
+                    any_size, keys, workspace.crypt, stream);
     return error;
   }
   if (error == cudaSuccess)
-    error = crypt(mode, CryptDirection::encrypt, workspace.crypt_tasks, count, total_bytes, keys,
-                  workspace.crypt, stream);
+    error = crypt(mode, CryptDirection::encrypt, workspace.crypt_tasks, count, total_bytes,
+                  any_size, keys, workspace.crypt, stream);
   if (error == cudaSuccess)
     error = compute_tags(form, use, tasks, count, total_bytes, workspace, keys, verdicts, stream);
   return error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends tasks to the kernels of their mode, after a tile plan for the parallel ones.
+// Sends tasks to the kernels of their mode, after a tile plan for the parallel ones,
+// but for short messages.
 #include "gpu_engine/cuda/kernels/crypt.h"
 
 #include <algorithm>
@@ -41,13 +42,15 @@ std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes)
 }
 
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const CipherKeyGroup* keys,
-                  void* workspace, cudaStream_t stream) {
+                  std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
+                  const CipherKeyGroup* keys, void* workspace, cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
   if (reinterpret_cast<std::uintptr_t>(tasks) % 16 != 0) return cudaErrorMisalignedAddress;
   const bool serial =
       mode == CryptMode::ofb || (mode == CryptMode::cbc && direction == CryptDirection::encrypt);
   if (serial) return crypt_serial(mode, tasks, count, keys, stream);
+  if (mode == CryptMode::ctr && size_max <= unit_bytes)
+    return crypt_short_counters(tasks, count, keys, stream);
   const Workspace pieces(workspace, count, total_bytes);
   const cudaError_t error = make_tile_plan(UnitsOfTask{tasks}, pieces.plan, stream);
   if (error != cudaSuccess) return error;
@@ -55,10 +58,11 @@ cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tas
 }
 
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const KeyTable& keys,
-                  void* workspace, cudaStream_t stream) {
+                  std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
+                  const KeyTable& keys, void* workspace, cudaStream_t stream) {
   if (keys.family == CipherFamily::aes)
-    return crypt(mode, direction, tasks, count, total_bytes, keys.ciphers, workspace, stream);
+    return crypt(mode, direction, tasks, count, total_bytes, size_max, keys.ciphers, workspace,
+                 stream);
   return des_crypt(des_pass_count(keys.family), mode, direction, tasks, count, total_bytes,
                    keys.des, workspace, stream);
 }

@@ -23,15 +23,19 @@ inline constexpr std::uint32_t no_key = UINT32_MAX;
 // For either of the two below.
 std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
+// size_max, of crypt(): the longest task's size; any_size where only the device knows. Of short
+// messages it is worth knowing.
+inline constexpr std::uint64_t any_size = UINT64_MAX;
+
 // AES. ECB, CTR and CBC decryption spread a message over all warps. CBC encryption and OFB give
 // each message to one thread, 32 neighbours to a warp: neighbours should be about equally long.
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const CipherKeyGroup* keys,
-                  void* workspace, cudaStream_t stream);
+                  std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
+                  const CipherKeyGroup* keys, void* workspace, cudaStream_t stream);
 
 // Under keys of the table's family: the above, or des_crypt() (des.h).
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
-                  std::uint32_t count, std::uint64_t total_bytes, const KeyTable& keys,
-                  void* workspace, cudaStream_t stream);
+                  std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
+                  const KeyTable& keys, void* workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

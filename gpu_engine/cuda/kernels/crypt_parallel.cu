@@ -6,13 +6,7 @@
 // four lanes for four steps: what a message costs at its start, 44 to 60 words of round keys above
 // all, is then paid once for four blocks, so that messages of 16 blocks with a key each are not
 // much slower than long ones.
-//
-// CTR: while only the counter's last byte changes, 15 of the first round's 16 lookups and 12 of the
-// second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums; along a
-// message its counters change in that byte only for eight steps on end.
-#include <cstddef>
-
-#include "gpu_engine/cuda/kernels/aes_rounds.cuh"
+#include "gpu_engine/cuda/kernels/crypt_messages.cuh"
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
 #include "gpu_engine/cuda/kernels/tile_units.cuh"
 
@@ -24,98 +18,6 @@ constexpr int warps_per_block = threads_per_block / 32;
 constexpr std::uint32_t steps_per_tile = crypt_units_per_tile / 2;
 static_assert(crypt_units_per_tile == units_per_warp_tile);
 
-// A round, but for column 0.
-template <typename Tables>
-__device__ uint4 round_without_first_column(const Tables& t, uint4 s, uint4 key) {
-  return make_uint4(0,
-                    t.template at<0>(s.y) ^ t.template at<1>(s.z) ^ t.template at<2>(s.w) ^
-                        t.template at<3>(s.x),
-                    t.template at<0>(s.z) ^ t.template at<1>(s.w) ^ t.template at<2>(s.x) ^
-                        t.template at<3>(s.y),
-                    t.template at<0>(s.w) ^ t.template at<1>(s.x) ^ t.template at<2>(s.y) ^
-                        t.template at<3>(s.z)) ^
-         key;
-}
-
-// The first two rounds of counters that differ in their last byte only.
-struct CounterRounds {
-  std::uint32_t upper;  // bits 8 to 39 of the counter: more never changes between two steps
-  bool valid = false;
-  std::uint32_t last_column;  // of the counter plus key, its last byte 0
-  std::uint32_t round_1;      // column 0, but for the last byte's lookup
-  uint4 round_2;              // but for the lookups in column 0 after round 1
-
-  template <typename Tables>
-  __device__ void prepare(const Tables& t, const uint4 (&keys)[15], uint4 counter) {
-    const uint4 s = counter ^ keys[0];
-    const uint4 key_1 = keys[1];
-    last_column = s.w;
-    round_1 = t.template at<0>(s.x) ^ t.template at<1>(s.y) ^ t.template at<2>(s.z) ^ key_1.x;
-    const uint4 m = round_without_first_column(t, s, key_1);
-    round_2 = keys[2];
-    round_2.x ^= t.template at<1>(m.y) ^ t.template at<2>(m.z) ^ t.template at<3>(m.w);
-    round_2.y ^= t.template at<0>(m.y) ^ t.template at<1>(m.z) ^ t.template at<2>(m.w);
-    round_2.z ^= t.template at<0>(m.z) ^ t.template at<1>(m.w) ^ t.template at<3>(m.y);
-    round_2.w ^= t.template at<0>(m.w) ^ t.template at<2>(m.y) ^ t.template at<3>(m.z);
-  }
-
-  // The state after two rounds. last_byte: the counter's.
-  template <typename Tables>
-  __device__ uint4 state(const Tables& t, std::uint32_t last_byte) const {
-    const std::uint32_t column = round_1 ^ t.template at<3>(last_column ^ last_byte << 24);
-    return round_2 ^ make_uint4(t.template at<0>(column), t.template at<3>(column),
-                                t.template at<2>(column), t.template at<1>(column));
-  }
-};
-
-struct Message {
-  const Byte* in;
-  Byte* out;
-  std::uint64_t size;
-  std::uint32_t first_unit;
-  std::uint32_t key;
-  uint4 iv;
-};
-
-// A task in three loads.
-__device__ Message load_message(const CryptTask* tasks, std::uint32_t index,
-                                std::uint32_t first_unit) {
-  static_assert(sizeof(CryptTask) == 48 && offsetof(CryptTask, out) == 8 &&
-                offsetof(CryptTask, size) == 16 && offsetof(CryptTask, key) == 24 &&
-                offsetof(CryptTask, iv) == 28);
-  const auto* const words = reinterpret_cast<const uint4*>(tasks) + 3 * index;
-  const uint4 pointers = words[0], middle = words[1], end = words[2];
-  const auto pair = [](std::uint32_t low, std::uint32_t high) {
-    return std::uint64_t{high} << 32 | low;
-  };
-  return {reinterpret_cast<const Byte*>(pair(pointers.x, pointers.y)),
-          reinterpret_cast<Byte*>(pair(pointers.z, pointers.w)),
-          pair(middle.x, middle.y),
-          first_unit,
-          middle.z,
-          make_uint4(middle.w, end.x, end.y, end.z)};
-}
-
-// The counter block and, apart, its last byte.
-struct Counter {
-  std::uint64_t high, low;
-
-  __device__ Counter(uint4 iv, std::uint64_t block) {
-    high = std::uint64_t{swap_bytes(iv.x)} << 32 | swap_bytes(iv.y);
-    low = std::uint64_t{swap_bytes(iv.z)} << 32 | swap_bytes(iv.w);
-    low += block;
-    if (low < block) ++high;
-  }
-  __device__ std::uint32_t upper() const { return static_cast<std::uint32_t>(low >> 8); }
-  __device__ std::uint32_t last_byte() const { return static_cast<std::uint32_t>(low) & 0xff; }
-  __device__ uint4 block_without_last_byte() const {
-    return make_uint4(swap_bytes(static_cast<std::uint32_t>(high >> 32)),
-                      swap_bytes(static_cast<std::uint32_t>(high)),
-                      swap_bytes(static_cast<std::uint32_t>(low >> 32)),
-                      swap_bytes(static_cast<std::uint32_t>(low) & ~0xffu));
-  }
-};
-
 // Where a lane is within its tile at a step.
 struct Place {
   std::uint32_t unit, block;  // the block within the unit
@@ -125,11 +27,6 @@ struct Place {
       : unit(several_messages ? step / 4 * 8 + lane / 4 : step * 2 + lane / 16),
         block(several_messages ? (3 - step % 4) * 4 + lane % 4 : lane % 16) {}
 };
-
-__device__ uint4 shuffle(uint4 block, std::uint32_t from) {
-  return make_uint4(__shfl_sync(all_lanes, block.x, from), __shfl_sync(all_lanes, block.y, from),
-                    __shfl_sync(all_lanes, block.z, from), __shfl_sync(all_lanes, block.w, from));
-}
 
 // CBC: the ciphertext before each lane's. In place it may be gone from memory already, so it comes
 // from the lane beside, or has been kept, or is read before anyone writes there.
@@ -148,7 +45,7 @@ struct ChainedBlocks {
   // A tile of several, at a step of a unit's four lanes. start: of the unit, in the message; block:
   // within the unit. Blocks are worked on backwards, so what precedes a lane's four is still there;
   // what precedes the unit is read at the first of its steps.
-  __device__ uint4 within_unit(const Message& message, bool unit_exists, bool exists,
+  __device__ uint4 within_unit(const CryptMessage& message, bool unit_exists, bool exists,
                                std::uint32_t step, std::uint64_t start, std::uint32_t block,
                                uint4 in, std::uint32_t lane) {
     if (step % 4 == 0) {
@@ -182,7 +79,8 @@ __global__ __launch_bounds__(threads_per_block,
   const std::uint32_t tile_count = (unit_count + crypt_units_per_tile - 1) / crypt_units_per_tile;
 
   std::uint32_t current = UINT32_MAX;
-  Message message = {};
+  CryptMessage message = {};
+  std::uint32_t first_unit = 0;  // the message's
   uint4 keys[15] = {};
   std::uint32_t key_in_registers = no_key;
   std::uint32_t round_count = 0;
@@ -202,7 +100,8 @@ __global__ __launch_bounds__(threads_per_block,
       const std::uint32_t index = __shfl_sync(all_lanes, unit_message, place.unit);
       if (index != current) {
         current = index;
-        message = load_message(tasks, index, plan.first_units[index]);
+        message = load_message(tasks, index);
+        first_unit = plan.first_units[index];
         counters.valid = false;
         if (message.key != no_key && message.key != key_in_registers) {
           key_in_registers = message.key;
@@ -211,7 +110,7 @@ __global__ __launch_bounds__(threads_per_block,
           load_round_keys(keys, decrypt ? key.decrypt() : key.encrypt(), round_count);
         }
       }
-      const std::uint64_t start = std::uint64_t{unit - message.first_unit} * unit_bytes;
+      const std::uint64_t start = std::uint64_t{unit - first_unit} * unit_bytes;
       const std::uint64_t offset = start + place.block * block_bytes;
       // ECB and CBC take whole blocks; what hangs over is no block, but zeroed where all is.
       const bool any_size = mode == CryptMode::ctr || message.key == no_key;
@@ -231,13 +130,7 @@ __global__ __launch_bounds__(threads_per_block,
       if (message.key != no_key) {
         if (mode == CryptMode::ctr) {
           const Counter counter(message.iv, offset / block_bytes);
-          if (!counters.valid || counters.upper != counter.upper()) {
-            counters.valid = true;
-            counters.upper = counter.upper();
-            counters.prepare(tables, keys, counter.block_without_last_byte());
-          }
-          out = in ^ run_rounds<false, 3>(tables, counters.state(tables, counter.last_byte()), keys,
-                                          round_count);
+          out = in ^ next_key_stream(tables, keys, round_count, counter, counters);
         } else {
           out = chained ^ run_rounds<decrypt, 1>(tables, in ^ keys[0], keys, round_count);
         }

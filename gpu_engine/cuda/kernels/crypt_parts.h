@@ -17,6 +17,10 @@ cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const Crypt
                            const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                            uint4* previous_blocks, cudaStream_t stream);
 
+// CTR, tasks of at most unit_bytes each.
+cudaError_t crypt_short_counters(const CryptTask* tasks, std::uint32_t count,
+                                 const CipherKeyGroup* keys, cudaStream_t stream);
+
 cudaError_t crypt_serial(CryptMode mode, const CryptTask* tasks, std::uint32_t count,
                          const CipherKeyGroup* keys, cudaStream_t stream);
 

@@ -16,6 +16,61 @@ Result<> compare_works(const EngineWork& work, const EngineWork& expected, std::
   return {};
 }
 
+// One of the seven payloads of figure 7, ready to be run.
+struct OrderMessages {
+  std::size_t size = 0;
+  std::vector<SeedKey> keys;
+  std::vector<SeedMessage> messages;
+};
+
+OrderMessages order_messages(const SeedRun& run, int number) {
+  const BenchTask parallel = seed_cipher_task(
+      engine::Operation::encrypt, engine::BlockCipher::aes_128, engine::CipherMode::ctr);
+  const BenchTask serial = seed_cipher_task(engine::Operation::encrypt,
+                                            engine::BlockCipher::aes_128, engine::CipherMode::cbc);
+  OrderMessages made = {.keys = {{parallel.key_use, parallel.key}, {serial.key_use, serial.key}},
+                        .messages = {}};
+  const std::vector<OrderedMessage> order = payload_order(number);
+  for (const OrderedMessage& message : order)
+    made.size += message.block_count * block_size;
+  if (!run.takes(made.size)) return made;
+  const ByteView bytes = run.bytes(made.size);
+  std::size_t at = 0;
+  for (const OrderedMessage& message : order) {
+    const std::size_t size = message.block_count * block_size;
+    made.messages.push_back({parallel.message, bytes.subspan(at, size), size});
+    made.messages.back().message.key_index = message.is_serial ? 1 : 0;
+    at += size;
+  }
+  return made;
+}
+
+using Works = std::vector<std::unique_ptr<EngineWork>>;
+
+Result<Works> make_works(engine::Engine& engine, const std::vector<OrderMessages>& orders,
+                         engine::MessageOrder order = engine::MessageOrder::soonest) {
+  Works works;
+  for (const OrderMessages& messages : orders) {
+    NACRE_ASSIGN(auto work, EngineWork::make(engine, messages.keys, messages.messages, order));
+    works.push_back(std::move(work));
+  }
+  return works;
+}
+
+std::vector<std::function<Result<>()>> runs_of(const Works& works) {
+  std::vector<std::function<Result<>()>> runs;
+  for (const auto& work : works)
+    runs.emplace_back([&work] { return work->run(); });
+  return runs;
+}
+
+Result<> compare_all(const Works& works, const Works& expected,
+                     const std::vector<OrderMessages>& orders) {
+  for (std::size_t i = 0; i < works.size(); ++i)
+    NACRE_TRY(compare_works(*works[i], *expected[i], orders[i].messages.size()));
+  return {};
+}
+
 }  // namespace
 
 Result<PayloadTimes> time_counters(const SeedRun& run, std::size_t whole, std::size_t message_size,
@@ -44,37 +99,36 @@ Result<PayloadTimes> time_counters(const SeedRun& run, std::size_t whole, std::s
   return times;
 }
 
-Result<OrderTimes> time_payload_order(const SeedRun& run, int number) {
-  OrderTimes times;
-  const std::vector<OrderedMessage> order = payload_order(number);
-  for (const OrderedMessage& message : order)
-    times.size += message.block_count * block_size;
-  if (!run.takes(times.size)) return times;
-  const BenchTask parallel = seed_cipher_task(
-      engine::Operation::encrypt, engine::BlockCipher::aes_128, engine::CipherMode::ctr);
-  const BenchTask serial = seed_cipher_task(engine::Operation::encrypt,
-                                            engine::BlockCipher::aes_128, engine::CipherMode::cbc);
-  const std::vector<SeedKey> keys = {{parallel.key_use, parallel.key},
-                                     {serial.key_use, serial.key}};
-  const ByteView bytes = run.bytes(times.size);
-  std::vector<SeedMessage> messages;
-  std::size_t at = 0;
-  for (const OrderedMessage& message : order) {
-    const std::size_t size = message.block_count * block_size;
-    messages.push_back({parallel.message, bytes.subspan(at, size), size});
-    messages.back().message.key_index = message.is_serial ? 1 : 0;
-    at += size;
+Result<std::vector<OrderTimes>> time_payload_orders(const SeedRun& run) {
+  std::vector<OrderTimes> times(payload_order_count);
+  std::vector<OrderMessages> orders;
+  for (int number = 1; number <= payload_order_count; ++number) {
+    orders.push_back(order_messages(run, number));
+    times[orders.size() - 1].size = orders.back().size;
+    if (!run.takes(orders.back().size)) return times;
   }
-  NACRE_ASSIGN(const auto given,
-               EngineWork::make(run.cpu(), keys, messages, engine::MessageOrder::as_given));
-  NACRE_ASSIGN(times.cpu_as_given, run.time_of([&] { return given->run(); }));
-  NACRE_ASSIGN(const auto cpu, EngineWork::make(run.cpu(), keys, messages));
-  NACRE_ASSIGN(times.cpu, run.time_of([&] { return cpu->run(); }));
-  NACRE_TRY(compare_works(*cpu, *given, messages.size()));
+  const auto keep = [&](std::optional<double> OrderTimes::*way,
+                        const std::vector<double>& seconds) {
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      times[i].*way = seconds[i];
+  };
+  NACRE_ASSIGN(const Works given, make_works(run.cpu(), orders, engine::MessageOrder::as_given));
+  NACRE_ASSIGN(const std::vector<double> cpu_as_given, run.time_in_turns(runs_of(given)));
+  keep(&OrderTimes::cpu_as_given, cpu_as_given);
+  {
+    NACRE_ASSIGN(const Works cpu, make_works(run.cpu(), orders));
+    NACRE_ASSIGN(const std::vector<double> seconds, run.time_in_turns(runs_of(cpu)));
+    NACRE_TRY(compare_all(cpu, given, orders));
+    keep(&OrderTimes::cpu, seconds);
+  }
   if (run.cuda() == nullptr) return times;
-  NACRE_ASSIGN(const auto cuda, EngineWork::make(*run.cuda(), keys, messages));
-  NACRE_ASSIGN(times.cuda, run.time_on_device(*cuda));
-  if (times.cuda) NACRE_TRY(compare_works(*cuda, *given, messages.size()));
+  NACRE_ASSIGN(const Works cuda, make_works(*run.cuda(), orders));
+  NACRE_ASSIGN(const std::vector<double> seconds, run.time_in_turns(runs_of(cuda)));
+  for (const auto& work : cuda) {
+    if (!work->ran_on_device()) return times;
+  }
+  NACRE_TRY(compare_all(cuda, given, orders));
+  keep(&OrderTimes::cuda, seconds);
   return times;
 }
 

@@ -18,7 +18,7 @@ struct OrderTimes {
   std::size_t size = 0;  // of all messages
   std::optional<double> cpu_as_given, cpu, cuda;
 };
-// One of the seven payloads; nothing where it is left out for its size. io.
-Result<OrderTimes> time_payload_order(const SeedRun& run, int number);
+// Of the seven payloads, in turns; nothing measured where they are left out for their size. io.
+Result<std::vector<OrderTimes>> time_payload_orders(const SeedRun& run);
 
 }  // namespace nacre::tools

@@ -13,6 +13,8 @@ constexpr std::uint64_t buffer_size_max = 256u << 20;
 constexpr std::size_t resident_count_max = 4096;
 constexpr int run_count_min = 3;
 constexpr int run_count_max = 1001;
+// What is compared by a few per cent takes more runs than what is compared by factors.
+constexpr int round_count_min = 21;
 
 // The first so many messages, done and timed.
 struct Sample {
@@ -296,6 +298,26 @@ Result<double> SeedRun::time_of(const std::function<Result<>()>& work) const {
   } while (times.size() < run_count_max &&
            (spent < options_.seconds || (times.size() < run_count_min && spent < 1)));
   return median_of(std::move(times));
+}
+
+Result<std::vector<double>> SeedRun::time_in_turns(
+    const std::vector<std::function<Result<>()>>& works) const {
+  std::vector<std::vector<double>> times(works.size());
+  const double begin = wall_seconds();
+  for (int round = 0; round < run_count_max; ++round) {
+    const double spent = wall_seconds() - begin;
+    if (round >= round_count_min && spent >= options_.seconds * double(works.size())) break;
+    for (std::size_t turn = 0; turn < works.size(); ++turn) {
+      const std::size_t index = round % 2 == 0 ? turn : works.size() - 1 - turn;
+      const double start = wall_seconds();
+      NACRE_TRY(works[index]());
+      times[index].push_back(wall_seconds() - start);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_work : times)
+    medians.push_back(median_of(std::move(of_work)));
+  return medians;
 }
 
 Result<std::optional<double>> SeedRun::time_on_device(EngineWork& work) const {

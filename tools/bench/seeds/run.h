@@ -69,6 +69,10 @@ class SeedRun {
 
   // The median of some runs, which together take about the time for a figure.
   Result<double> time_of(const std::function<Result<>()>& work) const;
+  // The same of each of several that are to be compared: a round runs all of them once, there and
+  // then back, so that what changes in the meantime changes for all.
+  Result<std::vector<double>> time_in_turns(
+      const std::vector<std::function<Result<>()>>& works) const;
   // Of a payload on the device, with its copies; nothing where the device did not do all of it.
   Result<std::optional<double>> time_on_device(EngineWork& work) const;
   // Its kernels alone; nothing where they cannot be measured.

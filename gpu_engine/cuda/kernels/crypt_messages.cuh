@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of parallel modes share: tasks in three loads, and counter blocks.
+//
+// CTR: while only the counter's last byte changes, 15 of the first round's 16 lookups and 12 of the
+// second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums; along a
+// message its counters change in that byte only for eight steps on end.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu_engine/cuda/kernels/aes_rounds.cuh"
+#include "gpu_engine/cuda/kernels/crypt.h"
+
+namespace nacre::engine::cuda {
+
+inline constexpr unsigned every_lane = 0xffffffffu;
+
+struct CryptMessage {
+  const Byte* in;
+  Byte* out;
+  std::uint64_t size;
+  std::uint32_t key;
+  uint4 iv;
+};
+
+// A task in three loads.
+__device__ inline CryptMessage load_message(const CryptTask* tasks, std::uint32_t index) {
+  static_assert(sizeof(CryptTask) == 48 && offsetof(CryptTask, out) == 8 &&
+                offsetof(CryptTask, size) == 16 && offsetof(CryptTask, key) == 24 &&
+                offsetof(CryptTask, iv) == 28);
+  const auto* const words = reinterpret_cast<const uint4*>(tasks) + 3 * index;
+  const uint4 pointers = words[0], middle = words[1], end = words[2];
+  const auto pair = [](std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32 | low;
+  };
+  return {reinterpret_cast<const Byte*>(pair(pointers.x, pointers.y)),
+          reinterpret_cast<Byte*>(pair(pointers.z, pointers.w)), pair(middle.x, middle.y), middle.z,
+          make_uint4(middle.w, end.x, end.y, end.z)};
+}
+
+// A round, but for column 0.
+template <typename Tables>
+__device__ inline uint4 round_without_first_column(const Tables& t, uint4 s, uint4 key) {
+  return make_uint4(0,
+                    t.template at<0>(s.y) ^ t.template at<1>(s.z) ^ t.template at<2>(s.w) ^
+                        t.template at<3>(s.x),
+                    t.template at<0>(s.z) ^ t.template at<1>(s.w) ^ t.template at<2>(s.x) ^
+                        t.template at<3>(s.y),
+                    t.template at<0>(s.w) ^ t.template at<1>(s.x) ^ t.template at<2>(s.y) ^
+                        t.template at<3>(s.z)) ^
+         key;
+}
+
+// The first two rounds of counters that differ in their last byte only.
+struct CounterRounds {
+  std::uint32_t upper;  // bits 8 to 39 of the counter: more never changes between two steps
+  bool valid = false;
+  std::uint32_t last_column;  // of the counter plus key, its last byte 0
+  std::uint32_t round_1;      // column 0, but for the last byte's lookup
+  uint4 round_2;              // but for the lookups in column 0 after round 1
+
+  template <typename Tables>
+  __device__ void prepare(const Tables& t, const uint4 (&keys)[15], uint4 counter) {
+    const uint4 s = counter ^ keys[0];
+    const uint4 key_1 = keys[1];
+    last_column = s.w;
+    round_1 = t.template at<0>(s.x) ^ t.template at<1>(s.y) ^ t.template at<2>(s.z) ^ key_1.x;
+    const uint4 m = round_without_first_column(t, s, key_1);
+    round_2 = keys[2];
+    round_2.x ^= t.template at<1>(m.y) ^ t.template at<2>(m.z) ^ t.template at<3>(m.w);
+    round_2.y ^= t.template at<0>(m.y) ^ t.template at<1>(m.z) ^ t.template at<2>(m.w);
+    round_2.z ^= t.template at<0>(m.z) ^ t.template at<1>(m.w) ^ t.template at<3>(m.y);
+    round_2.w ^= t.template at<0>(m.w) ^ t.template at<2>(m.y) ^ t.template at<3>(m.z);
+  }
+
+  // The state after two rounds. last_byte: the counter's.
+  template <typename Tables>
+  __device__ uint4 state(const Tables& t, std::uint32_t last_byte) const {
+    const std::uint32_t column = round_1 ^ t.template at<3>(last_column ^ last_byte << 24);
+    return round_2 ^ make_uint4(t.template at<0>(column), t.template at<3>(column),
+                                t.template at<2>(column), t.template at<1>(column));
+  }
+};
+
+// The counter block and, apart, its last byte.
+struct Counter {
+  std::uint64_t high, low;
+
+  __device__ Counter(uint4 iv, std::uint64_t block) {
+    high = std::uint64_t{swap_bytes(iv.x)} << 32 | swap_bytes(iv.y);
+    low = std::uint64_t{swap_bytes(iv.z)} << 32 | swap_bytes(iv.w);
+    skip(block);
+  }
+  __device__ void skip(std::uint64_t blocks) {
+    low += blocks;
+    if (low < blocks) ++high;
+  }
+  __device__ std::uint32_t upper() const { return static_cast<std::uint32_t>(low >> 8); }
+  __device__ std::uint32_t last_byte() const { return static_cast<std::uint32_t>(low) & 0xff; }
+  __device__ uint4 block_without_last_byte() const {
+    return make_uint4(swap_bytes(static_cast<std::uint32_t>(high >> 32)),
+                      swap_bytes(static_cast<std::uint32_t>(high)),
+                      swap_bytes(static_cast<std::uint32_t>(low >> 32)),
+                      swap_bytes(static_cast<std::uint32_t>(low) & ~0xffu));
+  }
+};
+
+// Key stream of a lane's counters, one after the other.
+template <typename Tables>
+__device__ inline uint4 next_key_stream(const Tables& tables, const uint4 (&keys)[15],
+                                        std::uint32_t round_count, const Counter& counter,
+                                        CounterRounds& rounds) {
+  if (!rounds.valid || rounds.upper != counter.upper()) {
+    rounds.valid = true;
+    rounds.upper = counter.upper();
+    rounds.prepare(tables, keys, counter.block_without_last_byte());
+  }
+  return run_rounds<false, 3>(tables, rounds.state(tables, counter.last_byte()), keys, round_count);
+}
+
+__device__ inline uint4 shuffle(uint4 block, std::uint32_t from) {
+  return make_uint4(__shfl_sync(every_lane, block.x, from), __shfl_sync(every_lane, block.y, from),
+                    __shfl_sync(every_lane, block.z, from), __shfl_sync(every_lane, block.w, from));
+}
+
+}  // namespace nacre::engine::cuda
