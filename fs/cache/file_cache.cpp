@@ -2,6 +2,8 @@
 // The threads that flush and read ahead, and the dirty budget that writers wait for.
 #include "fs/cache/file_cache.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -38,9 +40,13 @@ FileCache::~FileCache() {
 }
 
 void FileCache::start() {
-  flusher_ = std::thread([this] { run_flusher(); });
+  for (unsigned i = 0; i < std::max(1u, options_.flusher_count); ++i) {
+    flushers_.emplace_back([this] { run_flusher(); });
+    pthread_setname_np(flushers_.back().native_handle(), "flush");
+  }
   for (unsigned i = 0; i < options_.read_ahead_thread_count; ++i) {
     read_ahead_threads_.emplace_back([this] { run_read_ahead(); });
+    pthread_setname_np(read_ahead_threads_.back().native_handle(), "read-ahead");
   }
 }
 
@@ -50,6 +56,7 @@ void FileCache::stop() {
     stopping_ = true;
   }
   flusher_wake_.notify_all();
+  flusher_pause_.notify_all();
   room_.notify_all();
   {
     std::lock_guard lock(read_ahead_mutex_);
@@ -57,7 +64,9 @@ void FileCache::stop() {
     read_ahead_.clear();
   }
   read_ahead_wake_.notify_all();
-  if (flusher_.joinable()) flusher_.join();
+  for (std::thread& thread : flushers_)
+    thread.join();
+  flushers_.clear();
   for (std::thread& thread : read_ahead_threads_)
     thread.join();
   read_ahead_threads_.clear();
@@ -94,7 +103,7 @@ void FileCache::change_dirty_bytes(std::int64_t change) {
     }
   } else if (now > budget / 2 && now - change <= budget / 2) {
     std::lock_guard lock(flusher_mutex_);
-    flusher_wake_.notify_one();
+    flusher_wake_.notify_all();
   }
 }
 
@@ -102,7 +111,7 @@ Result<> FileCache::wait_for_budget() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   if (dirty_bytes_ <= budget) return {};
   std::unique_lock lock(flusher_mutex_);
-  flusher_wake_.notify_one();
+  flusher_wake_.notify_all();
   room_.wait(lock, [&] { return dirty_bytes_ <= budget || !pressure_error_ || stopping_; });
   if (dirty_bytes_ > budget && !pressure_error_) return pressure_error_;
   return {};
@@ -154,32 +163,40 @@ void FileCache::run_read_ahead() {
   }
 }
 
+bool FileCache::has_streaming() const {
+  return std::any_of(streaming_.begin(), streaming_.end(),
+                     [&](const auto& file) { return !streamed_.contains(file.get()); });
+}
+
+std::shared_ptr<FileData> FileCache::take_streaming() {
+  const auto place = std::find_if(streaming_.begin(), streaming_.end(), [&](const auto& file) {
+    return !streamed_.contains(file.get());
+  });
+  if (place == streaming_.end()) return nullptr;
+  auto file = std::move(*place);
+  streaming_.erase(place);
+  streamed_.insert(file.get());
+  return file;
+}
+
 void FileCache::run_flusher() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   std::unique_lock lock(flusher_mutex_);
   while (true) {
-    flusher_wake_.wait(
-        lock, [&] { return stopping_ || !streaming_.empty() || dirty_bytes_ > budget / 2; });
+    flusher_wake_.wait(lock,
+                       [&] { return stopping_ || has_streaming() || dirty_bytes_ > budget / 2; });
     if (stopping_) return;
-    std::shared_ptr<FileData> stream;
-    if (!streaming_.empty()) {
-      stream = std::move(streaming_.front());
-      streaming_.pop_front();
-    }
+    std::shared_ptr<FileData> stream = take_streaming();
     lock.unlock();
-    Result<> outcome;
-    if (stream) {
-      constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
-      for (std::uint64_t chunk = 0; chunk <= end && outcome;) {
-        Flush flush(*this, FlushMode::complete_chunks);
-        chunk = flush.add(stream, chunk, end);
-        outcome = flush.run();
-      }
-      stream.reset();
-    } else {
-      outcome = flush_some();
-    }
+    const Result<> outcome = stream ? stream_out(stream) : flush_some();
     lock.lock();
+    if (stream) {
+      // What was written meanwhile is this thread's again, unless another one is free.
+      streamed_.erase(stream.get());
+      lock.unlock();
+      stream.reset();
+      lock.lock();
+    }
     // Said once: it is tried again and again.
     if (!outcome && (pressure_error_ || pressure_error_.error().code != outcome.error().code)) {
       spdlog::warn("writing back: {}", outcome.error().message);
@@ -187,12 +204,23 @@ void FileCache::run_flusher() {
     pressure_error_ = outcome;
     if (!outcome) {
       room_.notify_all();
-      flusher_wake_.wait_for(lock, failure_pause, [&] { return stopping_; });
+      flusher_pause_.wait_for(lock, failure_pause, [&] { return stopping_; });
     }
   }
 }
 
-// Under pressure: a flush worth of dirty bytes, going round all dirty files.
+Result<> FileCache::stream_out(const std::shared_ptr<FileData>& file) {
+  constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
+  for (std::uint64_t chunk = 0; chunk <= end;) {
+    Flush flush(*this, FlushMode::complete_chunks);
+    chunk = flush.add(file, chunk, end);
+    NACRE_TRY(flush.run());
+  }
+  return {};
+}
+
+// Under pressure: a flush worth of dirty bytes, going round all dirty files. Files that somebody
+// else flushes are passed over, as long as there are others.
 Result<> FileCache::flush_some() {
   std::vector<std::shared_ptr<FileData>> files;
   {
@@ -203,15 +231,17 @@ Result<> FileCache::flush_some() {
     }
     cursor_ = place == dirty_files_.end() ? InodeNumber{} : files.back()->inode();
   }
+  constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
   Flush flush(*this, FlushMode::everything);
-  for (auto& file : files) {
+  for (const auto& file : files) {
     if (flush.is_full()) {
       std::lock_guard lock(dirty_mutex_);
       cursor_ = InodeNumber{file->inode().value - 1};
       break;
     }
-    flush.add(std::move(file), 0, std::numeric_limits<std::uint64_t>::max() - 1);
+    flush.try_add(file, 0, end);
   }
+  if (flush.is_empty() && !files.empty()) flush.add(files.front(), 0, end);
   return flush.run();
 }
 

@@ -43,6 +43,8 @@ struct FileCacheOptions {
   std::uint64_t cache_budget_bytes = 256u << 20;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   unsigned read_ahead_thread_count = 2;
+  // Flushes of different files at once; those of one file take turns.
+  unsigned flusher_count = 1;
   // A flush takes no more chunks past this, so that a payload stays within the engine's reach.
   std::uint64_t flush_size_bytes_max = 8u << 20;
   // A run of this many complete chunks is worth a payload of its own.
@@ -122,6 +124,10 @@ class FileCache {
  private:
   void run_flusher();
   void run_read_ahead();
+  // Under flusher_mutex_: the first file that no other flusher has; none.
+  std::shared_ptr<FileData> take_streaming();
+  bool has_streaming() const;
+  Result<> stream_out(const std::shared_ptr<FileData>& file);
   Result<> flush_some();
   std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
 
@@ -140,11 +146,13 @@ class FileCache {
 
   mutable std::mutex flusher_mutex_;
   std::condition_variable flusher_wake_;
+  std::condition_variable flusher_pause_;
   std::condition_variable room_;
   std::deque<std::shared_ptr<FileData>> streaming_;
+  std::set<const FileData*> streamed_;  // that a flusher is busy with
   Result<> pressure_error_ = {};
   bool stopping_ = false;
-  std::thread flusher_;
+  std::vector<std::thread> flushers_;
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
   std::mutex patched_mutex_;  // guards the next two

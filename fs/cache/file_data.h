@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fs/cache/dirty_chunk.h"
+#include "fs/cache/fair_mutex.h"
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
 #include "metadata/format/inode_codec.h"
@@ -100,7 +101,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<bool> discarded_{false};
   std::atomic<std::uint32_t> inode_flags_{0};
 
-  std::mutex flush_mutex_;
+  FairMutex flush_mutex_;
   mutable std::shared_mutex mutex_;  // guards what follows
   std::map<std::uint64_t, DirtyChunk> dirty_;
   std::map<std::uint64_t, DirtyChunk> flushing_;  // taken by a flush that is under way

@@ -36,9 +36,20 @@ Flush::~Flush() {
 
 std::uint64_t Flush::add(std::shared_ptr<FileData> data, std::uint64_t first_chunk,
                          std::uint64_t last_chunk) {
-  File file{.data = std::move(data)};
+  std::unique_lock lock(data->flush_mutex_);
+  return take(File{.data = std::move(data), .flush_lock = std::move(lock)}, first_chunk,
+              last_chunk);
+}
+
+void Flush::try_add(std::shared_ptr<FileData> data, std::uint64_t first_chunk,
+                    std::uint64_t last_chunk) {
+  std::unique_lock lock(data->flush_mutex_, std::try_to_lock);
+  if (!lock) return;
+  take(File{.data = std::move(data), .flush_lock = std::move(lock)}, first_chunk, last_chunk);
+}
+
+std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t last_chunk) {
   FileData& target = *file.data;
-  file.flush_lock = std::unique_lock(target.flush_mutex_);
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   std::uint64_t next = last_chunk + 1;
   {
@@ -239,6 +250,7 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
 
 Result<> Flush::install(File& file) {
   FileData& data = *file.data;
+  std::map<std::uint64_t, DirtyChunk> done;  // freed without the locks
   const auto operation = cache_.committer().begin_operation();
   std::unique_lock lock(data.mutex_);
   std::int64_t change = 0;
@@ -255,7 +267,7 @@ Result<> Flush::install(File& file) {
   std::uint64_t flushed = 0;
   for (const auto& [index, dirty] : data.flushing_)
     flushed += dirty.size();
-  data.flushing_.clear();
+  done.swap(data.flushing_);
   data.dirty_bytes_ -= flushed;
   data.durable_size_ = file.new_durable_size;
   data.note_clean();

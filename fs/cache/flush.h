@@ -35,12 +35,15 @@ class Flush {
       : cache_(cache), mode_(mode), may_use_reserve_(may_use_reserve) {}
   ~Flush();
 
+  bool is_empty() const { return files_.empty(); }
   bool is_full() const { return taken_bytes_ >= cache_.options().flush_size_bytes_max; }
   // Takes dirty chunks from first_chunk to last_chunk (included) until the flush is full; returns
   // the chunk to go on with, past last_chunk when there is none. Those before first_chunk that lie
   // past the map's end are taken as well: the map grows without a gap.
   std::uint64_t add(std::shared_ptr<FileData> file, std::uint64_t first_chunk,
                     std::uint64_t last_chunk);
+  // The same, but nothing where another flush has the file: so in any order.
+  void try_add(std::shared_ptr<FileData> file, std::uint64_t first_chunk, std::uint64_t last_chunk);
   // Seals and installs what was taken. Files that fail keep their bytes dirty; the first such error
   // is returned.
   Result<> run();
@@ -66,7 +69,7 @@ class Flush {
   };
   struct File {
     std::shared_ptr<FileData> data;
-    std::unique_lock<std::mutex> flush_lock;
+    std::unique_lock<FairMutex> flush_lock;
     std::uint64_t durable_size = 0;      // before
     std::uint64_t new_durable_size = 0;  // after
     std::vector<Chunk> chunks;
@@ -74,6 +77,8 @@ class Flush {
     bool is_open = true;  // neither installed nor put back yet
   };
 
+  // Of a file whose flush mutex is held.
+  std::uint64_t take(File file, std::uint64_t first_chunk, std::uint64_t last_chunk);
   Result<> build(File& file, Chunk& chunk);
   bool build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
                      const metadata::ChunkRow& old, bool inlined);

@@ -32,6 +32,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "request_exit() is for sig
 
 constexpr std::string_view subtype = "nacre";
 constexpr int retry_interval_ms = 100;
+constexpr int dirty_share_percent = 10;
 
 // libfuse's words while a mount is being made, instead of lines on standard error.
 thread_local std::string* captured_log = nullptr;
@@ -209,6 +210,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       if (initialised_ && !announced) {
         announced = true;
         raise_read_ahead();
+        raise_dirty_share();
         if (ready) ready();
       }
       if (exit_requested_) {
@@ -284,6 +286,14 @@ void FuseSession::raise_read_ahead() const {
   // Only root may; without it sequential reads come in pieces of 128 KiB.
   std::ofstream file(fmt::format("/sys/class/bdi/{}/read_ahead_kb", device_));
   file << options_.read_ahead_kib;
+}
+
+void FuseSession::raise_dirty_share() const {
+  // Only root may. By default such a mount gets a hundredth of the memory in which pages wait to be
+  // written: several writers are then stopped by the kernel long before they keep this process
+  // busy.
+  std::ofstream file(fmt::format("/sys/class/bdi/{}/max_ratio", device_));
+  file << dirty_share_percent;
 }
 
 int FuseSession::idle_wait_ms() const {

@@ -3,6 +3,7 @@
 #include "fs/store/segment_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,11 +55,11 @@ void SegmentStoreImpl::set_codec(engine::Codec codec, int level) {
 
 Result<SealedBatch> SegmentStoreImpl::append(std::span<const SealRequest> requests) {
   activity_.fetch_add(1, std::memory_order_relaxed);
-  return append_to(fresh_, {.codec = codec_, .level = level_}, requests);
+  return append_to(/*checkpoint=*/false, {.codec = codec_, .level = level_}, requests);
 }
 
 Result<SealedBatch> SegmentStoreImpl::append_checkpoint(std::span<const SealRequest> requests) {
-  return append_to(checkpoint_, {.codec = engine::Codec::zstd, .level = 0}, requests);
+  return append_to(/*checkpoint=*/true, {.codec = engine::Codec::zstd, .level = 0}, requests);
 }
 
 void SegmentStoreImpl::close_checkpoint() {
@@ -66,52 +67,85 @@ void SegmentStoreImpl::close_checkpoint() {
   checkpoint_.close(table_);
 }
 
-Result<SealedBatch> SegmentStoreImpl::append_to(Appender& appender,
-                                                const metadata::InodeCodec& codec,
-                                                std::span<const SealRequest> requests) {
-  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  SealedBatch batch;
-  batch.records.reserve(requests.size());
-  auto pins = std::make_shared<Pins>();
-  pins->versions = in_hand_.mark(next_version_);
-  while (!requests.empty()) {
-    std::size_t count = 0;
-    std::size_t bound = 0;
-    for (; count < requests.size(); ++count) {
-      const std::size_t one = bound_of(requests[count].plain.size());
-      if (bound + one > large_work_.size_bytes()) break;
-      bound += one;
-    }
-    if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
-    for (bool written = false; !written;) {
-      NACRE_ASSIGN(written, append_batch(appender, codec, requests.first(count), bound,
-                                         batch.records, *pins));
-    }
-    requests = requests.subspan(count);
-  }
-  batch.pin = std::move(pins);
-  return batch;
+SegmentStoreImpl::Lane SegmentStoreImpl::take_lane() {
+  const auto count = std::clamp(options_.fresh_lane_count, 1u, fresh_lane_count_max);
+  std::lock_guard lock(lanes_mutex_);
+  const auto lane = std::min_element(
+      fresh_.begin(), fresh_.begin() + count,
+      [](const Appender& a, const Appender& b) { return a.user_count < b.user_count; });
+  ++lane->user_count;
+  return {*this, *lane};
 }
 
-Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const metadata::InodeCodec& codec,
-                                            std::span<const SealRequest> requests,
-                                            std::uint64_t bound, std::vector<SealedRecord>& sealed,
-                                            Pins& pins) {
-  WorkPool& pool = bound <= work_.size_bytes() ? work_ : large_work_;
-  NACRE_ASSIGN(auto work, pool.take());
-  NACRE_ASSIGN(const WriteTurn turn, take_turn(requests.size(), bound));
-  WriteSession& session = *turn.session;
-  engine::Payload& payload = work->payload;
+Result<SealedBatch> SegmentStoreImpl::append_to(bool checkpoint, const metadata::InodeCodec& codec,
+                                                std::span<const SealRequest> requests) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  SealedBatch sealed;
+  sealed.records.resize(requests.size());
+  auto pins = std::make_shared<Pins>();
+  pins->versions = in_hand_.mark(next_version_);
+  std::span<SealedRecord> records(sealed.records);
+  // Of two payloads one is with the engine while the other is copied or written by this thread.
+  std::optional<Batch> before;
+  Result<> outcome;
+  while (outcome && !requests.empty()) {
+    auto batch = cut_batch(requests, records);
+    outcome = batch ? prepare(*batch, codec) : tl::unexpected(batch.error());
+    if (!outcome) {
+      if (batch) give_back(*batch);
+      break;
+    }
+    const std::size_t count = batch->requests.size();
+    if (!before && count == requests.size()) {
+      engine_.run(batch->work->payload);  // the only one: this thread lends a hand
+    } else {
+      batch->done = std::make_unique<std::latch>(1);
+      engine_.submit(batch->work->payload, [done = batch->done.get()] { done->count_down(); });
+    }
+    if (before) outcome = finish(checkpoint, codec, *before, *pins);
+    before = std::move(*batch);
+    requests = requests.subspan(count);
+    records = records.subspan(count);
+  }
+  if (before && outcome) outcome = finish(checkpoint, codec, *before, *pins);
+  if (before) give_back(*before);
+  if (!outcome) return tl::unexpected(outcome.error());
+  sealed.pin = std::move(pins);
+  return sealed;
+}
+
+Result<SegmentStoreImpl::Batch> SegmentStoreImpl::cut_batch(std::span<const SealRequest> requests,
+                                                            std::span<SealedRecord> sealed) const {
+  std::size_t count = 0;
+  std::uint64_t bound = 0;
+  for (; count < requests.size(); ++count) {
+    const std::size_t one = bound_of(requests[count].plain.size());
+    if (bound + one > large_work_.size_bytes()) break;
+    bound += one;
+  }
+  if (count == 0) return fail(ErrorCode::invalid_argument, "a record larger than a chunk");
+  return Batch{.requests = requests.first(count), .sealed = sealed.first(count), .bound = bound};
+}
+
+Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& codec) {
+  if (!batch.work) {
+    WorkPool& pool = batch.bound <= work_.size_bytes() ? work_ : large_work_;
+    NACRE_ASSIGN(batch.work, pool.take());
+  }
+  NACRE_ASSIGN(const WriteTurn turn, take_turn(batch.requests.size(), batch.bound));
+  batch.session = turn.session;
+  const WriteSession& session = *turn.session;
+  engine::Payload& payload = batch.work->payload;
+  payload.clear();
   const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
   std::size_t input_offset = 0;
   std::size_t output_offset = 0;
-  const std::size_t first = sealed.size();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const SealRequest& request = requests[i];
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    const SealRequest& request = batch.requests[i];
     const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
     name.version = next_version();
-    std::copy(request.plain.begin(), request.plain.end(), work->input.data() + input_offset);
+    std::copy(request.plain.begin(), request.plain.end(), batch.work->input.data() + input_offset);
     const std::size_t room = bound_of(request.plain.size());
     payload.messages.push_back(
         engine::Message{.operation = engine::Operation::seal,
@@ -127,44 +161,73 @@ Result<bool> SegmentStoreImpl::append_batch(Appender& appender, const metadata::
                         .counter = static_cast<std::uint32_t>(turn.counter + i),
                         .salt = session.salt,
                         .identity = metadata::encode(name)});
-    sealed.push_back(SealedRecord{.location = {}, .version = name.version});
+    batch.sealed[i] = SealedRecord{.location = {}, .version = name.version};
     input_offset += request.plain.size();
     output_offset += room;
   }
-  engine_.run(payload);
-  Result<bool> outcome = true;
+  return {};
+}
+
+// written: false where an epoch began meanwhile, and what was sealed counts no more.
+Result<> SegmentStoreImpl::write_batch(bool checkpoint, const Batch& batch, bool& written,
+                                       Pins& pins) {
+  const engine::Payload& payload = batch.work->payload;
   if (payload.results.size() < payload.messages.size()) {
-    outcome = fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
+    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
   }
   for (const engine::MessageResult& result : payload.results) {
-    if (!result.ok) outcome = fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
+    if (!result.ok) return fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
   }
-  if (outcome) {
-    std::vector<ByteView> pieces;
-    pieces.reserve(requests.size());
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const std::uint64_t size = payload.results[i].output_size;
-      pieces.emplace_back(work->output.data() + payload.messages[i].output_offset, size);
-      total += size;
-    }
-    session.stored_bytes -= bound - total;
-    outcome = write_out(appender, pieces, session.epoch, std::span(sealed).subspan(first), pins);
-    if (outcome && *outcome) {
-      appended_records_ += requests.size();
-      appended_bytes_ += total;
-      plain_bytes_ += input_offset;
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        CodecCounters& counters = codecs_[static_cast<std::size_t>(payload.results[i].codec)];
-        ++counters.record_count;
-        counters.plain_bytes += requests[i].plain.size();
-        counters.stored_bytes += payload.results[i].output_size;
-      }
-    }
+  std::vector<ByteView> pieces;
+  pieces.reserve(batch.requests.size());
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    const std::uint64_t size = payload.results[i].output_size;
+    pieces.emplace_back(batch.work->output.data() + payload.messages[i].output_offset, size);
+    total += size;
   }
-  if (!outcome || !*outcome) sealed.resize(first);
-  pool.give_back(std::move(work));
+  batch.session->stored_bytes -= batch.bound - total;
+  const std::uint32_t epoch = batch.session->epoch;
+  if (checkpoint) {
+    NACRE_ASSIGN(written, write_out(checkpoint_, pieces, epoch, batch.sealed, pins));
+  } else {
+    const Lane lane = take_lane();
+    NACRE_ASSIGN(written, write_out(lane.appender(), pieces, epoch, batch.sealed, pins));
+  }
+  if (!written) return {};
+  appended_records_ += batch.requests.size();
+  appended_bytes_ += total;
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    CodecCounters& counters = codecs_[static_cast<std::size_t>(payload.results[i].codec)];
+    const std::uint64_t plain_size = batch.requests[i].plain.size();
+    plain_bytes_ += plain_size;
+    ++counters.record_count;
+    counters.plain_bytes += plain_size;
+    counters.stored_bytes += payload.results[i].output_size;
+  }
+  return {};
+}
+
+Result<> SegmentStoreImpl::finish(bool checkpoint, const metadata::InodeCodec& codec, Batch& batch,
+                                  Pins& pins) {
+  if (batch.done) batch.done->wait();
+  bool written = false;
+  Result<> outcome = write_batch(checkpoint, batch, written, pins);
+  while (outcome && !written) {
+    outcome = prepare(batch, codec);
+    if (!outcome) break;
+    engine_.run(batch.work->payload);
+    outcome = write_batch(checkpoint, batch, written, pins);
+  }
+  give_back(batch);
   return outcome;
+}
+
+void SegmentStoreImpl::give_back(Batch& batch) {
+  if (!batch.work) return;
+  if (batch.done) batch.done->wait();
+  WorkPool& pool = batch.bound <= work_.size_bytes() ? work_ : large_work_;
+  pool.give_back(std::move(batch.work));
 }
 
 void SegmentStoreImpl::Appender::close(SegmentTable& table) {

@@ -39,6 +39,8 @@ using metadata::SegmentNumber;
 // Whether what is written is to be found in the system's cache afterwards.
 enum class PageCache : std::uint8_t { used, passed };
 
+inline constexpr unsigned fresh_lane_count_max = 3;
+
 struct SegmentStoreOptions {
   bool read_only = false;
   std::uint64_t segment_size_bytes = 64u << 20;  // a new segment begins past this
@@ -46,6 +48,9 @@ struct SegmentStoreOptions {
   engine::Codec codec = engine::Codec::lz77;
   int level = 0;
   engine::Padding padding = engine::Padding::none;
+  // Segments that append() fills side by side where several call it at once; 1 to
+  // fresh_lane_count_max.
+  unsigned fresh_lane_count = 1;
   // What one write session may seal, where that is less than the cipher suite allows. At least 4
   // MiB and two records.
   std::uint64_t session_size_bytes_max = UINT64_MAX;
@@ -175,7 +180,8 @@ class SegmentStore {
       const SegmentStoreOptions& options);
   virtual ~SegmentStore() = default;
 
-  // Seals the records and appends them. On an error none of them counts.
+  // Seals the records and appends them, a payload at a time: one is sealed while the one before it
+  // is written. On an error none of them counts.
   virtual Result<SealedBatch> append(std::span<const SealRequest> requests) = 0;
   // A version for bytes that are not sealed into a record (inlined patches).
   virtual RecordVersion next_version() = 0;

@@ -7,8 +7,10 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <latch>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,7 +38,7 @@ class SegmentStoreImpl final : public SegmentStore {
         options_(options),
         table_(std::move(directory), database),
         work_(engine, keys_->volume_id(), work_size_for(payload_size_bytes_min),
-              spare_work_count_max),
+              spare_work_count_max()),
         large_work_(engine, keys_->volume_id(),
                     work_size_for(flush_payload_size_bytes(engine, options)),
                     spare_large_work_count_max),
@@ -123,15 +125,19 @@ class SegmentStoreImpl final : public SegmentStore {
   // In the order in which their mutexes are taken.
   template <typename Visit>
   void each_appender(Visit visit) {
-    visit(fresh_);
+    for (Appender& appender : fresh_)
+      visit(appender);
     for (Appender& appender : moved_)
       visit(appender);
     visit(checkpoint_);
   }
 
-  static constexpr std::size_t spare_work_count_max = 6;
-  // Larger ones are for flushes, which one thread and now and then a commit have.
-  static constexpr std::size_t spare_large_work_count_max = 2;
+  // About as many as read at once; of their pages each takes what it was used for.
+  static std::size_t spare_work_count_max() {
+    return std::clamp(std::thread::hardware_concurrency(), 6u, 16u);
+  }
+  // Larger ones are for flushes: two each, of which one is sealed while the other is written.
+  static constexpr std::size_t spare_large_work_count_max = 4;
   static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 
   // What a batch keeps in place until rows name its records.
@@ -146,8 +152,38 @@ class SegmentStoreImpl final : public SegmentStore {
     std::uint64_t written_back = 0;
     bool is_creating = false;         // the segment after this one, without the mutex
     std::condition_variable created;  // or could not be
+    unsigned user_count = 0;          // of a lane; guarded by lanes_mutex_
 
     void close(SegmentTable& table);
+  };
+  // One of those that append() fills: while there is one, the lane counts as taken.
+  class Lane {
+   public:
+    Lane(SegmentStoreImpl& store, Appender& appender) : store_(store), appender_(appender) {}
+    ~Lane() {
+      std::lock_guard lock(store_.lanes_mutex_);
+      --appender_.user_count;
+    }
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+    Appender& appender() const { return appender_; }
+
+   private:
+    SegmentStoreImpl& store_;
+    Appender& appender_;
+  };
+  // The first that nobody uses, or the one that the fewest use.
+  Lane take_lane();
+
+  // Records that are sealed in one payload, from when their bytes are copied until they are
+  // written.
+  struct Batch {
+    std::span<const SealRequest> requests;
+    std::span<SealedRecord> sealed;  // of the same
+    std::uint64_t bound = 0;         // of their bytes
+    std::unique_ptr<Work> work;
+    std::shared_ptr<WriteSession> session;
+    std::unique_ptr<std::latch> done;  // of one that was submitted
   };
 
   // Room for so many records, of so many bytes at most.
@@ -164,12 +200,17 @@ class SegmentStoreImpl final : public SegmentStore {
            bound_of(options_.chunk_size_bytes);
   }
   std::uint64_t record_size_bytes_max() const { return bound_of(options_.chunk_size_bytes); }
-  Result<SealedBatch> append_to(Appender& appender, const metadata::InodeCodec& codec,
+  // checkpoint: into its own segments, else into a lane's.
+  Result<SealedBatch> append_to(bool checkpoint, const metadata::InodeCodec& codec,
                                 std::span<const SealRequest> requests);
-  // False: an epoch began meanwhile, and what was sealed counts no more.
-  Result<bool> append_batch(Appender& appender, const metadata::InodeCodec& codec,
-                            std::span<const SealRequest> requests, std::uint64_t bound,
-                            std::vector<SealedRecord>& sealed, Pins& pins);
+  // As many of the requests as one payload takes.
+  Result<Batch> cut_batch(std::span<const SealRequest> requests,
+                          std::span<SealedRecord> sealed) const;
+  Result<> prepare(Batch& batch, const metadata::InodeCodec& codec);
+  Result<> write_batch(bool checkpoint, const Batch& batch, bool& written, Pins& pins);
+  // Waits for the engine, writes, and gives the work back. What an epoch overtook is sealed anew.
+  Result<> finish(bool checkpoint, const metadata::InodeCodec& codec, Batch& batch, Pins& pins);
+  void give_back(Batch& batch);
   Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
                          std::span<SealedRecord> sealed, Pins& pins,
                          PageCache page_cache = PageCache::used);
@@ -208,7 +249,8 @@ class SegmentStoreImpl final : public SegmentStore {
   VersionsInHand in_hand_;
   std::atomic<std::uint64_t> settled_version_{0};
 
-  Appender fresh_;                                   // records that append() makes
+  std::array<Appender, fresh_lane_count_max> fresh_;  // records that append() makes
+  std::mutex lanes_mutex_;
   std::array<Appender, move_lane_count_max> moved_;  // those that compaction brings
   Appender checkpoint_;                              // those of checkpoints
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making a volume's first rows, opening a volume, and what it says about itself.
 #include <algorithm>
+#include <thread>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -23,6 +24,11 @@ constexpr std::uint64_t inode_cost_bytes = 512;
 // which a small disk does not have for a large one.
 constexpr std::uint64_t segment_count_min = 128;
 constexpr std::uint64_t segment_size_bytes_min = 1u << 20;
+constexpr std::uint64_t segment_size_bytes_for_lanes = 64u << 20;
+// Flushes side by side: what one stream of writes cannot keep busy.
+constexpr unsigned flusher_count_min = 2;
+constexpr unsigned flusher_count_max = 4;
+constexpr unsigned read_ahead_thread_count_max = 8;
 // Of segments: free for compaction. One is moved and waits for its commit, another follows.
 constexpr std::uint64_t segments_for_moving = 2;
 // Of segments: being filled, moved and committed at any time, so that dead bytes of so many are no
@@ -34,6 +40,8 @@ VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOpt
   if (const auto space = directory.space()) {
     size = std::min(size, std::max(space->total_bytes / segment_count_min, segment_size_bytes_min));
   }
+  // A small disk has no room for many segments that are open.
+  if (size >= segment_size_bytes_for_lanes) options.store.fresh_lane_count = fresh_lane_count_max;
   options.compaction.uncommitted_bytes_max =
       std::min(options.compaction.uncommitted_bytes_max, size);
   return options;
@@ -41,11 +49,15 @@ VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOpt
 
 FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engine& engine,
                                Ballast& ballast) {
-  FileCacheOptions cache = {.dirty_budget_bytes = options.dirty_budget_bytes,
-                            .cache_budget_bytes = options.cache_budget_bytes,
-                            .read_ahead_bytes_max = options.read_ahead_bytes_max,
-                            .flush_size_bytes_max = options.flush_size_bytes_max,
-                            .ballast = &ballast};
+  const unsigned cores = std::thread::hardware_concurrency();
+  FileCacheOptions cache = {
+      .dirty_budget_bytes = options.dirty_budget_bytes,
+      .cache_budget_bytes = options.cache_budget_bytes,
+      .read_ahead_bytes_max = options.read_ahead_bytes_max,
+      .read_ahead_thread_count = std::clamp(cores / 2, 2u, read_ahead_thread_count_max),
+      .flusher_count = std::clamp(cores / 2, flusher_count_min, flusher_count_max),
+      .flush_size_bytes_max = options.flush_size_bytes_max,
+      .ballast = &ballast};
   // An engine that likes long payloads gets them: two a flush, as long as the budget allows.
   const std::uint64_t payload = flush_payload_size_bytes(engine, options.store);
   if (payload > payload_size_bytes_min && 8 * payload <= options.dirty_budget_bytes) {

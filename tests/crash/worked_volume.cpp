@@ -33,6 +33,7 @@ fs::VolumeOptions worked_volume_options() {
   options.cache_budget_bytes = 4u << 20;
   options.flush_size_bytes_max = 64u << 10;
   options.store.segment_size_bytes = 256u << 10;
+  options.store.fresh_lane_count = fs::fresh_lane_count_max;  // as on a disk of 8 GiB
   options.store.chunk_size_bytes = 4u << 10;
   return options;
 }

@@ -2,6 +2,12 @@
 // How many payloads a flush becomes: as few as the engine's liking and a segment's size allow.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "tests/fs/store_fixture.h"
 
 namespace nacre::tests {
@@ -10,7 +16,7 @@ namespace {
 constexpr std::uint32_t chunk_size = 64u << 10;
 
 // The cpu's engine, which says what payloads it likes and counts those that it gets.
-class CountingEngine final : public engine::Engine {
+class CountingEngine : public engine::Engine {
  public:
   explicit CountingEngine(std::uint64_t payload_size_bytes)
       : payload_size_bytes_(payload_size_bytes),
@@ -22,10 +28,11 @@ class CountingEngine final : public engine::Engine {
   }
   std::uint64_t payload_size_bytes() const override { return payload_size_bytes_; }
   void run(engine::Payload& payload) override {
-    message_counts_.push_back(payload.messages.size());
+    count(payload);
     engine_->run(payload);
   }
   void submit(engine::Payload& payload, std::function<void()> done) override {
+    count(payload);
     engine_->submit(payload, std::move(done));
   }
   Result<double> measure_resident(engine::Payload& payload, unsigned repetitions) override {
@@ -35,12 +42,66 @@ class CountingEngine final : public engine::Engine {
   engine::EngineStats stats() const override { return engine_->stats(); }
   std::string backend_name() const override { return engine_->backend_name(); }
 
+  // While nobody uses the engine.
   const std::vector<std::size_t>& message_counts() const { return message_counts_; }
 
  private:
+  void count(const engine::Payload& payload) {
+    const std::lock_guard lock(mutex_);
+    message_counts_.push_back(payload.messages.size());
+  }
+
   const std::uint64_t payload_size_bytes_;
   std::unique_ptr<engine::Engine> engine_;
+  std::mutex mutex_;  // guards what follows
   std::vector<std::size_t> message_counts_;
+};
+
+// Begins with a payload only when the next one is there, or it is the last.
+class LateEngine final : public CountingEngine {
+ public:
+  explicit LateEngine(std::size_t payload_count)
+      : CountingEngine(2u << 20), payload_count_(payload_count) {}
+
+  void submit(engine::Payload& payload, std::function<void()> done) override {
+    if (held_ != nullptr) CountingEngine::submit(*held_, std::move(done_));
+    held_ = &payload;
+    done_ = std::move(done);
+    if (++submitted_count_ == payload_count_) CountingEngine::submit(*held_, std::move(done_));
+  }
+  std::size_t submitted_count() const { return submitted_count_; }
+
+ private:
+  const std::size_t payload_count_;
+  std::size_t submitted_count_ = 0;
+  engine::Payload* held_ = nullptr;
+  std::function<void()> done_;
+};
+
+struct Chunks {
+  explicit Chunks(std::size_t count, std::uint64_t inode = 7)
+      : plain(count * chunk_size), requests(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const MutableByteView piece = MutableByteView(plain).subspan(i * chunk_size, chunk_size);
+      std::fill(piece.begin(), piece.end(), static_cast<Byte>(17 * inode + i));
+      requests[i].name = {.inode = fs::InodeNumber{inode}, .chunk = fs::ChunkIndex{i}};
+      requests[i].plain = piece;
+    }
+  }
+  void expect_stored(fs::SegmentStore& store, const fs::SealedBatch& sealed) const {
+    ASSERT_EQ(sealed.records.size(), requests.size());
+    Bytes back(chunk_size);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      fs::ReadRequest read = {
+          .location = sealed.records[i].location, .name = requests[i].name, .out = back};
+      read.name.version = sealed.records[i].version;
+      store.read(std::span(&read, 1));
+      NACRE_EXPECT_OK(read.result);
+      EXPECT_TRUE(std::ranges::equal(back, requests[i].plain)) << i;
+    }
+  }
+  Bytes plain;
+  std::vector<fs::SealRequest> requests;
 };
 
 // The messages of each payload when so many chunks are appended at once.
@@ -95,6 +156,84 @@ TEST(StorePayloads, are_as_long_as_the_engine_likes) {
 TEST(StorePayloads, are_short_beside_a_segment) {
   EXPECT_EQ(payloads_of(128, 16u << 20, 16u << 20), (Counts{64, 64}));
   EXPECT_EQ(payloads_of(64, 16u << 20, 4u << 20), (Counts{32, 32}));
+}
+
+// While one is written the next one is sealed: with an engine that waits for it this would not end
+// otherwise.
+TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
+  LateEngine engine(4);
+  const auto directory = MemoryBacking::create();
+  NACRE_EXPECT_OK(TestStore::format(directory));
+  auto database = metadata::Database::open(directory, test_keys(), {}).value();
+  auto store = fs::SegmentStore::open(directory, *database, test_keys(), engine,
+                                      {.chunk_size_bytes = chunk_size})
+                   .value();
+  const Chunks chunks(4 * 32 - 5);
+  const auto sealed = store->append(chunks.requests);
+  NACRE_ASSERT_OK(sealed);
+  EXPECT_EQ(engine.submitted_count(), 4u);
+  chunks.expect_stored(*store, *sealed);
+}
+
+// Who finds a segment taken fills another one, as far as the store may; alone, all go to one.
+TEST(StorePayloads, of_several_callers_go_to_segments_side_by_side) {
+  CountingEngine engine(2u << 20);
+  const auto directory = MemoryBacking::create();
+  NACRE_EXPECT_OK(TestStore::format(directory));
+  auto database = metadata::Database::open(directory, test_keys(), {}).value();
+  auto store = fs::SegmentStore::open(
+                   directory, *database, test_keys(), engine,
+                   {.chunk_size_bytes = chunk_size, .fresh_lane_count = fs::fresh_lane_count_max})
+                   .value();
+  const auto segments_of = [](const std::vector<fs::SealedBatch>& batches) {
+    std::set<fs::SegmentNumber> segments;
+    for (const fs::SealedBatch& batch : batches) {
+      for (const fs::SealedRecord& record : batch.records)
+        segments.insert(record.location.segment);
+    }
+    return segments.size();
+  };
+  std::vector<fs::SealedBatch> alone;
+  for (int i = 0; i < 8; ++i)
+    alone.push_back(store->append(Chunks(40).requests).value());
+  EXPECT_EQ(segments_of(alone), 1u);
+
+  constexpr std::size_t thread_count = 6;
+  constexpr std::size_t round_count = 8;
+  std::vector<Chunks> chunks;
+  for (std::size_t i = 0; i < thread_count; ++i)
+    chunks.emplace_back(40, 100 + i);
+  std::vector<std::vector<fs::SealedBatch>> batches(thread_count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < thread_count; ++i) {
+    threads.emplace_back([&, i] {
+      for (std::size_t round = 0; round < round_count; ++round) {
+        auto sealed = store->append(chunks[i].requests);
+        NACRE_EXPECT_OK(sealed);
+        if (sealed) batches[i].push_back(std::move(*sealed));
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  std::map<fs::SegmentNumber, std::map<std::uint64_t, std::uint64_t>> places;
+  for (std::size_t i = 0; i < thread_count; ++i) {
+    ASSERT_EQ(batches[i].size(), round_count);
+    EXPECT_LE(segments_of(batches[i]), fs::fresh_lane_count_max);
+    for (const fs::SealedBatch& batch : batches[i]) {
+      chunks[i].expect_stored(*store, batch);
+      for (const fs::SealedRecord& record : batch.records)
+        places[record.location.segment][record.location.offset] = record.location.stored_size;
+    }
+  }
+  // No record lies over another one.
+  for (const auto& [segment, records] : places) {
+    std::uint64_t end = 0;
+    for (const auto& [offset, size] : records) {
+      EXPECT_GE(offset, end) << segment.value;
+      end = offset + size;
+    }
+  }
 }
 
 }  // namespace

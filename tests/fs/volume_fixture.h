@@ -26,6 +26,7 @@ inline fs::VolumeOptions test_volume_options() {
   options.dirty_budget_bytes = 4u << 20;
   options.cache_budget_bytes = 4u << 20;
   options.store.segment_size_bytes = 1u << 20;
+  options.store.fresh_lane_count = fs::fresh_lane_count_max;  // as on a disk of 8 GiB
   options.store.chunk_size_bytes = 16u << 10;
   return options;
 }

@@ -20,6 +20,7 @@ constexpr std::uint64_t disk_size_bytes = 48u << 20;
 class VolumeFullDisk : public VolumeTest {
  protected:
   void SetUp() override {
+    options_.store.fresh_lane_count = 1;  // as on a small disk
     backing_ = MemoryBacking::create();
     backing_->set_capacity(disk_size_bytes);
     NACRE_ASSERT_OK(fs::Volume::format(backing_, test_keys(), 1, caller_));

@@ -53,7 +53,10 @@ void MemoryVolume::copy_in(Node& node, std::uint64_t offset, ByteView bytes) {
   for_each_block(block_size_bytes, offset, bytes.size(),
                  [&](std::uint64_t index, std::size_t within, std::size_t size, std::size_t done) {
                    std::unique_ptr<Block>& block = node.blocks[index];
-                   if (!block) block = std::make_unique<Block>();
+                   if (!block) {
+                     block = size == block_size_bytes ? std::make_unique_for_overwrite<Block>()
+                                                      : std::make_unique<Block>();
+                   }
                    std::memcpy(block->data() + within, bytes.data() + done, size);
                  });
 }
