@@ -4,7 +4,7 @@
 # and out through the device. Its log is the evidence; its last lines are a short table.
 #
 #   tools/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
-#                      [--engines LIST] [PART…]
+#                      [--engines LIST] [--seconds N] [PART…]
 #
 # DIR of --bin holds the built programs (cuda_tests, engine_tests, nacre, mkfs.nacre, mount.nacre, fsck.nacre), of
 # --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
@@ -13,12 +13,14 @@
 # 64 KiB to 256 MiB, beside each backend alone; three minutes); large (payloads of 2 GiB, messages of 1 GiB); codecs,
 # ciphers (bench of those: as long again); seeds (bench of the papers' tables, a minute); rotate (rotation_speed.sh
 # beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a minute); crypt (a file
-# through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a minute or two).
+# through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a minute or two); scale
+# (scaling.py beside this: a mount with 1 to 16 writers and readers; two minutes, --seconds at the most; memory_mount
+# among the programs makes the floor).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
 set -u
-bin='' corpus='' gib=8 repeat=8 engines='cpu auto'
+bin='' corpus='' gib=8 repeat=8 engines='cpu auto' seconds=150
 parts=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -29,6 +31,7 @@ while [ $# -gt 0 ]; do
     --gib) gib=$2; shift 2 ;;
     --repeat) repeat=$2; shift 2 ;;
     --engines) engines=$2; shift 2 ;;
+    --seconds) seconds=$2; shift 2 ;;
     -*) echo "gpu_check.sh: unknown option $1" >&2; exit 2 ;;
     *) parts+=("$1"); shift ;;
   esac
@@ -37,10 +40,10 @@ done
 [ ${#parts[@]} -gt 0 ] || parts=(tests sanitize bench mount)
 command -v nvidia-smi >/dev/null || { echo "gpu_check.sh: no CUDA device here" >&2; exit 1; }
 export NACRE_REQUIRE_GPU=1 PATH=$bin:$PATH
-# Of the tests: long ones, and those that make an engine for every call that can fail.
+# Of the tests: long ones, those that look through all memory, and those that make an engine for every call that can fail.
 unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
 unsanitized+=':*whatever_fails*:*without_its_device*'
-unsanitized+=':*queue_is_full*:*within_done*:*wipes_memory*'
+unsanitized+=':*queue_is_full*:*within_done*:*wipes_memory*:*forgets_keys_in*'
 work=$(mktemp -d /dev/shm/nacre-gpu.XXXXXX)
 export XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
 table=()
@@ -81,10 +84,13 @@ if wants sanitize; then
       sanitized+=("$tool $suite")
       part=20 without=$unsanitized
       case "$tool $suite" in
+        'memcheck CudaRsa' | 'memcheck CudaEngine') part=400 ;;
         'racecheck CudaCipherModes') part=60 ;;
-        'racecheck CudaEngine') part=80 without=$unsanitized:*key_for_each* ;;
+        'racecheck CudaDes' | 'racecheck CudaCipherSuites') part=400 ;;
+        'racecheck CudaEngine') part=400 without=$unsanitized:*key_for_each* ;;
+        'racecheck CudaRsa') part=400 without=$unsanitized:*wraps*:*judges*:*generate* ;;
       esac
-      NACRE_TEST_PART=$part timeout 110 compute-sanitizer --tool $tool --error-exitcode 9 \
+      NACRE_TEST_PART=$part timeout 280 compute-sanitizer --tool $tool --error-exitcode 9 \
         --print-limit 5 cuda_tests --gtest_filter="$suite.*:$without" \
         >"$work/$tool-$suite.log" 2>&1 &
       pids+=($!)
@@ -255,16 +261,17 @@ if wants mount; then
     rm -rf "$volume"
   done
 fi
-# NAME BYTES COMMAND…: notes the bytes a second of the fastest of three, and processor time of that one.
+# NAME BYTES COMMAND…: notes the bytes a second of the faster of two, and processor time of that one.
 timed_file() {
   local name=$1 bytes=$2
   shift 2
-  for _ in 1 2 3; do
+  for _ in 1 2; do
     rm -f "$work/file.out"
     bash -c 'TIMEFORMAT="%R %U %S"; time "$@"' _ "$@" 2>>"$work/file.times" || verdict "$name" 1
   done
   note "$name" "$(sort -n "$work/file.times" | grep -E '^[0-9.]+ [0-9.]+ [0-9.]+$' |
     awk -v t="$bytes" 'NR == 1 { printf "%.2f GB/s, %.1f s user, %.1f s system", t / $1 / 1e9, $2, $3 }')"
+  printf '%s\n' "${table[-1]}"
   rm "$work/file.times"
 }
 if wants crypt; then
@@ -293,6 +300,11 @@ if wants rotate; then
   code=${PIPESTATUS[0]}
   while read -r line; do note 'rotation of keys' "$line"; done < <(grep ^median "$work/rotation.log")
   verdict 'rotation of keys' "$code"
+fi
+if wants scale; then
+  python3 "$(dirname "$0")/scaling.py" --bin "$bin" --corpus "$corpus" --folder "$work" --engines "$engines" \
+    --seconds "$seconds" | tee "${OUT:-$work}/scaling.log"
+  verdict 'scaling' "${PIPESTATUS[0]}"
 fi
 printf '\n'
 printf '%s\n' "${table[@]}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a mount beside work: the date jumps, the machine sleeps, the daemon dies, the
-medium becomes read-only. LIBRARY (clock_step.cpp) makes the date jump for the daemon.
+"""What happens to a mount beside work: the date jumps, the machine sleeps, the terminal hangs up,
+the daemon dies, the medium becomes read-only. LIBRARY (clock_step.cpp) makes the date jump for the
+daemon.
 
     life_cycle.py LIBRARY
 """
@@ -9,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import pty
 import signal
 import struct
 import subprocess
@@ -207,6 +209,34 @@ def dead_daemon():
     print("a dead mount: explained, taken away, mounted anew")
 
 
+def terminal():
+    """The daemon stays in its caller's session (docs/KERNEL.md, io_uring), but lets go of its
+    terminal, and outlives both."""
+    with Volume("terminal") as volume:
+        volume.make()
+        words = [os.path.join(volume.bin, "mount.nacre"), "--passphrase-file", volume.passphrase,
+                 volume.path, volume.mnt]
+        shell, end = pty.fork()
+        if shell == 0:
+            os.execve("/bin/sh", ["sh", "-c", '"$@"; read line', "sh", *words], volume.environment)
+        wait_for(lambda: os.path.ismount(volume.mnt), 60, "nothing is mounted")
+        wait_for(lambda: len(volume.daemons()) == 1, 60, "mount.nacre does not return")
+        pid = volume.daemons()[0]
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            group, session, number = f.read().rpartition(")")[2].split()[2:5]
+        check(int(session) == shell, "the daemon left the session")
+        check(int(group) == pid, f"the daemon is in process group {group}")
+        check(int(number) == 0, f"the daemon keeps terminal {number}")
+        os.close(end)
+        os.waitpid(shell, 0)
+        time.sleep(1)
+        write(os.path.join(volume.mnt, "file"), "kept")
+        stats(volume)
+        volume.unmount()
+        volume.wait_for_daemons(60)
+    print("a terminal that hangs up: the daemon goes on")
+
+
 def read_only_medium():
     """A volume that was not even closed, on a disk that takes no writes."""
     why = why_no_loop_disk()
@@ -250,6 +280,7 @@ def read_only_medium():
 def main():
     try:
         dead_daemon()
+        terminal()
         suspend()
         clock_steps(os.path.realpath(sys.argv[1]))
         read_only_medium()

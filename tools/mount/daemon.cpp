@@ -3,6 +3,7 @@
 #include "tools/mount/daemon.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,9 +44,22 @@ void close_inherited(int kept) {
   close_from(number + 1, ~0u);
 }
 
+// No terminal and a process group of its own, so that neither keys nor the end of a session reach
+// it, but no session of its own: the scheduler takes a session for a group (autogroup), and where
+// the callers of a file system are in another one than its threads it moves them to an idle CPU at
+// every reply (docs/KERNEL.md, io_uring).
+void leave_terminal() {
+  const int terminal = ::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal >= 0) {
+    ::ioctl(terminal, TIOCNOTTY);
+    ::close(terminal);
+  }
+  ::setpgid(0, 0);
+}
+
 [[noreturn]] void be_child(const std::function<int(Readiness&)>& serve, int pipe) {
   close_inherited(pipe);
-  ::setsid();
+  leave_terminal();
   int code = exit_operational;
   {
     Readiness readiness(pipe);
