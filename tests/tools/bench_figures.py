@@ -19,7 +19,7 @@ SUITES += ["des-ede3-cbc+hmac", "des-cbc+hmac"]
 BLOCKS = [f"{cipher}-{mode}" for cipher in ("aes-128", "aes-192", "aes-256", "des", "des-ede3")
           for mode in ("ecb", "cbc", "ofb", "ctr")]
 CODECS = ["lz77", "lz77-9", "zstd", "rle", "huffman", "gdeflate-1", "gdeflate-6", "gdeflate-9", "lzw"]
-SEALED = ["none", "lz77", "zstd", "gdeflate-1", "rle", "huffman", "lzw", "auto"]
+SEALED = ["none", "lz77", "zstd", "gdeflate-1", "rle", "huffman", "lzw", "auto-1", "auto"]
 EXPECTED = {
     "codecs": [f"{codec} {way}" for codec in CODECS for way in ("encode", "decode")] + ["auto encode"],
     "ciphers": [f"{suite} {way}" for suite in SUITES for way in ("encrypt", "decrypt")]

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/secret_source.h"
@@ -41,6 +42,29 @@ TEST(SizeArgument, refuses_everything_else) {
     ASSERT_FALSE(size) << text;
     EXPECT_EQ(size.error().code, ErrorCode::invalid_argument);
   }
+}
+
+// Half a second for a letter, on every machine with a GPU.
+TEST(EngineOption, starts_no_device_for_files_that_gain_nothing) {
+  using engine::Codec;
+  using enum engine::EngineChoice;
+  constexpr std::uint64_t much = files_for_devices_bytes;
+  EXPECT_EQ(engine_for_files(automatic, Codec::lz77, much), automatic);
+  EXPECT_EQ(engine_for_files(automatic, Codec::gdeflate, much), automatic);
+  EXPECT_EQ(engine_for_files(automatic, Codec::lz77, much - 1), cpu);
+  EXPECT_EQ(engine_for_files(automatic, Codec::lz77, 0), cpu) << "a stream";
+  EXPECT_EQ(engine_for_files(automatic, Codec::none, much), cpu);
+  EXPECT_EQ(engine_for_files(automatic, Codec::zstd, much), cpu);
+  EXPECT_EQ(engine_for_files(cuda, Codec::none, 1), cuda) << "asked for";
+  EXPECT_EQ(engine_for_files(cpu, Codec::lz77, much), cpu);
+}
+
+TEST(EngineOption, starts_no_device_for_few_keys) {
+  using enum engine::EngineChoice;
+  EXPECT_EQ(engine_for_keys(automatic, 1), cpu);
+  EXPECT_EQ(engine_for_keys(automatic, 1000), automatic);
+  EXPECT_EQ(engine_for_keys(cuda, 1), cuda) << "asked for";
+  EXPECT_EQ(engine_for_keys(cpu, 1000), cpu);
 }
 
 TEST(ExitCode, keeps_the_verdicts_apart) {

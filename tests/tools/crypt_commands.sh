@@ -100,7 +100,9 @@ expect 0 'me.pem +me.pub.pem.*keep the other one private' nacre crypt keygen --b
 check 'private' test "$(stat -c %a me.pem)" = 600
 check 'encrypted' grep -q 'ENCRYPTED PRIVATE KEY' me.pem
 expect 8 'me.pem is there already: a key is never replaced' nacre crypt keygen --bits 2048 "${secret[@]}" me
-expect 0 '"fingerprint"' nacre crypt keygen --bits 2048 --no-passphrase --count 3 --json you
+expect 0 '"fingerprint"' nacre crypt keygen --bits 2048 --no-passphrase --count 3 --json --engine auto you
+expect 2 'is no engine' nacre crypt keygen --no-passphrase --engine steam other
+[ -e other.pem ] && failed 'a key was made by no engine'
 check 'three pairs' test "$(ls you-?.pem you-?.pub.pem | wc -l)" = 6
 if command -v openssl >/dev/null; then
   check 'openssl opens it' openssl pkey -in me.pem -passin "file:$work/passphrase" -noout

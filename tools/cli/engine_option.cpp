@@ -29,6 +29,20 @@ Result<engine::EngineChoice> parse_engine(std::string_view name) {
               fmt::format("'{}' is no engine: use auto, cpu or cuda", name));
 }
 
+engine::EngineChoice engine_for_keys(engine::EngineChoice choice, unsigned count) {
+  constexpr unsigned keys_for_devices = 64;
+  return choice == engine::EngineChoice::automatic && count < keys_for_devices
+             ? engine::EngineChoice::cpu
+             : choice;
+}
+
+engine::EngineChoice engine_for_files(engine::EngineChoice choice, engine::Codec encoder,
+                                      std::uint64_t bytes) {
+  const bool gains = bytes >= files_for_devices_bytes && encoder != engine::Codec::none &&
+                     encoder != engine::Codec::zstd;
+  return choice == engine::EngineChoice::automatic && !gains ? engine::EngineChoice::cpu : choice;
+}
+
 engine::EngineOptions engine_options(engine::EngineChoice choice,
                                      std::function<void(std::string_view)> warn) {
   return {.choice = choice, .warn = std::move(warn), .cost_file = cost_file()};

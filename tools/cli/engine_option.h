@@ -16,4 +16,14 @@ Result<engine::EngineChoice> parse_engine(std::string_view name);
 engine::EngineOptions engine_options(engine::EngineChoice choice,
                                      std::function<void(std::string_view)> warn);
 
+// The engine that makes so many RSA keys: automatic is the cpu for few, which are there before a
+// device has begun.
+engine::EngineChoice engine_for_keys(engine::EngineChoice choice, unsigned count);
+// The engine for files that are read once. Starting a device takes half a second, and reading and
+// writing files bounds what it gains: automatic is the cpu but where so many bytes are compressed
+// by a codec that devices have.
+inline constexpr std::uint64_t files_for_devices_bytes = 2ull << 30;
+engine::EngineChoice engine_for_files(engine::EngineChoice choice, engine::Codec encoder,
+                                      std::uint64_t bytes);
+
 }  // namespace nacre::tools

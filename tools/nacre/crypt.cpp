@@ -93,7 +93,7 @@ Result<int> encrypt(const EncryptArguments& arguments) {
     print_warning(fmt::format("{} protects too little; it is used because it was asked for",
                               engine::to_string(suite)));
   }
-  return run_crypt(files, CryptDirection::encrypt, arguments.run,
+  return run_crypt(files, CryptDirection::encrypt, packing.codec, arguments.run,
                    [&](engine::Engine& engine, const fs::NextContainerTask& next,
                        const fs::ContainerProgress& progress) {
                      return fs::encrypt_containers(engine, keys, packing, next, progress);
@@ -111,7 +111,7 @@ Result<int> decrypt(const DecryptArguments& arguments) {
       files.size() == 1 ? input_name(files.front().input) : fmt::format("{} files", files.size());
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, what));
   fs::ContainerUnlocker unlocker(secret);
-  return run_crypt(files, CryptDirection::decrypt, arguments.run,
+  return run_crypt(files, CryptDirection::decrypt, engine::Codec::none, arguments.run,
                    [&](engine::Engine& engine, const fs::NextContainerTask& next,
                        const fs::ContainerProgress& progress) {
                      return fs::decrypt_containers(

@@ -10,8 +10,10 @@
 #include "gpu_engine/engine.h"
 #include "gpu_engine/publickey/rsa_encrypted_pem.h"
 #include "tools/cli/command_line.h"
+#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/help_text.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/crypt.h"
 #include "tools/nacre/crypt_output.h"
@@ -22,7 +24,10 @@ namespace {
 
 using nlohmann::json;
 
+// Keys are written once their payload is done: so that all but a few are there when something
+// fails. A device searches for many at once.
 constexpr unsigned batch_count_max = 64;
+constexpr unsigned device_batch_count_max = 1024;
 constexpr unsigned key_count_max = 100000;
 constexpr mode_t private_mode = 0600;
 
@@ -31,6 +36,7 @@ struct Arguments {
   SecretOptions secret;
   int bits = engine::rsa_bits_default;
   unsigned count = 1;
+  std::string engine = "auto";
   bool no_passphrase = false;
   bool json = false;
 };
@@ -136,6 +142,8 @@ void print(const Arguments& arguments, const std::vector<KeyFiles>& files) {
 }
 
 Result<> generate(const Arguments& arguments) {
+  NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
+  const engine::EngineChoice used = engine_for_keys(choice, arguments.count);
   std::vector<KeyFiles> files;
   for (unsigned i = 0; i < arguments.count; ++i) {
     files.push_back(name_files(arguments, i));
@@ -157,9 +165,12 @@ Result<> generate(const Arguments& arguments) {
                                   .confirm = true}));
   }
   const SignalCleanup cleanup;
-  NACRE_ASSIGN(const auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
-  for (std::size_t at = 0; at < files.size(); at += batch_count_max) {
-    const std::size_t count = std::min<std::size_t>(batch_count_max, files.size() - at);
+  NACRE_ASSIGN(const auto engine, engine::Engine::create(engine_options(
+                                      used, [](std::string_view text) { print_warning(text); })));
+  const std::size_t batch =
+      used == engine::EngineChoice::cpu ? batch_count_max : device_batch_count_max;
+  for (std::size_t at = 0; at < files.size(); at += batch) {
+    const std::size_t count = std::min(batch, files.size() - at);
     NACRE_TRY(make_batch(*engine, arguments.bits, passphrase.view(),
                          std::span(files).subspan(at, count)));
   }
@@ -187,7 +198,9 @@ void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
                    "Make so many: NAME-1.pem, NAME-2.pem, …, all under one passphrase")
       ->check(CLI::Range(1u, key_count_max))
       ->capture_default_str();
+  command->add_option("--engine", arguments->engine, "auto, cpu or cuda")->capture_default_str();
   command->add_flag("--json", arguments->json, "As JSON");
+  mark_seldom(*command, {"--engine"});
   command->footer(
       "The keys are plain PEM (PKCS#8), for mkfs.nacre, nacre key add and openssl(1)\n"
       "as well. Nothing is ever replaced.\n"

@@ -140,15 +140,19 @@ Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection dir
   return {};
 }
 
-int run_crypt(std::vector<CryptFile>& files, CryptDirection direction,
+int run_crypt(std::vector<CryptFile>& files, CryptDirection direction, engine::Codec encoder,
               const CryptRunOptions& options, const RunContainers& run) {
   const auto start = std::chrono::steady_clock::now();
   // Before the engine's threads.
   const SignalCleanup cleanup;
   auto choice = parse_engine(options.engine);
   if (!choice) return report(choice.error());
-  const auto engine = engine::Engine::create(
-      engine_options(*choice, [](std::string_view text) { print_warning(text); }));
+  std::uint64_t input_bytes = 0;  // as far as they are known: streams say nothing
+  for (const CryptFile& file : files)
+    input_bytes += file.input_bytes;
+  const auto engine =
+      engine::Engine::create(engine_options(engine_for_files(*choice, encoder, input_bytes),
+                                            [](std::string_view text) { print_warning(text); }));
   if (!engine) return report(engine.error());
 
   const CryptTaskOptions task_options{
@@ -159,10 +163,8 @@ int run_crypt(std::vector<CryptFile>& files, CryptDirection direction,
       .durability = options.no_sync ? Durability::left_to_system : Durability::synced};
   OutputQueue queue(options.replace, task_options.durability);
   ProgressPrinter printer(::isatty(STDERR_FILENO) != 0 && !options.json);
-  fs::Progress progress{.stage =
-                            direction == CryptDirection::encrypt ? "encrypting" : "decrypting"};
-  for (const CryptFile& file : files)
-    progress.total += file.input_bytes;
+  fs::Progress progress{.stage = direction == CryptDirection::encrypt ? "encrypting" : "decrypting",
+                        .total = input_bytes};
   std::size_t next_index = 0;
   const auto outcome = run(
       **engine,

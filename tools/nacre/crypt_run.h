@@ -32,8 +32,8 @@ Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection dir
 using RunContainers =
     std::function<Result<>(engine::Engine& engine, const fs::NextContainerTask& next,
                            const fs::ContainerProgress& progress)>;
-// Runs and reports; the exit code.
-int run_crypt(std::vector<CryptFile>& files, CryptDirection direction,
+// Runs and reports; the exit code. encoder: none when decrypting.
+int run_crypt(std::vector<CryptFile>& files, CryptDirection direction, engine::Codec encoder,
               const CryptRunOptions& options, const RunContainers& run);
 
 }  // namespace nacre::tools
