@@ -18,7 +18,6 @@ SCRIPT_WIDTH_MAX = 140  # a command line does not wrap well
 LINES_MAX = 500
 # Files past LINES_MAX, each with the reason why it is one idea.
 LONG_FILES = {
-    "tests/metadata/sealed_files_test.cpp": "one fixture over page and frame files",
     "tests/model/volume_model_test.cpp": "one table of operations and how each is checked",
     "tests/support/memory_backing.cpp": "one implementation of backing.h, in memory",
     "tests/support/memory_volume.cpp": "one implementation of volume.h, without a disk",
