@@ -11,7 +11,7 @@ import sys
 
 BARS = [("securefs", "#9aa7b4"), ("Nacre", "#1f6f8b")]
 LEFT, UNIT, BAR, GAP, TOP = 250, 90, 11, 12, 46
-LOWEST, HIGHEST = -3, 1  # of the axis, as powers of two
+LOWEST, HIGHEST = -4, 1  # of the axis, as powers of two
 
 
 def read_costs(path):
