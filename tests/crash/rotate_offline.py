@@ -4,23 +4,27 @@
 
     rotate_offline.py [--kills N] [--seed S]
 
-Such a rotation runs at full speed, past the system's cache. After each kill fsck.nacre --deep finds
-nothing and every file is what it was; the next run, or a mount now and then, goes on with what was
-interrupted. In the end nothing is left under an older epoch.
+Such a rotation runs at full speed, past the system's cache. A kill falls between the new keyring and
+the end, wherever these lie on a busy machine. After each fsck.nacre --deep finds nothing, but for an
+older copy of keyring or superblock where the kill fell between two, and a mount mends that. Every file is
+what it was; the next run, or a mount now and then, goes on with what was interrupted. In the end
+nothing is left under an older epoch.
 """
 import argparse
 import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from volume import PATIENCE, Failure, Volume, full_counts  # noqa: E402
+from volume import PATIENCE, Failure, Volume, full_counts, wait_for  # noqa: E402
 
 FILE_COUNT = 60
+GOES_ON = b"interrupted goes on"
 
 
 def make_content(chance):
@@ -36,6 +40,7 @@ class Rotations:
         self.chance = random.Random(seed)
         self.digests = {}
         self.finished = self.interrupted = self.taken_up = 0
+        self.reseal_s = None
 
     def fill(self):
         self.volume.mount()
@@ -47,6 +52,15 @@ class Rotations:
                 f.write(data)
         self.volume.unmount()
 
+    def check_volume(self):
+        """Whether both copies of the keyring and of the superblock are the same."""
+        status, text = self.volume.fsck("--deep", expect=(0, 4))
+        older = len(re.findall(r"(?:keyring|superblock)\.copy is of generation .* an update was interrupted",
+                               text))
+        if status == 4 and not (older == 1 and ": 1 error found" in text):
+            raise Failure(f"after a kill: {text}")
+        return status == 0
+
     def check_files(self):
         self.volume.mount()
         for name, digest in self.digests.items():
@@ -54,27 +68,46 @@ class Rotations:
                 if hashlib.sha256(f.read()).digest() != digest:
                     raise Failure(f"{name} has changed")
         self.volume.unmount()
+        self.volume.fsck("--deep")
 
     def command(self):
         return [os.path.join(self.volume.bin, "nacre"), "key", "rotate", "--passphrase-file",
                 self.volume.passphrase, self.volume.path]
 
-    def run(self, kill_after_s=None):
-        """Whether it ended by itself."""
-        with subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, env=self.volume.environment) as process:
+    def keyring_identity(self):
+        return os.stat(os.path.join(self.volume.path, "keyring")).st_ino
+
+    def run(self, kill_at=None):
+        """Whether it ended by itself. kill_at: 0, when it has begun or goes on, to 1, as long after that as
+        the first one took to end."""
+        before = self.keyring_identity()
+        with open(os.path.join(self.volume.work, "output"), "w+b") as output, \
+                subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=output,
+                                 stderr=subprocess.STDOUT, env=self.volume.environment) as process:
+            def said():
+                return os.pread(output.fileno(), 100_000, 0)
+
             try:
-                text = process.communicate(timeout=kill_after_s or 120 * PATIENCE)[0]
+                wait_for(lambda: self.keyring_identity() != before or GOES_ON in said()
+                         or process.poll() is not None, 120, "nacre key rotate has not begun")
+                begin = time.monotonic()
+                process.wait(120 * PATIENCE if kill_at is None else kill_at * self.reseal_s)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.communicate()
-                if kill_after_s is None:
+                process.wait()
+                if kill_at is None:
                     raise Failure("nacre key rotate hangs") from None
                 return False
+            except Failure:
+                process.kill()
+                raise
+            if self.reseal_s is None:
+                self.reseal_s = time.monotonic() - begin
+            text = said()
         if process.returncode != 0:
             raise Failure(f"nacre key rotate ended with {process.returncode}: "
                           f"{text.decode(errors='replace')[-2000:]}")
-        self.taken_up += b"interrupted goes on" in text
+        self.taken_up += GOES_ON in text
         self.finished += 1
         return True
 
@@ -93,27 +126,30 @@ def main():
         volume.make()
         rotations = Rotations(volume, arguments.seed)
         rotations.fill()
-        begin = time.monotonic()
         rotations.run()
-        whole_s = time.monotonic() - begin
-        for number in range(arguments.kills):
-            if rotations.run(kill_after_s=rotations.chance.uniform(0.3, 0.95) * whole_s):
+        kills = 0
+        # To its end goes what the last kill interrupted.
+        while kills < arguments.kills or not rotations.is_under_way():
+            if kills > 20 * arguments.kills:
+                raise Failure("no kill falls within a rotation")
+            kills += 1
+            if rotations.run(kill_at=rotations.chance.random()):
                 continue
             rotations.interrupted += rotations.is_under_way()
-            volume.fsck("--deep")
-            if number % 5 == 0:
+            if not rotations.check_volume() or kills % 5 == 0:
                 rotations.check_files()
-        if arguments.kills >= 15 and (rotations.interrupted == 0 or rotations.taken_up == 0):
-            raise Failure("no kill fell within a rotation")
+        taken_up = rotations.taken_up
         rotations.run()
+        if rotations.taken_up != taken_up + 1:
+            raise Failure("what was interrupted was not taken up")
         if rotations.is_under_way():
             raise Failure("a rotation that ended is still under way")
         volume.run("nacre", "key", "status", "--verify", volume.path)
         volume.fsck("--deep")
         rotations.check_files()
-        print(f"{arguments.kills} kills, {rotations.interrupted} of them within a rotation; "
+        print(f"{kills} kills, {rotations.interrupted} of them within a rotation; "
               f"{rotations.finished} ended, {rotations.taken_up} of these what was interrupted; "
-              f"one takes {whole_s:.2f} s")
+              f"one takes {rotations.reseal_s:.2f} s")
 
 
 if __name__ == "__main__":
