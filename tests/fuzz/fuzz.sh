@@ -18,6 +18,7 @@ compiler=$(command -v clang++ || command -v clang++-14) || {
   exit 8
 }
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" \
   -DCMAKE_CXX_COMPILER="$compiler" -DNACRE_SANITIZE=address+undefined -DNACRE_FUZZERS=ON \
   -DNACRE_WERROR=OFF -DNACRE_CUDA=OFF >/dev/null
 formats=(superblock keyring record database_file rows checkpoint segment repair_plan acl control)
