@@ -365,7 +365,7 @@ Error with_advice(Error error, const std::string& volume) {
 
 // Chunks are allocated by the threads that serve requests and freed by flushers. With a heap for
 // nearly every thread, as malloc would have it, each keeps the room of its own peak: a file of 1 GB
-// written took up to 620 MiB, with one heap 360 and half the page faults, no slower.
+// written took up to 600 MiB, with one heap 362 and half the page faults, no slower.
 void share_heaps() {
   mallopt(M_ARENA_MAX,
           static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u)));
