@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <shared_mutex>
+#include <span>
 #include <vector>
 
 #include "metadata/sealed_fs/status.h"
@@ -38,6 +39,8 @@ class DatabaseImpl final : public Database {
       : store_(std::move(store)), read_only_(read_only) {}
 
   Result<std::optional<std::string>> get(Table table, std::string_view key) const override;
+  std::vector<Result<std::optional<std::string>>> get_many(
+      Table table, std::span<const std::string> keys) const override;
   Result<void> scan(
       Table table, std::string_view from, std::string_view to,
       const std::function<bool(std::string_view, std::string_view)>& visit) const override;
@@ -88,6 +91,30 @@ Result<std::optional<std::string>> DatabaseImpl::get(Table table, std::string_vi
   }
   row_reads_.fetch_add(1, std::memory_order_relaxed);
   return store_->get(table, key);
+}
+
+std::vector<Result<std::optional<std::string>>> DatabaseImpl::get_many(
+    Table table, std::span<const std::string> keys) const {
+  std::vector<Result<std::optional<std::string>>> rows(keys.size());
+  std::vector<std::size_t> below;  // that no group knows
+  std::vector<rocksdb::Slice> below_keys;
+  {
+    std::shared_lock lock(mutex_);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (const auto* entry = find_in_groups(table, keys[i])) {
+        rows[i] = entry->value;
+      } else {
+        below.push_back(i);
+        below_keys.push_back(slice_of(keys[i]));
+      }
+    }
+  }
+  if (below.empty()) return rows;
+  row_reads_.fetch_add(below.size(), std::memory_order_relaxed);
+  auto found = store_->get_many(table, below_keys);
+  for (std::size_t i = 0; i < below.size(); ++i)
+    rows[below[i]] = std::move(found[i]);
+  return rows;
 }
 
 // The first count_max rows of both groups in [from, to), the open one first where both know a key.

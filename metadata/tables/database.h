@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,10 @@ class Database {
   virtual ~Database() = default;  // without close(): as after a crash
 
   virtual Result<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
+  // As good as get() of each key, in their order, but rows that lie near each other are read
+  // together. keys ascend, no two are equal. One that cannot be read does not fail the others.
+  virtual std::vector<Result<std::optional<std::string>>> get_many(
+      Table table, std::span<const std::string> keys) const = 0;
   // Calls visit for the rows with from <= key < to (to empty: no end) in order until it returns
   // false. visit must not call this object.
   virtual Result<void> scan(

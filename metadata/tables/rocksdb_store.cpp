@@ -231,6 +231,27 @@ Result<std::optional<std::string>> RocksdbStore::get(Table table, std::string_vi
   return tl::unexpected<Error>(to_error(status, fmt::format("reading {}", to_string(table))));
 }
 
+std::vector<Result<std::optional<std::string>>> RocksdbStore::get_many(
+    Table table, std::span<const rocksdb::Slice> keys) const {
+  std::vector<rocksdb::PinnableSlice> values(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  db_->MultiGet(rocksdb::ReadOptions(), family(table), keys.size(), keys.data(), values.data(),
+                statuses.data(), /*sorted_input=*/true);
+  std::vector<Result<std::optional<std::string>>> rows;
+  rows.reserve(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok()) {
+      rows.emplace_back(values[i].ToString());
+    } else if (statuses[i].IsNotFound()) {
+      rows.emplace_back(std::nullopt);
+    } else {
+      // Blocks that were read in one go fail together.
+      rows.push_back(get(table, keys[i].ToStringView()));
+    }
+  }
+  return rows;
+}
+
 std::unique_ptr<rocksdb::Iterator> RocksdbStore::iterate(Table table, const rocksdb::Slice* lower,
                                                          const rocksdb::Slice* upper) const {
   rocksdb::ReadOptions options;

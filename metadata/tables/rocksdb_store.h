@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class RocksdbStore {
 
   // Thread-safe, as RocksDB is.
   Result<std::optional<std::string>> get(Table table, std::string_view key) const;
+  std::vector<Result<std::optional<std::string>>> get_many(
+      Table table, std::span<const rocksdb::Slice> keys) const;  // which ascend
   // upper empty: no bound. The bounds must outlive the iterator.
   std::unique_ptr<rocksdb::Iterator> iterate(Table table, const rocksdb::Slice* lower,
                                              const rocksdb::Slice* upper) const;

@@ -53,6 +53,19 @@ std::string random_key(std::mt19937_64& random) {
   return "key" + std::to_string(random() % 300);
 }
 
+void expect_many(const Database& database, Table table, const Rows& rows, std::mt19937_64& random) {
+  std::set<std::string> asked;
+  for (std::uint64_t count = random() % 100; count > 0; count--)
+    asked.insert(random_key(random));
+  const std::vector<std::string> keys(asked.begin(), asked.end());
+  const auto found = database.get_many(table, keys);
+  ASSERT_EQ(found.size(), keys.size());
+  for (std::size_t i = 0; i < keys.size(); i++) {
+    ASSERT_TRUE(found[i]) << found[i].error().message;
+    ASSERT_EQ(found[i]->value_or("none"), rows.contains(keys[i]) ? rows.at(keys[i]) : "none");
+  }
+}
+
 TEST(Database, a_row_is_seen_from_the_moment_it_is_put) {
   auto backing = MemoryBacking::create();
   auto database = create_database(backing);
@@ -136,8 +149,10 @@ TEST(Database, agrees_with_a_plain_map_under_random_operations) {
       } else if (choice < 55) {
         database->erase(table, key);
         rows.erase(key);
-      } else if (choice < 75) {
+      } else if (choice < 70) {
         ASSERT_EQ(get_or(*database, table, key), rows.contains(key) ? rows[key] : "none");
+      } else if (choice < 75) {
+        ASSERT_NO_FATAL_FAILURE(expect_many(*database, table, rows, random));
       } else if (choice < 88) {
         const std::string from = random() % 3 == 0 ? "" : random_key(random);
         auto last = database->find_last(table, from, key);
