@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
 // measured in another way: costs that were kept are then measured again.
-constexpr int model_version = 6;
+constexpr int model_version = 7;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
 
@@ -99,15 +99,22 @@ double CostModel::cuda_ns(WorkClass work, double bytes, double longest) const {
 }
 
 std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
-                                    double cuda_backlog_ns) const {
+                                    double cuda_backlog_ns, const LearnedCosts* learned) const {
   const auto whole = static_cast<double>(work.bytes);
+  const auto factor = [&](Side side, double bytes) {
+    return learned == nullptr
+               ? 1
+               : learned->factor(LearnedCosts::cell_of(side, work.work_class, bytes));
+  };
   const auto on_cpu = [&](double part) {
-    return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work.work_class, part);
+    return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work.work_class, part) * factor(Side::cpu, part);
   };
   const auto on_cuda = [&](double part) {
+    const double load = part * cuda_load;
     return part == 0 ? 0
-                     : cuda_backlog_ns + cuda_ns(work.work_class, part * cuda_load,
-                                                 static_cast<double>(work.longest));
+                     : cuda_backlog_ns +
+                           cuda_ns(work.work_class, load, static_cast<double>(work.longest)) *
+                               factor(Side::cuda, load);
   };
   const bool splits = splits_[index_of(work.work_class)];
   // Where both wait for the same memory, what a slower device takes off the cpu's queue holds up

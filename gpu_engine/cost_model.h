@@ -16,6 +16,7 @@
 #include <string>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/learned_costs.h"
 #include "gpu_engine/work_class.h"
 
 namespace nacre::engine {
@@ -65,8 +66,9 @@ class CostModel {
   // has that many nanoseconds of other work before it. None of a class that does not split where
   // the devices alone are slower, however busy the cpu is. cuda_load: how many times as much as
   // when the costs were measured each device has to take, since others are lost; at least 1.
+  // learned: what costs are multiplied by; nullptr: they are as measured.
   std::uint64_t cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
-                           double cuda_backlog_ns) const;
+                           double cuda_backlog_ns, const LearnedCosts* learned = nullptr) const;
 
  private:
   static double cost(const Costs& costs, WorkClass work, double bytes);

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "gpu_engine/backend.h"
 #include "gpu_engine/cuda/message_kind.h"
@@ -30,6 +32,12 @@ class DeviceBackend : public Backend {
  public:
   // As submit(), of messages that have been sorted.
   virtual void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) = 0;
+  // As run(), of messages that have been sorted.
+  virtual void run_sorted(Payload& payload, cuda::Sorted sorted) {
+    std::latch ended(1);
+    submit_sorted(payload, std::move(sorted), [&] { ended.count_down(); });
+    ended.wait();
+  }
 
   // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;

@@ -38,13 +38,22 @@ class PlannedEngine final : public Engine {
   void run(Payload& payload) override {
     auto plan = prepare(payload, true);
     if (!plan) return count(payload);
-    std::latch cuda_ended(plan->cuda.empty() ? 0 : 1);
-    if (!plan->cuda.empty())
-      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
-                                     [&] { cuda_ended.count_down(); });
-    if (!plan->cpu.empty()) planner_.cpu().run(payload, plan->cpu);
-    cuda_ended.wait();
-    planner_.ended(plan->cpu_ns, plan->cuda_ns);
+    if (plan->cuda.empty()) {
+      planner_.cpu().run(payload, plan->cpu);
+      planner_.ended(*plan, Side::cpu);
+    } else if (plan->cpu.empty()) {
+      planner_.cuda()->run_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}});
+      planner_.ended(*plan, Side::cuda);
+    } else {
+      std::latch cuda_ended(1);
+      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}}, [&] {
+        planner_.ended(*plan, Side::cuda);
+        cuda_ended.count_down();
+      });
+      planner_.cpu().run(payload, plan->cpu);
+      planner_.ended(*plan, Side::cpu);
+      cuda_ended.wait();
+    }
     count(payload);
   }
 
@@ -57,23 +66,25 @@ class PlannedEngine final : public Engine {
     }
     const bool on_cuda = !plan->cuda.empty();
     const bool on_cpu = !plan->cpu.empty() || !on_cuda;
-    std::function<void()> one_ended;
-    std::function<void()> other_ended;
+    std::array<std::function<void()>, 2> part_ended;  // by Side
     {
       const std::lock_guard lock(mutex_);
       ++submitted_count_;
     }
     try {
-      one_ended = [this, &payload, done, cpu_ns = plan->cpu_ns, cuda_ns = plan->cuda_ns,
-                   left = std::make_shared<std::atomic<int>>(on_cuda && on_cpu ? 2 : 1)] {
-        if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-        planner_.ended(cpu_ns, cuda_ns);
-        count(payload);
-        end_submitted(done);
-      };
-      other_ended = one_ended;
+      const auto left = std::make_shared<std::atomic<int>>(on_cuda && on_cpu ? 2 : 1);
+      for (const Side side : {Side::cpu, Side::cuda}) {
+        part_ended[index_of(side)] = [this, &payload, done, left, side,
+                                      part = plan->parts[index_of(side)]] {
+          planner_.ended(part, side);
+          if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+          count(payload);
+          end_submitted(done);
+        };
+      }
     } catch (const std::bad_alloc&) {
-      planner_.ended(plan->cpu_ns, plan->cuda_ns);
+      for (const Side side : {Side::cpu, Side::cuda})
+        planner_.ended(*plan, side);
       run(payload);
       end_submitted(done);
       return;
@@ -81,8 +92,10 @@ class PlannedEngine final : public Engine {
     // Where the cpu has no share, the payload may be gone when this returns.
     if (on_cuda)
       planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
-                                     std::move(other_ended));
-    if (on_cpu) planner_.cpu().submit(payload, std::move(plan->cpu), std::move(one_ended));
+                                     std::move(part_ended[index_of(Side::cuda)]));
+    if (on_cpu)
+      planner_.cpu().submit(payload, std::move(plan->cpu),
+                            std::move(part_ended[index_of(Side::cpu)]));
   }
 
   Result<double> measure_resident(Payload& payload, unsigned repetitions) override {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cpu/cpu_backend.h"
@@ -67,9 +69,64 @@ Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec)
   return work;
 }
 
+// As soon as that is known.
+bool is_smaller(const Payload& payload, std::uint64_t bytes) {
+  std::uint64_t sum = 0;
+  for (const Message& message : payload.messages) {
+    sum += size_of(message);
+    if (sum >= bytes) return false;
+  }
+  return true;
+}
+
+// The first so many messages of a kind.
+struct Taken {
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+};
+// At least as many bytes as asked for.
+Taken take_messages(const Payload& payload, MessageIndexes indexes, std::uint64_t bytes) {
+  Taken taken;
+  while (taken.count < indexes.size() && taken.bytes < bytes)
+    taken.bytes += size_of(payload.messages[indexes[taken.count++]]);
+  return taken;
+}
+
+// What one backend is to do of a payload, made of what it does of each kind.
+class PartSum {
+ public:
+  void add(const PlannedPart& of_kind) {
+    sum_.predicted_ns += of_kind.predicted_ns;
+    if (of_kind.predicted_ns <= largest_ns_) return;
+    largest_ns_ = of_kind.predicted_ns;
+    sum_.cell = of_kind.cell;
+    sum_.factor = of_kind.factor;
+  }
+  // What is nearly all of one kind counts as that.
+  PlannedPart get() const {
+    PlannedPart part = sum_;
+    if (largest_ns_ < nearly_all * part.predicted_ns) part.cell = no_cost_cell;
+    return part;
+  }
+  double ns() const { return sum_.predicted_ns; }
+
+ private:
+  static constexpr double nearly_all = 0.875;
+
+  PlannedPart sum_;
+  double largest_ns_ = 0;
+};
+
 }  // namespace
 
-Result<Planner> Planner::create(const EngineOptions& options, const DeviceMaker& make_devices) {
+std::uint64_t steady_ns() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+Result<Planner> Planner::create(const EngineOptions& options, const DeviceMaker& make_devices,
+                                PlannerClock clock) {
   NACRE_ASSIGN(std::unique_ptr<CpuBackend> cpu,
                CpuBackend::create(options.thread_count, options.queued_payload_max));
   std::unique_ptr<DeviceBackend> cuda;
@@ -90,14 +147,15 @@ Result<Planner> Planner::create(const EngineOptions& options, const DeviceMaker&
   if (cuda != nullptr && options.choice == EngineChoice::automatic)
     costs = find_costs(options, *cpu, *cuda);
   return Planner(options.choice, std::move(cpu), std::move(cuda), std::move(costs),
-                 std::move(why_no_cuda));
+                 std::move(why_no_cuda), std::move(clock));
 }
 
 Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
                  std::unique_ptr<DeviceBackend> cuda, std::optional<CostModel> costs,
-                 std::string why_no_cuda)
+                 std::string why_no_cuda, PlannerClock clock)
     : choice_(choice),
       costs_(std::move(costs)),
+      clock_(std::move(clock)),
       cpu_(std::move(cpu)),
       cuda_(std::move(cuda)),
       why_no_cuda_(std::move(why_no_cuda)) {
@@ -113,53 +171,150 @@ Plan Planner::plan(const Payload& payload, bool waits) {
   const bool may_use_cuda =
       cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
   const double load_factor = may_use_cuda ? cuda_->load_factor() : 0;
-  if (load_factor == 0 || (choice_ == EngineChoice::automatic && !costs_))
-    return {.cpu = std::move(all)};
+  const bool is_small =
+      choice_ == EngineChoice::automatic && is_smaller(payload, cuda_size_bytes_min);
+  // What the cpu does besides what is dealt out is of no known length.
+  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_))
+    return begin({.cpu = std::move(all), .parts = {PlannedPart{}, std::nullopt}});
   cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
   if (choice_ == EngineChoice::cuda)
     return {.cpu = std::move(sorted.rest), .cuda = std::move(sorted.groups)};
   return deal_out(payload, std::move(sorted), load_factor);
 }
 
+Plan Planner::begin(Plan plan) {
+  if (!costs_) {
+    plan.parts = {};
+    return plan;
+  }
+  const std::uint64_t now = clock_();
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t side = 0; side < plan.parts.size(); ++side) {
+    if (plan.parts[side]) state_->busy[side].begin(*plan.parts[side], now);
+  }
+  return plan;
+}
+
+void Planner::ended(const std::optional<PlannedPart>& part, Side side) {
+  if (!part) return;
+  const std::uint64_t now = clock_();
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& measured : state_->busy[index_of(side)].end(*part, now))
+    state_->learned.learn(measured.cell, measured.factor);
+}
+
+PlannedPart Planner::predict(Side side, const Work& work, double bytes) const {
+  const CostCell cell = LearnedCosts::cell_of(side, work.work_class, bytes);
+  const double factor = state_->learned.factor(cell);
+  const double ns = side == Side::cpu ? costs_->cpu_ns(work.work_class, bytes)
+                                      : costs_->cuda_ns(work.work_class, bytes,
+                                                        static_cast<double>(work.longest));
+  return {.predicted_ns = ns * factor, .cell = cell, .factor = factor};
+}
+
 Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor) {
   Plan plan = {.cpu = std::move(sorted.rest)};
-  const auto cpu_before =
-      static_cast<double>(state_->cpu_backlog_ns.load(std::memory_order_relaxed));
-  const auto cuda_before =
-      static_cast<double>(state_->cuda_backlog_ns.load(std::memory_order_relaxed));
+  const bool has_rest = !plan.cpu.empty();
+  const bool is_one_kind = sorted.groups.size() == 1 && !has_rest;
+  const auto [cpu_before, cuda_before] = backlogs();
   const Codec record_codec = state_->record_codec.load(std::memory_order_relaxed);
-  double cpu_ns = 0;
-  double cuda_ns = 0;
+  PartSum cpu;
+  PartSum cuda;
   for (cuda::KindGroup& group : sorted.groups) {
     const Work work = work_of(payload, group.indexes, record_codec);
     const bool is_undecodable = group.kind.operation == Operation::unseal &&
                                 payload.messages[group.indexes.front()].codec == Codec::none &&
                                 cuda::find_device_codec(record_codec) == nullptr;
-    const std::uint64_t share =
-        work.bytes < cuda_size_bytes_min || is_undecodable
-            ? 0
-            : costs_->cuda_share(work, load_factor, cpu_before + cpu_ns, cuda_before + cuda_ns);
-    std::uint64_t on_cuda = 0;
-    auto end = group.indexes.begin();
-    for (; end != group.indexes.end() && on_cuda < share; ++end)
-      on_cuda += size_of(payload.messages[*end]);
+    const bool has_choice = work.bytes >= cuda_size_bytes_min && !is_undecodable;
+    std::uint64_t share = 0;
+    if (has_choice)
+      share = costs_->cuda_share(work, load_factor, cpu_before + cpu.ns(), cuda_before + cuda.ns(),
+                                 &state_->learned);
+    Taken taken = take_messages(payload, group.indexes, share);
+    if (has_choice) {
+      share = whole_if_sooner(work, load_factor, taken.bytes, cpu_before + cpu.ns(),
+                              cuda_before + cuda.ns());
+      if (is_one_kind) share = share_or_trial(work, load_factor, share);
+      if (share != taken.bytes) taken = take_messages(payload, group.indexes, share);
+    }
+    const std::uint64_t on_cuda = taken.bytes;
+    const auto end = group.indexes.begin() + static_cast<std::ptrdiff_t>(taken.count);
     plan.cpu.insert(plan.cpu.end(), end, group.indexes.end());
     group.indexes.erase(end, group.indexes.end());
-    cpu_ns += costs_->cpu_ns(work.work_class, static_cast<double>(work.bytes - on_cuda));
-    cuda_ns += costs_->cuda_ns(work.work_class, static_cast<double>(on_cuda) * load_factor,
-                               static_cast<double>(work.longest));
+    PlannedPart of_cpu = predict(Side::cpu, work, static_cast<double>(work.bytes - on_cuda));
+    // A few messages run on one thread, with no choice to be made: nothing to be learned from.
+    if (!has_choice) of_cpu.cell = no_cost_cell;
+    cpu.add(of_cpu);
+    cuda.add(predict(Side::cuda, work, static_cast<double>(on_cuda) * load_factor));
     if (!group.indexes.empty()) plan.cuda.push_back(std::move(group));
   }
-  plan.cpu_ns = static_cast<std::uint64_t>(cpu_ns);
-  plan.cuda_ns = static_cast<std::uint64_t>(cuda_ns);
-  state_->cpu_backlog_ns.fetch_add(plan.cpu_ns, std::memory_order_relaxed);
-  state_->cuda_backlog_ns.fetch_add(plan.cuda_ns, std::memory_order_relaxed);
-  return plan;
+  if (!plan.cpu.empty()) {
+    plan.parts[index_of(Side::cpu)] = cpu.get();
+    if (has_rest) plan.parts[index_of(Side::cpu)]->cell = no_cost_cell;
+  }
+  if (!plan.cuda.empty()) plan.parts[index_of(Side::cuda)] = cuda.get();
+  return begin(std::move(plan));
 }
 
-void Planner::ended(std::uint64_t cpu_ns, std::uint64_t cuda_ns) {
-  state_->cpu_backlog_ns.fetch_sub(cpu_ns, std::memory_order_relaxed);
-  state_->cuda_backlog_ns.fetch_sub(cuda_ns, std::memory_order_relaxed);
+std::array<double, 2> Planner::backlogs() const {
+  const std::uint64_t now = clock_();
+  const std::lock_guard lock(state_->mutex);
+  return {state_->busy[0].backlog_ns(now), state_->busy[1].backlog_ns(now)};
+}
+
+// A share as whole messages make it may be of another size, and so of another cost, than was looked
+// for: where a backend alone is sooner, that has it all.
+std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
+                                       double cpu_before, double cuda_before) const {
+  if (share == 0 || share >= work.bytes) return share;
+  const auto ns = [&](std::uint64_t on_cuda) {
+    const auto part = static_cast<double>(on_cuda);
+    const double cpu =
+        predict(Side::cpu, work, static_cast<double>(work.bytes - on_cuda)).predicted_ns;
+    const double cuda = predict(Side::cuda, work, part * load_factor).predicted_ns;
+    return std::max(cpu > 0 ? cpu_before + cpu : 0, cuda > 0 ? cuda_before + cuda : 0);
+  };
+  const std::uint64_t whole = ns(0) <= ns(work.bytes) ? 0 : work.bytes;
+  return ns(whole) < ns(share) ? whole : share;
+}
+
+// For work that is all of a payload, of which the devices would best have that share.
+std::uint64_t Planner::share_or_trial(const Work& work, double load_factor, std::uint64_t share) {
+  const auto whole = static_cast<double>(work.bytes);
+  const auto on_cuda = static_cast<double>(share);
+  const LearnedCosts& learned = state_->learned;
+  const PlannedPart cpu = predict(Side::cpu, work, whole);
+  const PlannedPart cuda = predict(Side::cuda, work, whole * load_factor);
+  Trials::Choice choice = Trials::Choice::both;
+  double chosen_ns = std::max(predict(Side::cpu, work, whole - on_cuda).predicted_ns,
+                              predict(Side::cuda, work, on_cuda * load_factor).predicted_ns);
+  // Beside both, the one of which less is known.
+  Side other =
+      learned.payload_count(cuda.cell) < learned.payload_count(cpu.cell) ? Side::cuda : Side::cpu;
+  if (share == 0 || share == work.bytes) {
+    choice = share == 0 ? Trials::Choice::cpu : Trials::Choice::cuda;
+    chosen_ns = share == 0 ? cpu.predicted_ns : cuda.predicted_ns;
+    other = share == 0 ? Side::cuda : Side::cpu;
+  }
+  const PlannedPart& tried = other == Side::cuda ? cuda : cpu;
+  const double model_ns = tried.predicted_ns / tried.factor;
+  // Whatever may be learned, it would not be the better one.
+  const bool is_hopeless = model_ns > chosen_ns * LearnedCosts::factor_max;
+  const std::lock_guard lock(state_->mutex);
+  // With fewer devices nothing is known again of what each has to take.
+  if (std::exchange(state_->load_factor, load_factor) != load_factor) state_->trials = Trials();
+  const bool other_is_idle = state_->busy[index_of(other)].is_idle();
+  const bool all_idle = other_is_idle && state_->busy[1 - index_of(other)].is_idle();
+  if (!state_->trials.is_due({.work = work.work_class,
+                              .bytes = whole,
+                              .choice = all_idle ? choice : Trials::Choice::none,
+                              .loss = std::max(0.0, tried.predicted_ns / chosen_ns - 1),
+                              .can_try = other_is_idle && !is_hopeless,
+                              .known_count = learned.payload_count(tried.cell),
+                              .went_well = learned.payload_count(tried.cell) > 0 &&
+                                           model_ns * learned.last(tried.cell) < chosen_ns}))
+    return share;
+  return other == Side::cuda ? work.bytes : 0;
 }
 
 void Planner::learn(const Payload& payload) {

@@ -27,15 +27,24 @@ void sort_by_size(const Payload& payload, std::vector<std::uint32_t>& indexes) {
                            [&](std::uint32_t index) { return payload.messages[index].input_size; });
 }
 
-std::uint64_t batch_size_max(const Payload& payload, const std::vector<KindGroup>& groups,
-                             std::size_t slot_count) {
-  std::uint64_t total = 0;
+// How far a batch is filled.
+struct Fill {
+  std::uint64_t bytes;
+  std::size_t messages;
+};
+
+Fill fill_of(const Payload& payload, const std::vector<KindGroup>& groups, std::size_t slot_count) {
+  std::uint64_t bytes = 0;
+  std::size_t messages = 0;
   for (const KindGroup& group : groups) {
+    messages += group.indexes.size();
     for (const std::uint32_t index : group.indexes)
-      total += payload.messages[index].input_size;
+      bytes += payload.messages[index].input_size;
   }
-  return std::clamp(total / (batches_per_slot * std::max<std::size_t>(slot_count, 1)),
-                    batch_fill_bytes_min, batch_fill_bytes_max);
+  const std::size_t batch_count = batches_per_slot * std::max<std::size_t>(slot_count, 1);
+  return {.bytes = std::clamp(bytes / batch_count, batch_fill_bytes_min, batch_fill_bytes_max),
+          .messages = std::clamp<std::size_t>(messages / batch_count, batch_message_count_min,
+                                              batch_message_count_max)};
 }
 
 // A batch a slot where that is enough.
@@ -57,7 +66,7 @@ void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t
 
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count) {
-  const std::uint64_t size_max = batch_size_max(payload, groups, slot_count);
+  const Fill fill = fill_of(payload, groups, slot_count);
   std::vector<Batch> batches;
   const auto cut = [&](const KindGroup& group) {
     std::uint64_t left = 0;
@@ -65,9 +74,9 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
       const Message& message = payload.messages[index];
       const std::uint64_t size = batch_weight(message) + message.aad_size;
       // One that alone is larger still makes a batch.
-      if (size > left || batches.back().indexes.size() == batch_message_count_max) {
+      if (size > left || batches.back().indexes.size() >= fill.messages) {
         batches.push_back({.kind = group.kind, .indexes = {}});
-        left = std::max(size, size_max);
+        left = std::max(size, fill.bytes);
       }
       batches.back().indexes.push_back(index);
       left -= size;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend's threads: one a slot, all taking batches from one queue, so that devices and copies
 // and kernels overlap without a plan. A job is a payload's batches; whoever ends its last one runs
-// what is left over on the cpu and ends the job.
+// what is left over on the cpu and ends the job. One more slot is for a caller that waits for a job
+// of one batch.
 //
-// Invariants: a slot is used by its thread alone; a job ends once, after all its results; a thread
-// whose device is lost ends while another device is left; when none is, all go on taking batches,
-// which the cpu then runs.
+// Invariants: a slot is used by its thread alone, the callers' under its mutex; a job ends once,
+// after all its results; a thread whose device is lost ends while another device is left; when none
+// is, all go on taking batches, which the cpu then runs.
 #include "gpu_engine/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
@@ -18,32 +19,22 @@
 #include <latch>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "gpu_engine/base/blocked_signals.h"
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/ceilings.h"
+#include "gpu_engine/cuda/device.h"
 
 namespace nacre::engine {
 namespace {
 
 using cuda::Batch;
 using cuda::check;
+using cuda::Device;
 using cuda::Slot;
-
-// Of a device's memory, at most this part is for slots.
-constexpr std::size_t slot_memory_divisor = 3;
-
-struct Device {
-  int number = 0;
-  std::string name;
-  std::size_t slot_count = 0;
-  std::atomic<bool> lost = false;
-  std::atomic<bool> failure_said = false;
-  std::atomic<bool> loss_said = false;
-  cuda::ScatterGate scatter_gate{cuda::ScatterGate::max()};
-};
 
 struct Job {
   explicit Job(Payload& of) : payload(of) {}
@@ -74,6 +65,10 @@ struct CudaBackend::State {
 
   // Opens it and starts its threads.
   Result<> add_device(int number);
+  // Nothing without memory: the cpu has then run all messages.
+  std::unique_ptr<Job> make_job(Payload& payload, cuda::Sorted sorted);
+  // The job's only batch, on the calling thread; false where that is not possible now.
+  bool run_here(Job& job);
   void say(const std::string& text) noexcept;
   void start_job(std::unique_ptr<Job> job);
   void work(Device& device, Slot slot);
@@ -113,56 +108,12 @@ struct CudaBackend::State {
   std::condition_variable forgotten;
   std::mutex forget_mutex;  // one at a time waits for that; before mutex
   std::vector<std::thread> threads;
+  std::mutex caller_mutex;          // of the slot below; after forget_mutex
+  std::optional<Slot> caller_slot;  // of the first device
 };
 
-namespace {
-
-Result<int> count_devices() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    return fail(ErrorCode::unsupported, fmt::format("cuda: none ({})", cudaGetErrorString(error)));
-  }
-  if (count == 0) return fail(ErrorCode::unsupported, "cuda: none (the driver knows no device)");
-  return count;
-}
-
-// Makes the device current.
-Result<std::unique_ptr<Device>> open_device(int number) {
-  cudaDeviceProp properties = {};
-  NACRE_TRY(check(cudaGetDeviceProperties(&properties, number), "asking for its properties"));
-  int same_address = 0;
-  NACRE_TRY(check(
-      cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, number),
-      "asking for an attribute"));
-  if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0 || same_address == 0)
-    return fail(ErrorCode::unsupported, "it cannot reach the host's memory");
-  NACRE_TRY(check(cudaSetDevice(number), "choosing it"));
-  auto device = std::make_unique<Device>();
-  device->number = number;
-  device->name = properties.name;
-  return device;
-}
-
-Result<std::vector<Slot>> make_slots() {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  NACRE_TRY(check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for a device's memory"));
-  const std::size_t count = std::clamp<std::size_t>(
-      free_bytes / slot_memory_divisor / cuda::slot_size_bytes, 1, cuda::slots_per_device);
-  std::vector<Slot> slots;
-  for (std::size_t i = 0; i < count; ++i) {
-    NACRE_ASSIGN(Slot slot, Slot::create());
-    slots.push_back(std::move(slot));
-  }
-  return slots;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& options, Backend& cpu) {
-  NACRE_ASSIGN(const int device_count, count_devices());
+  NACRE_ASSIGN(const int device_count, cuda::count_devices());
   try {
     auto state = std::make_unique<State>(options, cpu);
     // One that cannot be used is no reason to leave the others idle.
@@ -175,6 +126,10 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
     }
     if (state->devices.empty())
       return fail(last.code, fmt::format("cuda: none ({})", last.message));
+    // Callers do without one where there is no memory for it.
+    if (check(cudaSetDevice(state->devices.front()->number), "choosing a device")) {
+      if (auto slot = Slot::create()) state->caller_slot = std::move(*slot);
+    }
     return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
   } catch (const std::exception& error) {
     return fail(ErrorCode::out_of_memory,
@@ -183,8 +138,8 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
 }
 
 Result<> CudaBackend::State::add_device(int number) {
-  NACRE_ASSIGN(std::unique_ptr<Device> device, open_device(number));
-  NACRE_ASSIGN(std::vector<Slot> slots, make_slots());
+  NACRE_ASSIGN(std::unique_ptr<Device> device, cuda::open_device(number));
+  NACRE_ASSIGN(std::vector<Slot> slots, cuda::make_slots());
   Device& added = *device;
   added.slot_count = slots.size();
   slot_count += slots.size();
@@ -217,6 +172,8 @@ CudaBackend::State::~State() {
   work_arrived.notify_all();
   for (std::thread& thread : threads)
     thread.join();
+  // Wiped on the device that it is of.
+  if (caller_slot) static_cast<void>(cudaSetDevice(devices.front()->number));
 }
 
 double CudaBackend::load_factor() const {
@@ -280,13 +237,26 @@ Result<DeviceCeilings> CudaBackend::measure_ceilings() {
 }
 
 void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
-  std::latch ended(1);
+  cuda::Sorted sorted;
   try {
-    submit(payload, {indexes.begin(), indexes.end()}, [&] { ended.count_down(); });
+    sorted = cuda::sort_by_kind(payload, indexes);
   } catch (const std::bad_alloc&) {
     state_->cpu.run(payload, indexes);
     return;
   }
+  run_sorted(payload, std::move(sorted));
+}
+
+void CudaBackend::run_sorted(Payload& payload, cuda::Sorted sorted) {
+  std::unique_ptr<Job> job = state_->make_job(payload, std::move(sorted));
+  if (job == nullptr) return;
+  std::latch ended(1);
+  job->done = [&] { ended.count_down(); };
+  if (state_->run_here(*job)) {
+    state_->end(std::move(job));
+    return;
+  }
+  state_->start_job(std::move(job));
   ended.wait();
 }
 
@@ -303,28 +273,46 @@ void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
 }
 
 void CudaBackend::submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) {
-  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
+  std::unique_ptr<Job> job = state_->make_job(payload, std::move(sorted));
   if (job == nullptr) {
-    for (const cuda::KindGroup& group : sorted.groups)
-      state_->cpu.run(payload, group.indexes);
-    state_->cpu.run(payload, sorted.rest);
     done();
     return;
   }
+  job->done = std::move(done);
+  state_->start_job(std::move(job));
+}
+
+std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, cuda::Sorted sorted) {
+  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
+  if (job == nullptr) {
+    for (const cuda::KindGroup& group : sorted.groups)
+      cpu.run(payload, group.indexes);
+    cpu.run(payload, sorted.rest);
+    return nullptr;
+  }
   try {
-    job->batches = cuda::cut_into_batches(payload, sorted.groups, state_->slots_left());
+    job->batches = cuda::cut_into_batches(payload, sorted.groups, slots_left());
   } catch (const std::bad_alloc&) {
     // Too large for slots as they may be, they end on the cpu.
     job->batches = std::move(sorted.groups);
   }
   job->for_cpu = std::move(sorted.rest);
-  job->done = std::move(done);
   job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);
   // A batch that fails on its way out runs again, from an input that must still be there.
   job->output_pinned =
       cuda::is_pinned(payload.output, payload.output_size) &&
       !overlap(payload.input, payload.input_size, payload.output, payload.output_size);
-  state_->start_job(std::move(job));
+  return job;
+}
+
+bool CudaBackend::State::run_here(Job& job) {
+  if (job.batches.size() != 1 || !caller_slot) return false;
+  Device& device = *devices.front();
+  const std::unique_lock lock(caller_mutex, std::try_to_lock);
+  if (!lock || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
+    return false;
+  run(device, *caller_slot, job, job.batches.front());
+  return true;
 }
 
 void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
@@ -399,6 +387,10 @@ void CudaBackend::State::forget_keys() {
   forgetting_count = thread_count;
   work_arrived.notify_all();
   forgotten.wait(lock, [&] { return forgetting_count == 0; });
+  lock.unlock();
+  const std::lock_guard no_caller(caller_mutex);
+  if (caller_slot && check(cudaSetDevice(devices.front()->number), "choosing a device"))
+    caller_slot->forget();
 }
 
 void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& batch) {
@@ -418,7 +410,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
     }
   } catch (const std::bad_alloc&) {
     // What was launched must have ended before its memory serves another batch.
-    static_cast<void>(check(cudaDeviceSynchronize(), "waiting for the device"));
+    static_cast<void>(cuda::synchronize_device("waiting for the device"));
   }
   if (good) {
     std::uint64_t bytes = 0;
@@ -435,7 +427,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
 
 void CudaBackend::State::note_failure(Device& device, const Error& error) {
   // An error that comes again at once is the device's own end: a lost context answers nothing.
-  const bool answers = check(cudaDeviceSynchronize(), "asking a device").has_value();
+  const bool answers = cuda::synchronize_device("asking a device").has_value();
   if (!answers) device.lost = true;
   if ((answers ? device.failure_said : device.loss_said).exchange(true)) return;
   say(fmt::format("{} {}: {}; the cpu does its work{}", device.name, device.number, error.message,

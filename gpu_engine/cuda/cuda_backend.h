@@ -30,6 +30,9 @@ class CudaBackend final : public DeviceBackend {
               std::function<void()> done) override;
 
   void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) override;
+  // What is one batch runs on the calling thread, where no other caller's does: waking two threads
+  // takes as long as a short batch. That thread's current device is then the first one.
+  void run_sorted(Payload& payload, cuda::Sorted sorted) override;
 
   // Wipes the memory of all slots, each once the batch that it runs has ended, and waits for that.
   void forget_keys() override;

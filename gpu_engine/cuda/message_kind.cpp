@@ -210,13 +210,15 @@ std::uint64_t batch_weight(const Message& message) {
 
 namespace {
 
-std::optional<BatchKind> find_kind(const Payload& payload, const Message& message,
-                                   std::uint64_t size_max) {
-  if (!lies_within(message.input_offset, message.input_size, payload.input_size) ||
-      !lies_within(message.aad_offset, message.aad_size, payload.input_size) ||
-      !lies_within(message.output_offset, message.output_capacity, payload.output_size) ||
-      message.aad_size > size_max || batch_weight(message) + message.aad_size > size_max)
-    return std::nullopt;
+bool fits(const Payload& payload, const Message& message, std::uint64_t size_max) {
+  return lies_within(message.input_offset, message.input_size, payload.input_size) &&
+         lies_within(message.aad_offset, message.aad_size, payload.input_size) &&
+         lies_within(message.output_offset, message.output_capacity, payload.output_size) &&
+         message.aad_size <= size_max && batch_weight(message) + message.aad_size <= size_max;
+}
+
+// Of one that fits.
+std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
   switch (message.operation) {
     case Operation::seal:
     case Operation::unseal:
@@ -234,19 +236,61 @@ std::optional<BatchKind> find_kind(const Payload& payload, const Message& messag
   }
 }
 
+// Whether all that find_kind() looks at is as in a message of that kind, as it nearly always is for
+// one behind the other: so that a payload of thousands costs a comparison each.
+bool is_like(const Message& message, const Message& other, const BatchKind& kind) {
+  if (message.operation != other.operation || message.key_index != other.key_index ||
+      message.codec != other.codec || message.level != other.level)
+    return false;
+  switch (message.operation) {
+    case Operation::seal:
+      return message.input_size == other.input_size && message.padding == other.padding &&
+             message.output_capacity == other.output_capacity;
+    case Operation::unseal:
+    case Operation::reseal:
+      return message.input_size >= record_size_bytes_min &&
+             message.input_size <= record_size_bytes_max &&
+             message.new_key_index == other.new_key_index;
+    case Operation::checksum:
+      return message.checksum == other.checksum;
+    case Operation::compress:
+    case Operation::decompress:
+      return true;
+    case Operation::encrypt:
+    case Operation::decrypt:
+      // A nonce may be of no use to a suite of DES.
+      return (kind.form == KeyForm::block_cipher || kind.family == CipherFamily::aes) &&
+             message.input_size == other.input_size &&
+             message.output_capacity == other.output_capacity;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_t size_max) {
   Sorted sorted;
+  const Message* last = nullptr;  // that has a kind, which is the group's
+  std::size_t last_group = 0;
   for (const std::uint32_t index : indexes) {
-    const auto kind = find_kind(payload, payload.messages[index], size_max);
-    if (!kind) {
+    const Message& message = payload.messages[index];
+    if (!fits(payload, message, size_max)) {
       sorted.rest.push_back(index);
       continue;
     }
-    auto at = std::ranges::find(sorted.groups, *kind, &KindGroup::kind);
-    if (at == sorted.groups.end()) at = sorted.groups.insert(at, KindGroup{.kind = *kind});
-    at->indexes.push_back(index);
+    if (last == nullptr || !is_like(message, *last, sorted.groups[last_group].kind)) {
+      const auto kind = find_kind(payload, message);
+      if (!kind) {
+        sorted.rest.push_back(index);
+        continue;
+      }
+      auto at = std::ranges::find(sorted.groups, *kind, &KindGroup::kind);
+      if (at == sorted.groups.end()) at = sorted.groups.insert(at, KindGroup{.kind = *kind});
+      last = &message;
+      last_group = static_cast<std::size_t>(at - sorted.groups.begin());
+    }
+    sorted.groups[last_group].indexes.push_back(index);
   }
   return sorted;
 }

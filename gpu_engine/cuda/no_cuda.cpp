@@ -25,6 +25,8 @@ void CudaBackend::submit_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/,
   done();
 }
 
+void CudaBackend::run_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/) {}
+
 void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*indexes*/,
                          std::function<void()> done) {
   done();

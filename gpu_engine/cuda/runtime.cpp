@@ -15,6 +15,21 @@ std::atomic<Fault> injected_fault = Fault::none;
 std::atomic<unsigned> calls_before_fault = 0;
 std::atomic<WipeHook> wipe_hook = nullptr;
 
+struct Counters {
+  std::atomic<std::uint64_t> device_allocations = 0;
+  std::atomic<std::uint64_t> device_frees = 0;
+  std::atomic<std::uint64_t> pinned_allocations = 0;
+  std::atomic<std::uint64_t> pinned_frees = 0;
+  std::atomic<std::uint64_t> device_synchronizations = 0;
+  std::atomic<std::uint64_t> streams = 0;
+  std::atomic<std::uint64_t> events = 0;
+};
+Counters counters;
+
+void count(std::atomic<std::uint64_t>& counter) {
+  counter.fetch_add(1, std::memory_order_relaxed);
+}
+
 // What the seam makes of a call that went well.
 cudaError_t injected_error() {
   const Fault fault = injected_fault.load(std::memory_order_relaxed);
@@ -36,6 +51,7 @@ void ignore(cudaError_t error) {
 
 void unregister(Byte* data, std::size_t size) {
   show_wiped(data, size, false);
+  count(counters.pinned_frees);
   ignore(cudaHostUnregister(data));
   munmap(data, size);
 }
@@ -66,8 +82,24 @@ void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device) {
   if (const WipeHook hook = wipe_hook) hook(data, size_bytes, on_device);
 }
 
+RuntimeCounts runtime_counts() {
+  return {.device_allocations = counters.device_allocations,
+          .device_frees = counters.device_frees,
+          .pinned_allocations = counters.pinned_allocations,
+          .pinned_frees = counters.pinned_frees,
+          .device_synchronizations = counters.device_synchronizations,
+          .streams = counters.streams,
+          .events = counters.events};
+}
+
+Result<> synchronize_device(const char* what) {
+  count(counters.device_synchronizations);
+  return check(cudaDeviceSynchronize(), what);
+}
+
 Result<Stream> Stream::create() {
   Stream stream;
+  count(counters.streams);
   NACRE_TRY(check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking),
                   "making a CUDA stream"));
   return stream;
@@ -86,6 +118,7 @@ Stream::~Stream() {
 
 Result<Event> Event::create() {
   Event event;
+  count(counters.events);
   NACRE_TRY(
       check(cudaEventCreateWithFlags(&event.event_, cudaEventBlockingSync | cudaEventDisableTiming),
             "making a CUDA event"));
@@ -105,7 +138,9 @@ Event::~Event() {
 
 Result<Stopwatch> Stopwatch::start(cudaStream_t stream) {
   Stopwatch watch;
+  count(counters.events);
   NACRE_TRY(check(cudaEventCreate(&watch.begin_), "making a CUDA event"));
+  count(counters.events);
   NACRE_TRY(check(cudaEventCreate(&watch.end_), "making a CUDA event"));
   NACRE_TRY(check(cudaEventRecord(watch.begin_, stream), "starting a stopwatch"));
   return watch;
@@ -130,6 +165,7 @@ Stopwatch::~Stopwatch() {
 Result<DeviceMemory> DeviceMemory::allocate(std::size_t size_bytes) {
   DeviceMemory memory;
   void* data = nullptr;
+  count(counters.device_allocations);
   const cudaError_t error = cudaMalloc(&data, size_bytes);
   memory.data_ = static_cast<Byte*>(data);
   memory.size_ = size_bytes;
@@ -149,14 +185,17 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   ignore(cudaMemset(data_, 0, size_));
+  count(counters.device_synchronizations);
   ignore(cudaDeviceSynchronize());
   show_wiped(data_, size_, true);
+  count(counters.device_frees);
   ignore(cudaFree(data_));
 }
 
 Result<Arena> allocate_pinned_arena(std::size_t size_bytes) {
   NACRE_ASSIGN(Arena pages, allocate_host_arena(size_bytes));
   if (size_bytes == 0) return pages;
+  count(counters.pinned_allocations);
   const cudaError_t error =
       cudaHostRegister(pages.data(), size_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   Arena arena = error == cudaSuccess ? Arena::adopt(std::move(pages), unregister) : Arena();

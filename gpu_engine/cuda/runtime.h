@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "gpu_engine/base/bytes.h"
@@ -30,6 +31,24 @@ using WipeHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_devi
 void set_wipe_hook(WipeHook hook);  // nullptr: none
 // Calls the hook, if there is one.
 void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device);
+
+// How often this process has called what takes long and makes others wait: memory, streams and
+// events are made and given back, and whole devices waited for, by the owners below and
+// synchronize_device() alone. For tests; thread-safe.
+struct RuntimeCounts {
+  std::uint64_t device_allocations = 0;  // cudaMalloc
+  std::uint64_t device_frees = 0;        // cudaFree
+  std::uint64_t pinned_allocations = 0;  // cudaHostRegister
+  std::uint64_t pinned_frees = 0;        // cudaHostUnregister
+  std::uint64_t device_synchronizations = 0;
+  std::uint64_t streams = 0;  // made
+  std::uint64_t events = 0;   // made, those of stopwatches too
+  bool operator==(const RuntimeCounts&) const = default;
+};
+RuntimeCounts runtime_counts();
+
+// Waits for all that the current device was given. io.
+Result<> synchronize_device(const char* what);
 
 class Stream {
  public:

@@ -67,6 +67,12 @@ Result<> Slot::finish() {
 
 Result<> Slot::wait() {
   NACRE_TRY(check(cudaEventRecord(ended_.get(), stream()), "marking the end of a batch"));
+  const auto patient_until = std::chrono::steady_clock::now() + awake_wait_max;
+  while (std::chrono::steady_clock::now() < patient_until &&
+         cudaEventQuery(ended_.get()) == cudaErrorNotReady) {
+    // Or the next launch would be told of it.
+    static_cast<void>(cudaGetLastError());
+  }
   return check(cudaEventSynchronize(ended_.get()), "waiting for the device");
 }
 

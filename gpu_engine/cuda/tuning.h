@@ -2,6 +2,7 @@
 // Sizes of the backend's machinery. Measured on one H200; docs/PERFORMANCE.md has the runs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,12 +14,18 @@ inline constexpr unsigned slots_per_device = 8;
 
 // What a batch can hold: bytes of one message's larger side, summed; and messages. Batches are
 // filled less far where there are enough of them: long ones end a payload late, short ones leave
-// the codecs too few pieces at a time. Each slot is to get two of a payload.
+// the codecs too few pieces at a time. Each slot is to get two of a payload, also of many short
+// messages, each of which costs the host's thread a third of a microsecond.
 inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_slot = 2;
 inline constexpr std::uint32_t batch_message_count_max = 4096;
+inline constexpr std::uint32_t batch_message_count_min = 256;
+
+// A batch that ends within this time is waited for awake: to be woken takes as long on a virtual
+// machine.
+inline constexpr std::chrono::microseconds awake_wait_max{60};
 
 // What a codec's kernels may take besides.
 inline constexpr std::size_t codec_workspace_bytes_max = 64u << 20;

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "gpu_engine/cuda/tuning.h"
+
 namespace nacre::engine {
 namespace {
 
@@ -87,6 +89,17 @@ TEST_F(Batches, keep_parallel_messages_in_their_order) {
     in_turn.insert(in_turn.end(), batch.indexes.begin(), batch.indexes.end());
   EXPECT_EQ(in_turn.size(), 3000u);
   EXPECT_TRUE(std::ranges::is_sorted(in_turn));
+}
+
+// A batch a slot's thread: 4,096 short ones in one batch kept seven threads waiting for the eighth.
+TEST_F(Batches, spread_many_short_messages_over_the_slots) {
+  payload_.messages.assign(4096, message(counter_key_, 235, Operation::encrypt));
+  EXPECT_EQ(cut().size(), 16u);
+  payload_.messages.resize(500);  // but each is to be worth its launches
+  EXPECT_EQ(cut().size(), 2u);
+  payload_.messages.assign(100000, message(counter_key_, 16, Operation::encrypt));
+  for (const cuda::Batch& batch : cut())
+    EXPECT_LE(batch.indexes.size(), cuda::batch_message_count_max);
 }
 
 // Under a suite with HMAC each is a thread's work; but a batch's bytes are to lie together.

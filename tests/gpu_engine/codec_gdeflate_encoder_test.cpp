@@ -10,6 +10,7 @@
 
 #include "gpu_engine/codec/gdeflate/decoder.h"
 #include "gpu_engine/codec/gdeflate/format.h"
+#include "tests/gpu_engine/gdeflate_reference.h"
 #include "tests/gpu_engine/gdeflate_vectors.h"
 #include "tests/gpu_engine/guarded_memory.h"
 #include "tests/gpu_engine/test_data.h"
@@ -238,6 +239,24 @@ TEST(GdeflateEncoder, gets_smaller_by_level_on_the_corpus) {
     }
   for (int level = 1; level <= level_max; ++level)
     EXPECT_LT(sums[level], sums[level - 1]) << level;
+}
+
+TEST(GdeflateOracle, the_reference_codec_reads_our_pages) {
+  const GdeflateReference reference;
+  if (!reference) GTEST_SKIP() << "NACRE_GDEFLATE_REFERENCE names no library";
+  std::size_t pages = 0;
+  for (const Bytes& plain : read_corpus_samples())
+    for (int level = 0; level <= level_max; ++level) {
+      const Bytes page = encode(level, plain);
+      if (page.empty()) continue;
+      ASSERT_TRUE(reference.agrees(page, plain)) << "level " << level;
+      ++pages;
+      // A judge that says yes to everything is none.
+      Bytes other = plain;
+      other[plain.size() / 2] ^= 1;
+      EXPECT_FALSE(reference.agrees(page, other));
+    }
+  EXPECT_GT(pages, 0u);
 }
 
 TEST(GdeflateOracle, our_pages_are_no_larger_than_those_of_the_reference_codec) {

@@ -45,7 +45,7 @@ Bytes unzip_first(const Bytes& archive) {
 }  // namespace
 
 std::vector<CorpusFile> read_corpus(std::size_t stride, const std::string& for_what) {
-  const std::string folder = std::string(NACRE_VECTORS) + "/../../../shared/corpus/";
+  const std::string folder = NACRE_VECTORS "/../../../shared/corpus/";
   std::vector<CorpusFile> corpus;
   for (const char* const name : {"dickens", "mr", "nci", "ooffice", "osdb", "reymont", "xml"}) {
     std::ifstream file(folder + name + ".zip", std::ios::binary);

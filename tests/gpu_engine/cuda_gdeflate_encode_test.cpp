@@ -8,6 +8,7 @@
 #include "gpu_engine/cuda/kernels/gdeflate_encode.h"
 #include "tests/gpu_engine/corpus.h"
 #include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/gpu_engine/gdeflate_reference.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -112,6 +113,19 @@ std::vector<PieceToCode> plain_pieces(TestRandom& random) {
   return pieces;
 }
 
+// Of every stride-th chunk of the corpus's files, the whole of it.
+std::vector<PieceToCode> corpus_pieces(std::size_t stride, const std::string& for_what) {
+  std::vector<PieceToCode> pieces;
+  for (const CorpusFile& file : read_corpus(stride, for_what))
+    for (std::size_t at = 0; at < file.bytes.size(); at += piece_size_max) {
+      const auto begin = file.bytes.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::size_t size = std::min(piece_size_max, file.bytes.size() - at);
+      pieces.push_back(
+          {.in = Bytes(begin, begin + static_cast<std::ptrdiff_t>(size)), .out_size = size});
+    }
+  return pieces;
+}
+
 class CudaGdeflateEncode : public CudaTest {
  protected:
   TestRandom random_;
@@ -170,14 +184,8 @@ TEST_F(CudaGdeflateEncode, gives_up_what_does_not_fit) {
 }
 
 TEST_F(CudaGdeflateEncode, codes_the_corpus_nearly_as_small_as_the_cpu) {
-  std::vector<PieceToCode> pieces;
-  for (const CorpusFile& file : read_corpus(10 * test_part(), "GDeflate encoders of the device"))
-    for (std::size_t at = 0; at < file.bytes.size(); at += piece_size_max) {
-      const auto begin = file.bytes.begin() + static_cast<std::ptrdiff_t>(at);
-      const std::size_t size = std::min(piece_size_max, file.bytes.size() - at);
-      pieces.push_back(
-          {.in = Bytes(begin, begin + static_cast<std::ptrdiff_t>(size)), .out_size = size});
-    }
+  std::vector<PieceToCode> pieces =
+      corpus_pieces(10 * test_part(), "GDeflate encoders of the device");
   if (pieces.empty()) GTEST_SKIP() << "no corpus";
   run(of_literals, pieces);
   if (HasFatalFailure()) return;
@@ -197,6 +205,26 @@ TEST_F(CudaGdeflateEncode, codes_the_corpus_nearly_as_small_as_the_cpu) {
     cpu_size += by_cpu == 0 ? piece.in.size() : by_cpu;
   }
   EXPECT_LE(static_cast<double>(size) * 0.95, static_cast<double>(cpu_size));
+}
+
+TEST_F(CudaGdeflateEncode, makes_pages_of_the_whole_corpus_that_the_reference_codec_reads) {
+  const GdeflateReference reference;
+  if (!reference) GTEST_SKIP() << "NACRE_GDEFLATE_REFERENCE names no library";
+  std::vector<PieceToCode> pieces =
+      corpus_pieces(test_part(), "GDeflate pages before the reference codec");
+  if (pieces.empty()) GTEST_SKIP() << "no corpus";
+  for (const Encoder& encoder : {of_literals, of_items}) {
+    run(encoder, pieces);
+    if (HasFatalFailure()) return;
+    std::size_t pages = 0;
+    for (const PieceToCode& piece : pieces) {
+      if (piece.page.empty()) continue;  // no smaller: kept as it is
+      ASSERT_TRUE(reference.agrees(piece.page, piece.in)) << "piece of page " << pages;
+      ++pages;
+    }
+    EXPECT_GT(pages, pieces.size() * 9 / 10);
+    std::printf("pages that the reference codec read: %zu of %zu pieces\n", pages, pieces.size());
+  }
 }
 
 TEST_F(CudaGdeflateEncode, takes_no_tasks_at_all) {

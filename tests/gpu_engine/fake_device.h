@@ -27,6 +27,8 @@ struct DeviceState {
   std::atomic<double> load_factor = 1;
   std::atomic<bool> has_memory = true;
   std::atomic<std::uint64_t> failed_batch_count = 0;
+  // Called on the device's thread before what it is given runs. Set while nothing does.
+  std::function<void()> before_run = {};
 };
 
 class FakeDevice final : public DeviceBackend {
@@ -57,6 +59,7 @@ class FakeDevice final : public DeviceBackend {
     {
       const std::lock_guard lock(mutex_);
       jobs_.push_back([this, &payload, mine = std::move(indexes), ended = std::move(done)] {
+        if (state_->before_run) state_->before_run();
         cpu_.run(payload, mine);
         state_->message_count += mine.size();
         ended();

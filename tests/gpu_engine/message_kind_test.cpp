@@ -3,7 +3,10 @@
 #include "gpu_engine/cuda/message_kind.h"
 
 #include <numeric>
+#include <optional>
+#include <vector>
 
+#include "tests/gpu_engine/test_data.h"
 #include "tests/gpu_engine/test_payload.h"
 
 namespace nacre::engine {
@@ -39,6 +42,75 @@ TEST_F(MessageKinds, are_grouped_in_their_order) {
   EXPECT_EQ(sorted.groups[1].kind.operation, Operation::seal);
   EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{1, 4, 7, 10}));
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2, 5, 8, 11}));
+}
+
+// What stands before a message may say nothing of it: sorted together they are what each is alone.
+TEST_F(MessageKinds, do_not_depend_on_neighbours) {
+  TestRandom random;
+  const Bytes short_one(700, 'b');
+  Payload& payload = payload_.get();
+  const auto suite_key = [&](CipherSuite suite) {
+    return payload.add_key({.suite = suite}, Bytes(key_size_bytes(suite), 3));
+  };
+  const std::array keys = {
+      suite_key(CipherSuite::aes_256_gcm), suite_key(CipherSuite::aes_256_ctr),
+      suite_key(CipherSuite::des_ede3_cbc),
+      payload.add_key(
+          {.kind = KeyKind::block_cipher, .cipher = BlockCipher::aes_128, .mode = CipherMode::cbc},
+          Bytes(16, 4)),
+      payload.add_key(
+          {.kind = KeyKind::block_cipher, .cipher = BlockCipher::des, .mode = CipherMode::ctr},
+          Bytes(8, 5))};
+  constexpr std::array operations = {Operation::seal,     Operation::unseal,    Operation::reseal,
+                                     Operation::compress, Operation::checksum,  Operation::encrypt,
+                                     Operation::decrypt,  Operation::decompress};
+  constexpr std::array codecs = {Codec::none, Codec::lz77, Codec::zstd, Codec::gdeflate};
+  constexpr std::array<std::uint64_t, 4> sizes = {64, 512, 4096, 4999};
+  constexpr std::array<std::uint64_t, 4> capacities = {64, 700, 4400, 10000};
+  for (int i = 0; i < 8000; ++i) {
+    const bool repeats = i > 0 && random.below(3) > 0;
+    const Message before = repeats ? payload.messages.back() : Message{};
+    Message& message = payload_.add(Operation::seal, short_one, 700);
+    const Message made = message;
+    if (repeats) {
+      message = before;
+      message.input_offset = made.input_offset;
+      message.output_offset = made.output_offset;
+    }
+    // One thing else than before, or all of them.
+    const std::size_t what = repeats ? random.below(12) : 12;
+    const auto changes = [&](std::size_t field) { return what == field || what == 12; };
+    if (changes(0)) message.operation = operations[random.below(operations.size())];
+    if (changes(1)) message.key_index = keys[random.below(keys.size())];
+    if (changes(2)) message.new_key_index = keys[random.below(keys.size())];
+    if (changes(3)) message.codec = codecs[random.below(codecs.size())];
+    if (changes(4)) message.level = static_cast<std::int8_t>(random.below(11));
+    if (changes(5)) message.checksum = random.below(2) ? Checksum::crc32 : Checksum::crc32c;
+    if (changes(6)) message.input_size = sizes[random.below(sizes.size())];
+    if (changes(7)) message.output_capacity = capacities[random.below(capacities.size())];
+    if (changes(8)) message.padding = random.below(2) ? Padding::none : Padding::padme;
+    if (changes(9)) message.iv[0] = static_cast<Byte>(random.below(2));
+    if (changes(10)) message.aad_size = random.below(3) == 0 ? std::uint64_t{1} << 40 : 0;
+  }
+  const cuda::Sorted sorted = sort();
+  std::size_t sorted_count = 0;
+  std::vector<std::optional<cuda::BatchKind>> kinds(payload.messages.size());
+  for (const cuda::KindGroup& group : sorted.groups) {
+    EXPECT_TRUE(std::ranges::is_sorted(group.indexes));
+    for (const std::uint32_t index : group.indexes)
+      kinds[index] = group.kind;
+    sorted_count += group.indexes.size();
+  }
+  EXPECT_EQ(sorted_count + sorted.rest.size(), payload.messages.size());
+  EXPECT_GT(sorted.groups.size(), 20u);
+  EXPECT_GT(sorted.rest.size(), 200u);
+  for (std::uint32_t index = 0; index < payload.messages.size(); ++index) {
+    const cuda::Sorted alone = cuda::sort_by_kind(payload, {&index, 1});
+    ASSERT_EQ(alone.groups.empty(), !kinds[index].has_value()) << index;
+    if (kinds[index]) {
+      ASSERT_TRUE(alone.groups[0].kind == *kinds[index]) << index;
+    }
+  }
 }
 
 // A device coded level 9 like level 3: 2.66 times smaller where LZ4HC makes it 3.18.

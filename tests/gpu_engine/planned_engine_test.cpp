@@ -41,14 +41,17 @@ class PlannedEngineTest : public testing::Test {
                                     unsigned slots = 2) {
     return automatic(cpu, cuda, WorkClasses().set(), slots);
   }
-  // Costs of the cpu and of the device; splits: where both together are sooner.
+  // Costs of the cpu and of the device; splits: where both together are sooner. They stay as they
+  // are: no time passes, so nothing else is learned, unless a test moves the clock.
   std::unique_ptr<Engine> automatic(const CostModel::Costs& cpu, const CostModel::Costs& cuda,
                                     const WorkClasses& splits, unsigned slots = 2) {
     const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();
     const std::string file = directory_.path() + "/" + std::to_string(file_count_++);
     CostModel(cpu, cuda, splits).write(file, CostModel::machine(cpu_name, device_name_));
     return make_engine(
-        Planner::create({.thread_count = cpu_threads, .cost_file = file}, devices(slots)).value());
+        Planner::create({.thread_count = cpu_threads, .cost_file = file}, devices(slots), [this] {
+          return now_ns_.load();
+        }).value());
   }
   std::unique_ptr<Engine> on_device(unsigned slots, unsigned queued_payload_max = 64) {
     return make_engine(Planner::create({.choice = EngineChoice::cuda,
@@ -60,6 +63,7 @@ class PlannedEngineTest : public testing::Test {
 
   const tests::TemporaryDirectory directory_;
   int file_count_ = 0;
+  std::atomic<std::uint64_t> now_ns_ = 0;
   const std::string device_name_ = "cuda, stand-in";
   const std::shared_ptr<DeviceState> device_ = std::make_shared<DeviceState>();
   const std::unique_ptr<Engine> cpu_ = Engine::create({.choice = EngineChoice::cpu}).value();
@@ -301,6 +305,30 @@ TEST_F(PlannedEngineTest, uses_the_cpu_alone_once_every_device_is_lost) {
     EXPECT_TRUE(payload.result(63).ok);
   }
   EXPECT_EQ(engine->stats().cuda_failed_batch_count, 3u);
+}
+
+// A device that takes eight times as long as was measured loses its work to the cpu.
+TEST_F(PlannedEngineTest, learns_what_parts_really_take) {
+  const Bytes plain = make_data(DataKind::text, 65536, random_);
+  constexpr std::uint32_t count = 32;
+  device_->before_run = [this] { now_ns_ += 8u * count * 65536 / 2; };
+  for (const bool by_submit : {false, true}) {
+    const auto engine = automatic(linear(0, 1), linear(0, 0.5), WorkClasses());
+    std::vector<std::uint64_t> on_device;
+    for (int i = 0; i < 4; ++i) {
+      TestPayload payload(*engine, count * plain.size());
+      for (std::uint32_t m = 0; m < count; ++m)
+        payload.add_seal(plain, Bytes(32), Codec::lz77, m);
+      const std::uint64_t before = device_->message_count;
+      if (by_submit)
+        run_by_submit(*engine, payload.get());
+      else
+        engine->run(payload.get());
+      on_device.push_back(device_->message_count - before);
+      EXPECT_TRUE(payload.result(count - 1).ok);
+    }
+    EXPECT_EQ(on_device, (std::vector<std::uint64_t>{count, count, 0, 0}));
+  }
 }
 
 // Were it to wait for a device, nobody might be left who takes the device's work.

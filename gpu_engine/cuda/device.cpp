@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// See device.h.
+#include "gpu_engine/cuda/device.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gpu_engine/cuda/runtime.h"
+#include "gpu_engine/cuda/tuning.h"
+
+namespace nacre::engine::cuda {
+namespace {
+
+// Of a device's memory, at most this part is for slots.
+constexpr std::size_t slot_memory_divisor = 3;
+
+}  // namespace
+
+Result<int> count_devices() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return fail(ErrorCode::unsupported, fmt::format("cuda: none ({})", cudaGetErrorString(error)));
+  }
+  if (count == 0) return fail(ErrorCode::unsupported, "cuda: none (the driver knows no device)");
+  return count;
+}
+
+Result<std::unique_ptr<Device>> open_device(int number) {
+  cudaDeviceProp properties = {};
+  NACRE_TRY(check(cudaGetDeviceProperties(&properties, number), "asking for its properties"));
+  int same_address = 0;
+  NACRE_TRY(check(
+      cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, number),
+      "asking for an attribute"));
+  if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0 || same_address == 0)
+    return fail(ErrorCode::unsupported, "it cannot reach the host's memory");
+  NACRE_TRY(check(cudaSetDevice(number), "choosing it"));
+  auto device = std::make_unique<Device>();
+  device->number = number;
+  device->name = properties.name;
+  return device;
+}
+
+Result<std::vector<Slot>> make_slots() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  NACRE_TRY(check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for a device's memory"));
+  const std::size_t count = std::clamp<std::size_t>(
+      free_bytes / slot_memory_divisor / slot_size_bytes, 1, slots_per_device);
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < count; ++i) {
+    NACRE_ASSIGN(Slot slot, Slot::create());
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+}  // namespace nacre::engine::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What payloads really took, as factors of what the cost model says of them: one for each backend,
+// class and size. They last as long as the engine.
+//
+// A factor is the median of the last five payloads' (of two the lesser, of four the second), so up
+// to two hiccups among five change nothing. What is slower than was thought counts from the second
+// payload on: the first one of a kind also pays for memory that is new and code that is not loaded.
+// Sizes of which nothing is known take the factor of the nearest size of their class and backend.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "gpu_engine/work_class.h"
+
+namespace nacre::engine {
+
+enum class Side : std::uint8_t { cpu, cuda };
+constexpr std::size_t index_of(Side side) {
+  return static_cast<std::size_t>(side);
+}
+
+// One factor's place, less than LearnedCosts::cell_count; or none, of what nothing is learned from.
+using CostCell = std::uint16_t;
+inline constexpr CostCell no_cost_cell = std::numeric_limits<CostCell>::max();
+
+// factor() and payload_count() from any thread at any time; learn() and last() by one at a time.
+class LearnedCosts {
+ public:
+  static constexpr double factor_max = 4;  // and 1 / factor_max the least
+  // A power of two each, from less than 512 KiB to 512 MiB and more.
+  static constexpr std::size_t size_count = 12;
+  static constexpr std::size_t cell_count = 2 * work_class_count * size_count;
+
+  LearnedCosts();
+
+  // bytes: as the cost model is asked, for one device's load.
+  static CostCell cell_of(Side side, WorkClass work, double bytes);
+  static std::size_t class_index(CostCell cell) { return cell / (2 * size_count); }
+
+  // Of what the model says; 1 where nothing is known.
+  double factor(CostCell cell) const { return factors_[cell].load(std::memory_order_relaxed); }
+  // How many payloads it was learned from, five of them at most.
+  unsigned payload_count(CostCell cell) const {
+    return counts_[cell].load(std::memory_order_relaxed);
+  }
+  // measured: of a payload, its time over the model's.
+  void learn(CostCell cell, double measured);
+  // What was measured last; 1 where nothing was. By who may learn.
+  double last(CostCell cell) const;
+
+ private:
+  static constexpr std::size_t kept_count = 5;
+
+  void publish(std::size_t row);
+
+  std::array<std::atomic<float>, cell_count> factors_;
+  std::array<std::atomic<std::uint8_t>, cell_count> counts_ = {};
+  std::array<std::array<float, kept_count>, cell_count> kept_ = {};
+  std::array<std::uint8_t, cell_count> next_ = {};
+};
+
+}  // namespace nacre::engine

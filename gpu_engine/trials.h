@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which payloads try the backend that is thought to be the slower one: were it never tried, what is
+// thought of it would never mend.
+//
+// Of one class and size the first trial comes with the fourth payload, the next ones 16, 64 and
+// then 256 later each; 16 after the better backend has become the other one, 4 after a trial that
+// was sooner than the better one. What a trial is predicted to lose makes it rarer: so many
+// payloads lie before it that it costs a hundredth of them, or a twelfth where the other backend
+// has not had two payloads yet. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gpu_engine/learned_costs.h"
+
+namespace nacre::engine {
+
+class Trials {
+ public:
+  enum class Choice : std::uint8_t { none, cpu, cuda, both };
+
+  struct Payload {
+    WorkClass work;
+    double bytes = 0;
+    // What is thought to be best for it; none where that hangs on what else is under way.
+    Choice choice = Choice::none;
+    double loss = 0;      // how much longer the other one is thought to take, as a part of that
+    bool can_try = true;  // whether this payload may go there
+    unsigned known_count = 0;  // how many payloads the other one has had
+    bool went_well = false;    // whether it was sooner with the last of them
+  };
+
+  // Called once for each payload that is of one class.
+  bool is_due(const Payload& payload);
+
+ private:
+  static constexpr std::uint16_t interval_first = 4;
+
+  struct Place {
+    std::uint32_t payload_count = 0;  // since the last trial
+    std::uint16_t interval = interval_first;
+    Choice choice = Choice::none;
+  };
+  // As the cells of one backend: those of the other are not used.
+  std::array<Place, LearnedCosts::cell_count> places_ = {};
+};
+
+}  // namespace nacre::engine

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is learned of times: factors, the periods that tell them, and when the other backend is
+// tried.
+#include "gpu_engine/learned_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu_engine/busy_periods.h"
+#include "gpu_engine/trials.h"
+
+namespace nacre::engine {
+namespace {
+
+constexpr double megabyte = 1 << 20;
+constexpr WorkClass seal_lz77 = {WorkKind::seal, Codec::lz77};
+constexpr WorkClass checksum = {WorkKind::checksum};
+
+CostCell cell(double bytes, Side side = Side::cpu, WorkClass work = seal_lz77) {
+  return LearnedCosts::cell_of(side, work, bytes);
+}
+
+TEST(LearnedCosts, has_a_cell_for_each_backend_class_and_size) {
+  std::vector<bool> taken(LearnedCosts::cell_count);
+  for (std::size_t i = 0; i < work_class_count; ++i) {
+    for (const Side side : {Side::cpu, Side::cuda}) {
+      for (double bytes = megabyte / 4; bytes < 1024 * megabyte; bytes *= 2) {
+        const CostCell at = cell(bytes, side, work_class_at(i));
+        ASSERT_LT(at, taken.size());
+        EXPECT_FALSE(taken[at]) << to_string(work_class_at(i)) << ", " << bytes;
+        taken[at] = true;
+        EXPECT_EQ(at, cell(bytes * 1.99, side, work_class_at(i)));
+        EXPECT_EQ(LearnedCosts::class_index(at), i);
+      }
+    }
+  }
+  EXPECT_EQ(std::ranges::count(taken, true), std::ptrdiff_t{LearnedCosts::cell_count});
+  EXPECT_EQ(cell(0), cell(1));
+  EXPECT_EQ(cell(512 * megabyte), cell(1e15));
+}
+
+TEST(LearnedCosts, takes_the_median_and_bad_news_from_the_second_payload_on) {
+  LearnedCosts learned;
+  const CostCell at = cell(megabyte);
+  EXPECT_EQ(learned.factor(at), 1);
+  learned.learn(at, 3);
+  EXPECT_EQ(learned.factor(at), 1) << "it may have been a hiccup";
+  learned.learn(at, 2);
+  EXPECT_EQ(learned.factor(at), 2);
+  learned.learn(at, 2.5);
+  EXPECT_EQ(learned.factor(at), 2.5);
+  EXPECT_EQ(learned.payload_count(at), 3u);
+  LearnedCosts other;
+  other.learn(at, 0.5);
+  EXPECT_EQ(other.factor(at), 0.5) << "nothing but speed makes a payload faster";
+}
+
+TEST(LearnedCosts, forgets_hiccups_and_follows_what_lasts) {
+  LearnedCosts learned;
+  const CostCell at = cell(megabyte);
+  for (const double first : {100.0, 1.0, 1.0})
+    learned.learn(at, first);
+  EXPECT_EQ(learned.factor(at), 1);
+  learned.learn(at, 100);
+  learned.learn(at, 1);
+  EXPECT_EQ(learned.factor(at), 1) << "two of five";
+  for (int i = 0; i < 3; ++i)
+    learned.learn(at, 2);
+  EXPECT_EQ(learned.factor(at), 2);
+  for (int i = 0; i < 5; ++i)
+    learned.learn(at, 1e9);
+  EXPECT_EQ(learned.factor(at), LearnedCosts::factor_max);
+  for (int i = 0; i < 5; ++i)
+    learned.learn(at, 1e-9);
+  EXPECT_EQ(learned.factor(at), 1 / LearnedCosts::factor_max);
+}
+
+TEST(LearnedCosts, lets_sizes_of_which_nothing_is_known_follow_the_nearest) {
+  LearnedCosts learned;
+  const auto learn = [&](double bytes, double factor) {
+    for (int i = 0; i < 2; ++i)
+      learned.learn(cell(bytes), factor);
+  };
+  learn(4 * megabyte, 2);
+  EXPECT_EQ(learned.factor(cell(megabyte)), 2);
+  EXPECT_EQ(learned.factor(cell(512 * megabyte)), 2);
+  learn(64 * megabyte, 3);
+  EXPECT_EQ(learned.factor(cell(8 * megabyte)), 2);
+  EXPECT_EQ(learned.factor(cell(32 * megabyte)), 3);
+  learn(8 * megabyte, 0.5);
+  EXPECT_EQ(learned.factor(cell(4 * megabyte)), 2);
+  EXPECT_EQ(learned.factor(cell(8 * megabyte)), 0.5);
+  EXPECT_EQ(learned.factor(cell(4 * megabyte, Side::cuda)), 1);
+  EXPECT_EQ(learned.factor(cell(4 * megabyte, Side::cpu, checksum)), 1);
+}
+
+PlannedPart part(double ns, WorkClass work = seal_lz77, double factor = 1) {
+  return {.predicted_ns = ns, .cell = cell(megabyte, Side::cpu, work), .factor = factor};
+}
+
+TEST(BusyPeriods, tells_the_time_of_a_part_that_was_alone) {
+  BusyPeriods busy;
+  for (const double took : {50.0, 200.0}) {
+    EXPECT_TRUE(busy.is_idle());
+    busy.begin(part(100, seal_lz77, 0.8), 1000);
+    EXPECT_FALSE(busy.is_idle());
+    const auto told = busy.end(part(100, seal_lz77, 0.8), 1000 + static_cast<std::uint64_t>(took));
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].cell, cell(megabyte));
+    EXPECT_DOUBLE_EQ(told[0].factor, 0.8 * took / 100);
+  }
+  // What cannot be attributed tells nothing, nor does a clock that stands still.
+  const PlannedPart unknown = {.predicted_ns = 5};
+  busy.begin(unknown, 0);
+  EXPECT_TRUE(busy.end(unknown, 70).empty());
+  busy.begin(part(100), 70);
+  EXPECT_TRUE(busy.end(part(100), 70).empty());
+}
+
+TEST(BusyPeriods, shares_out_what_overlapped_where_it_was_of_one_class) {
+  BusyPeriods busy;
+  busy.begin(part(100), 0);
+  busy.begin(part(300, seal_lz77, 2), 50);
+  EXPECT_TRUE(busy.end(part(100), 200).empty());
+  const auto told = busy.end(part(300, seal_lz77, 2), 800);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_DOUBLE_EQ(told[0].factor, 2);
+  EXPECT_DOUBLE_EQ(told[1].factor, 4);
+  for (const PlannedPart& other : {part(50, checksum), PlannedPart{.predicted_ns = 50}}) {
+    busy.begin(part(100), 1000);
+    busy.begin(other, 1001);
+    EXPECT_TRUE(busy.end(other, 1100).empty());
+    EXPECT_TRUE(busy.end(part(100), 1200).empty()) << "something of unknown length was beside it";
+  }
+  busy.begin(part(100), 2000);
+  EXPECT_EQ(busy.end(part(100), 2100).size(), 1u) << "what was before it is over";
+}
+
+// With many callers it never is.
+TEST(BusyPeriods, does_not_wait_for_the_backend_to_be_idle) {
+  BusyPeriods busy;
+  std::size_t told_count = 0;
+  busy.begin(part(100), 0);
+  for (std::uint64_t i = 1; i <= 32; ++i) {
+    busy.begin(part(100), 250 * i);
+    for (const auto& told : busy.end(part(100), 250 * i)) {
+      EXPECT_DOUBLE_EQ(told.factor, 2.5);
+      ++told_count;
+    }
+  }
+  EXPECT_EQ(told_count, 32u);
+}
+
+TEST(BusyPeriods, counts_what_is_left_to_do) {
+  BusyPeriods busy;
+  EXPECT_EQ(busy.backlog_ns(5), 0);
+  busy.begin(part(100), 1000);
+  EXPECT_DOUBLE_EQ(busy.backlog_ns(1000), 100);
+  EXPECT_DOUBLE_EQ(busy.backlog_ns(1040), 60);
+  busy.begin(part(200), 1040);
+  EXPECT_DOUBLE_EQ(busy.backlog_ns(1040), 260);
+  EXPECT_DOUBLE_EQ(busy.backlog_ns(9000), 75) << "late, but not over";
+  busy.end(part(100), 9000);
+  EXPECT_DOUBLE_EQ(busy.backlog_ns(9000), 200);
+  busy.end(part(200), 9001);
+  EXPECT_EQ(busy.backlog_ns(9001), 0);
+}
+
+// The payloads, counted from 1, that are trials.
+std::vector<int> trials_of(Trials& trials, int payload_count, double loss, unsigned known_count) {
+  std::vector<int> due;
+  for (int i = 1; i <= payload_count; ++i) {
+    if (trials.is_due({.work = checksum,
+                       .bytes = megabyte,
+                       .choice = Trials::Choice::cpu,
+                       .loss = loss,
+                       .known_count = known_count}))
+      due.push_back(i);
+  }
+  return due;
+}
+
+TEST(Trials, come_soon_at_first_and_then_seldom) {
+  Trials trials;
+  EXPECT_EQ(trials_of(trials, 1000, 0, 0), (std::vector{4, 20, 84, 340, 596, 852}));
+  EXPECT_FALSE(trials.is_due({.work = checksum, .bytes = 2 * megabyte})) << "each size has its own";
+  Trials again;
+  for (int i = 0; i < 2000; ++i)
+    EXPECT_FALSE(again.is_due({.work = checksum, .bytes = megabyte, .can_try = false}));
+  EXPECT_EQ(trials_of(again, 1, 0, 0), std::vector{1}) << "as soon as one is possible";
+}
+
+TEST(Trials, are_rarer_the_more_they_may_cost) {
+  for (const double loss : {0.5, 2.0, 8.0}) {
+    for (const unsigned known : {0u, 5u}) {
+      Trials trials;
+      const std::vector<int> due = trials_of(trials, 4000, loss, known);
+      const double spent = static_cast<double>(due.size()) * loss / 4000;
+      EXPECT_GE(due.size(), 4u);
+      EXPECT_LE(spent, known == 0 ? 0.1 : 0.011) << loss;
+    }
+  }
+}
+
+TEST(Trials, come_soon_again_when_things_have_changed) {
+  const auto until = [](const Trials::Payload& payload) {
+    Trials trials;
+    trials_of(trials, 852, 0, 5);
+    int count = 1;
+    while (!trials.is_due(payload))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu}), 256);
+  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .choice = Trials::Choice::cuda}), 16);
+  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .loss = 3, .went_well = true}), 4);
+}
+
+}  // namespace
+}  // namespace nacre::engine
