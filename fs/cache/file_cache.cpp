@@ -37,6 +37,9 @@ FileCache::FileCache(metadata::Database& database, SegmentStore& store, Committe
 
 FileCache::~FileCache() {
   stop();
+  // What could not be written goes first: it is counted out of what follows it here.
+  std::exchange(streaming_, {}).clear();
+  std::exchange(dirty_files_, {}).clear();
 }
 
 void FileCache::start() {
@@ -97,6 +100,7 @@ void FileCache::change_dirty_bytes(std::int64_t change) {
   const std::int64_t now = dirty_bytes_ += change;
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   if (change < 0) {
+    if (now <= budget / 2) note_little_left();
     if (now - change > budget) {
       std::lock_guard lock(flusher_mutex_);
       room_.notify_all();
@@ -115,6 +119,20 @@ Result<> FileCache::wait_for_budget() {
   room_.wait(lock, [&] { return dirty_bytes_ <= budget || !pressure_error_ || stopping_; });
   if (dirty_bytes_ > budget && !pressure_error_) return pressure_error_;
   return {};
+}
+
+void FileCache::note_written() {
+  if (!has_failed_) return;
+  std::lock_guard lock(flusher_mutex_);
+  pressure_error_ = {};
+}
+
+void FileCache::note_little_left() {
+  if (!has_failed_) return;
+  std::lock_guard lock(flusher_mutex_);
+  pressure_error_ = {};
+  said_error_.reset();
+  has_failed_ = false;
 }
 
 void FileCache::want_streaming(std::shared_ptr<FileData> file) {
@@ -197,12 +215,14 @@ void FileCache::run_flusher() {
       stream.reset();
       lock.lock();
     }
-    // Said once: it is tried again and again.
-    if (!outcome && (pressure_error_ || pressure_error_.error().code != outcome.error().code)) {
-      spdlog::warn("writing back: {}", outcome.error().message);
-    }
-    pressure_error_ = outcome;
     if (!outcome) {
+      // Said once: it is tried again and again, also where other files are written meanwhile.
+      if (said_error_ != outcome.error().code) {
+        spdlog::warn("writing back: {}", outcome.error().message);
+        said_error_ = outcome.error().code;
+      }
+      pressure_error_ = outcome;
+      has_failed_ = true;
       room_.notify_all();
       flusher_pause_.wait_for(lock, failure_pause, [&] { return stopping_; });
     }
@@ -261,9 +281,11 @@ std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitSco
   return files;
 }
 
-Result<> FileCache::admit_flush(std::uint64_t bytes) {
-  if (options_.ballast == nullptr) return {};
-  return options_.ballast->admit_flush(bytes);
+Result<FileCache::FlushTurn> FileCache::begin_flush(std::uint64_t bytes, bool may_use_reserve) {
+  if (options_.ballast == nullptr || options_.ballast->is_held()) return FlushTurn();
+  FlushTurn turn(flush_turn_);
+  if (!may_use_reserve) NACRE_TRY(options_.ballast->admit_flush(bytes));
+  return turn;
 }
 
 Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max,

@@ -11,12 +11,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "fs/cache/chunk_cache.h"
+#include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_data.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
@@ -108,8 +110,15 @@ class FileCache {
   std::uint64_t dirty_bytes() const {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_bytes_, 0));
   }
-  // May a flush write bytes now? no_space when a full disk needs its room for deletes.
-  Result<> admit_flush(std::uint64_t bytes);
+  // From its admission until its records are on disk. Where the ballast is not held, one flush at a
+  // time has it: each is judged by the room that those before it have left, and none takes room
+  // that was promised to another. Elsewhere it is empty, and nobody waits.
+  using FlushTurn = std::unique_lock<FairMutex>;
+  // May a flush write bytes now? no_space when a full disk needs its room for deletes; a flush that
+  // may use the reserve gets its turn alone.
+  Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
+  // A flush has brought dirty bytes to disk: what kept others from it is over.
+  void note_written();
   // Waits until the dirty budget has room; no_space when flushing fails for want of it.
   Result<> wait_for_budget();
   // The file has a run of complete chunks that can be streamed out.
@@ -129,6 +138,7 @@ class FileCache {
   bool has_streaming() const;
   Result<> stream_out(const std::shared_ptr<FileData>& file);
   Result<> flush_some();
+  void note_little_left();
   std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
 
   metadata::Database& database_;
@@ -150,9 +160,14 @@ class FileCache {
   std::condition_variable room_;
   std::deque<std::shared_ptr<FileData>> streaming_;
   std::set<const FileData*> streamed_;  // that a flusher is busy with
+  // Of the last flush that failed, until one has written or there is little left to write: nobody
+  // waits for room meanwhile.
   Result<> pressure_error_ = {};
+  std::optional<ErrorCode> said_error_;  // what the log was told, until there is little left
+  std::atomic<bool> has_failed_{false};  // either may be there; changes under flusher_mutex_
   bool stopping_ = false;
   std::vector<std::thread> flushers_;
+  FairMutex flush_turn_;  // after files' flush mutexes, before the operation lock
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
   std::mutex patched_mutex_;  // guards the next two

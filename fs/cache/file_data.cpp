@@ -264,13 +264,16 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
   return changed;
 }
 
-void FileData::discard() {
+bool FileData::discard() {
   std::unique_lock flush_lock(flush_mutex_);
   std::unique_lock lock(mutex_);
+  // Rows cover what is below that size and nothing else.
+  if (!discarded_) had_chunks_ = durable_size_ > 0;
   discarded_ = true;
   erase_dirty(0, file_size_max);
   durable_size_ = size_.load();
   note_clean();
+  return had_chunks_;
 }
 
 std::uint64_t FileData::next_dirty_chunk(std::uint64_t index) const {

@@ -61,8 +61,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
 
   // The file is going away: forgets dirty bytes, and later calls change nothing. Its rows are the
-  // caller's to erase.
-  void discard();
+  // caller's to erase; false when it has none of chunks.
+  bool discard();
   // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
   // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
   // file is going away.
@@ -107,6 +107,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::map<std::uint64_t, DirtyChunk> flushing_;  // taken by a flush that is under way
   std::uint64_t complete_chunks_ = 0;             // written in full since the last flush
   bool listed_ = false;                           // among the cache's dirty files
+  bool had_chunks_ = false;                       // when it was discarded
 
   ReadAhead read_ahead_;
 };

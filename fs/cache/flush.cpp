@@ -100,8 +100,8 @@ Result<> Flush::run() {
   // Requests of files that failed are sealed too: nothing names them, compaction takes them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    const auto admitted = may_use_reserve_ ? Result<>() : cache_.admit_flush(taken_bytes_);
-    auto appended = admitted ? cache_.store().append(requests_) : tl::unexpected(admitted.error());
+    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_);
+    auto appended = turn ? cache_.store().append(requests_) : tl::unexpected(turn.error());
     if (appended) {
       sealed = std::move(*appended);
     } else {
@@ -142,7 +142,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   FileData& data = *file.data;
   // Only this flush changes flushing_, so the chunk can be read without the lock.
   const DirtyChunk& dirty = data.flushing_.find(chunk.index)->second;
-  MappedChunk old{.hole = true};
+  MappedChunk& old = chunk.old;
   if (!chunk.is_new) {
     NACRE_ASSIGN(old, cache_.map().find(data.inode_, ChunkIndex{chunk.index}));
   }
@@ -240,7 +240,9 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
       cache_.database().put_new(metadata::Table::inlined, inlined.key, std::move(inlined.bytes));
     }
     NACRE_ASSIGN(const std::int64_t delta,
-                 map.set_chunk(inode, ChunkIndex{chunk.index}, chunk.row, chunk.is_new));
+                 chunk.is_new
+                     ? map.set_chunk(inode, ChunkIndex{chunk.index}, chunk.row, true)
+                     : map.replace_chunk(inode, ChunkIndex{chunk.index}, chunk.old, chunk.row));
     change += delta;
     if (is_worth_merging(chunk.row)) cache_.note_patched(inode, ChunkIndex{chunk.index});
     mapped = std::max(mapped, chunk.index + 1);
@@ -272,6 +274,7 @@ Result<> Flush::install(File& file) {
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
   cache_.observer().durable_state_changed(data.inode_);
+  if (flushed > 0) cache_.note_written();
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
   file.is_open = false;
   return {};

@@ -62,6 +62,8 @@ class Flush {
   struct Chunk {
     std::uint64_t index = 0;
     bool is_new = false;  // the map ends at or before it
+    // What the map says of it: nobody else changes that while the flush mutex is held.
+    MappedChunk old{.hole = true};
     metadata::ChunkRow row;
     std::unique_ptr<Byte[]> buffer;  // of a merged base
     std::vector<Seal> seals;

@@ -90,6 +90,7 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
       for (const InodeNumber looked_up : list.looked_up())
         context.volume.forget(looked_up, 1);
     }
+    if (with_attributes) context.volume.go_on_listing();
     return {};
   });
 }

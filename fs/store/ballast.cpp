@@ -40,10 +40,10 @@ std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
   return std::min(total_bytes / share_of_disk, size_bytes_max);
 }
 
-std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t dirty_bytes) const {
+std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t unwritten_bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
   const std::uint64_t needed =
-      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + cost_of(dirty_bytes);
+      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + cost_of(unwritten_bytes);
   return space.available_bytes > needed ? space.available_bytes - needed : 0;
 }
 
@@ -128,23 +128,31 @@ bool Ballast::release_locked() {
   return true;
 }
 
-Result<> Ballast::admit_data(std::uint64_t bytes, std::uint64_t dirty_bytes) {
+Result<Ballast::Admission> Ballast::admit_data(std::uint64_t bytes,
+                                               const std::function<std::uint64_t()>& dirty_bytes) {
   const auto wanted = static_cast<std::int64_t>(bytes);
-  if (granted_bytes_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
+  {
+    Admission admission(admitted_bytes_, bytes);  // before it is granted: nobody misses it
+    if (granted_bytes_.fetch_sub(wanted) >= wanted) return admission;
+  }
   return admit_data_slowly(bytes, dirty_bytes);
 }
 
-Result<> Ballast::admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes) {
+Result<Ballast::Admission> Ballast::admit_data_slowly(
+    std::uint64_t bytes, const std::function<std::uint64_t()>& dirty_bytes) {
   const std::lock_guard lock(mutex_);
   granted_bytes_ = 0;
   if (!is_held()) return full(*directory_);
+  // In this order: bytes are admitted, then dirty, then on the disk, and none is missed.
+  std::uint64_t unwritten_bytes = admitted_bytes();
+  unwritten_bytes += dirty_bytes();
   const auto space = directory_->space();
-  if (!space) return {};  // the disk itself will tell
-  const std::uint64_t free = room(*space, dirty_bytes);
+  if (!space) return Admission(admitted_bytes_, bytes);  // the disk itself will tell
+  const std::uint64_t free = room(*space, unwritten_bytes);
   if (free < cost_of(bytes)) return full(*directory_);
   granted_bytes_ =
       static_cast<std::int64_t>(std::min((free - cost_of(bytes)) / 2, grant_bytes_max));
-  return {};
+  return Admission(admitted_bytes_, bytes);
 }
 
 Result<> Ballast::admit_row() {

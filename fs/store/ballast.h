@@ -18,8 +18,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "metadata/backing/backing.h"
 
@@ -50,8 +52,34 @@ class Ballast {
   // Whole.
   bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
-  // May bytes of new file data be taken, while dirty_bytes wait to be written? no_space.
-  Result<> admit_data(std::uint64_t bytes, std::uint64_t dirty_bytes);
+  // Bytes that were admitted, until it goes: by then they are dirty.
+  class Admission {
+   public:
+    Admission() = default;
+    Admission(std::atomic<std::uint64_t>& count, std::uint64_t bytes)
+        : count_(&count), bytes_(bytes) {
+      count += bytes;
+    }
+    Admission(Admission&& other) noexcept
+        : count_(std::exchange(other.count_, nullptr)), bytes_(other.bytes_) {}
+    Admission& operator=(Admission&& other) noexcept {
+      std::swap(count_, other.count_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Admission() {
+      if (count_ != nullptr) *count_ -= bytes_;
+    }
+
+   private:
+    std::atomic<std::uint64_t>* count_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
+  // May bytes of new file data be taken, while dirty_bytes() wait to be written? no_space.
+  Result<Admission> admit_data(std::uint64_t bytes,
+                               const std::function<std::uint64_t()>& dirty_bytes);
+  // All that is admitted and may not be dirty yet: to be asked for before dirty bytes are.
+  std::uint64_t admitted_bytes() const { return admitted_bytes_; }
   // May a name, an inode or an attribute be added? no_space.
   Result<> admit_row();
   // May bytes that were taken be written now? no_space when they would use up what deletes need.
@@ -60,11 +88,13 @@ class Ballast {
   // it: what is freed makes room for it again. no_space when it would use up what deletes need.
   Result<> admit_move(std::uint64_t bytes);
 
-  // What new data may still use of that space: for statfs.
-  std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t dirty_bytes) const;
+  // What new data may still use of that space, looked at after unwritten bytes were counted, which
+  // are admitted or dirty: for statfs.
+  std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t unwritten_bytes) const;
 
  private:
-  Result<> admit_data_slowly(std::uint64_t bytes, std::uint64_t dirty_bytes);
+  Result<Admission> admit_data_slowly(std::uint64_t bytes,
+                                      const std::function<std::uint64_t()>& dirty_bytes);
   bool release_locked();
   // To what is kept for rows.
   bool shrink(std::uint64_t size);
@@ -79,6 +109,7 @@ class Ballast {
   std::atomic<State> state_{State::released};
   // What may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};
+  std::atomic<std::uint64_t> admitted_bytes_{0};
 };
 
 }  // namespace nacre::fs

@@ -376,7 +376,7 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
     patch.valid_size = std::min(patch.valid_size, keep - patch.offset);
   }
   erase_lost(row, keep, chunk_size_bytes_);
-  NACRE_ASSIGN(auto trimmed, set_chunk(inode, last, row, false));
+  NACRE_ASSIGN(auto trimmed, replace_chunk(inode, last, mapped, row));
   return change + trimmed;
 }
 

@@ -119,7 +119,10 @@ void Committer::run() {
       scope.everything |= request.scope.everything;
       scope.inodes.insert(request.scope.inodes.begin(), request.scope.inodes.end());
     }
-    const Result<> outcome = commit_group(scope);
+    has_made_room_ = false;
+    Result<> outcome = commit_group(scope);
+    // What was given up for its data is free only now: it is tried again before anybody is told.
+    if (outcome && data_left_ && has_made_room_) outcome = commit_group(scope);
     // A commit of a few files says nothing of what an earlier one left.
     if (scope.everything || !outcome || data_left_) something_left_ = !outcome || data_left_;
     if (outcome) restore_ballast();
@@ -199,6 +202,7 @@ Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
   const Result<> outcome = step();
   if (outcome || outcome.error().code != ErrorCode::no_space) return outcome;
   const bool has_made_room = options_.make_room && options_.make_room();
+  has_made_room_ |= has_made_room;
   if (options_.ballast == nullptr || !(options_.ballast->*release)()) {
     return has_made_room ? step() : outcome;
   }

@@ -154,6 +154,7 @@ class Committer {
   bool frozen_left_ = false;
   bool data_left_ = false;
   bool something_left_ = false;  // the interval's commit tries it again
+  bool has_made_room_ = false;   // for the commit that is under way
   std::thread thread_;
 };
 

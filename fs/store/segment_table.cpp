@@ -72,6 +72,7 @@ std::string segment_path(SegmentNumber number) {
 Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only) {
   NACRE_TRY(take_arriving(read_only));
   NACRE_ASSIGN(next_number_, system_number(database_, metadata::system_key_next_segment));
+  staged_next_number_ = next_number_;
   std::map<std::string, std::pair<SharedSegment, std::uint64_t>> known;  // with committed size
   Result<> bad;
   NACRE_TRY(
@@ -260,7 +261,6 @@ void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64
 
 bool SegmentTable::stage() {
   std::unique_lock lock(mutex_);
-  bool staged = false;
   bool left = false;
   for (auto place = segments_.begin(); place != segments_.end();) {
     const SharedSegment& segment = place->second;
@@ -271,7 +271,6 @@ bool SegmentTable::stage() {
       ++place;
       continue;
     }
-    staged = true;
     if (unwanted) {
       database_.erase(Table::segments, metadata::segment_key(segment->number));
       doomed_.push_back(segment);
@@ -286,9 +285,10 @@ bool SegmentTable::stage() {
                                                         .salt = segment->salt}));
     ++place;
   }
-  if (staged) {
+  if (staged_next_number_ != next_number_) {
     database_.put(Table::system, metadata::system_key_next_segment,
                   metadata::encode_u64(next_number_));
+    staged_next_number_ = next_number_;
   }
   return left;
 }

@@ -129,9 +129,10 @@ class SegmentTable {
   std::shared_ptr<metadata::BackingDirectory> directory_;
   metadata::Database& database_;
   std::mutex create_mutex_;          // one segment is created at a time; before mutex_
-  mutable std::shared_mutex mutex_;  // guards segments_ and next_number_
+  mutable std::shared_mutex mutex_;  // guards the next three
   std::map<metadata::SegmentNumber, SharedSegment> segments_;
   std::uint64_t next_number_ = 1;
+  std::uint64_t staged_next_number_ = 1;        // as the row says
   std::set<metadata::SegmentNumber> arriving_;  // read-only: those that lie under that name
   std::atomic<bool> folder_unsynced_{false};
   std::vector<SharedSegment> doomed_;  // their rows are erased in the group being committed

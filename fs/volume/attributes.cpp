@@ -35,7 +35,7 @@ Result<> VolumeImpl::check_writable() const {
 
 Result<> VolumeImpl::check_may_grow() {
   NACRE_TRY(check_writable());
-  return admit_after_backups([&] { return ballast_.admit_row(); });
+  return admit_after_freeing([&] { return ballast_.admit_row(); });
 }
 
 void VolumeImpl::mark_dirty(Inode& inode, Inode::Locked& locked) {

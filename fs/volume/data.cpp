@@ -58,16 +58,30 @@ Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
   return count;
 }
 
-Result<> VolumeImpl::admit_data(std::uint64_t bytes) {
-  if (ballast_.admit_data(bytes, cache_.dirty_bytes())) return {};
-  return admit_after_backups([&] { return admit_after_commit(bytes); });
+std::uint64_t VolumeImpl::unwritten_bytes() const {
+  const std::uint64_t admitted_bytes = ballast_.admitted_bytes();
+  return admitted_bytes + cache_.dirty_bytes();
+}
+
+Result<Ballast::Admission> VolumeImpl::admit_at_once(std::uint64_t bytes) {
+  return ballast_.admit_data(bytes, [this] { return cache_.dirty_bytes(); });
+}
+
+Result<Ballast::Admission> VolumeImpl::admit_data(std::uint64_t bytes) {
+  if (auto admitted = admit_at_once(bytes)) return admitted;
+  Ballast::Admission admission;
+  NACRE_TRY(admit_after_freeing([&]() -> Result<> {
+    NACRE_ASSIGN(admission, admit_after_commit(bytes));
+    return {};
+  }));
+  return admission;
 }
 
 // A commit may give back what deleted files took; a file is often deleted for the sake of the next
 // one. The wait has a bound: the commit may need what this very thread is to serve.
-Result<> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
+Result<Ballast::Admission> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
   std::unique_lock turn(reclaim_mutex_, reclaim_wait);
-  auto admitted = ballast_.admit_data(bytes, cache_.dirty_bytes());
+  auto admitted = admit_at_once(bytes);
   const bool too_soon = std::chrono::steady_clock::now() < next_reclaim_;
   if (admitted || !turn || (too_soon && !committer_.has_changes())) return admitted;
   const auto committed = std::make_shared<std::promise<void>>();
@@ -76,7 +90,7 @@ Result<> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
                      [committed](const Result<>&) { committed->set_value(); });
   static_cast<void>(done.wait_for(reclaim_wait));
   next_reclaim_ = std::chrono::steady_clock::now() + reclaim_pause;
-  return ballast_.admit_data(bytes, cache_.dirty_bytes());
+  return admit_at_once(bytes);
 }
 
 // What every change of a file's content does to the inode, before the content changes: so nobody
@@ -115,7 +129,7 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
-    NACRE_TRY(admit_data(bytes.size()));
+    NACRE_ASSIGN(const auto admission, admit_data(bytes.size()));
     NACRE_TRY(begin_change(*inode, flags));
     return data->write(offset, bytes);
   };
@@ -127,14 +141,15 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
 Result<> VolumeImpl::admit_allocation(std::uint64_t bytes) {
   std::uint64_t missing_bytes = 0;
   const auto admit = [&]() -> Result<> {
+    const std::uint64_t unwritten = unwritten_bytes();
     NACRE_ASSIGN(const auto space, directory_->space());
-    const std::uint64_t room = ballast_.room(space, cache_.dirty_bytes());
+    const std::uint64_t room = ballast_.room(space, unwritten);
     missing_bytes = bytes - std::min(bytes, room);
     return missing_bytes == 0 ? Result<>() : fail(ErrorCode::no_space);
   };
   const auto admitted = admit();
   if (admitted || admitted.error().code != ErrorCode::no_space) return admitted;
-  return admit_after_backups(admit, missing_bytes);
+  return admit_after_freeing(admit, missing_bytes);
 }
 
 Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
@@ -200,8 +215,8 @@ Result<std::uint64_t> VolumeImpl::copy_range(InodeNumber from, std::uint64_t fro
   std::uint64_t done = 0;
   std::uint64_t data_bytes = 0;
   while (done < length && data_bytes < copy_data_bytes_max) {
-    if (const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
-        !admitted) {
+    const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
+    if (!admitted) {
       if (done > 0) return done;
       return tl::unexpected(admitted.error());
     }

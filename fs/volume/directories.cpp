@@ -6,6 +6,7 @@
 // share a hash, all but the last of them carry the cookie of the entry before: a reader who stopped
 // among them sees some of them twice, but misses none.
 #include <algorithm>
+#include <new>
 #include <shared_mutex>
 
 #include <dirent.h>
@@ -25,6 +26,10 @@ constexpr std::size_t batch_count_max = 256;
 constexpr std::size_t path_depth_max = 4096;
 constexpr std::size_t name_search_row_count_max = 1u << 16;
 
+bool is_last_of_hash(const std::vector<NameTable::Entry>& entries, std::size_t index) {
+  return index + 1 == entries.size() || entries[index + 1].hash != entries[index].hash;
+}
+
 }  // namespace
 
 Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bool with_attributes,
@@ -39,32 +44,99 @@ Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bo
     if (!take({.name = "..", .inode = parent, .type = DT_DIR, .cookie = cookie_dot_dot})) return {};
     cookie = cookie_dot_dot;
   }
+  if (with_attributes) return list_inodes(number, cookie, take);
   for (std::size_t count = first_batch_count;; count = std::min(2 * count, batch_count_max)) {
     std::shared_lock names(namespace_lock_);
     NACRE_ASSIGN(const auto entries, names_.list(number, cookie + 1, count));
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const NameTable::Entry& found = entries[i];
-      const bool is_last_of_hash = i + 1 == entries.size() || entries[i + 1].hash != found.hash;
-      if (is_last_of_hash) cookie = found.hash;
+      if (is_last_of_hash(entries, i)) cookie = found.hash;
+      if (!take({.name = found.name,
+                 .inode = found.row.inode,
+                 .type = found.row.type,
+                 .cookie = cookie})) {
+        return {};
+      }
+    }
+    if (entries.size() < count) return {};
+  }
+}
+
+// The same with inodes, a piece after the other; after the second reply they are there when they
+// are asked for (list_ahead.h).
+Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
+                                 const std::function<bool(const DirectoryEntry&)>& take) {
+  for (std::size_t count = first_batch_count;;) {
+    list_ahead_.wait_for(number, cookie);
+    ListPiece piece;
+    std::shared_lock names(namespace_lock_);
+    auto ready = list_ahead_.take(number, cookie);
+    // Who changes the directory as he lists it finds nothing, and nothing is read ahead in vain.
+    const bool is_undisturbed = ready.has_value();
+    if (ready) {
+      piece = std::move(*ready);
+    } else {
+      NACRE_ASSIGN(piece, read_piece(number, cookie, count));
+    }
+    count = std::min(2 * std::max(count, piece.entries.size()), ListAhead::entry_count_max);
+    const bool is_large = piece.entries.size() >= ListAhead::entry_count_min;
+    if (is_large && is_undisturbed && !piece.is_last) {
+      list_ahead_.want(number, piece.entries.back().hash, count);
+    }
+    for (; piece.next < piece.entries.size(); ++piece.next) {
+      const NameTable::Entry& found = piece.entries[piece.next];
+      if (is_last_of_hash(piece.entries, piece.next)) cookie = found.hash;
       DirectoryEntry entry{
           .name = found.name, .inode = found.row.inode, .type = found.row.type, .cookie = cookie};
-      if (!with_attributes) {
-        if (!take(entry)) return {};
-        continue;
-      }
       // An entry whose inode is damaged is listed all the same.
-      InodeRef inode;
+      const InodeRef& inode = piece.inodes[piece.next];
       Attributes attributes;
-      if (auto acquired = inodes_.acquire(found.row.inode)) {
-        inode = std::move(*acquired);
+      if (inode) {
         remember_name(*inode, number, found.name);
         attributes = attributes_of(*inode);
         entry.attributes = &attributes;
       }
-      if (!take(entry)) return {};
+      if (!take(entry)) {
+        if (is_large) keep_rest(std::move(piece));
+        return {};
+      }
       if (inode) inodes_.add_lookup(inode);
     }
-    if (entries.size() < count) return {};
+    if (piece.is_last) return {};
+  }
+}
+
+// Under the namespace lock.
+Result<ListPiece> VolumeImpl::read_piece(InodeNumber directory, std::uint64_t from,
+                                         std::size_t count) {
+  ListPiece piece{.directory = directory, .from = from};
+  NACRE_ASSIGN(piece.entries, names_.list(directory, from + 1, count));
+  piece.is_last = piece.entries.size() < count;
+  std::vector<InodeNumber> numbers;
+  numbers.reserve(piece.entries.size());
+  for (const NameTable::Entry& entry : piece.entries)
+    numbers.push_back(entry.row.inode);
+  piece.inodes = inodes_.acquire_all(numbers);
+  return piece;
+}
+
+// Under the namespace lock. A reader who stopped among names of one hash comes back to the first of
+// them.
+void VolumeImpl::keep_rest(ListPiece piece) {
+  if (piece.next > 0) {
+    if (!is_last_of_hash(piece.entries, piece.next - 1)) return;
+    piece.from = piece.entries[piece.next - 1].hash;
+  }
+  list_ahead_.keep(std::move(piece));
+}
+
+void VolumeImpl::read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept {
+  try {
+    std::shared_lock names(namespace_lock_);
+    auto piece = read_piece(directory, from, count);  // whoever asks for it gets the error
+    if (piece && !piece->entries.empty()) list_ahead_.keep(std::move(*piece));
+  } catch (const std::bad_alloc&) {
+    return;
   }
 }
 

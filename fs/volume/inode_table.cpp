@@ -90,12 +90,45 @@ Result<InodeRef> InodeTable::acquire(InodeNumber number) {
   return inode;
 }
 
+std::vector<InodeRef> InodeTable::acquire_all(std::span<const InodeNumber> numbers) {
+  std::vector<InodeRef> inodes(numbers.size());
+  std::vector<Inode*> missing;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i].value == 0) continue;
+    inodes[i] = pin(numbers[i]);
+    if (!inodes[i]->loaded_.load(std::memory_order_acquire)) missing.push_back(&*inodes[i]);
+  }
+  const auto by_number = [](const Inode* a, const Inode* b) { return a->number() < b->number(); };
+  std::sort(missing.begin(), missing.end(), by_number);
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  std::vector<std::string> keys;
+  keys.reserve(missing.size());
+  for (const Inode* inode : missing)
+    keys.push_back(metadata::inode_key(inode->number()));
+  const auto values = database_.get_many(Table::inodes, keys);
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    auto locked = missing[i]->lock();
+    static_cast<void>(adopt(*missing[i], locked, values[i]));  // who acquires it alone is told
+  }
+  for (InodeRef& inode : inodes) {
+    if (!inode) continue;
+    if (!inode->loaded_.load(std::memory_order_acquire) || inode->is_gone()) inode = {};
+  }
+  return inodes;
+}
+
 Result<> InodeTable::load(Inode& inode) {
-  const auto locked = inode.lock();
+  auto locked = inode.lock();
   if (inode.loaded_.load(std::memory_order_relaxed)) return {};
-  NACRE_ASSIGN(const auto value, database_.get(Table::inodes, metadata::inode_key(inode.number())));
-  if (!value) return fail(ErrorCode::stale);
-  auto row = metadata::decode_inode_row(*value);
+  return adopt(inode, locked, database_.get(Table::inodes, metadata::inode_key(inode.number())));
+}
+
+Result<> InodeTable::adopt(Inode& inode, Inode::Locked& locked,
+                           const Result<std::optional<std::string>>& value) {
+  if (inode.loaded_.load(std::memory_order_relaxed)) return {};
+  if (!value) return tl::unexpected(value.error());
+  if (!*value) return fail(ErrorCode::stale);
+  auto row = metadata::decode_inode_row(**value);
   if (!row) return add_context(row.error(), fmt::format("inode {}", inode.number().value));
   locked->row = std::move(*row);
   locked->has_row = true;

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -133,6 +134,8 @@ class InodeTable {
 
   // Loads it if need be. stale when there is no such inode.
   Result<InodeRef> acquire(InodeNumber number);
+  // As acquire() of each, but their rows are read together; an empty reference where that fails.
+  std::vector<InodeRef> acquire_all(std::span<const InodeNumber> numbers);
   // The inode when it is in memory, else an empty reference.
   InodeRef find(InodeNumber number);
   // A new inode; its number was never used.
@@ -177,6 +180,10 @@ class InodeTable {
   Shard& shard_of(InodeNumber number) { return shards_[number.value % shard_count]; }
   InodeRef pin(InodeNumber number);
   Result<> load(Inode& inode);
+  // What the table inodes says about an inode that is not loaded yet. Read while it was pinned:
+  // then nobody can have changed it since without having loaded it.
+  Result<> adopt(Inode& inode, Inode::Locked& locked,
+                 const Result<std::optional<std::string>>& value);
   void release(Inode* inode);
   static bool is_idle(const Inode& inode);
   std::vector<std::unique_ptr<Inode>> shrink(Shard& shard) const;

@@ -72,6 +72,7 @@ void VolumeImpl::note_namespace_change() {
 
 void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
                                 const Timestamp& time) {
+  list_ahead_.drop(directory.number());
   auto locked = directory.lock();
   InodeRow& row = locked->row;
   row.size += static_cast<std::uint64_t>(entries);

@@ -149,12 +149,22 @@ Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDi
                                              std::shared_ptr<const metadata::KeyTree> keys,
                                              std::uint64_t keyring_generation,
                                              std::unique_ptr<engine::Engine> engine,
-                                             const VolumeOptions& asked) {
-  const VolumeOptions options = with_segments_for(*directory, asked);
-  VolumeImpl::Parts parts{.directory = directory, .engine = std::move(engine)};
+                                             const VolumeOptions& options) {
   if (!options.read_only) Ballast::make_way(*directory);
-  NACRE_ASSIGN(parts.database,
+  NACRE_ASSIGN(auto database,
                metadata::Database::open(directory, keys, {.read_only = options.read_only}));
+  return open_over(std::move(directory), std::move(database), std::move(keys), keyring_generation,
+                   std::move(engine), options);
+}
+
+Result<std::unique_ptr<Volume>> Volume::open_over(
+    std::shared_ptr<metadata::BackingDirectory> directory,
+    std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
+    std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
+    const VolumeOptions& asked) {
+  const VolumeOptions options = with_segments_for(*directory, asked);
+  VolumeImpl::Parts parts{
+      .directory = directory, .engine = std::move(engine), .database = std::move(database)};
   NACRE_ASSIGN(const auto rows, read_system_rows(*parts.database));
   if (keyring_generation < rows.keyring_generation) {
     return fail(ErrorCode::rolled_back,
@@ -200,6 +210,9 @@ VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions&
       inodes_(
           *database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); },
           options.loaded_inodes_max),
+      list_ahead_([this](InodeNumber directory, std::uint64_t from, std::size_t count) {
+        read_ahead(directory, from, count);
+      }),
       reaper_([this](InodeRef& inode, std::size_t row_count_max) {
         return erase_orphan(inode, row_count_max);
       }),
@@ -238,9 +251,10 @@ Result<> VolumeImpl::start() {
 }
 
 Result<VolumeSpace> VolumeImpl::space() {
+  const std::uint64_t unwritten = unwritten_bytes();
   NACRE_ASSIGN(const auto backing, directory_->space());
   const auto count = static_cast<std::uint64_t>(inode_count_.load());
-  const std::uint64_t available = ballast_.room(backing, cache_.dirty_bytes());
+  const std::uint64_t available = ballast_.room(backing, unwritten);
   const std::uint64_t free_inodes = available / inode_cost_bytes;
   const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
   return VolumeSpace{.total_bytes = backing.total_bytes,

@@ -38,13 +38,20 @@ void OrphanReaper::erase_small() {
       if (waiting_.empty()) return;
       inode = std::move(waiting_.front());
       waiting_.pop_front();
+      ++in_hand_count_;
     }
-    if (erase_(inode, piece_row_count)) continue;
+    const bool done = erase_(inode, piece_row_count);
     std::lock_guard lock(mutex_);
-    if (stopping_) continue;
+    --in_hand_count_;
+    if (done || stopping_) continue;
     large_.push_back(std::move(inode));
     wake_.notify_one();
   }
+}
+
+bool OrphanReaper::is_busy() {
+  std::lock_guard lock(mutex_);
+  return in_hand_count_ > 0 || !waiting_.empty() || !large_.empty();
 }
 
 void OrphanReaper::run() {
@@ -54,10 +61,12 @@ void OrphanReaper::run() {
     if (stopping_) return;
     InodeRef inode = std::move(large_.front());
     large_.pop_front();
+    ++in_hand_count_;
     lock.unlock();
     const bool done = erase_(inode, piece_row_count);
     if (done) inode = {};
     lock.lock();
+    --in_hand_count_;
     if (!done && !stopping_) large_.push_back(std::move(inode));
   }
 }

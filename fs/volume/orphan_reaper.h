@@ -33,6 +33,8 @@ class OrphanReaper {
   void add(InodeRef inode);
   // Erases what waits: a piece of each here, the rest in the thread. Under no lock at all.
   void erase_small();
+  // Is there anything left to erase, or being erased?
+  bool is_busy();
 
  private:
   static constexpr std::size_t piece_row_count = 256;
@@ -43,6 +45,7 @@ class OrphanReaper {
   std::condition_variable wake_;
   std::deque<InodeRef> waiting_;  // nothing done yet
   std::deque<InodeRef> large_;
+  std::size_t in_hand_count_ = 0;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -45,8 +45,8 @@ bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   }
   if (!check_writable()) return true;
   // Also where nobody asked for the content yet: compaction may be about to.
-  if (inode->is_regular()) data_of(*inode)->discard();
-  const auto done = erase_rows(*inode, row_count_max);
+  const bool may_have_chunks = inode->is_regular() && data_of(*inode)->discard();
+  const auto done = erase_rows(*inode, may_have_chunks, row_count_max);
   if (!done) {
     spdlog::error("cannot erase the deleted file {}: {}; the next mount tries again",
                   path_of(inode->number()), done.error().message);
@@ -55,10 +55,10 @@ bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   return *done;
 }
 
-Result<bool> VolumeImpl::erase_rows(Inode& inode, std::size_t row_count_max) {
+Result<bool> VolumeImpl::erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max) {
   const InodeNumber number = inode.number();
   const auto operation = committer_.begin_operation();
-  if (inode.is_regular()) {
+  if (may_have_chunks) {
     NACRE_ASSIGN(const bool done, cache_.map().erase(number, row_count_max));
     committer_.note_change();
     if (!done) return false;

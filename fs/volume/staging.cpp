@@ -200,6 +200,7 @@ Result<> VolumeImpl::sync_all() {
 Result<> VolumeImpl::close() {
   if (std::exchange(closed_, true)) return {};
   Result<> last;
+  list_ahead_.stop();
   checkpointer_.stop();
   compactor_.stop();
   if (!options_.read_only) {
@@ -225,6 +226,7 @@ Result<> VolumeImpl::close() {
 }
 
 VolumeImpl::~VolumeImpl() {
+  list_ahead_.stop();
   checkpointer_.stop();
   compactor_.stop();
   inodes_.keep_everything();

@@ -19,9 +19,9 @@ namespace nacre::fs {
 
 namespace {
 
-// For less than this no backup is given up.
+// For less than this no backup is given up, and nobody waits.
 constexpr std::uint64_t held_bytes_min = 1u << 20;
-// How long a change waits at most for what a backup kept, and how often it looks.
+// How long a change waits at most for what is dead and not free yet, and how often it looks.
 constexpr std::chrono::milliseconds freeing_wait{5000};
 constexpr std::chrono::milliseconds freeing_pause{20};
 
@@ -116,14 +116,28 @@ bool VolumeImpl::give_up_backups(std::uint64_t bytes_min) {
   return true;
 }
 
-Result<> VolumeImpl::admit_after_backups(const std::function<Result<>()>& admit,
+void VolumeImpl::expect_room(std::uint64_t bytes_min) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_freeing_.load()) return;
+  // What is being erased is not known to be dead yet.
+  const std::uint64_t wanted_bytes = std::max(bytes_min, held_bytes_min);
+  if (!reaper_.is_busy() && store_->stats().reclaimable_bytes < wanted_bytes) return;
+  next_freeing_ = now + 2 * freeing_wait;
+  freeing_until_ = now + freeing_wait;
+  committer_.request(CommitScope{.everything = true}, [](const Result<>&) {});
+  compactor_.wake();
+}
+
+Result<> VolumeImpl::admit_after_freeing(const std::function<Result<>()>& admit,
                                          std::uint64_t missing_bytes) {
   auto admitted = admit();
-  if (!admitted) give_up_backups(missing_bytes);
+  if (admitted) return admitted;
+  if (!give_up_backups(missing_bytes)) expect_room(missing_bytes);
   // Whole segments go with a commit; what lies between live records, with compaction.
   while (!admitted && std::chrono::steady_clock::now() < freeing_until_.load()) {
     std::this_thread::sleep_for(freeing_pause);
     admitted = admit();
+    if (admitted) next_freeing_ = std::chrono::steady_clock::time_point{};
   }
   return admitted;
 }

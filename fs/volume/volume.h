@@ -27,6 +27,7 @@
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"
 #include "metadata/keys.h"
+#include "metadata/tables/database.h"
 
 namespace nacre::fs {
 
@@ -156,6 +157,13 @@ class Volume {
                                               std::uint64_t keyring_generation,
                                               std::unique_ptr<engine::Engine> engine,
                                               const VolumeOptions& options);
+  // The same over a database of that directory which is open already, as options.read_only asks:
+  // so that something may stand between it and the volume.
+  static Result<std::unique_ptr<Volume>> open_over(
+      std::shared_ptr<metadata::BackingDirectory> directory,
+      std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
+      std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
+      const VolumeOptions& options);
   virtual ~Volume() = default;  // without close(): as after a crash
   // Commits everything and leaves the volume clean.
   virtual Result<> close() = 0;
@@ -189,6 +197,8 @@ class Volume {
   // must not call the volume.
   virtual Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                                   const std::function<bool(const DirectoryEntry&)>& take) = 0;
+  // Reads on for those who list large directories: for the thread that has just answered one.
+  virtual void go_on_listing() noexcept {}
 
   // Attributes.
   virtual Result<Attributes> attributes(InodeNumber inode) = 0;

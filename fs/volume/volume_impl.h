@@ -41,6 +41,7 @@
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
 #include "fs/volume/inode_table.h"
+#include "fs/volume/list_ahead.h"
 #include "fs/volume/name_table.h"
 #include "fs/volume/namespace_lock.h"
 #include "fs/volume/orphan_reaper.h"
@@ -107,6 +108,7 @@ class VolumeImpl final : public Volume,
   Result<std::string> read_symlink(InodeNumber inode) override;
   Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                           const std::function<bool(const DirectoryEntry&)>& take) override;
+  void go_on_listing() noexcept override { list_ahead_.read_wanted(); }
 
   Result<Attributes> attributes(InodeNumber inode) override;
   Result<Attributes> change_attributes(InodeNumber inode, const AttributeChange& change) override;
@@ -158,9 +160,12 @@ class VolumeImpl final : public Volume,
   // The disk is full: what only backups keep goes, if it is that much. True when it went: a commit
   // that frees it is under way. Under no lock.
   bool give_up_backups(std::uint64_t bytes_min);
-  // What admit says; where that is no_space and backups could be given up for it, after a wait for
-  // their space. missing_bytes: less than that does not help. Under no lock.
-  Result<> admit_after_backups(const std::function<Result<>()>& admit,
+  // Where so much is deleted or overwritten and not free yet, those who ask for room wait for it
+  // from now on. Where such a wait was in vain, it is a while until the next one.
+  void expect_room(std::uint64_t bytes_min);
+  // What admit says; where that is an error and dead bytes or backups can be given up for it, after
+  // a wait for their space. missing_bytes: less than that does not help. Under no lock.
+  Result<> admit_after_freeing(const std::function<Result<>()>& admit,
                                std::uint64_t missing_bytes = 0);
   void durable_state_changed(InodeNumber inode) override;
   // RowKeeper: upkeep.cpp.
@@ -203,6 +208,13 @@ class VolumeImpl final : public Volume,
   Result<InodeRef> acquire_regular(InodeNumber number);
   // The inode that a directory's entry names: one that is not there is damage.
   Result<InodeRef> acquire_entry(InodeNumber parent, std::string_view name, InodeNumber number);
+
+  // directories.cpp.
+  Result<> list_inodes(InodeNumber number, std::uint64_t cookie,
+                       const std::function<bool(const DirectoryEntry&)>& take);
+  Result<ListPiece> read_piece(InodeNumber directory, std::uint64_t from, std::size_t count);
+  void keep_rest(ListPiece piece);
+  void read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept;
 
   // names.cpp, create.cpp, rename.cpp.
   struct NewInode {
@@ -264,8 +276,11 @@ class VolumeImpl final : public Volume,
   std::shared_ptr<FileData> data_of(Inode& inode);
   // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
   // back. no_space. Under no lock.
-  Result<> admit_data(std::uint64_t bytes);
-  Result<> admit_after_commit(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_data(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_at_once(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_after_commit(std::uint64_t bytes);
+  // Taken, and not on the disk yet. Whoever asks for the disk's room as well asks afterwards.
+  std::uint64_t unwritten_bytes() const;
   // Nothing is set aside, but what can never fit is refused.
   Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
@@ -284,7 +299,7 @@ class VolumeImpl final : public Volume,
   // orphans.cpp.
   Result<> find_orphans();
   bool erase_orphan(InodeRef& inode, std::size_t row_count_max);
-  Result<bool> erase_rows(Inode& inode, std::size_t row_count_max);
+  Result<bool> erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max);
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const VolumeOptions options_;
@@ -297,12 +312,14 @@ class VolumeImpl final : public Volume,
   Committer committer_;
   FileCache cache_;
   InodeTable inodes_;
+  ListAhead list_ahead_;
   OrphanReaper reaper_;
   Compactor compactor_;
   Checkpointer checkpointer_;
   BackupHolds backups_;
-  // What backups were given up for may come until then.
+  // Room may come until the first; nobody begins to wait for it before the second.
   std::atomic<std::chrono::steady_clock::time_point> freeing_until_{};
+  std::atomic<std::chrono::steady_clock::time_point> next_freeing_{};
   InodeRef root_;
   NamespaceLock namespace_lock_;
 

@@ -173,6 +173,28 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
   expect_volume(target_, tree_);
 }
 
+// What was taken met the full disk when it was written. Once, that sync failed, and only the next
+// one had the room.
+TEST_F(BackupTest, gives_way_to_a_sync_before_it_is_answered) {
+  unmount();
+  source_->set_capacity(64u << 20);
+  mount();
+  put("file", noise(28u << 20));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  auto what = begin();
+  remove("file");
+  NACRE_EXPECT_OK(volume_->sync_all());
+  NACRE_EXPECT_OK(volume_->sync_all());
+  put("another", noise(10u << 20));
+  source_->store("foreign", Bytes(source_->space().value().free_bytes));
+  NACRE_EXPECT_OK(volume_->sync_all());
+  EXPECT_TRUE(what.snapshot.hold->is_given_up());
+  what.snapshot.hold.reset();
+  source_->erase("foreign");
+  unmount();
+  expect_volume(source_, tree_);
+}
+
 TEST_F(BackupTest, stays_when_the_disk_is_full_of_what_is_live) {
   unmount();
   source_->set_capacity(64u << 20);

@@ -68,7 +68,7 @@ class VolumeTest : public ::testing::Test {
     if (volume_) NACRE_EXPECT_OK(volume_->close());
   }
 
-  Result<std::unique_ptr<fs::Volume>> open(std::uint64_t keyring_generation = 1) {
+  virtual Result<std::unique_ptr<fs::Volume>> open(std::uint64_t keyring_generation = 1) {
     auto engine = engine::Engine::create({.thread_count = 2});
     if (!engine) return tl::unexpected(engine.error());
     return fs::Volume::open(backing_, test_keys(), keyring_generation, std::move(*engine),

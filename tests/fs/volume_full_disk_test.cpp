@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A full disk: who is told, what goes on all the same, and how it passes.
 #include <random>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -110,6 +111,36 @@ TEST_F(VolumeFullDisk, a_write_is_refused_before_the_disk_is_full) {
   for (int i = 1; i < count; ++i)
     expect_noise("f" + std::to_string(i), 1u << 20, i);
   expect_noise("g0", 1u << 20, 0);
+}
+
+// Between the answer and the moment when their bytes are dirty. Once, each was told of all the room
+// there was.
+TEST(BallastAdmission, writers_at_the_same_time_are_not_promised_the_same_room) {
+  const auto backing = MemoryBacking::create();
+  backing->set_capacity(disk_size_bytes);
+  Ballast ballast(backing, 0);
+  ASSERT_TRUE(ballast.restore());
+  const auto space = [&] { return backing->space().value(); };
+  backing->store("foreign", Bytes(space().free_bytes - (10u << 20)));
+  const std::uint64_t room = ballast.room(space(), 0);
+  ASSERT_GT(room, 8u << 20);
+  std::uint64_t dirty = 0;
+  for (const std::uint64_t bytes : {64u << 10, 1u << 20, 3u << 20}) {
+    const auto admit = [&] { return ballast.admit_data(bytes, [&] { return dirty; }); };
+    std::vector<Ballast::Admission> admissions;
+    for (auto admitted = admit(); admitted; admitted = admit())
+      admissions.push_back(std::move(*admitted));
+    EXPECT_EQ(ballast.admitted_bytes(), admissions.size() * bytes);
+    EXPECT_LE(admissions.size() * bytes, room);
+    EXPECT_GT(admissions.size() * bytes, room / 2) << "and not much less";
+    // What became dirty counts as that; what was given up counts no more.
+    dirty = ballast.admitted_bytes();
+    admissions.clear();
+    EXPECT_FALSE(admit());
+    dirty = 0;
+    EXPECT_TRUE(admit());
+    EXPECT_EQ(ballast.admitted_bytes(), 0u);
+  }
 }
 
 TEST_F(VolumeFullDisk, what_is_deleted_makes_room_for_the_next_write) {

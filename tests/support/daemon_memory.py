@@ -22,6 +22,12 @@ def peak_bytes(pid):
     return int(status_of(pid)["VmHWM"].split()[0]) * 1024
 
 
+def reset_peak(pid):
+    """From now on peak_bytes() is of what comes (proc(5), clear_refs)."""
+    with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as f:
+        f.write("5")
+
+
 def resident_bytes(pid):
     return int(status_of(pid)["VmRSS"].split()[0]) * 1024
 

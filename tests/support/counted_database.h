@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Database that counts what is asked of the one below it.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "metadata/tables/database.h"
+#include "tests/support/operation_counts.h"
+
+namespace nacre::tests {
+
+// Thread-safe, as what is below it.
+class CountedDatabase final : public metadata::Database {
+ public:
+  CountedDatabase(std::unique_ptr<metadata::Database> below,
+                  std::shared_ptr<TableCounters> counters)
+      : below_(std::move(below)), counters_(std::move(counters)) {}
+
+  Result<std::optional<std::string>> get(metadata::Table table,
+                                         std::string_view key) const override;
+  std::vector<Result<std::optional<std::string>>> get_many(
+      metadata::Table table, std::span<const std::string> keys) const override;
+  Result<void> scan(metadata::Table table, std::string_view from, std::string_view to,
+                    const std::function<bool(std::string_view key, std::string_view value)>& visit)
+      const override;
+  Result<std::optional<Row>> find_last(metadata::Table table, std::string_view from,
+                                       std::string_view at) const override;
+  void put(metadata::Table table, std::string_view key, std::string value) override;
+  void put_new(metadata::Table table, std::string_view key, std::string value) override;
+  void erase(metadata::Table table, std::string_view key) override;
+  // Counts as a batch of its own.
+  Result<void> put_now(metadata::Table table, const std::vector<Row>& rows) override;
+  bool freeze() override;
+  Result<void> commit_frozen(bool sync) override;
+
+  Result<void> close() override { return below_->close(); }
+  metadata::DatabaseStats stats() const override { return below_->stats(); }
+  Result<metadata::DatabaseSnapshot> snapshot() override { return below_->snapshot(); }
+  std::unique_ptr<metadata::CommittedView> committed_view() const override {
+    return below_->committed_view();
+  }
+  Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override {
+    return below_->reseal(go_on);
+  }
+  Result<std::set<std::string>> needed_files() const override { return below_->needed_files(); }
+
+ private:
+  std::unique_ptr<metadata::Database> below_;
+  std::shared_ptr<TableCounters> counters_;
+  std::atomic<std::uint64_t> frozen_rows_{0};
+};
+
+}  // namespace nacre::tests
