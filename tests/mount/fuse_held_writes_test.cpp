@@ -32,8 +32,11 @@ class FuseHeldWrites : public FuseMount {
     memory().pacer().engage(1);
     for (std::size_t i = 0; i < writer_count(); ++i) {
       writers_.push_back(std::async(std::launch::async, [this, i] {
-        put(written_path(i), content(i));
-        EXPECT_EQ(fsync(File(written_path(i), O_RDWR)), 0);
+        // Opened once: when the mount ends there is no path to open it by.
+        const File file(written_path(i), O_RDWR | O_CREAT);
+        EXPECT_EQ(write(file, content(i).data(), content(i).size()),
+                  static_cast<ssize_t>(content(i).size()));
+        EXPECT_EQ(fsync(file), 0);
       }));
     }
     while (memory().pacer().stats().waiting_count < writer_count())

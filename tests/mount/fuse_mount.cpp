@@ -82,7 +82,7 @@ void FuseMount::SetUp() {
   if (needs_uring()) {
     if (const std::string why = why_no_uring(); !why.empty()) NACRE_SKIP(why);
   }
-  auto made = make_volume_under_test();
+  auto made = make_volume();
   ASSERT_TRUE(made) << made.error().message;
   volume_ = std::move(*made);
   mount();

@@ -75,6 +75,7 @@ class FuseMount : public ::testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
+  virtual Result<VolumeUnderTest> make_volume() const { return make_volume_under_test(); }
   // What the mount is made with; changed before SetUp() by tests that override it.
   virtual fs::FuseOptions options() const;
 

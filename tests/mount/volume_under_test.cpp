@@ -38,16 +38,21 @@ Result<std::unique_ptr<fs::Volume>> make_real_volume() {
 
 }  // namespace
 
-Result<VolumeUnderTest> make_volume_under_test() {
+Result<VolumeUnderTest> make_real_volume_under_test() {
   VolumeUnderTest made;
+  NACRE_ASSIGN(made.volume, make_real_volume());
+  return made;
+}
+
+Result<VolumeUnderTest> make_volume_under_test() {
   const char* wanted = std::getenv("NACRE_FUSE_VOLUME");
   if (wanted != nullptr && std::string_view(wanted) == "nacre") {
-    NACRE_ASSIGN(made.volume, make_real_volume());
-  } else {
-    auto memory = std::make_unique<MemoryVolume>();
-    made.memory = memory.get();
-    made.volume = std::move(memory);
+    return make_real_volume_under_test();
   }
+  VolumeUnderTest made;
+  auto memory = std::make_unique<MemoryVolume>();
+  made.memory = memory.get();
+  made.volume = std::move(memory);
   return made;
 }
 

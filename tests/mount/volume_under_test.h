@@ -16,5 +16,6 @@ struct VolumeUnderTest {
   MemoryVolume* memory = nullptr;  // the same, when it is the volume in memory
 };
 Result<VolumeUnderTest> make_volume_under_test();
+Result<VolumeUnderTest> make_real_volume_under_test();
 
 }  // namespace nacre::tests
