@@ -58,7 +58,9 @@ stacks=${log%.log}.stacks.log
 [ -n "${NACRE_LONG-}" ] || "$root/tests/support/watch_for_hangs.sh" $$ "$build" 600 "$stacks" &
 
 status=0
+# A line a test, as wide as its name.
 (cd "$build" && ctest --output-on-failure --no-tests=error -j "$(nproc)" "${select[@]}") 2>&1 |
+  sed -u -E -e '/^ +Start +[0-9]+: /d' -e 's/^( *[0-9]+\/[0-9]+ Test .*[^.]) ?\.{3,} */\1 /' |
   tee "$log" || status=1
 whole=${log%.log}.full.log
 cp "$build/Testing/Temporary/LastTest.log" "$whole" 2>/dev/null || : >"$whole"
@@ -89,6 +91,16 @@ if [ -s "$stacks" ]; then
   echo "Hung:"
   cut -c 1-200 "$stacks" | head -n 150
 fi
+
+# Again, where who sees only the end of all this finds it.
+awk '
+  /^[0-9]+\/[0-9]+ Test: / { name = $3; count = 0 }
+  { line[count++] = substr($0, 1, 300) }
+  /^Test Failed\.$/ {
+    print "\nFailed: " name
+    for (i = count > 40 ? count - 40 : 0; i < count; i++) print "  " line[i]
+  }
+' "$whole"
 
 echo
 echo "Logs: $log $whole"

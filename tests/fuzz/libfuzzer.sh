@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh as a test: every harness for NACRE_FUZZ_SECONDS, and once more what was found before.
+# fuzz.sh as a test: the harnesses of the engine for NACRE_FUZZ_SECONDS each, with NACRE_LONG those of
+# containers and of a volume's formats too, and once more what was found before.
 #
 #   libfuzzer.sh BUILD
 set -euo pipefail
@@ -15,4 +16,9 @@ echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return
   >"$probe/probe.cpp"
 "$compiler" -fsanitize=fuzzer,address,undefined "$probe/probe.cpp" -o "$probe/probe" 2>/dev/null ||
   skip "$compiler has no libFuzzer (Debian: libclang-rt-14-dev)"
-BUILD=$1 "$(dirname "$0")/fuzz.sh" "$NACRE_FUZZ_SECONDS"
+names=()
+if [ -z "${NACRE_LONG-}" ]; then
+  names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip)
+  echo "skipped: libFuzzer, containers and formats of a volume: what they need takes minutes to build: use --long"
+fi
+BUILD=$1 "$(dirname "$0")/fuzz.sh" "$NACRE_FUZZ_SECONDS" ${names[@]+"${names[@]}"}
