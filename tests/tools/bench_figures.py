@@ -144,7 +144,7 @@ def check_ratios(contents):
     got = ratio_of(rows, "rle encode", size, "cpu")
     check(total / packed * 0.995 <= got <= total / packed + 1e-9, f"rle: {got}, the best is {total / packed}")
     ours, theirs = ratio_of(rows, "lz77 encode", size, "cpu"), ratio_of(rows, "lz77 encode", size, "liblz4")
-    check(abs(ours / theirs - 1) < 0.01, f"lz77 {ours} against liblz4's {theirs}")
+    check(0.99 < ours / theirs < 1.1, f"lz77 {ours} against liblz4's {theirs}")
 
 
 DATA = [os.path.join(root, name) for root, _, names in os.walk(os.path.join(WORK, "data")) for name in names
