@@ -89,7 +89,8 @@ Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
       DirectoryEntry entry{
           .name = found.name, .inode = found.row.inode, .type = found.row.type, .cookie = cookie};
       // An entry whose inode is damaged is listed all the same.
-      const InodeRef& inode = piece.inodes[piece.next];
+      const InodeRef inode = is_large ? std::move(piece.inodes[piece.next])
+                                      : inodes_.acquire(found.row.inode).value_or(InodeRef());
       Attributes attributes;
       if (inode) {
         remember_name(*inode, number, found.name);
@@ -97,7 +98,10 @@ Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
         entry.attributes = &attributes;
       }
       if (!take(entry)) {
-        if (is_large) keep_rest(std::move(piece));
+        if (is_large) {
+          piece.inodes[piece.next] = inode;
+          keep_rest(std::move(piece));
+        }
         return {};
       }
       if (inode) inodes_.add_lookup(inode);
@@ -106,12 +110,14 @@ Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
   }
 }
 
-// Under the namespace lock.
+// Under the namespace lock. Inodes of a small piece are loaded one by one as they are listed: for a
+// few of them that costs less.
 Result<ListPiece> VolumeImpl::read_piece(InodeNumber directory, std::uint64_t from,
                                          std::size_t count) {
   ListPiece piece{.directory = directory, .from = from};
   NACRE_ASSIGN(piece.entries, names_.list(directory, from + 1, count));
   piece.is_last = piece.entries.size() < count;
+  if (piece.entries.size() < ListAhead::entry_count_min) return piece;
   std::vector<InodeNumber> numbers;
   numbers.reserve(piece.entries.size());
   for (const NameTable::Entry& entry : piece.entries)

@@ -32,7 +32,7 @@ struct ListPiece {
   InodeNumber directory;
   std::uint64_t from = 0;  // the cookie after which it goes on: of the last entry before next
   std::vector<NameTable::Entry> entries;
-  std::vector<InodeRef> inodes;  // of entries; empty references where they cannot be read
+  std::vector<InodeRef> inodes;  // of entries, none of a small piece; empty where unreadable
   std::size_t next = 0;          // the first entry that nobody has yet
   bool is_last = false;          // the directory ends with it
 };
