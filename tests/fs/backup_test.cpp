@@ -178,6 +178,7 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
 TEST_F(BackupTest, gives_way_to_a_sync_before_it_is_answered) {
   unmount();
   source_->set_capacity(64u << 20);
+  options_.dirty_budget_bytes = 64u << 20;  // nothing is written before it is asked for
   mount();
   put("file", noise(28u << 20));
   NACRE_EXPECT_OK(volume_->sync_all());
@@ -185,7 +186,9 @@ TEST_F(BackupTest, gives_way_to_a_sync_before_it_is_answered) {
   remove("file");
   NACRE_EXPECT_OK(volume_->sync_all());
   NACRE_EXPECT_OK(volume_->sync_all());
-  put("another", noise(10u << 20));
+  for (int i = 0; i < 80; ++i)
+    put(fmt::format("another {}", i), noise(128u << 10));  // each too short to be streamed out
+  EXPECT_EQ(volume_->stats().dirty_bytes, 10u << 20);
   source_->store("foreign", Bytes(source_->space().value().free_bytes));
   NACRE_EXPECT_OK(volume_->sync_all());
   EXPECT_TRUE(what.snapshot.hold->is_given_up());
