@@ -147,6 +147,9 @@ close_backup
 noise $((4 * mib)) >"$m/more still"
 nacre backup "${slow[@]}" "$m" "$t" >"$work/backup.log" 2>&1 & client=$!
 wait_for "the backup to hold files" sh -c "nacre stats '$m' | grep -q 'backup .*1 under way'"
+# What the backup holds is closed; from the next commit on the volume is not.
+promise_count=$(wc -l <"$work/promises")
+wait_for "commits after that" sh -c "[ \$(wc -l <'$work/promises') -ge $((promise_count + 3)) ]"
 kill -9 $(daemons)
 wait $client
 code=$?
