@@ -12,6 +12,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -27,6 +29,9 @@ namespace {
 constexpr unsigned lock_file_mode = 0600;
 constexpr std::size_t content_size_bytes_max = 16u << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(20);
+// A process that was killed keeps its files open until the last of its threads has come back from
+// the disk.
+constexpr auto ending_wait = std::chrono::seconds(10);
 
 std::string host_name() {
   std::array<char, 256> name = {};
@@ -72,6 +77,17 @@ bool is_dead(const Holder& holder) {
          kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
 }
 
+// Killed or at its end, but not gone.
+bool is_ending(const Holder& holder) {
+  if (holder.host != host_name()) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", holder.pid));
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = stat.rfind(") ");  // the name may hold anything
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  const char state = stat[name_end + 2];
+  return state == 'Z' || state == 'X';
+}
+
 tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path) {
   // A writer that meets readers only: their lock can be shared for a moment, a writer's cannot.
   if (mode == LockMode::exclusive && flock(file, LOCK_SH | LOCK_NB) == 0) {
@@ -102,10 +118,15 @@ tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path
 // 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+  const auto start = std::chrono::steady_clock::now();
   while (flock(file, operation) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= deadline) return errno;
+    if (errno != EWOULDBLOCK) return errno;
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited >= std::chrono::milliseconds(wait_ms)) {
+      const auto holder = read_holder(file);
+      if (waited >= ending_wait || !holder || !is_ending(*holder)) return EWOULDBLOCK;
+    }
     std::this_thread::sleep_for(retry_interval);
   }
   return 0;

@@ -29,7 +29,8 @@ struct LockRequest {
 // command may take it, fork its daemon and exit: the daemon calls announce(). Not thread-safe.
 class VolumeLock {
  public:
-  // busy names the holder. exclusive: read_only, permission, or unsupported where the file system
+  // busy names the holder; one that is just ending, as a killed one does, is waited for (10 s at
+  // most, or wait_ms). exclusive: read_only, permission, or unsupported where the file system
   // has no locks. shared: where the file can neither be made nor opened, or not locked, goes on
   // without a lock (is_held() is false): nobody can write there either, or not by way of us.
   static Result<VolumeLock> acquire(const std::string& volume_path, const LockRequest& request);

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <thread>
 
@@ -152,6 +154,37 @@ TEST(VolumeLock, waits_for_a_predecessor_that_is_finishing) {
   LockRequest patient = writer;
   patient.wait_ms = 60'000;
   EXPECT_TRUE(VolumeLock::acquire(volume.path(), patient));
+}
+
+// As a daemon that was killed within a sync: no process to see, its files still open.
+TEST(VolumeLock, waits_for_a_holder_whose_last_threads_are_ending) {
+  TemporaryDirectory volume;
+  std::array<int, 2> ready = {};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lock = VolumeLock::acquire(volume.path(), writer);
+    std::thread([&] {
+      usleep(300'000);
+      _exit(lock ? 0 : 1);
+    }).detach();
+    static_cast<void>(write(ready[1], "", 1));
+    syscall(SYS_exit, 0);  // the first thread alone
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const auto is_zombie = [&] {
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+    return std::string(std::istreambuf_iterator<char>(file), {}).find(") Z") != std::string::npos;
+  };
+  while (!is_zombie())
+    usleep(1000);
+  EXPECT_TRUE(VolumeLock::acquire(volume.path(), writer));
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST(VolumeLock, gives_up_when_the_predecessor_stays) {
