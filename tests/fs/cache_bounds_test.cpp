@@ -57,7 +57,7 @@ TEST(CacheBounds, what_writers_leave_for_a_disk_that_does_not_answer) {
   std::atomic<std::uint64_t> written{0};
   std::vector<std::thread> writers;
   for (unsigned i = 0; i < writer_count; ++i) {
-    writers.emplace_back([&, file = store.shared_file(i + 1)] {
+    writers.emplace_back([&, i, file = store.shared_file(i + 1)] {
       const Bytes bytes(write_size, static_cast<Byte>(i));
       for (std::uint64_t at = 0; at < writes_each; ++at) {
         NACRE_EXPECT_OK(file->write(at * write_size, bytes));
