@@ -8,6 +8,7 @@
 #include "fs/cache/file_data.h"
 #include "fs/store/segment_table.h"
 #include "tests/fs/store_fixture.h"
+#include "tests/support/forwarding_directory.h"
 
 namespace nacre::tests {
 namespace {
@@ -47,38 +48,18 @@ class FileWithBadSector final : public BackingFile {
   const BadSector sector_;
 };
 
-class DiskWithBadSector final : public metadata::BackingDirectory {
+class DiskWithBadSector final : public ForwardingDirectory {
  public:
   DiskWithBadSector(std::shared_ptr<metadata::BackingDirectory> below, BadSector sector)
-      : below_(std::move(below)), sector_(std::move(sector)) {}
+      : ForwardingDirectory(std::move(below)), sector_(std::move(sector)) {}
   Result<std::unique_ptr<BackingFile>> open(std::string_view path,
                                             metadata::OpenMode mode) override {
     auto file = below_->open(path, mode);
     if (!file || path != sector_.path) return file;
     return std::make_unique<FileWithBadSector>(std::move(*file), sector_);
   }
-  Result<void> remove(std::string_view path) override { return below_->remove(path); }
-  Result<void> rename(std::string_view from, std::string_view to) override {
-    return below_->rename(from, to);
-  }
-  Result<void> make_directory(std::string_view path) override {
-    return below_->make_directory(path);
-  }
-  Result<bool> exists(std::string_view path) override { return below_->exists(path); }
-  Result<std::uint64_t> file_size(std::string_view path) override {
-    return below_->file_size(path);
-  }
-  Result<std::vector<std::string>> list(std::string_view folder) override {
-    return below_->list(folder);
-  }
-  Result<void> sync_directory(std::string_view folder) override {
-    return below_->sync_directory(folder);
-  }
-  Result<metadata::BackingSpace> space() override { return below_->space(); }
-  std::string description() const override { return below_->description(); }
 
  private:
-  const std::shared_ptr<metadata::BackingDirectory> below_;
   const BadSector sector_;
 };
 
