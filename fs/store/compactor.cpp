@@ -112,7 +112,8 @@ Compactor::~Compactor() {
 
 void Compactor::start() {
   set_state("idle");
-  has_background_ = can_clean_ = true;
+  has_background_ = true;
+  hopeless_dead_bytes_ = 0;
   thread_ = std::thread([this] { run_background(); });
 }
 
@@ -163,15 +164,21 @@ SpaceBound Compactor::bound() {
 
 void Compactor::hold_or_let_go(const SpaceBound& bound) {
   unseen_bytes_ = 0;
-  if (bound.overrun() > 0 && can_clean_) pacer_.engage(bound.overrun());
+  const auto is_due = [&] {
+    return bound.overrun() > 0 && bound.dead_bytes > hopeless_dead_bytes_;
+  };
+  if (is_due()) pacer_.engage(bound.overrun());
   // Asked last: whoever changes that lets everybody go afterwards.
-  if (bound.overrun() <= 0 || !can_clean_) pacer_.disengage();
+  if (!is_due()) pacer_.disengage();
+}
+
+std::uint64_t Compactor::look_bytes() const {
+  return std::max(options_.bound.slack_bytes_min / 4, look_bytes_min);
 }
 
 bool Compactor::may_go_on(std::uint64_t written_bytes) {
-  const std::uint64_t look_bytes = std::max(options_.bound.slack_bytes_min / 4, look_bytes_min);
   // The writer looks itself, since nobody knows when the background gets a turn.
-  if ((unseen_bytes_ += written_bytes) >= look_bytes && !pacer_.is_engaged() && can_clean_) {
+  if ((unseen_bytes_ += written_bytes) >= look_bytes() && !pacer_.is_engaged() && has_background_) {
     hold_or_let_go(bound());
     if (pacer_.is_engaged()) {
       wake();
@@ -207,7 +214,7 @@ void Compactor::run_background() {
 
     const auto done = do_what_is_due(is_idle);
     if (!done) {
-      can_clean_ = false;
+      hopeless_dead_bytes_ = all_hopeless;
       pacer_.disengage();
       if (!may_pass(done.error().code)) has_background_ = false;
     }
@@ -271,8 +278,13 @@ Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
   const auto reached = reach();
   is_reaching_bound_ = false;
   if (!reached) return tl::unexpected(reached.error());
-  // What nothing can be done about now holds up nobody.
-  can_clean_ = *reached && has_background_;
+  // What nothing can be done about now holds up nobody; what dies from now on may be another
+  // matter.
+  if (!has_background_) {
+    hopeless_dead_bytes_ = all_hopeless;
+  } else {
+    hopeless_dead_bytes_ = *reached ? 0 : store_.stats().movable_dead_bytes + look_bytes();
+  }
   pacer_.disengage();
   return {};
 }

@@ -116,20 +116,21 @@ class Compactor {
   CompactorStats stats() const;
 
  private:
+  static constexpr std::uint64_t all_hopeless = ~std::uint64_t{0};
   // While it exists nobody empties what is fullest of dead bytes, so no writer waits for that.
   class NotCleaning {
    public:
     explicit NotCleaning(Compactor& compactor)
-        : compactor_(compactor), could_clean_(compactor.can_clean_.exchange(false)) {
+        : compactor_(compactor), before_(compactor.hopeless_dead_bytes_.exchange(all_hopeless)) {
       compactor_.pacer_.disengage();
     }
-    ~NotCleaning() { compactor_.can_clean_ = could_clean_; }
+    ~NotCleaning() { compactor_.hopeless_dead_bytes_ = before_; }
     NotCleaning(const NotCleaning&) = delete;
     NotCleaning& operator=(const NotCleaning&) = delete;
 
    private:
     Compactor& compactor_;
-    const bool could_clean_;
+    const std::uint64_t before_;
   };
   enum class Speed : std::uint8_t { paced, full };
 
@@ -149,6 +150,7 @@ class Compactor {
   Result<> commit_moves();
   Result<> admit(const Victim& victim);  // no_space
   SpaceBound bound();
+  std::uint64_t look_bytes() const;  // a writer looks at the bound after so many
   // Engages the pacer past the slack, where compaction can do something about it.
   void hold_or_let_go(const SpaceBound& bound);
   void set_state(std::string state);
@@ -164,7 +166,8 @@ class Compactor {
   FreeSpace free_space_;                        // asked only where there is a directory
   std::atomic<std::uint64_t> unseen_bytes_{0};  // written since anybody looked at the bound
   std::atomic<bool> has_background_{false};     // the thread runs
-  std::atomic<bool> can_clean_{false};          // it does, and found what to empty when it looked
+  // When the background looked last it could do nothing about so many dead bytes.
+  std::atomic<std::uint64_t> hopeless_dead_bytes_{all_hopeless};
 
   std::mutex run_mutex_;  // one at a time compacts; guards the next five
   bool is_reaching_bound_ = false;

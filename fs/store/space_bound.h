@@ -21,8 +21,9 @@ struct SpaceBoundOptions {
 };
 
 struct SpaceBound {
-  double allowed_bytes = 0;  // dead ones
-  double excess_bytes = 0;   // dead ones past them; not above 0: within the bound
+  std::uint64_t dead_bytes = 0;  // that could be moved
+  double allowed_bytes = 0;      // dead ones
+  double excess_bytes = 0;       // dead ones past them; not above 0: within the bound
   double slack_bytes = 0;
 
   // By what share of what is allowed dead bytes are past it.
@@ -35,6 +36,7 @@ struct SpaceBound {
 inline SpaceBound space_bound_of(const SegmentStats& stats, std::uint64_t free_bytes,
                                  const SpaceBoundOptions& options) {
   SpaceBound bound;
+  bound.dead_bytes = stats.movable_dead_bytes;
   bound.allowed_bytes = (options.space_ratio - 1) * static_cast<double>(stats.live_bytes);
   bound.excess_bytes = static_cast<double>(stats.movable_dead_bytes) - bound.allowed_bytes;
   bound.slack_bytes = std::max(options.slack_share * bound.allowed_bytes,

@@ -130,6 +130,36 @@ TEST_F(SteadyState, so_does_one_that_prefers_a_hot_tenth) {
   EXPECT_LE(costs.amplification, 2.0);
 }
 
+// The dead records lay in the segment that was being filled when the background looked, and no
+// commit wakes it again. What dies after that holds back the writer all the same.
+TEST_F(SteadyState, a_writer_is_held_back_though_there_was_nothing_to_empty_before) {
+  unmount();
+  options_.store.segment_size_bytes = 1u << 20;
+  options_.dirty_budget_bytes = 1u << 20;
+  options_.background_compaction = true;
+  options_.compaction.pacing.rate_min_bytes_per_second = 0;
+  options_.compaction.bound.room_share = 0;
+  mount();
+  const InodeNumber small = make_file(root, "small");
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    write(small, 0, noise(16 * chunk_size, i));
+    NACRE_EXPECT_OK(volume().sync_all());
+  }
+  ASSERT_GT(segments().movable_dead_bytes, segments().live_bytes);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the background has looked
+  ASSERT_EQ(volume().stats().compaction.segment_count, 0u);
+  const InodeNumber large = make_file(root, "large");
+  const std::size_t chunk_count = 512;
+  write(large, 0, noise(chunk_count * chunk_size, 1));
+  std::mt19937 random(7);
+  const std::string fresh = noise(chunk_size, 2);
+  for (std::size_t i = 0; i < 16 * chunk_count; ++i) {
+    write(large, any_chunk(random, chunk_count) * chunk_size, fresh);
+    wait_to_write_on(large, chunk_size);
+  }
+  EXPECT_GT(volume().stats().compaction.writers.held_count, 0u);
+}
+
 // Where there is room on the disk nobody is held back, and how far the background is behind is up
 // to the machine. That costs no more writes, and in the end nothing of it stays.
 TEST_F(SteadyState, a_writer_without_a_pause_is_not_held_back_where_there_is_room) {
