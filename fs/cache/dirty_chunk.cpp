@@ -8,6 +8,13 @@
 
 namespace nacre::fs {
 
+// Of what is put together, and has half of a chunk by now, a chunk is expected.
+void DirtyChunk::make_room(PlainBytes& bytes, std::size_t size) const {
+  if (size <= bytes.capacity()) return;
+  const std::size_t block = memory_ == nullptr ? 0 : memory_->block_size_bytes();
+  if (size <= block && 2 * size >= block) bytes.reserve(block);
+}
+
 void DirtyChunk::write(std::uint32_t offset, ByteView bytes) {
   if (bytes.empty()) return;
   const auto end = offset + static_cast<std::uint32_t>(bytes.size());
@@ -17,33 +24,33 @@ void DirtyChunk::write(std::uint32_t offset, ByteView bytes) {
   auto last =
       std::find_if(first, pieces_.end(), [&](const Piece& piece) { return piece.offset > end; });
   if (first == last) {
-    pieces_.insert(first, Piece{offset, Bytes(bytes.begin(), bytes.end())});
+    pieces_.insert(first, Piece{offset, PlainBytes(bytes, memory_)});
     size_ += bytes.size();
     return;
   }
   Piece& target = *first;
   size_ -= target.bytes.size();
   if (offset < target.offset) {
-    Bytes joined;
-    joined.reserve(std::max(end, target.end()) - offset);
-    joined.assign(bytes.begin(), bytes.end());
-    if (target.end() > end) {
-      joined.insert(joined.end(), target.bytes.begin() + (end - target.offset), target.bytes.end());
-    }
+    PlainBytes joined(memory_);
+    const std::size_t size = std::max(end, target.end()) - offset;
+    make_room(joined, size);
+    joined.reserve(size);
+    joined.append(bytes);
+    if (target.end() > end) joined.append(ByteView(target.bytes).subspan(end - target.offset));
     target.bytes = std::move(joined);
     target.offset = offset;
   } else {
     const std::size_t at = offset - target.offset;
     const std::size_t inside = std::min(bytes.size(), target.bytes.size() - at);
-    std::copy_n(bytes.begin(), inside, target.bytes.begin() + static_cast<std::ptrdiff_t>(at));
-    target.bytes.insert(target.bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(inside),
-                        bytes.end());
+    make_room(target.bytes, at + bytes.size());
+    std::copy_n(bytes.begin(), inside, target.bytes.data() + at);
+    target.bytes.append(bytes.subspan(inside));
   }
   for (auto piece = std::next(first); piece != last; ++piece) {
     size_ -= piece->bytes.size();
     if (piece->end() > target.end()) {
-      target.bytes.insert(target.bytes.end(), piece->bytes.begin() + (target.end() - piece->offset),
-                          piece->bytes.end());
+      make_room(target.bytes, piece->end() - target.offset);
+      target.bytes.append(ByteView(piece->bytes).subspan(target.end() - piece->offset));
     }
   }
   size_ += target.bytes.size();
@@ -59,14 +66,14 @@ void DirtyChunk::erase(std::uint32_t from, std::uint32_t to) {
       kept.push_back(std::move(piece));
     } else {
       if (piece.end() > to) {
-        Piece right{to, Bytes(piece.bytes.begin() + (to - piece.offset), piece.bytes.end())};
+        Piece right{to, PlainBytes(ByteView(piece.bytes).subspan(to - piece.offset), memory_)};
         if (piece.offset < from) {
-          piece.bytes.resize(from - piece.offset);
+          piece.bytes.shrink(from - piece.offset);
           kept.push_back(std::move(piece));
         }
         kept.push_back(std::move(right));
       } else if (piece.offset < from) {
-        piece.bytes.resize(from - piece.offset);
+        piece.bytes.shrink(from - piece.offset);
         kept.push_back(std::move(piece));
       }
     }
@@ -89,7 +96,7 @@ void DirtyChunk::overlay(std::uint32_t offset, MutableByteView out) const {
     const std::uint32_t from = std::max(piece.offset, offset);
     const std::uint32_t to = std::min(piece.end(), end);
     if (from < to) {
-      std::copy_n(piece.bytes.begin() + (from - piece.offset), to - from,
+      std::copy_n(piece.bytes.data() + (from - piece.offset), to - from,
                   out.begin() + (from - offset));
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of one chunk that were written and not flushed yet: sorted pieces that neither overlap
-// nor touch. Offsets are within the chunk. Not thread-safe.
+// nor touch. Offsets are within the chunk. What fills the chunk lies where it can be sealed. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "fs/store/plain_memory.h"
 #include "gpu_engine/base/bytes.h"
 
 namespace nacre::fs {
@@ -14,9 +16,12 @@ class DirtyChunk {
  public:
   struct Piece {
     std::uint32_t offset;
-    Bytes bytes;  // not empty
+    PlainBytes bytes;  // not empty
     std::uint32_t end() const { return offset + static_cast<std::uint32_t>(bytes.size()); }
   };
+
+  // memory: of blocks of a chunk, and outlives this; none: the heap.
+  explicit DirtyChunk(PlainMemory* memory = nullptr) : memory_(memory) {}
 
   // Later bytes replace earlier ones.
   void write(std::uint32_t offset, ByteView bytes);
@@ -35,6 +40,9 @@ class DirtyChunk {
   std::uint64_t size() const { return size_; }  // bytes in all pieces
 
  private:
+  void make_room(PlainBytes& bytes, std::size_t size) const;
+
+  PlainMemory* memory_;
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
 };

@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t flush_file_count_max = 256;
 // How long the flusher waits after a failure before it tries again.
 constexpr auto failure_pause = std::chrono::milliseconds(200);
+// For so long memory for dirty bytes is kept for the next ones.
+constexpr auto memory_pause = std::chrono::milliseconds(2000);
 
 }  // namespace
 
@@ -197,12 +199,21 @@ std::shared_ptr<FileData> FileCache::take_streaming() {
   return file;
 }
 
+void FileCache::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  PlainMemory& memory = store_.plain_memory();
+  if (memory.is_empty()) return flusher_wake_.wait(lock);
+  if (flusher_wake_.wait_for(lock, memory_pause) != std::cv_status::timeout) return;
+  lock.unlock();
+  memory.trim(memory_pause);
+  lock.lock();
+}
+
 void FileCache::run_flusher() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   std::unique_lock lock(flusher_mutex_);
   while (true) {
-    flusher_wake_.wait(lock,
-                       [&] { return stopping_ || has_streaming() || dirty_bytes_ > budget / 2; });
+    while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2)
+      wait_for_work(lock);
     if (stopping_) return;
     std::shared_ptr<FileData> stream = take_streaming();
     lock.unlock();
@@ -322,6 +333,8 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
       ++next;
     }
   }
+  // A flusher sees to what memory this has left.
+  if (!store_.plain_memory().is_empty()) flusher_wake_.notify_one();
   return outcome;
 }
 

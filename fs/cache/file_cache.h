@@ -132,6 +132,8 @@ class FileCache {
 
  private:
   void run_flusher();
+  // May return for nothing. Meanwhile memory that nobody used for a while goes back to the system.
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_read_ahead();
   // Under flusher_mutex_: the first file that no other flusher has; none.
   std::shared_ptr<FileData> take_streaming();

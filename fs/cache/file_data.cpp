@@ -93,11 +93,12 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
 
 void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  PlainMemory& memory = cache_.store().plain_memory();
   std::int64_t change = 0;
   while (!bytes.empty()) {
     const auto from = static_cast<std::uint32_t>(offset % chunk_size);
     const std::size_t size = std::min<std::size_t>(bytes.size(), chunk_size - from);
-    DirtyChunk& chunk = dirty_[offset / chunk_size];
+    DirtyChunk& chunk = dirty_.try_emplace(offset / chunk_size, &memory).first->second;
     const std::uint64_t before = chunk.size();
     chunk.write(from, bytes.first(size));
     change += static_cast<std::int64_t>(chunk.size() - before);

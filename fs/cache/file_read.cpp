@@ -116,8 +116,8 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
           const std::uint32_t from = std::max(part.offset, piece.from);
           const std::uint32_t to = std::min(part.end(), end);
           if (from >= to) continue;
-          piece.over.emplace_back(from, Bytes(part.bytes.begin() + (from - part.offset),
-                                              part.bytes.begin() + (to - part.offset)));
+          piece.over.emplace_back(from, Bytes(part.bytes.data() + (from - part.offset),
+                                              part.bytes.data() + (to - part.offset)));
         }
       };
       if (const auto place = flushing_.find(piece.index); place != flushing_.end()) {

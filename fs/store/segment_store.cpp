@@ -12,6 +12,20 @@
 
 namespace nacre::fs {
 
+namespace {
+
+// The slab in which all of them lie; empty: there is none.
+ByteView common_slab(const PlainMemory& memory, std::span<const SealRequest> requests) {
+  const ByteView slab = memory.slab_of(requests.front().plain);
+  const auto lies_there = [&](const SealRequest& request) {
+    return request.plain.data() >= slab.data() &&
+           request.plain.data() + request.plain.size() <= slab.data() + slab.size();
+  };
+  return std::ranges::all_of(requests, lies_there) ? slab : ByteView();
+}
+
+}  // namespace
+
 Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t bytes) {
   std::lock_guard lock(session_mutex_);
   const std::uint64_t size_bytes_max = std::min(
@@ -85,7 +99,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(bool checkpoint, const metadata:
   auto pins = std::make_shared<Pins>();
   pins->versions = in_hand_.mark(next_version_);
   std::span<SealedRecord> records(sealed.records);
-  // Of two payloads one is with the engine while the other is copied or written by this thread.
+  // Of two payloads one is with the engine while the other is made or written by this thread.
   std::optional<Batch> before;
   Result<> outcome;
   while (outcome && !requests.empty()) {
@@ -138,14 +152,22 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
   engine::Payload& payload = batch.work->payload;
   payload.clear();
   const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
-  std::size_t input_offset = 0;
+  const ByteView slab = common_slab(plain_memory_, batch.requests);
+  payload.input = slab.empty() ? batch.work->input.data() : slab.data();
+  payload.input_size = slab.empty() ? batch.work->input.size() : slab.size();
+  std::size_t copied_bytes = 0;
   std::size_t output_offset = 0;
   for (std::size_t i = 0; i < batch.requests.size(); ++i) {
     const SealRequest& request = batch.requests[i];
     const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
     name.version = next_version();
-    std::copy(request.plain.begin(), request.plain.end(), batch.work->input.data() + input_offset);
+    if (slab.empty()) {
+      std::copy(request.plain.begin(), request.plain.end(),
+                batch.work->input.data() + copied_bytes);
+    }
+    const auto input_offset =
+        slab.empty() ? copied_bytes : static_cast<std::size_t>(request.plain.data() - slab.data());
     const std::size_t room = bound_of(request.plain.size());
     payload.messages.push_back(
         engine::Message{.operation = engine::Operation::seal,
@@ -162,7 +184,7 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
                         .salt = session.salt,
                         .identity = metadata::encode(name)});
     batch.sealed[i] = SealedRecord{.location = {}, .version = name.version};
-    input_offset += request.plain.size();
+    copied_bytes += request.plain.size();
     output_offset += room;
   }
   return {};

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fs/store/backup_snapshot.h"
+#include "fs/store/plain_memory.h"
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/backing.h"
@@ -59,7 +60,7 @@ struct SegmentStoreOptions {
 // A record to be made. name.version is ignored: the store draws it.
 struct SealRequest {
   RecordName name;
-  ByteView plain;                                  // at most chunk_size_bytes
+  ByteView plain;  // at most chunk_size_bytes; in plain_memory() it is not copied
   std::optional<metadata::InodeCodec> codec = {};  // none: the volume's
 };
 struct SealedRecord {
@@ -183,6 +184,8 @@ class SegmentStore {
   // Seals the records and appends them, a payload at a time: one is sealed while the one before it
   // is written. On an error none of them counts.
   virtual Result<SealedBatch> append(std::span<const SealRequest> requests) = 0;
+  // For bytes that append() is to seal: those are read where they lie. Goes with the store.
+  virtual PlainMemory& plain_memory() = 0;
   // A version for bytes that are not sealed into a record (inlined patches).
   virtual RecordVersion next_version() = 0;
   // Reads, checks and opens the records; neighbours on disk are read together, all are opened in

@@ -42,6 +42,7 @@ class SegmentStoreImpl final : public SegmentStore {
         large_work_(engine, keys_->volume_id(),
                     work_size_for(flush_payload_size_bytes(engine, options)),
                     spare_large_work_count_max),
+        plain_memory_(engine, options.chunk_size_bytes),
         reader_(table_, *keys_, engine, work_, record_size_bytes_max()),
         codec_(options.codec),
         level_(options.level) {}
@@ -55,6 +56,7 @@ class SegmentStoreImpl final : public SegmentStore {
   }
 
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
+  PlainMemory& plain_memory() override { return plain_memory_; }
   RecordVersion next_version() override { return RecordVersion{next_version_++}; }
   void read(std::span<ReadRequest> requests) override {
     activity_.fetch_add(1, std::memory_order_relaxed);
@@ -175,8 +177,7 @@ class SegmentStoreImpl final : public SegmentStore {
   // The first that nobody uses, or the one that the fewest use.
   Lane take_lane();
 
-  // Records that are sealed in one payload, from when their bytes are copied until they are
-  // written.
+  // Records that are sealed in one payload, from when it is made until they are written.
   struct Batch {
     std::span<const SealRequest> requests;
     std::span<SealedRecord> sealed;  // of the same
@@ -236,6 +237,7 @@ class SegmentStoreImpl final : public SegmentStore {
   SegmentTable table_;
   WorkPool work_;
   WorkPool large_work_;  // of what append() seals in one payload
+  PlainMemory plain_memory_;
   RecordReader reader_;
 
   std::atomic<engine::Codec> codec_;  // of new records

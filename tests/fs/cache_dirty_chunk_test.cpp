@@ -48,12 +48,19 @@ void expect_same(const DirtyChunk& chunk, const Plain& plain) {
   }
 }
 
-TEST(DirtyChunk, equals_a_plain_array_under_random_operations) {
+class DirtyChunkTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<engine::Engine> engine_ =
+      engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 1}).value();
+  PlainMemory memory_{*engine_, chunk_size};
+};
+
+TEST_F(DirtyChunkTest, equals_a_plain_array_under_random_operations) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 40; ++round) {
-    DirtyChunk chunk;
+    DirtyChunk chunk(round % 4 == 0 ? nullptr : &memory_);
     Plain plain;
     for (int step = 0; step < 60; ++step) {
       const auto from = static_cast<std::uint32_t>(random() % chunk_size);
@@ -87,6 +94,39 @@ TEST(DirtyChunk, equals_a_plain_array_under_random_operations) {
       ASSERT_EQ(chunk.covers(from, to), covered);
     }
   }
+  EXPECT_EQ(memory_.stats().block_count, 0u);
+}
+
+// However it was put together: what fills a chunk lies where it is sealed.
+TEST_F(DirtyChunkTest, lies_in_a_block_once_it_fills_the_chunk) {
+  const auto lies_in_a_block = [&](const DirtyChunk& chunk) {
+    return chunk.pieces().size() == 1 && !memory_.slab_of(chunk.pieces()[0].bytes).empty();
+  };
+  DirtyChunk at_once(&memory_);
+  at_once.write(0, Bytes(chunk_size, 'a'));
+  EXPECT_TRUE(lies_in_a_block(at_once));
+  for (const std::uint32_t cut : {1u, 100u, 1365u, 2047u, 2048u, 2731u, 4095u}) {
+    DirtyChunk ahead(&memory_);
+    ahead.write(0, Bytes(cut, 'a'));
+    ahead.write(cut, Bytes(chunk_size - cut, 'b'));
+    EXPECT_TRUE(lies_in_a_block(ahead)) << cut;
+    DirtyChunk back(&memory_);
+    back.write(cut, Bytes(chunk_size - cut, 'b'));
+    back.write(0, Bytes(cut, 'a'));
+    EXPECT_TRUE(lies_in_a_block(back)) << cut;
+    DirtyChunk between(&memory_);
+    between.write(0, Bytes(cut, 'a'));
+    between.write(chunk_size - 1, Bytes(1, 'c'));
+    between.write(cut, Bytes(chunk_size - cut, 'b'));
+    EXPECT_TRUE(lies_in_a_block(between)) << cut;
+  }
+  DirtyChunk by_small_steps(&memory_);
+  for (std::uint32_t at = 0; at < chunk_size; at += 16)
+    by_small_steps.write(at, Bytes(16, 'd'));
+  EXPECT_TRUE(lies_in_a_block(by_small_steps));
+  DirtyChunk short_one(&memory_);
+  short_one.write(0, Bytes(chunk_size - 1, 'a'));
+  EXPECT_FALSE(lies_in_a_block(short_one));  // a block would be half empty for small files
 }
 
 TEST(DirtyChunk, erasing_nothing_cuts_no_piece_in_two) {

@@ -49,6 +49,7 @@ struct StoreOptions {
   std::uint32_t inline_commit_bytes_max = 32u << 10;
   std::uint32_t commit_interval_ms = 3'600'000;  // tests commit when they want to
   bool threads = false;
+  engine::Engine* engine = nullptr;  // borrowed; none: the cpu's
 };
 
 class TestStore final : public fs::CommitSource, public fs::DurableObserver {
@@ -71,10 +72,13 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
       std::shared_ptr<metadata::BackingDirectory> directory, const StoreOptions& options = {}) {
     auto self = std::make_unique<TestStore>();
     self->options_ = options;
-    NACRE_ASSIGN(self->engine_, engine::Engine::create({.thread_count = 2}));
+    if (options.engine == nullptr) {
+      NACRE_ASSIGN(self->engine_, engine::Engine::create({.thread_count = 2}));
+    }
+    engine::Engine& engine = options.engine != nullptr ? *options.engine : *self->engine_;
     NACRE_ASSIGN(self->database_, metadata::Database::open(directory, test_keys(), {}));
     NACRE_ASSIGN(self->store_, fs::SegmentStore::open(directory, *self->database_, test_keys(),
-                                                      *self->engine_, options.segments));
+                                                      engine, options.segments));
     self->committer_ = std::make_unique<fs::Committer>(
         *self->database_, *self->store_,
         fs::Committer::Options{.interval_ms = options.commit_interval_ms});

@@ -44,17 +44,21 @@ class CountingEngine : public engine::Engine {
 
   // While nobody uses the engine.
   const std::vector<std::size_t>& message_counts() const { return message_counts_; }
+  const std::vector<const Byte*>& inputs() const { return inputs_; }  // of all messages
 
  private:
   void count(const engine::Payload& payload) {
     const std::lock_guard lock(mutex_);
     message_counts_.push_back(payload.messages.size());
+    for (const engine::Message& message : payload.messages)
+      inputs_.push_back(payload.input + message.input_offset);
   }
 
   const std::uint64_t payload_size_bytes_;
   std::unique_ptr<engine::Engine> engine_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::size_t> message_counts_;
+  std::vector<const Byte*> inputs_;
 };
 
 // Begins with a payload only when the next one is there, or it is the last.
@@ -156,6 +160,84 @@ TEST(StorePayloads, are_as_long_as_the_engine_likes) {
 TEST(StorePayloads, are_short_beside_a_segment) {
   EXPECT_EQ(payloads_of(128, 16u << 20, 16u << 20), (Counts{64, 64}));
   EXPECT_EQ(payloads_of(64, 16u << 20, 4u << 20), (Counts{32, 32}));
+}
+
+// What lies in plain memory is copied no more; beside a piece that does not, all are.
+TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
+  CountingEngine engine(2u << 20);
+  const auto directory = MemoryBacking::create();
+  NACRE_EXPECT_OK(TestStore::format(directory));
+  auto database = metadata::Database::open(directory, test_keys(), {}).value();
+  auto store = fs::SegmentStore::open(directory, *database, test_keys(), engine,
+                                      {.chunk_size_bytes = chunk_size})
+                   .value();
+  Chunks chunks(40);
+  std::vector<fs::PlainBytes> blocks;
+  for (fs::SealRequest& request : chunks.requests) {
+    blocks.emplace_back(request.plain, &store->plain_memory());
+    request.plain = blocks.back();
+  }
+  const auto sealed = store->append(chunks.requests);
+  NACRE_ASSERT_OK(sealed);
+  ASSERT_EQ(engine.inputs().size(), chunks.requests.size());
+  for (std::size_t i = 0; i < chunks.requests.size(); ++i)
+    EXPECT_EQ(engine.inputs()[i], chunks.requests[i].plain.data()) << i;
+  chunks.expect_stored(*store, *sealed);
+
+  const std::size_t before = engine.inputs().size();
+  const Bytes elsewhere(chunk_size, 'e');
+  chunks.requests[3].plain = elsewhere;
+  const auto copied = store->append(std::span(chunks.requests).first(8));
+  NACRE_ASSERT_OK(copied);
+  for (std::size_t i = 0; i < 8; ++i)
+    EXPECT_NE(engine.inputs()[before + i], chunks.requests[i].plain.data()) << i;
+  Chunks few(0);
+  few.requests.assign(chunks.requests.begin(), chunks.requests.begin() + 8);
+  few.expect_stored(*store, *copied);
+}
+
+// A file that is written from front to back, in whatever pieces, goes to the engine from where the
+// writes have put it.
+TEST(StorePayloads, of_a_written_file_are_its_dirty_chunks) {
+  CountingEngine engine(2u << 20);
+  const auto directory = MemoryBacking::create();
+  NACRE_EXPECT_OK(TestStore::format(directory));
+  StoreOptions options;
+  options.engine = &engine;
+  auto store = TestStore::open(directory, options).value();
+  const std::uint32_t size = options.segments.chunk_size_bytes;
+  const Bytes piece(size / 4 * 3, 'p');
+  for (std::uint64_t at = 0; at < 48 * size; at += piece.size())
+    NACRE_ASSERT_OK(store->file(7).write(at, piece));
+  fs::PlainMemory& memory = store->cache().store().plain_memory();
+  EXPECT_EQ(memory.stats().block_count, 48u);
+  const Byte* const block = memory.take();
+  const ByteView slab = memory.slab_of({block, 1});
+  memory.give_back(const_cast<Byte*>(block));
+  NACRE_ASSERT_OK(store->sync(7));
+  EXPECT_EQ(engine.inputs().size(), 48u);
+  for (const Byte* const input : engine.inputs())
+    EXPECT_TRUE(input >= slab.data() && input < slab.data() + slab.size());
+  EXPECT_EQ(memory.stats().block_count, 0u);
+  NACRE_ASSERT_OK(store->close());
+}
+
+// Also what no flusher was needed for.
+TEST(StorePayloads, of_a_written_file_leave_no_memory_behind) {
+  const auto directory = MemoryBacking::create();
+  NACRE_EXPECT_OK(TestStore::format(directory));
+  StoreOptions options;
+  options.threads = true;
+  auto store = TestStore::open(directory, options).value();
+  NACRE_ASSERT_OK(store->file(7).write(0, Bytes(2 * options.segments.chunk_size_bytes, 'p')));
+  fs::PlainMemory& memory = store->cache().store().plain_memory();
+  EXPECT_FALSE(memory.is_empty());
+  NACRE_ASSERT_OK(store->sync(7));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!memory.is_empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(memory.is_empty());
+  NACRE_ASSERT_OK(store->close());
 }
 
 // While one is written the next one is sealed: with an engine that waits for it this would not end

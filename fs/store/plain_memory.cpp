@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// See plain_memory.h.
+#include "fs/store/plain_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace nacre::fs {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t word_bits = std::numeric_limits<std::uint64_t>::digits;
+
+}  // namespace
+
+struct PlainMemory::Slab {
+  engine::Arena arena;
+  std::vector<std::uint64_t> free;  // a bit for each block
+  std::size_t taken_count = 0;
+  std::size_t first_word = 0;  // no block before it is free
+  Clock::time_point empty_since;
+
+  bool holds(const Byte* place) const {
+    return place >= arena.data() && place < arena.data() + arena.size();
+  }
+  std::size_t take_lowest() {
+    while (free[first_word] == 0)
+      ++first_word;
+    std::uint64_t& word = free[first_word];
+    const auto bit = static_cast<std::size_t>(std::countr_zero(word));
+    word &= word - 1;
+    ++taken_count;
+    return first_word * word_bits + bit;
+  }
+  void give_back(std::size_t block) {
+    free[block / word_bits] |= std::uint64_t{1} << (block % word_bits);
+    first_word = std::min(first_word, block / word_bits);
+    if (--taken_count == 0) empty_since = Clock::now();
+  }
+};
+
+PlainMemory::PlainMemory(engine::Engine& engine, std::size_t block_size_bytes)
+    : engine_(engine),
+      block_size_bytes_(block_size_bytes),
+      blocks_per_slab_(std::max<std::size_t>(1, slab_size_bytes / block_size_bytes)) {}
+
+PlainMemory::~PlainMemory() = default;
+
+Byte* PlainMemory::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  auto slab = std::ranges::find_if(
+      slabs_, [&](const auto& one) { return one->taken_count < blocks_per_slab_; });
+  if (slab == slabs_.end()) {
+    try {
+      auto arena = engine_.allocate(blocks_per_slab_ * block_size_bytes_);
+      if (!arena) return nullptr;
+      auto made = std::make_unique<Slab>();
+      made->arena = std::move(*arena);
+      made->free.assign((blocks_per_slab_ + word_bits - 1) / word_bits, ~std::uint64_t{0});
+      if (const std::size_t last = blocks_per_slab_ % word_bits; last != 0)
+        made->free.back() = (std::uint64_t{1} << last) - 1;
+      slab = slabs_.insert(slabs_.end(), std::move(made));
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+  return (*slab)->arena.data() + (*slab)->take_lowest() * block_size_bytes_;
+}
+
+bool PlainMemory::give_back(Byte* block) noexcept {
+  const std::lock_guard lock(mutex_);
+  Slab* const slab = slab_at(block);
+  if (slab == nullptr) return false;
+  slab->give_back(static_cast<std::size_t>(block - slab->arena.data()) / block_size_bytes_);
+  return true;
+}
+
+void PlainMemory::trim(std::chrono::milliseconds empty_for) {
+  std::vector<std::unique_ptr<Slab>> surplus;  // given back without the mutex: they are wiped
+  const std::lock_guard lock(mutex_);
+  const auto until = Clock::now() - empty_for;
+  for (auto& slab : slabs_) {
+    if (slab->taken_count == 0 && slab->empty_since <= until) surplus.push_back(std::move(slab));
+  }
+  std::erase(slabs_, nullptr);
+}
+
+ByteView PlainMemory::slab_of(ByteView bytes) const {
+  const std::lock_guard lock(mutex_);
+  const Slab* const slab = slab_at(bytes.data());
+  return slab == nullptr ? ByteView() : ByteView(slab->arena.data(), slab->arena.size());
+}
+
+bool PlainMemory::is_empty() const {
+  const std::lock_guard lock(mutex_);
+  return slabs_.empty();
+}
+
+PlainMemory::Stats PlainMemory::stats() const {
+  const std::lock_guard lock(mutex_);
+  Stats stats{.slab_count = slabs_.size()};
+  for (const auto& slab : slabs_)
+    stats.block_count += slab->taken_count;
+  return stats;
+}
+
+PlainMemory::Slab* PlainMemory::slab_at(const Byte* place) const {
+  const auto slab =
+      std::ranges::find_if(slabs_, [&](const auto& one) { return one->holds(place); });
+  return slab == slabs_.end() ? nullptr : slab->get();
+}
+
+void PlainBytes::reserve(std::size_t capacity) {
+  if (capacity <= capacity_) return;
+  Byte* moved = nullptr;
+  if (memory_ != nullptr && capacity == memory_->block_size_bytes()) moved = memory_->take();
+  if (moved == nullptr) moved = new Byte[capacity];
+  if (size_ > 0) std::memcpy(moved, data_, size_);
+  release();
+  data_ = moved;
+  capacity_ = capacity;
+}
+
+void PlainBytes::append(ByteView bytes) {
+  if (bytes.empty()) return;
+  const std::size_t size = size_ + bytes.size();
+  if (size > capacity_) reserve(std::max(size, 2 * capacity_));
+  std::memcpy(data_ + size_, bytes.data(), bytes.size());
+  size_ = size;
+}
+
+void PlainBytes::release() noexcept {
+  if (data_ == nullptr) return;
+  const bool may_be_block = memory_ != nullptr && capacity_ == memory_->block_size_bytes();
+  if (!may_be_block || !memory_->give_back(data_)) delete[] data_;
+}
+
+}  // namespace nacre::fs

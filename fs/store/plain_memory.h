@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks for plain bytes that are sealed where they lie: so bytes are copied once on their way from
+// the kernel to the engine, or to a device.
+//
+// A block holds one chunk. Blocks are parts of slabs, arenas of the engine's (memory that devices
+// reach, where there are any), and the lowest free one is given out first: what is written in a row
+// lies in a row, and slabs at the end become empty. They stay until trim(), since memory that is
+// new to a process, or to a virtual machine, takes longer than what is done with it.
+//
+// Thread-safe. The engine outlives it, and it outlives its blocks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/engine.h"
+
+namespace nacre::fs {
+
+class PlainMemory {
+ public:
+  PlainMemory(engine::Engine& engine, std::size_t block_size_bytes);
+  ~PlainMemory();
+
+  std::size_t block_size_bytes() const { return block_size_bytes_; }
+  // nullptr without memory.
+  Byte* take() noexcept;
+  // False where it is no block of this memory.
+  bool give_back(Byte* block) noexcept;
+
+  // Gives back the slabs of which no block was taken for so long.
+  void trim(std::chrono::milliseconds empty_for);
+
+  // The slab in which those bytes lie; empty where there is none.
+  ByteView slab_of(ByteView bytes) const;
+
+  struct Stats {
+    std::size_t slab_count = 0;
+    std::size_t block_count = 0;  // that are taken
+  };
+  Stats stats() const;
+  bool is_empty() const;  // no slabs
+
+  static constexpr std::size_t slab_size_bytes = 32u << 20;
+
+ private:
+  struct Slab;
+
+  Slab* slab_at(const Byte* place) const;  // under mutex_
+
+  engine::Engine& engine_;
+  const std::size_t block_size_bytes_;
+  const std::size_t blocks_per_slab_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Slab>> slabs_;
+};
+
+// Bytes that grow at their end. They lie in a block where exactly that much room is asked for, else
+// in the heap. (A vector with an allocator copies byte after byte.) Movable; not thread-safe.
+class PlainBytes {
+ public:
+  // memory: outlives this; none: the heap's alone.
+  explicit PlainBytes(PlainMemory* memory = nullptr) : memory_(memory) {}
+  PlainBytes(ByteView bytes, PlainMemory* memory) : memory_(memory) { append(bytes); }
+  PlainBytes(const PlainBytes& other) : PlainBytes(ByteView(other), other.memory_) {}
+  PlainBytes(PlainBytes&& other) noexcept
+      : memory_(other.memory_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  PlainBytes& operator=(PlainBytes other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~PlainBytes() { release(); }
+
+  operator ByteView() const { return {data_, size_}; }
+  Byte* data() { return data_; }
+  const Byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::size_t capacity() const { return capacity_; }
+
+  void reserve(std::size_t capacity);
+  void append(ByteView bytes);
+  // At most what there is.
+  void shrink(std::size_t size) { size_ = size; }
+
+ private:
+  void release() noexcept;
+
+  PlainMemory* memory_;
+  Byte* data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace nacre::fs
