@@ -22,6 +22,13 @@ bool has_serial_hash(const BatchKind& kind) {
   return kind.form == KeyForm::ctr_hmac || kind.form == KeyForm::cbc_hmac;
 }
 
+// What takes its time however few messages run beside each other, since each is one thread's; and
+// what it does besides is little.
+bool is_all_waiting(const BatchKind& kind) {
+  const bool crypts = kind.operation == Operation::encrypt || kind.operation == Operation::decrypt;
+  return is_serial_cipher(kind) || (crypts && has_serial_hash(kind));
+}
+
 void sort_by_size(const Payload& payload, std::vector<std::uint32_t>& indexes) {
   std::ranges::stable_sort(indexes, std::greater(),
                            [&](std::uint32_t index) { return payload.messages[index].input_size; });
@@ -33,7 +40,8 @@ struct Fill {
   std::size_t messages;
 };
 
-Fill fill_of(const Payload& payload, const std::vector<KindGroup>& groups, std::size_t slot_count) {
+Fill fill_of(const Payload& payload, const std::vector<KindGroup>& groups,
+             std::size_t batch_count) {
   std::uint64_t bytes = 0;
   std::size_t messages = 0;
   for (const KindGroup& group : groups) {
@@ -41,7 +49,6 @@ Fill fill_of(const Payload& payload, const std::vector<KindGroup>& groups, std::
     for (const std::uint32_t index : group.indexes)
       bytes += payload.messages[index].input_size;
   }
-  const std::size_t batch_count = batches_per_slot * std::max<std::size_t>(slot_count, 1);
   return {.bytes = std::clamp(bytes / batch_count, batch_fill_bytes_min, batch_fill_bytes_max),
           .messages = std::clamp<std::size_t>(messages / batch_count, batch_message_count_min,
                                               batch_message_count_max)};
@@ -66,9 +73,15 @@ void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t
 
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count) {
-  const Fill fill = fill_of(payload, groups, slot_count);
+  const std::size_t slots = std::max<std::size_t>(slot_count, 1);
+  const Fill fill_of_many = fill_of(payload, groups, batches_per_slot * slots);
+  Fill fill_of_one = fill_of(payload, groups, slots);
+  // Tags, and where messages end, are to make no batch more.
+  if (fill_of_one.bytes > batch_fill_bytes_min) fill_of_one.bytes += fill_of_one.bytes / 16;
   std::vector<Batch> batches;
   const auto cut = [&](const KindGroup& group) {
+    // A slot's second batch would wait as long again.
+    const Fill fill = is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
     std::uint64_t left = 0;
     for (const std::uint32_t index : group.indexes) {
       const Message& message = payload.messages[index];

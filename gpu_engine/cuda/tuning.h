@@ -14,8 +14,9 @@ inline constexpr unsigned slots_per_device = 8;
 
 // What a batch can hold: bytes of one message's larger side, summed; and messages. Batches are
 // filled less far where there are enough of them: long ones end a payload late, short ones leave
-// the codecs too few pieces at a time. Each slot is to get two of a payload, also of many short
-// messages, each of which costs the host's thread a third of a microsecond.
+// the codecs too few pieces at a time. Each slot is to get two of a payload (one of messages that
+// are a thread's each), also of many short messages, each of which costs the host's thread a third
+// of a microsecond.
 inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;

@@ -102,6 +102,21 @@ TEST_F(Batches, spread_many_short_messages_over_the_slots) {
     EXPECT_LE(batch.indexes.size(), cuda::batch_message_count_max);
 }
 
+// Twice the batches that run at a time took twice as long: 64 MiB were behind 16 cores, which they
+// are not.
+TEST_F(Batches, of_what_is_a_thread_each_are_one_a_slot) {
+  for (const std::uint32_t key : {chained_key_, suite_key_}) {
+    payload_.messages.assign(1024, message(key, 64u << 10, Operation::encrypt));
+    EXPECT_EQ(cut().size(), 8u);
+  }
+  payload_.messages.assign(1024, message(suite_key_, 64u << 10, Operation::decrypt));
+  EXPECT_EQ(cut().size(), 8u);
+  for (const Operation operation : {Operation::encrypt, Operation::decrypt}) {
+    payload_.messages.assign(1024, message(counter_key_, 64u << 10, operation));
+    EXPECT_EQ(cut().size(), 16u);
+  }
+}
+
 // Under a suite with HMAC each is a thread's work; but a batch's bytes are to lie together.
 TEST_F(Batches, sort_what_is_hashed_by_a_thread_each_within_neighbours) {
   for (std::uint64_t i = 0; i < 3000; ++i)
