@@ -8,8 +8,13 @@
 #include <openssl/params.h>
 #include <openssl/pem.h>
 
+#include <algorithm>
+#include <array>
+#include <mutex>
 #include <new>
+#include <optional>
 
+#include "gpu_engine/kdf/kdf.h"
 #include "gpu_engine/publickey/rsa_state.h"
 
 namespace nacre::engine {
@@ -65,6 +70,43 @@ void require(bool succeeded) {
   if (!succeeded) throw std::bad_alloc();
 }
 
+// Keys that were found sound, by the digest of their public half. To find that out OpenSSL tests
+// whether the modulus is composite, which takes milliseconds, and every batch of a device reads its
+// keys anew. Thread-safe.
+class SoundKeys {
+ public:
+  bool has(const Sha256Digest& digest) {
+    const std::lock_guard lock(mutex_);
+    return std::find(digests_.begin(), digests_.begin() + count_, digest) !=
+           digests_.begin() + count_;
+  }
+  // In the place of the oldest where there are many.
+  void add(const Sha256Digest& digest) {
+    const std::lock_guard lock(mutex_);
+    digests_[next_] = digest;
+    next_ = (next_ + 1) % count_max;
+    count_ = std::min(count_ + 1, count_max);
+  }
+
+ private:
+  static constexpr std::ptrdiff_t count_max = 256;
+
+  std::mutex mutex_;  // guards what follows
+  std::array<Sha256Digest, count_max> digests_;
+  std::ptrdiff_t count_ = 0, next_ = 0;
+};
+
+// Nothing where the key cannot be encoded.
+std::optional<Sha256Digest> digest_of_public_half(const EVP_PKEY* key) {
+  unsigned char* der = nullptr;
+  const int size = i2d_PUBKEY(key, &der);
+  std::optional<Sha256Digest> digest;
+  if (size > 0) digest = sha256({der, static_cast<std::size_t>(size)});
+  OPENSSL_free(der);
+  ERR_clear_error();
+  return digest;
+}
+
 std::string text_of(BIO* bio) {
   const char* text = nullptr;
   const long size = BIO_get_mem_data(bio, &text);
@@ -99,10 +141,14 @@ Result<void> check_rsa_key(EVP_PKEY* key, int bits_min) {
   if (bits < bits_min || bits > rsa_bits_max)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the RSA key has {} bits, not {} to {}", bits, bits_min, rsa_bits_max));
+  static SoundKeys sound_keys;
+  const auto digest = digest_of_public_half(key);
+  if (digest && sound_keys.has(*digest)) return {};
   const OpensslOwner<EVP_PKEY_CTX> context = make_context(key);
   if (context == nullptr || EVP_PKEY_public_check_quick(context.get()) != 1)
     return fail(ErrorCode::invalid_argument,
                 "the RSA key is not a sound one: " + take_openssl_reason());
+  if (digest) sound_keys.add(*digest);
   return {};
 }
 

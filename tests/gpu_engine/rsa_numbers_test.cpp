@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "gpu_engine/publickey/rsa_state.h"
@@ -72,6 +73,29 @@ TEST(RsaNumbers, refuse_what_is_no_key_or_none_whose_numbers_fit) {
   ASSERT_NE(at, damaged.end());
   at[77] ^= 1;
   EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_private, damaged)), ErrorCode::unsupported);
+}
+
+// Soundness is looked into once a key, which says nothing of keys like it.
+TEST(RsaNumbers, refuse_an_unsound_modulus_each_time) {
+  const Bytes sound = test_key().public_key().to_der();
+  Bytes big_endian(256);
+  Limbs limbs = limbs_of(test_numbers(), RsaNumber::modulus, 64);
+  std::copy_n(reinterpret_cast<const Byte*>(limbs.data()), 256, big_endian.begin());
+  std::reverse(big_endian.begin(), big_endian.end());
+  Bytes unsound = sound;
+  const auto at = std::search(unsound.begin(), unsound.end(), big_endian.begin(), big_endian.end());
+  ASSERT_NE(at, unsound.end());
+  // Odd, and divisible by 3 as the sum of its bytes is.
+  const auto sum = [&] { return std::accumulate(at, at + 256, 0u); };
+  do {
+    at[255] = static_cast<Byte>(at[255] + 2);
+  } while (sum() % 3 != 0);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(RsaNumbers::from_der(KeyKind::rsa_public, sound).has_value());
+    EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_public, unsound)),
+              ErrorCode::invalid_argument);
+    EXPECT_EQ(error_of(RsaPublicKey::from_der(unsound)), ErrorCode::invalid_argument);
+  }
 }
 
 TEST(RsaNumbers, of_padding_open_as_openssl_pads) {
