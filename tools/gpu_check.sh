@@ -6,8 +6,8 @@
 #   tools/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
 #                      [--engines LIST] [--seconds N] [PART…]
 #
-# DIR of --bin holds the built programs (cuda_tests, engine_tests, nacre, mkfs.nacre, mount.nacre, fsck.nacre), of
-# --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
+# DIR of --bin holds the built programs (cuda_tests, engine_tests, seeds_tests, nacre, mkfs.nacre, mount.nacre,
+# fsck.nacre), of --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
 # holds (needed where that is elsewhere than when the tests were built).
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of
 # 64 KiB to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; three
@@ -67,10 +67,16 @@ if wants tests; then
   verdict 'gpu tests' $code
   if command -v engine_tests >/dev/null; then
     NACRE_TEST_ENGINE=cuda engine_tests --gtest_brief=1 \
-      --gtest_filter='Engine*:*Payload*:*eseal*:*SealSuites*:RsaOp*' >"$work/tests.log" 2>&1
+      --gtest_filter='Engine*:*Payload*:*eseal*:*SealSuites*' >"$work/tests.log" 2>&1
     code=$?
     grep -v NACRE_TEST_SEED "$work/tests.log" | tail -20
     verdict "the cpu's tests on devices" $code
+  fi
+  if command -v seeds_tests >/dev/null; then
+    seeds_tests --gtest_brief=1 --gtest_filter='SeedDevice*' >"$work/tests.log" 2>&1
+    code=$?
+    tail -20 "$work/tests.log"
+    verdict "the papers' kernels" $code
   fi
 fi
 if wants sanitize; then
@@ -98,6 +104,14 @@ if wants sanitize; then
       pids+=($!)
     done
   done
+  if command -v seeds_tests >/dev/null; then
+    for tool in memcheck racecheck; do
+      sanitized+=("$tool SeedDevice")
+      timeout 280 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 seeds_tests \
+        --gtest_filter='SeedDevice*' >"$work/$tool-SeedDevice.log" 2>&1 &
+      pids+=($!)
+    done
+  fi
   for i in "${!sanitized[@]}"; do
     wait "${pids[i]}"
     code=$?
@@ -123,7 +137,7 @@ if wants auto; then
   # Every codec that a device has, at a level that it codes.
   auto_codecs=none,lz77,gdeflate-1,huffman,lzw,rle
   # Beyond 10 %: said, and a failure where it is more than the noise of such short runs.
-  nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.2 --json "$work/auto.json" \
+  nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.6 --json "$work/auto.json" \
     --only "$auto_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
   code=$?

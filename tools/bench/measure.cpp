@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <numeric>
 
 namespace nacre::tools {
 
@@ -16,12 +17,18 @@ double read_clock(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+constexpr double warm_share = 0.25;
+
 struct Turn {
   double per_second;
   double per_cpu_second;
 };
 
-Result<Turn> take_turn(Contender& contender, double units, double seconds) {
+// A pass that is not measured comes first, where it takes a small part of the turn: cores that
+// waited for a device, or threads that slept through another's turn, are slower at first, and that
+// is neither's cost.
+Result<Turn> take_turn(Contender& contender, double units, double seconds, double pass_seconds) {
+  if (pass_seconds < warm_share * seconds) NACRE_TRY(contender.run());
   const double cpu_begin = cpu_seconds();
   const double begin = wall_seconds();
   double elapsed = 0;
@@ -74,12 +81,18 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   std::vector<Rate> rates(contenders.size());
   for (Contender* contender : contenders)
     NACRE_TRY(contender->select(contender->takes_all() ? 1 : stride));
+  std::vector<std::size_t> order(contenders.size());
+  std::iota(order.begin(), order.end(), 0);
   for (int round = 0; round < bench_round_count; ++round) {
-    for (std::size_t turn_of = 0; turn_of < contenders.size(); ++turn_of) {
-      // There and back, so that nobody always has its turn behind the same one: cores that waited
-      // for a device are slower at first than those that worked.
-      const std::size_t i = round % 2 == 0 ? turn_of : contenders.size() - 1 - turn_of;
-      NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units_of(*contenders[i]), turn));
+    // There, back, and begun with the next one: so nobody always has its turn behind the same one.
+    if (round > 0) std::reverse(order.begin(), order.end());
+    if (round > 0 && round % 2 == 0 && order.size() > 1)
+      std::rotate(order.begin(), order.begin() + 1, order.end());
+    for (const std::size_t i : order) {
+      const double units = units_of(*contenders[i]);
+      const double pass_seconds =
+          round == 0 ? full_seconds : units / std::max(rates[i].rounds.back(), 1e-9);
+      NACRE_ASSIGN(const Turn taken, take_turn(*contenders[i], units, turn, pass_seconds));
       rates[i].rounds.push_back(taken.per_second);
       cpu[i].push_back(taken.per_cpu_second);
     }
