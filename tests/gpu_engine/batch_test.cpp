@@ -113,7 +113,7 @@ TEST_F(Batches, of_what_is_a_thread_each_are_one_a_slot) {
   EXPECT_EQ(cut().size(), 8u);
   for (const Operation operation : {Operation::encrypt, Operation::decrypt}) {
     payload_.messages.assign(1024, message(counter_key_, 64u << 10, operation));
-    EXPECT_EQ(cut().size(), 16u);
+    EXPECT_GE(cut().size(), 16u);
   }
 }
 
