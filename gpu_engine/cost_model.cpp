@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
 // measured in another way: costs that were kept are then measured again.
-constexpr int model_version = 7;
+constexpr int model_version = 8;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
 

@@ -199,21 +199,35 @@ std::shared_ptr<FileData> FileCache::take_streaming() {
   return file;
 }
 
-void FileCache::wait_for_work(std::unique_lock<std::mutex>& lock) {
+bool FileCache::trim_memory(std::unique_lock<std::mutex>& lock) {
   PlainMemory& memory = store_.plain_memory();
-  if (memory.is_empty()) return flusher_wake_.wait(lock);
-  if (flusher_wake_.wait_for(lock, memory_pause) != std::cv_status::timeout) return;
+  if (memory.is_empty()) {
+    next_trim_.reset();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_due = next_trim_ && now >= *next_trim_;
+  if (is_due || !next_trim_) next_trim_ = now + memory_pause;
+  if (!is_due) return false;
   lock.unlock();
   memory.trim(memory_pause);
   lock.lock();
+  return true;
 }
 
 void FileCache::run_flusher() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   std::unique_lock lock(flusher_mutex_);
   while (true) {
-    while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2)
-      wait_for_work(lock);
+    trim_memory(lock);
+    while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2) {
+      if (trim_memory(lock)) continue;
+      if (next_trim_) {
+        flusher_wake_.wait_until(lock, *next_trim_);
+      } else {
+        flusher_wake_.wait(lock);
+      }
+    }
     if (stopping_) return;
     std::shared_ptr<FileData> stream = take_streaming();
     lock.unlock();
@@ -334,7 +348,8 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
     }
   }
   // A flusher sees to what memory this has left.
-  if (!store_.plain_memory().is_empty()) flusher_wake_.notify_one();
+  const std::lock_guard lock(flusher_mutex_);
+  if (!next_trim_ && !store_.plain_memory().is_empty()) flusher_wake_.notify_one();
   return outcome;
 }
 

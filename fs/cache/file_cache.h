@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -132,8 +133,9 @@ class FileCache {
 
  private:
   void run_flusher();
-  // May return for nothing. Meanwhile memory that nobody used for a while goes back to the system.
-  void wait_for_work(std::unique_lock<std::mutex>& lock);
+  // When it is due memory that nobody used for a while goes back to the system, without the mutex:
+  // then true.
+  bool trim_memory(std::unique_lock<std::mutex>& lock);
   void run_read_ahead();
   // Under flusher_mutex_: the first file that no other flusher has; none.
   std::shared_ptr<FileData> take_streaming();
@@ -167,6 +169,7 @@ class FileCache {
   Result<> pressure_error_ = {};
   std::optional<ErrorCode> said_error_;  // what the log was told, until there is little left
   std::atomic<bool> has_failed_{false};  // either may be there; changes under flusher_mutex_
+  std::optional<std::chrono::steady_clock::time_point> next_trim_;  // while there is memory
   bool stopping_ = false;
   std::vector<std::thread> flushers_;
   FairMutex flush_turn_;  // after files' flush mutexes, before the operation lock

@@ -64,6 +64,10 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
         next = place->first;
         break;
       }
+      if (place->second.empty()) {  // for want of memory nothing was written
+        place = target.dirty_.erase(place);
+        continue;
+      }
       if (mode_ == FlushMode::complete_chunks && place->second.size() < chunk_size) {
         // A chunk still being written. Past the map's end the rows must stay without a gap.
         if (place->first + 1 >= mapped) break;

@@ -213,12 +213,6 @@ void Compactor::run_background() {
     lock.unlock();
 
     const auto done = do_what_is_due(is_idle);
-    if (!done) {
-      hopeless_dead_bytes_ = all_hopeless;
-      pacer_.disengage();
-      if (!may_pass(done.error().code)) has_background_ = false;
-    }
-
     lock.lock();
     stats_.state = "idle";
     if (done) {
@@ -242,8 +236,19 @@ void Compactor::run_background() {
 
 Result<> Compactor::do_what_is_due(bool is_idle) {
   std::lock_guard one(run_mutex_);
+  const auto done = clean_up(is_idle);
+  if (!done) {
+    hopeless_dead_bytes_ = all_hopeless;
+    pacer_.disengage();
+    if (!may_pass(done.error().code)) has_background_ = false;
+  }
+  return done;
+}
+
+Result<> Compactor::clean_up(bool is_idle) {
   CompactionReport report;
   NACRE_TRY(reach_bound(Speed::paced, report));
+  const NotCleaning for_now(*this);  // the next time
   const std::uint64_t inlined = keeper_.inlined_bytes();
   const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
   // What an earlier mount left, inlined or as patches, is looked for once.

@@ -136,6 +136,7 @@ class Compactor {
 
   void run_background();
   Result<> do_what_is_due(bool is_idle);
+  Result<> clean_up(bool is_idle);  // under run_mutex_
   Result<> reach_bound(Speed speed, CompactionReport& report);
   // True when there was a victim and it was read through.
   Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);

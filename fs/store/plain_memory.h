@@ -93,8 +93,8 @@ class PlainBytes {
 
   void reserve(std::size_t capacity);
   void append(ByteView bytes);
-  // At most what there is.
-  void shrink(std::size_t size) { size_ = size; }
+  // At most what there is. Room of which less than half is used is given back.
+  void shrink(std::size_t size) noexcept;
 
  private:
   void release() noexcept;

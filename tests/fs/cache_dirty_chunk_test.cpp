@@ -124,6 +124,9 @@ TEST_F(DirtyChunkTest, lies_in_a_block_once_it_fills_the_chunk) {
   for (std::uint32_t at = 0; at < chunk_size; at += 16)
     by_small_steps.write(at, Bytes(16, 'd'));
   EXPECT_TRUE(lies_in_a_block(by_small_steps));
+  // What is cut off later keeps no block for a byte: files of a byte each would take a chunk each.
+  by_small_steps.erase(1, chunk_size);
+  EXPECT_FALSE(lies_in_a_block(by_small_steps));
   DirtyChunk short_one(&memory_);
   short_one.write(0, Bytes(chunk_size - 1, 'a'));
   EXPECT_FALSE(lies_in_a_block(short_one));  // a block would be half empty for small files

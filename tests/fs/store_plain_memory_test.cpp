@@ -143,8 +143,11 @@ TEST_F(PlainMemoryTest, holds_bytes_that_grow_through_its_size) {
       ASSERT_EQ(memory_.stats().block_count,
                 memory != nullptr && grown.capacity() == block_size ? 1u : 0u);
     }
+    grown.shrink(grown.capacity() / 2);
+    EXPECT_TRUE(std::ranges::equal(ByteView(grown), ByteView(wanted).first(grown.size())));
     grown.shrink(5);
     EXPECT_TRUE(std::ranges::equal(ByteView(grown), ByteView(wanted).first(5)));
+    EXPECT_EQ(grown.capacity(), 5u);
   }
 }
 

@@ -17,18 +17,16 @@ double read_clock(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-constexpr double warm_share = 0.25;
-
 struct Turn {
   double per_second;
   double per_cpu_second;
 };
 
-// A pass that is not measured comes first, where it takes a small part of the turn: cores that
+// A pass that is not measured comes first, where it takes no longer than the turn: cores that
 // waited for a device, or threads that slept through another's turn, are slower at first, and that
 // is neither's cost.
 Result<Turn> take_turn(Contender& contender, double units, double seconds, double pass_seconds) {
-  if (pass_seconds < warm_share * seconds) NACRE_TRY(contender.run());
+  if (pass_seconds < seconds) NACRE_TRY(contender.run());
   const double cpu_begin = cpu_seconds();
   const double begin = wall_seconds();
   double elapsed = 0;
