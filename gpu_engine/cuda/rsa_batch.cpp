@@ -3,7 +3,7 @@
 // whatever is not good: the device raises numbers, and gives a private operation's result out only
 // after the public one has led back.
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <tuple>
 
 #include "gpu_engine/cuda/rsa_parts.h"
@@ -25,21 +25,28 @@ class BatchNumbers {
     Place& place = places_[key_index];
     if (!place.asked) {
       place.asked = true;
-      const Payload::Key& key = run_.payload.key_table[key_index];
-      auto read = RsaNumbers::from_der(key.use.kind,
-                                       run_.payload.keys.view().subspan(key.offset, key.size));
-      if (read && read->modulus_bits() <= rsa_device_bits_max &&
-          2 * read->prime_bits() <= rsa_device_bits_max)
-        place.numbers.emplace(std::move(*read));
+      auto read = read_key(run_.payload.key_table[key_index]);
+      if (read && (*read)->modulus_bits() <= rsa_device_bits_max &&
+          2 * (*read)->prime_bits() <= rsa_device_bits_max)
+        place.numbers = std::move(*read);
     }
-    return place.numbers ? &*place.numbers : nullptr;
+    return place.numbers.get();
   }
 
  private:
   struct Place {
     bool asked = false;
-    std::optional<RsaNumbers> numbers;
+    std::shared_ptr<const RsaNumbers> numbers;
   };
+
+  Result<std::shared_ptr<const RsaNumbers>> read_key(const Payload::Key& key) const {
+    const ByteView der = run_.payload.keys.view().subspan(key.offset, key.size);
+    if (key.use.kind == KeyKind::rsa_public) return RsaNumbers::of_public_key(der);
+    // A private key's are wiped with the batch.
+    NACRE_ASSIGN(RsaNumbers read, RsaNumbers::from_der(key.use.kind, der));
+    return std::make_shared<const RsaNumbers>(std::move(read));
+  }
+
   const BatchRun& run_;
   std::vector<Place> places_;
 };

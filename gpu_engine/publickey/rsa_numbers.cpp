@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <mutex>
+#include <utility>
 
 #include "gpu_engine/publickey/openssl_number.h"
 #include "gpu_engine/publickey/rsa_state.h"
@@ -95,6 +98,21 @@ Result<RsaNumbers> RsaNumbers::from_der(KeyKind kind, ByteView der) {
       BN_cmp(state->of(RsaNumber::q_inverse), p) >= 0)
     return refuse_key("the numbers of a private RSA key do not fit each other");
   return RsaNumbers(std::move(state));
+}
+
+Result<std::shared_ptr<const RsaNumbers>> RsaNumbers::of_public_key(ByteView der) {
+  constexpr std::size_t kept_max = 64;
+  static std::mutex mutex;  // held while a key is read: others want the same one
+  static std::deque<std::pair<Bytes, std::shared_ptr<const RsaNumbers>>> kept;
+  const std::lock_guard lock(mutex);
+  const auto known = std::ranges::find_if(
+      kept, [&](const auto& one) { return std::ranges::equal(one.first, der); });
+  if (known != kept.end()) return known->second;
+  NACRE_ASSIGN(RsaNumbers read, from_der(KeyKind::rsa_public, der));
+  auto numbers = std::make_shared<const RsaNumbers>(std::move(read));
+  if (kept.size() == kept_max) kept.pop_front();
+  kept.emplace_back(Bytes(der.begin(), der.end()), numbers);
+  return numbers;
 }
 
 std::size_t RsaNumbers::modulus_size_bytes() const {

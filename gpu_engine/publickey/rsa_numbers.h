@@ -20,6 +20,9 @@ class RsaNumbers {
   // such key; unsupported for one that is none of two primes, whose numbers do not fit each other,
   // or whose public exponent is even, below 3, or longer than 64 bits.
   static Result<RsaNumbers> from_der(KeyKind kind, ByteView der);
+  // The same of a public key. The last 64 are kept: reading one takes as long as many operations
+  // with it, and all batches of a payload want it at once. From any thread.
+  static Result<std::shared_ptr<const RsaNumbers>> of_public_key(ByteView der);
   RsaNumbers(RsaNumbers&&) noexcept;
   ~RsaNumbers();
 

@@ -98,6 +98,27 @@ TEST(RsaNumbers, refuse_an_unsound_modulus_each_time) {
   }
 }
 
+TEST(RsaNumbers, of_public_keys_are_read_once) {
+  const Bytes der = test_key().public_key().to_der();
+  const auto first = RsaNumbers::of_public_key(der).value();
+  EXPECT_EQ(RsaNumbers::of_public_key(der).value(), first);
+  EXPECT_EQ(limbs_of(*first, RsaNumber::modulus, 64),
+            limbs_of(test_numbers(), RsaNumber::modulus, 64));
+  Bytes damaged = der;
+  damaged.back() ^= 1;  // the exponent, which is even then
+  for (int round = 0; round < 2; ++round)
+    EXPECT_FALSE(RsaNumbers::of_public_key(damaged).has_value());
+  // Many others later it is read again; who still has the first one keeps it.
+  std::vector<Bytes> others;
+  for (int i = 0; i < 64; ++i) {
+    others.push_back(RsaPrivateKey::generate(1024, 1024).value().public_key().to_der());
+    EXPECT_EQ(RsaNumbers::of_public_key(others.back()).value()->modulus_bits(), 1024);
+  }
+  const auto again = RsaNumbers::of_public_key(der).value();
+  EXPECT_NE(again, first);
+  EXPECT_EQ(limbs_of(*again, RsaNumber::modulus, 64), limbs_of(*first, RsaNumber::modulus, 64));
+}
+
 TEST(RsaNumbers, of_padding_open_as_openssl_pads) {
   TestRandom random;
   const RsaPrivateKey key = test_key();

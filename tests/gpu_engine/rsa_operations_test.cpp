@@ -8,6 +8,7 @@
 
 #include "gpu_engine/engine.h"
 #include "gpu_engine/publickey/rsa.h"
+#include "tests/gpu_engine/response_file.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/gpu_engine/test_engine.h"
 #include "tests/gpu_engine/test_payload.h"
@@ -126,6 +127,35 @@ TEST(EngineRsa, batches_wrap_unwrap_and_raise_on_all_workers) {
     }
     ASSERT_TRUE(back.result(i).ok) << back.result(i).detail;
     EXPECT_TRUE(std::ranges::equal(back.output(i), inputs[i])) << i;
+  }
+}
+
+TEST(EngineRsa, agrees_with_the_wycheproof_vectors_of_oaep) {
+  const auto cases = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "CT");
+  const auto keys = read_response_file("rsa/oaep_sha256_wycheproof.rsp", "Key");
+  ASSERT_EQ(cases.size(), 37u);
+  const Bytes private_der = keys.at(0)["Key"];
+  const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 3}).value();
+  // More than once, so that a device has batches worth having.
+  constexpr std::size_t repetitions = 8;
+  TestPayload payload(*engine);
+  for (std::size_t i = 0; i < repetitions * cases.size(); ++i) {
+    const ResponseCase& test = cases[i % cases.size()];
+    Message& message = payload.add(Operation::rsa_private, test["CT"], 512);
+    message.key_index = payload.get().add_rsa_private_key(private_der);
+    message.rsa_padding = RsaPadding::oaep_sha256;
+    payload.set_aad(message, test["Label"]);
+  }
+  engine->run(payload.get());
+  for (std::size_t i = 0; i < repetitions * cases.size(); ++i) {
+    const ResponseCase& test = cases[i % cases.size()];
+    SCOPED_TRACE(test.fields.at("CT").substr(0, 32));
+    ASSERT_EQ(payload.result(i).ok, !test.must_fail) << payload.result(i).detail;
+    if (test.must_fail) {
+      EXPECT_EQ(payload.result(i).error, ErrorCode::wrong_key);
+    } else {
+      EXPECT_EQ(to_hex(payload.output(i)), test.fields.at("PT"));
+    }
   }
 }
 
