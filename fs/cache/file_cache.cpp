@@ -222,8 +222,8 @@ void FileCache::run_flusher() {
     trim_memory(lock);
     while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2) {
       if (trim_memory(lock)) continue;
-      if (next_trim_) {
-        flusher_wake_.wait_until(lock, *next_trim_);
+      if (const auto until = next_trim_) {  // a copy: others change it meanwhile
+        flusher_wake_.wait_until(lock, *until);
       } else {
         flusher_wake_.wait(lock);
       }

@@ -248,7 +248,7 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 Result<> Compactor::clean_up(bool is_idle) {
   CompactionReport report;
   NACRE_TRY(reach_bound(Speed::paced, report));
-  const NotCleaning for_now(*this);  // the next time
+  const NotCleaning for_now(*this);  // what dies meanwhile waits for the next time, and nobody else
   const std::uint64_t inlined = keeper_.inlined_bytes();
   const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
   // What an earlier mount left, inlined or as patches, is looked for once.

@@ -82,6 +82,20 @@ class LateEngine final : public CountingEngine {
   std::function<void()> done_;
 };
 
+// A new store over an engine, and nothing above it.
+struct BareStore {
+  explicit BareStore(engine::Engine& engine) {
+    NACRE_EXPECT_OK(TestStore::format(directory));
+    database = metadata::Database::open(directory, test_keys(), {}).value();
+    store = fs::SegmentStore::open(directory, *database, test_keys(), engine,
+                                   {.chunk_size_bytes = chunk_size})
+                .value();
+  }
+  const std::shared_ptr<MemoryBacking> directory = MemoryBacking::create();
+  std::unique_ptr<metadata::Database> database;
+  std::unique_ptr<fs::SegmentStore> store;
+};
+
 struct Chunks {
   explicit Chunks(std::size_t count, std::uint64_t inode = 7)
       : plain(count * chunk_size), requests(count) {
@@ -165,12 +179,8 @@ TEST(StorePayloads, are_short_beside_a_segment) {
 // What lies in plain memory is copied no more; beside a piece that does not, all are.
 TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   CountingEngine engine(2u << 20);
-  const auto directory = MemoryBacking::create();
-  NACRE_EXPECT_OK(TestStore::format(directory));
-  auto database = metadata::Database::open(directory, test_keys(), {}).value();
-  auto store = fs::SegmentStore::open(directory, *database, test_keys(), engine,
-                                      {.chunk_size_bytes = chunk_size})
-                   .value();
+  const BareStore bare(engine);
+  fs::SegmentStore* const store = bare.store.get();
   Chunks chunks(40);
   std::vector<fs::PlainBytes> blocks;
   for (fs::SealRequest& request : chunks.requests) {
@@ -248,12 +258,8 @@ TEST(StorePayloads, of_a_written_file_leave_no_memory_behind) {
 // otherwise.
 TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
   LateEngine engine(4);
-  const auto directory = MemoryBacking::create();
-  NACRE_EXPECT_OK(TestStore::format(directory));
-  auto database = metadata::Database::open(directory, test_keys(), {}).value();
-  auto store = fs::SegmentStore::open(directory, *database, test_keys(), engine,
-                                      {.chunk_size_bytes = chunk_size})
-                   .value();
+  const BareStore bare(engine);
+  fs::SegmentStore* const store = bare.store.get();
   const Chunks chunks(4 * 32 - 5);
   const auto sealed = store->append(chunks.requests);
   NACRE_ASSERT_OK(sealed);

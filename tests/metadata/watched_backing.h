@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "metadata/backing/backing.h"
+#include "tests/support/forwarding_directory.h"
 
 namespace nacre::tests {
 
-class WatchedBacking final : public metadata::BackingDirectory {
+class WatchedBacking final : public ForwardingDirectory {
  public:
   // before_change: called from whichever thread makes the change.
   WatchedBacking(std::shared_ptr<metadata::BackingDirectory> below,
                  std::function<void()> before_change)
-      : below_(std::move(below)), before_change_(std::move(before_change)) {}
+      : ForwardingDirectory(std::move(below)), before_change_(std::move(before_change)) {}
 
   Result<std::unique_ptr<metadata::BackingFile>> open(std::string_view path,
                                                       metadata::OpenMode mode) override;
@@ -33,22 +33,12 @@ class WatchedBacking final : public metadata::BackingDirectory {
     before_change_();
     return below_->make_directory(path);
   }
-  Result<bool> exists(std::string_view path) override { return below_->exists(path); }
-  Result<std::uint64_t> file_size(std::string_view path) override {
-    return below_->file_size(path);
-  }
-  Result<std::vector<std::string>> list(std::string_view folder) override {
-    return below_->list(folder);
-  }
   Result<void> sync_directory(std::string_view folder) override {
     before_change_();
     return below_->sync_directory(folder);
   }
-  Result<metadata::BackingSpace> space() override { return below_->space(); }
-  std::string description() const override { return below_->description(); }
 
  private:
-  std::shared_ptr<metadata::BackingDirectory> below_;
   std::function<void()> before_change_;
 };
 
