@@ -26,6 +26,12 @@ constexpr std::uint64_t cuda_size_bytes_min = 512u << 10;
 constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
 constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 
+// A device works on several payloads beside each other, so one more waits for a part of what they
+// take alone: one of 16 MiB seals lz77 at a third of what many reach together. Part of that is
+// learned, too; and whoever waits for a device leaves the cores to who makes the next payload
+// (measured with both: docs/PERFORMANCE.md, "Scaling").
+constexpr double cuda_backlog_share = 0.25;
+
 // The costs of this machine: from the file, else measured, once a process.
 std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
                                     DeviceBackend& cuda) {
@@ -259,7 +265,8 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
 std::array<double, 2> Planner::backlogs() const {
   const std::uint64_t now = clock_();
   const std::lock_guard lock(state_->mutex);
-  return {state_->busy[0].backlog_ns(now), state_->busy[1].backlog_ns(now)};
+  return {state_->busy[index_of(Side::cpu)].backlog_ns(now),
+          state_->busy[index_of(Side::cuda)].backlog_ns(now) * cuda_backlog_share};
 }
 
 // A share as whole messages make it may be of another size, and so of another cost, than was looked

@@ -46,9 +46,9 @@ class Planner {
 
   // Thread-safe. Throws std::bad_alloc. The choice cuda gives devices all that they can do;
   // automatic deals messages out so that all end soonest, behind what has been planned and has not
-  // ended() yet. waits: the calling thread will wait for the payload. Where that is a backend's
-  // own, a device's batches might be its own to run: then all messages are the cpu's, in which the
-  // caller takes part. The parts of a plan begin with it.
+  // ended() yet (for a device: behind a part of it). waits: the calling thread will wait for the
+  // payload. Where that is a backend's own, a device's batches might be its own to run: then all
+  // messages are the cpu's, in which the caller takes part. The parts of a plan begin with it.
   Plan plan(const Payload& payload, bool waits);
   // Thread-safe. To be told once of each backend that a plan uses, as soon as that is done with its
   // part; what it took is learned for the payloads to come.
