@@ -16,8 +16,9 @@ namespace nacre::engine {
 // Which messages of a payload: indexes into Payload::messages, each once.
 using MessageIndexes = std::span<const std::uint32_t>;
 
-// Thread-safe. The caller has made payload.results as long as payload.messages; the backend writes
-// those of the messages that it is given and touches no other. Nothing here throws: what cannot be
+// Thread-safe. The caller has made payload.results as long as payload.messages; they may be an
+// earlier run's. The backend writes all of those of the messages that it is given and touches no
+// other. Nothing here throws: what cannot be
 // run, for want of memory too, has a result that says so.
 class Backend {
  public:

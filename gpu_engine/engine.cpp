@@ -37,7 +37,7 @@ class PlannedEngine final : public Engine {
 
   void run(Payload& payload) override {
     auto plan = prepare(payload, true);
-    if (!plan) return count(payload);
+    if (!plan) return count(payload, input_bytes_of(payload));
     if (plan->cuda.empty()) {
       planner_.cpu().run(payload, plan->cpu);
       planner_.ended(*plan, Side::cpu);
@@ -46,21 +46,24 @@ class PlannedEngine final : public Engine {
       planner_.ended(*plan, Side::cuda);
     } else {
       std::latch cuda_ended(1);
-      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}}, [&] {
+      auto on_cuda_ended = [&] {
         planner_.ended(*plan, Side::cuda);
         cuda_ended.count_down();
-      });
+      };
+      // By reference: a function that took memory could fail, with the plan under way.
+      planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
+                                     std::ref(on_cuda_ended));
       planner_.cpu().run(payload, plan->cpu);
       planner_.ended(*plan, Side::cpu);
       cuda_ended.wait();
     }
-    count(payload);
+    count(payload, plan->input_bytes);
   }
 
   void submit(Payload& payload, std::function<void()> done) override {
     auto plan = prepare(payload, false);
     if (!plan) {
-      count(payload);
+      count(payload, input_bytes_of(payload));
       done();
       return;
     }
@@ -75,10 +78,11 @@ class PlannedEngine final : public Engine {
       const auto left = std::make_shared<std::atomic<int>>(on_cuda && on_cpu ? 2 : 1);
       for (const Side side : {Side::cpu, Side::cuda}) {
         part_ended[index_of(side)] = [this, &payload, done, left, side,
-                                      part = plan->parts[index_of(side)]] {
+                                      part = plan->parts[index_of(side)],
+                                      input_bytes = plan->input_bytes] {
           planner_.ended(part, side);
           if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-          count(payload);
+          count(payload, input_bytes);
           end_submitted(done);
         };
       }
@@ -134,24 +138,39 @@ class PlannedEngine final : public Engine {
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
 
-  // Nothing where there is no memory even for the results, which are then empty.
+  // Nothing where there is no memory even for the results, which are then empty. Devices clear the
+  // results of their messages themselves, by many threads.
   std::optional<Plan> prepare(Payload& payload, bool waits) {
     try {
-      payload.results.assign(payload.messages.size(), MessageResult{});
-      return planner_.plan(payload, waits);
+      payload.results.resize(payload.messages.size());
+      Plan plan = planner_.plan(payload, waits);
+      std::size_t planned_count = plan.cpu.size();
+      for (const cuda::KindGroup& group : plan.cuda)
+        planned_count += group.indexes.size();
+      // Should a plan ever leave a message out, that must not keep an older result.
+      if (planned_count != payload.messages.size())
+        std::ranges::fill(payload.results, MessageResult{});
+      for (const std::uint32_t index : plan.cpu)
+        payload.results[index] = {};
+      return plan;
     } catch (const std::exception&) {
       payload.results.clear();
       return std::nullopt;
     }
   }
 
-  void count(const Payload& payload) {
+  static std::uint64_t input_bytes_of(const Payload& payload) {
+    std::uint64_t sum = 0;
+    for (const Message& message : payload.messages)
+      sum += message.input_size;
+    return sum;
+  }
+
+  // input_bytes: of all messages, which may be thousands that are in no cache any more.
+  void count(const Payload& payload, std::uint64_t input_bytes) {
     planner_.learn(payload);
     std::uint64_t failed = 0;
-    std::uint64_t input = 0;
     std::uint64_t output = 0;
-    for (const Message& message : payload.messages)
-      input += message.input_size;
     for (const MessageResult& result : payload.results) {
       failed += !result.ok;
       output += result.output_size;
@@ -159,9 +178,9 @@ class PlannedEngine final : public Engine {
     payload_count_.fetch_add(1, std::memory_order_relaxed);
     message_count_.fetch_add(payload.messages.size(), std::memory_order_relaxed);
     failed_message_count_.fetch_add(failed, std::memory_order_relaxed);
-    input_bytes_.fetch_add(input, std::memory_order_relaxed);
+    input_bytes_.fetch_add(input_bytes, std::memory_order_relaxed);
     output_bytes_.fetch_add(output, std::memory_order_relaxed);
-    const auto size_class = std::min(static_cast<std::size_t>(std::bit_width(input)),
+    const auto size_class = std::min(static_cast<std::size_t>(std::bit_width(input_bytes)),
                                      EngineStats::size_class_count - 1);
     payloads_by_size_[size_class].fetch_add(1, std::memory_order_relaxed);
   }

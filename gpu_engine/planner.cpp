@@ -85,6 +85,21 @@ bool is_smaller(const Payload& payload, std::uint64_t bytes) {
   return true;
 }
 
+std::uint64_t input_bytes_of(const Payload& payload, MessageIndexes indexes) {
+  return std::accumulate(indexes.begin(), indexes.end(), std::uint64_t{0},
+                         [&](std::uint64_t sum, std::uint32_t index) {
+                           return sum + payload.messages[index].input_size;
+                         });
+}
+
+// Each message was looked at when it was sorted: no pass over all of them for this.
+std::uint64_t input_bytes_of(const Payload& payload, const cuda::Sorted& sorted) {
+  std::uint64_t sum = input_bytes_of(payload, sorted.rest);
+  for (const cuda::KindGroup& group : sorted.groups)
+    sum += group.input_bytes;
+  return sum;
+}
+
 // The first so many messages of a kind.
 struct Taken {
   std::size_t count = 0;
@@ -180,11 +195,19 @@ Plan Planner::plan(const Payload& payload, bool waits) {
   const bool is_small =
       choice_ == EngineChoice::automatic && is_smaller(payload, cuda_size_bytes_min);
   // What the cpu does besides what is dealt out is of no known length.
-  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_))
-    return begin({.cpu = std::move(all), .parts = {PlannedPart{}, std::nullopt}});
+  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_)) {
+    const std::uint64_t input_bytes = input_bytes_of(payload, all);
+    return begin({.cpu = std::move(all),
+                  .input_bytes = input_bytes,
+                  .parts = {PlannedPart{}, std::nullopt}});
+  }
   cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
-  if (choice_ == EngineChoice::cuda)
-    return {.cpu = std::move(sorted.rest), .cuda = std::move(sorted.groups)};
+  if (choice_ == EngineChoice::cuda) {
+    const std::uint64_t input_bytes = input_bytes_of(payload, sorted);
+    return {.cpu = std::move(sorted.rest),
+            .cuda = std::move(sorted.groups),
+            .input_bytes = input_bytes};
+  }
   return deal_out(payload, std::move(sorted), load_factor);
 }
 
@@ -219,7 +242,8 @@ PlannedPart Planner::predict(Side side, const Work& work, double bytes) const {
 }
 
 Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor) {
-  Plan plan = {.cpu = std::move(sorted.rest)};
+  Plan plan = {.input_bytes = input_bytes_of(payload, sorted)};
+  plan.cpu = std::move(sorted.rest);
   const bool has_rest = !plan.cpu.empty();
   const bool is_one_kind = sorted.groups.size() == 1 && !has_rest;
   const auto [cpu_before, cuda_before] = backlogs();
@@ -246,7 +270,7 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
     const std::uint64_t on_cuda = taken.bytes;
     const auto end = group.indexes.begin() + static_cast<std::ptrdiff_t>(taken.count);
     plan.cpu.insert(plan.cpu.end(), end, group.indexes.end());
-    group.indexes.erase(end, group.indexes.end());
+    cuda::keep_first(group, taken.count, payload);
     PlannedPart of_cpu = predict(Side::cpu, work, static_cast<double>(work.bytes - on_cuda));
     // A few messages run on one thread, with no choice to be made: nothing to be learned from.
     if (!has_choice) of_cpu.cell = no_cost_cell;
@@ -328,8 +352,8 @@ void Planner::learn(const Payload& payload) {
   if (!costs_) return;
   for (std::size_t i = payload.results.size(); i-- > 0;) {
     const MessageResult& result = payload.results[i];
-    if (payload.messages[i].operation != Operation::unseal || !result.ok ||
-        result.codec == Codec::none)
+    if (!result.ok || result.codec == Codec::none ||
+        payload.messages[i].operation != Operation::unseal)
       continue;
     state_->record_codec.store(result.codec, std::memory_order_relaxed);
     return;

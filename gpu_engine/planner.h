@@ -27,6 +27,7 @@ class CpuBackend;
 struct Plan {
   std::vector<std::uint32_t> cpu;
   std::vector<cuda::KindGroup> cuda;  // none of them empty
+  std::uint64_t input_bytes = 0;      // of the payload
   // By Side: what ended() is to be told of. Nothing where there is nothing to deal out.
   std::array<std::optional<PlannedPart>, 2> parts = {};
 };

@@ -34,24 +34,42 @@ void sort_by_size(const Payload& payload, std::vector<std::uint32_t>& indexes) {
                            [&](std::uint32_t index) { return payload.messages[index].input_size; });
 }
 
+KindGroup sorted_by_size(const Payload& payload, const KindGroup& group) {
+  KindGroup sorted = group;
+  sort_by_size(payload, sorted.indexes);
+  std::ranges::transform(sorted.indexes, sorted.weights.begin(), [&](std::uint32_t index) {
+    const Message& message = payload.messages[index];
+    return static_cast<std::uint32_t>(batch_weight(message) + message.aad_size);
+  });
+  return sorted;
+}
+
 // How far a batch is filled.
 struct Fill {
   std::uint64_t bytes;
   std::size_t messages;
 };
 
-Fill fill_of(const Payload& payload, const std::vector<KindGroup>& groups,
-             std::size_t batch_count) {
+Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
   std::uint64_t bytes = 0;
   std::size_t messages = 0;
   for (const KindGroup& group : groups) {
     messages += group.indexes.size();
-    for (const std::uint32_t index : group.indexes)
-      bytes += payload.messages[index].input_size;
+    bytes += group.input_bytes;
   }
+  const bool are_short = bytes < messages * short_message_size_bytes;
   return {.bytes = std::clamp(bytes / batch_count, batch_fill_bytes_min, batch_fill_bytes_max),
-          .messages = std::clamp<std::size_t>(messages / batch_count, batch_message_count_min,
-                                              batch_message_count_max)};
+          .messages = std::clamp<std::size_t>(
+              messages / batch_count,
+              are_short ? batch_message_count_min_of_short : batch_message_count_min,
+              batch_message_count_max)};
+}
+
+Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
+  const auto at = [&](std::size_t place) {
+    return group.indexes.begin() + static_cast<std::ptrdiff_t>(place);
+  };
+  return {.kind = group.kind, .indexes = {at(begin), at(end)}, .weights = {}};
 }
 
 // A batch a slot where that is enough.
@@ -62,11 +80,8 @@ void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t
                                     ? rsa_generate_count_max
                                     : rsa_message_count_max;
   const std::size_t count = std::clamp<std::size_t>(share, 1, count_max);
-  for (std::size_t at = 0; at < total; at += count) {
-    const auto begin = group.indexes.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(count, total - at));
-    batches.push_back({.kind = group.kind, .indexes = {begin, end}});
-  }
+  for (std::size_t at = 0; at < total; at += count)
+    batches.push_back(part_of(group, at, std::min(at + count, total)));
 }
 
 }  // namespace
@@ -74,34 +89,28 @@ void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count) {
   const std::size_t slots = std::max<std::size_t>(slot_count, 1);
-  const Fill fill_of_many = fill_of(payload, groups, batches_per_slot * slots);
-  Fill fill_of_one = fill_of(payload, groups, slots);
+  const Fill fill_of_many = fill_of(groups, batches_per_slot * slots);
+  Fill fill_of_one = fill_of(groups, slots);
   // Tags, and where messages end, are to make no batch more.
   if (fill_of_one.bytes > batch_fill_bytes_min) fill_of_one.bytes += fill_of_one.bytes / 16;
   std::vector<Batch> batches;
   const auto cut = [&](const KindGroup& group) {
     // A slot's second batch would wait as long again.
     const Fill fill = is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
-    std::uint64_t left = 0;
-    for (const std::uint32_t index : group.indexes) {
-      const Message& message = payload.messages[index];
-      const std::uint64_t size = batch_weight(message) + message.aad_size;
+    for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
       // One that alone is larger still makes a batch.
-      if (size > left || batches.back().indexes.size() >= fill.messages) {
-        batches.push_back({.kind = group.kind, .indexes = {}});
-        left = std::max(size, fill.bytes);
-      }
-      batches.back().indexes.push_back(index);
-      left -= size;
+      std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], fill.bytes);
+      while (end < group.indexes.size() && end - begin < fill.messages &&
+             group.weights[end] <= left)
+        left -= group.weights[end++];
+      batches.push_back(part_of(group, begin, end));
     }
   };
   // A serial message takes its time, however few run beside it: the longest begin first, and
   // together, since a batch ends with its longest.
   for (const KindGroup& group : groups) {
     if (!is_serial_cipher(group.kind)) continue;
-    KindGroup sorted = group;
-    sort_by_size(payload, sorted.indexes);
-    cut(sorted);
+    cut(sorted_by_size(payload, group));
   }
   for (const KindGroup& group : groups) {
     if (is_serial_cipher(group.kind)) continue;

@@ -12,8 +12,9 @@ namespace nacre::engine::cuda {
 
 using Batch = KindGroup;
 
-// For so many slots to share. What a payload's order of messages makes of the time it takes is made
-// good here: messages of serial modes come first, and by their length. Throws std::bad_alloc.
+// Groups as they were sorted, for so many slots to share. What a payload's order of messages makes
+// of the time it takes is made good here: messages of serial modes come first, and by their length.
+// Throws std::bad_alloc.
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count);
 

@@ -21,12 +21,35 @@ struct InputRun {
   std::uint64_t device_offset;
 };
 
-// order: indexes of the ranges by offset.
-std::vector<InputRun> find_runs(const std::vector<InputRange>& ranges,
-                                const std::vector<std::uint32_t>& order) {
+// The places of ranges by their offsets; as they are, in most payloads. Empty ones may lie
+// anywhere.
+class OffsetOrder {
+ public:
+  explicit OffsetOrder(const std::vector<InputRange>& ranges) : count_(ranges.size()) {
+    bool is_in_order = true;
+    std::uint64_t last = 0;
+    for (const InputRange& range : ranges) {
+      if (range.size == 0) continue;
+      is_in_order &= range.offset >= last;
+      last = range.offset;
+    }
+    if (is_in_order) return;
+    order_.resize(ranges.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    std::ranges::sort(order_, {}, [&](std::uint32_t i) { return ranges[i].offset; });
+  }
+  std::size_t count() const { return count_; }
+  std::size_t operator[](std::size_t nth) const { return order_.empty() ? nth : order_[nth]; }
+
+ private:
+  std::size_t count_;
+  std::vector<std::uint32_t> order_;  // empty: as they are
+};
+
+std::vector<InputRun> find_runs(const std::vector<InputRange>& ranges, const OffsetOrder& order) {
   std::vector<InputRun> runs;
-  for (const std::uint32_t i : order) {
-    const InputRange& range = ranges[i];
+  for (std::size_t nth = 0; nth < order.count(); ++nth) {
+    const InputRange& range = ranges[order[nth]];
     if (range.size == 0) continue;
     if (!runs.empty() && range.offset <= runs.back().end + gap_size_max) {
       runs.back().end = std::max(runs.back().end, range.offset + range.size);
@@ -94,6 +117,8 @@ Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector
 }
 
 Result<> scatter(const BatchRun& run, const std::vector<BusTask>& outputs) {
+  // What the batch's kernels read must not be overwritten under them.
+  NACRE_TRY(run.slot.wait());
   run.slot.begin_upload();
   const ScatterPass pass(run.scatter_gate);
   NACRE_ASSIGN(const Mirrored<BusTask> tasks, upload_in_parts(run, outputs));
@@ -136,14 +161,7 @@ Result<> copy_to_device(const BatchRun& run, Byte* to, const Byte* from, std::ui
 
 Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
                                          const std::vector<InputRange>& ranges) {
-  std::vector<std::uint32_t> order(ranges.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto by_offset = [&](std::uint32_t a, std::uint32_t b) {
-    return ranges[a].offset < ranges[b].offset;
-  };
-  if (!std::is_sorted(order.begin(), order.end(), by_offset))
-    std::sort(order.begin(), order.end(), by_offset);
-
+  const OffsetOrder order(ranges);
   const std::vector<InputRun> runs = find_runs(ranges, order);
   const std::uint64_t size =
       runs.empty() ? 0 : runs.back().device_offset + runs.back().end - runs.back().begin;
@@ -163,7 +181,8 @@ Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
 
   std::vector<const Byte*> places(ranges.size(), device);
   std::size_t at = 0;
-  for (const std::uint32_t i : order) {
+  for (std::size_t nth = 0; nth < order.count(); ++nth) {
+    const std::size_t i = order[nth];
     if (ranges[i].size == 0) continue;
     while (ranges[i].offset >= runs[at].end)
       ++at;
@@ -229,17 +248,16 @@ Result<> BatchKeys::expand(const BatchRun& run) const {
 Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
                   const std::vector<std::uint32_t>& sizes) {
   std::vector<BusTask> outputs;
-  std::vector<std::size_t> places;
+  outputs.reserve(run.count());
   std::uint64_t staged = 0;
   for (std::size_t i = 0; i < run.count(); ++i) {
     if (sizes[i] == 0) continue;
     outputs.push_back({.from = from[i],
                        .to = run.payload.output + run.message(i).output_offset,
                        .size = sizes[i]});
-    places.push_back(i);
     staged += round_up(sizes[i], alignment);
   }
-  if (outputs.empty()) return {};
+  if (outputs.empty()) return run.slot.wait();
   if (!run.output_pinned) {
     NACRE_ASSIGN(Byte * staging, run.slot.staging_out(staged));
     for (BusTask& output : outputs) {
@@ -249,9 +267,13 @@ Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
   }
   const std::vector<BusTask> runs = join_neighbours(outputs);
   NACRE_TRY(runs.size() <= copy_run_count_max ? copy_runs(run, runs) : scatter(run, outputs));
-  for (std::size_t i = 0; i < places.size() && !run.output_pinned; ++i)
-    std::copy_n(outputs[i].to, outputs[i].size,
-                run.payload.output + run.message(places[i]).output_offset);
+  if (run.output_pinned) return {};
+  auto staged_output = outputs.begin();
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    if (sizes[i] == 0) continue;
+    std::copy_n(staged_output->to, sizes[i], run.payload.output + run.message(i).output_offset);
+    ++staged_output;
+  }
   return {};
 }
 

@@ -45,7 +45,7 @@ class BatchKeys {
 // Copies outputs from the device: straight to the payload's memory where devices reach it, else
 // through the slot's staging memory. from[i] and sizes[i]: message i's output, or nothing for
 // messages that are refused. Neighbours go in one copy; where there are few of those, a kernel
-// writes the host's memory. Returns when all is there.
+// writes the host's memory. Returns when all is there, and the stream has nothing left to do.
 Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
                   const std::vector<std::uint32_t>& sizes);
 

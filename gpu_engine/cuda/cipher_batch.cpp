@@ -45,8 +45,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
-  NACRE_TRY(run.slot.finish());
-
+  // The device has nothing to say, so nothing is waited for but the outputs. Whoever is told of an
+  // error there relies on no result.
   for (std::size_t i = 0; i < count; ++i)
     run.result(i) = {.ok = true, .output_size = sizes[i]};
   return copy_out(run, out, sizes);

@@ -394,6 +394,8 @@ void CudaBackend::State::forget_keys() {
 }
 
 void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& batch) {
+  for (const std::uint32_t index : batch.indexes)
+    job.payload.results[index] = {};
   std::vector<std::uint32_t> refused;
   bool good = false;
   try {

@@ -210,14 +210,13 @@ std::uint64_t batch_weight(const Message& message) {
 
 namespace {
 
-bool fits(const Payload& payload, const Message& message, std::uint64_t size_max) {
+bool lies_in_arenas(const Payload& payload, const Message& message) {
   return lies_within(message.input_offset, message.input_size, payload.input_size) &&
          lies_within(message.aad_offset, message.aad_size, payload.input_size) &&
-         lies_within(message.output_offset, message.output_capacity, payload.output_size) &&
-         message.aad_size <= size_max && batch_weight(message) + message.aad_size <= size_max;
+         lies_within(message.output_offset, message.output_capacity, payload.output_size);
 }
 
-// Of one that fits.
+// Of one that lies in the arenas.
 std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
   switch (message.operation) {
     case Operation::seal:
@@ -275,7 +274,8 @@ Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_
   std::size_t last_group = 0;
   for (const std::uint32_t index : indexes) {
     const Message& message = payload.messages[index];
-    if (!fits(payload, message, size_max)) {
+    const std::uint64_t weight = batch_weight(message) + message.aad_size;
+    if (!lies_in_arenas(payload, message) || message.aad_size > size_max || weight > size_max) {
       sorted.rest.push_back(index);
       continue;
     }
@@ -286,13 +286,30 @@ Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_
         continue;
       }
       auto at = std::ranges::find(sorted.groups, *kind, &KindGroup::kind);
-      if (at == sorted.groups.end()) at = sorted.groups.insert(at, KindGroup{.kind = *kind});
+      if (at == sorted.groups.end()) {
+        at = sorted.groups.insert(at, KindGroup{.kind = *kind});
+        // The first is often the only one.
+        if (sorted.groups.size() == 1) {
+          at->indexes.reserve(indexes.size());
+          at->weights.reserve(indexes.size());
+        }
+      }
       last = &message;
       last_group = static_cast<std::size_t>(at - sorted.groups.begin());
     }
-    sorted.groups[last_group].indexes.push_back(index);
+    KindGroup& group = sorted.groups[last_group];
+    group.indexes.push_back(index);
+    group.weights.push_back(static_cast<std::uint32_t>(weight));
+    group.input_bytes += message.input_size;
   }
   return sorted;
+}
+
+void keep_first(KindGroup& group, std::size_t count, const Payload& payload) {
+  for (std::size_t i = count; i < group.indexes.size(); ++i)
+    group.input_bytes -= payload.messages[group.indexes[i]].input_size;
+  group.indexes.resize(count);
+  group.weights.resize(count);
 }
 
 }  // namespace nacre::engine::cuda

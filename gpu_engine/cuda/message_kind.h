@@ -38,6 +38,9 @@ CipherFamily family_of(BlockCipher cipher);
 struct KindGroup {
   BatchKind kind;
   std::vector<std::uint32_t> indexes;  // into Payload::messages
+  // As sorting finds them. A batch cut from a group has neither.
+  std::vector<std::uint32_t> weights;  // what each takes of a batch's size, with its aad
+  std::uint64_t input_bytes = 0;       // of all of them
 };
 
 struct Sorted {
@@ -45,7 +48,8 @@ struct Sorted {
   std::vector<std::uint32_t> rest;  // what no device can do, or the cpu has to find fault with
 };
 
-// size_max: of a message's weight; what is larger is the rest's. Throws std::bad_alloc.
+// size_max: of a message's weight, below 4 GiB; what is larger is the rest's. Throws
+// std::bad_alloc.
 Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes,
                     std::uint64_t size_max = batch_size_bytes);
 
@@ -54,7 +58,9 @@ inline bool is_rsa(Operation operation) {
          operation == Operation::rsa_generate;
 }
 
-// What a message takes of a batch's size.
+// What a message takes of a batch's size, without its aad.
 std::uint64_t batch_weight(const Message& message);
+// Leaves the group its first messages: at most as many as it has.
+void keep_first(KindGroup& group, std::size_t count, const Payload& payload);
 
 }  // namespace nacre::engine::cuda

@@ -15,14 +15,16 @@ inline constexpr unsigned slots_per_device = 8;
 // What a batch can hold: bytes of one message's larger side, summed; and messages. Batches are
 // filled less far where there are enough of them: long ones end a payload late, short ones leave
 // the codecs too few pieces at a time. Each slot is to get two of a payload (one of messages that
-// are a thread's each), also of many short messages, each of which costs the host's thread a third
-// of a microsecond.
+// are a thread's each), but where messages are so short, on average, that the calls to the driver,
+// which take turns, would cost more than what the slots' threads do of a batch beside each other.
 inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_slot = 2;
 inline constexpr std::uint32_t batch_message_count_max = 4096;
 inline constexpr std::uint32_t batch_message_count_min = 256;
+inline constexpr std::uint32_t batch_message_count_min_of_short = 1024;
+inline constexpr std::uint64_t short_message_size_bytes = 1024;
 
 // A batch that ends within this time is waited for awake: to be woken takes as long on a virtual
 // machine.

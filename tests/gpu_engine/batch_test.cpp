@@ -91,12 +91,17 @@ TEST_F(Batches, keep_parallel_messages_in_their_order) {
   EXPECT_TRUE(std::ranges::is_sorted(in_turn));
 }
 
-// A batch a slot's thread: 4,096 short ones in one batch kept seven threads waiting for the eighth.
+// 4,096 short ones in one batch kept seven threads waiting for the eighth; in sixteen, all of them
+// for the driver.
 TEST_F(Batches, spread_many_short_messages_over_the_slots) {
   payload_.messages.assign(4096, message(counter_key_, 235, Operation::encrypt));
+  EXPECT_EQ(cut().size(), 4u);
+  payload_.messages.resize(1000);  // but each is to be worth its launches
+  EXPECT_EQ(cut().size(), 1u);
+  payload_.messages.assign(1000, message(counter_key_, 2000, Operation::encrypt));
+  EXPECT_EQ(cut().size(), 4u);
+  payload_.messages.assign(65536, message(counter_key_, 235, Operation::encrypt));
   EXPECT_EQ(cut().size(), 16u);
-  payload_.messages.resize(500);  // but each is to be worth its launches
-  EXPECT_EQ(cut().size(), 2u);
   payload_.messages.assign(100000, message(counter_key_, 16, Operation::encrypt));
   for (const cuda::Batch& batch : cut())
     EXPECT_LE(batch.indexes.size(), cuda::batch_message_count_max);

@@ -91,8 +91,37 @@ TEST(Engine, seals_and_unseals_many_messages_of_all_sizes_kinds_and_keys) {
   EXPECT_EQ(stats.payload_count, 2u);
   EXPECT_EQ(stats.message_count, 2 * plains.size());
   EXPECT_EQ(stats.failed_message_count, 0u);
-  EXPECT_GT(stats.input_bytes, 0u);
-  EXPECT_GT(stats.output_bytes, 0u);
+  std::uint64_t input_bytes = 0, output_bytes = 0;
+  for (TestPayload* const payload : {&sealing, &opening}) {
+    for (const Message& message : payload->get().messages)
+      input_bytes += message.input_size;
+    for (const MessageResult& result : payload->get().results)
+      output_bytes += result.output_size;
+  }
+  EXPECT_EQ(stats.input_bytes, input_bytes);
+  EXPECT_EQ(stats.output_bytes, output_bytes);
+}
+
+// Results are cleared by whoever fills them.
+TEST(Engine, keeps_no_result_of_an_earlier_run) {
+  TestRandom random;
+  const auto engine = make_engine();
+  const Bytes key = random.bytes(32);
+  const Bytes plain = make_data(DataKind::text, 65536, random);
+  TestPayload sealing(*engine);
+  for (std::uint32_t i = 0; i < 40; ++i)
+    sealing.add_seal(plain, key, Codec::lz77, i);
+  engine->run(sealing.get());
+  TestPayload opening(*engine);
+  for (std::size_t i = 0; i < 40; ++i)
+    opening.add_unseal(sealing.output(i), key, plain.size());
+  engine->run(opening.get());
+  const Message& damaged = opening.get().messages[7];
+  const_cast<Byte*>(opening.get().input)[damaged.input_offset + damaged.input_size / 2] ^= 1;
+  engine->run(opening.get());
+  for (std::size_t i = 0; i < 40; ++i)
+    EXPECT_EQ(opening.result(i).ok, i != 7) << i;
+  EXPECT_EQ(opening.result(7).output_size, 0u);
 }
 
 TEST(Engine, mixes_operations_in_one_payload) {

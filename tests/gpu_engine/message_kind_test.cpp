@@ -97,8 +97,15 @@ TEST_F(MessageKinds, do_not_depend_on_neighbours) {
   std::vector<std::optional<cuda::BatchKind>> kinds(payload.messages.size());
   for (const cuda::KindGroup& group : sorted.groups) {
     EXPECT_TRUE(std::ranges::is_sorted(group.indexes));
-    for (const std::uint32_t index : group.indexes)
-      kinds[index] = group.kind;
+    ASSERT_EQ(group.weights.size(), group.indexes.size());
+    std::uint64_t input_bytes = 0;
+    for (std::size_t i = 0; i < group.indexes.size(); ++i) {
+      const Message& message = payload.messages[group.indexes[i]];
+      kinds[group.indexes[i]] = group.kind;
+      EXPECT_EQ(group.weights[i], cuda::batch_weight(message) + message.aad_size);
+      input_bytes += message.input_size;
+    }
+    EXPECT_EQ(group.input_bytes, input_bytes);
     sorted_count += group.indexes.size();
   }
   EXPECT_EQ(sorted_count + sorted.rest.size(), payload.messages.size());
@@ -111,6 +118,19 @@ TEST_F(MessageKinds, do_not_depend_on_neighbours) {
       ASSERT_TRUE(alone.groups[0].kind == *kinds[index]) << index;
     }
   }
+}
+
+// The rest of a group may be another backend's.
+TEST_F(MessageKinds, count_what_a_group_keeps) {
+  for (const std::uint64_t size : {100, 2000, 300, 4000})
+    payload_.add(Operation::checksum, ByteView(plain_).first(size), 0);
+  cuda::KindGroup group = sort().groups.at(0);
+  EXPECT_EQ(group.input_bytes, 6400u);
+  const std::vector<std::uint32_t> weights(group.weights.begin(), group.weights.begin() + 2);
+  cuda::keep_first(group, 2, payload_.get());
+  EXPECT_EQ(group.indexes, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(group.weights, weights);
+  EXPECT_EQ(group.input_bytes, 2100u);
 }
 
 // A device coded level 9 like level 3: 2.66 times smaller where LZ4HC makes it 3.18.

@@ -79,6 +79,7 @@ void run_by_submit(Engine& engine, Payload& payload) {
 TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits) {
   const auto engine = automatic(linear(0, 1), linear(1e4, 0.5));
   std::uint64_t message_count = 0;
+  std::uint64_t input_bytes = 0;
   for (int round = 0; round < 4; ++round) {
     Maker maker(*cpu_, random_);
     std::vector<Item> items;
@@ -88,6 +89,8 @@ TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits)
     TestRandom layout;
     Built dealt_out(items, engine.get(), layout);
     Built on_cpu(items, nullptr, layout);
+    for (const Message& message : dealt_out.get().messages)
+      input_bytes += message.input_size;
     if (round % 2 == 0)
       engine->run(dealt_out.get());
     else
@@ -101,6 +104,7 @@ TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits)
   EXPECT_LT(device_->message_count, message_count);
   EXPECT_EQ(engine->stats().message_count, message_count);
   EXPECT_EQ(engine->stats().cuda_message_count, device_->message_count);
+  EXPECT_EQ(engine->stats().input_bytes, input_bytes);
 }
 
 TEST_F(PlannedEngineTest, splits_messages_of_one_kind_where_both_gain) {
