@@ -60,9 +60,10 @@ double median_of(std::vector<double> values) {
 
 Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
                                   std::span<const double> weights, unsigned thread_count,
-                                  double full_seconds, double seconds) {
-  const double turn = seconds / (bench_round_count *
-                                 static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
+                                  double full_seconds, double seconds, double turn_seconds_max) {
+  const double each = seconds / static_cast<double>(std::max<std::size_t>(contenders.size(), 1));
+  const double turn = std::min(each / bench_round_count, turn_seconds_max);
+  const bool has_more_rounds = turn < each / bench_round_count;
   // Fewer messages, spread evenly, where all of them would outlast a turn: as many for everybody.
   const std::size_t stride_max = std::max<std::size_t>(weights.size() / thread_count, 1);
   const double wanted = std::ceil(full_seconds / std::max(turn, 1e-6));
@@ -81,7 +82,10 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
     NACRE_TRY(contender->select(contender->takes_all() ? 1 : stride));
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), 0);
-  for (int round = 0; round < bench_round_count; ++round) {
+  const double begin = wall_seconds();
+  for (int round = 0;
+       round < bench_round_count || (has_more_rounds && wall_seconds() - begin < seconds);
+       ++round) {
     // There, back, and begun with the next one: so nobody always has its turn behind the same one.
     if (round > 0) std::reverse(order.begin(), order.end());
     if (round > 0 && round % 2 == 0 && order.size() > 1)

@@ -11,6 +11,7 @@
 
 namespace nacre::tools {
 
+// At least.
 inline constexpr int bench_round_count = 7;
 
 // Units (bytes or operations) a second.
@@ -25,10 +26,11 @@ struct Rate {
 // weights: what each message counts, in units. Contenders have run all messages once and are warm;
 // full_seconds says how long that took the slowest of those that can do with a part of them. Takes
 // about so many seconds, more where a single message of each thread takes longer, or all of them
-// where a contender takes all.
+// where a contender takes all. turn_seconds_max: of a turn that makes several passes; where it is
+// short there are more rounds.
 Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
                                   std::span<const double> weights, unsigned thread_count,
-                                  double full_seconds, double seconds);
+                                  double full_seconds, double seconds, double turn_seconds_max);
 
 double median_of(std::vector<double> values);
 double wall_seconds();

@@ -111,8 +111,9 @@ void BenchReport::print_head() const {
         figures(most.both_ways / giga), figures(most.device_copy / giga));
   }
   fmt::print(
-      "Medians of {} rounds in which everybody has his turn. ±: half the spread. per core: for "
-      "each\nsecond of processor time. ×: times as fast as the first library below.\n",
+      "Medians of {} rounds or more in which everybody has his turn. ±: half the spread. per "
+      "core:\n"
+      "for each second of processor time. ×: times as fast as the first library below.\n",
       bench_round_count);
 }
 
