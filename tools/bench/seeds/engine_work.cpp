@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/bench/measure.h"
+
 namespace nacre::tools {
 
 namespace {
@@ -73,7 +75,9 @@ Result<> EngineWork::look_at_results() const {
 
 Result<> EngineWork::run() {
   const std::uint64_t before = engine_.stats().cuda_message_count;
+  const double begin = wall_seconds();
   engine_.run(payload_);
+  last_seconds_ = wall_seconds() - begin;
   NACRE_TRY(look_at_results());
   ran_on_device_ = engine_.stats().cuda_message_count - before == payload_.messages.size();
   return {};

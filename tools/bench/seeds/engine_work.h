@@ -32,6 +32,8 @@ class EngineWork {
   Result<> run();
   // Whether a device did all messages of the last run.
   bool ran_on_device() const { return ran_on_device_; }
+  // What the engine took for the last run; that its results were then looked at is not in it.
+  double last_seconds() const { return last_seconds_; }
   // Of the last run. A checksum's is its value, u32 little-endian.
   ByteView output(std::size_t index) const;
   // What a message was coded with.
@@ -48,6 +50,7 @@ class EngineWork {
   engine::Arena input_, output_;
   engine::Payload payload_;
   bool ran_on_device_ = false;
+  double last_seconds_ = 0;
 };
 
 }  // namespace nacre::tools

@@ -78,14 +78,16 @@ ordered_json to_json(const SeedTable& table) {
           {"columns", columns},   {"rows", rows},       {"notes", table.notes}};
 }
 
-// Text in quotes, numbers in the unit's base, "?" for nothing.
+// Text in quotes, numbers in the unit's base, "?" for nothing; an empty line before each row apart.
 std::string data_of(const SeedTable& table) {
   std::string data = "#";
   for (const SeedColumn& column : table.columns)
     data += fmt::format(" \"{}{}\"", column.is_published ? "paper: " : "", column.title);
   data += '\n';
-  for (const auto& row : table.rows) {
-    for (const SeedCell& value : row) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    // To gnuplot an empty line ends a line.
+    if (i + table.rows_apart >= table.rows.size()) data += '\n';
+    for (const SeedCell& value : table.rows[i]) {
       if (const auto* const text = std::get_if<std::string>(&value))
         data += fmt::format("\"{}\" ", *text);
       else if (const auto* const number = std::get_if<double>(&value))

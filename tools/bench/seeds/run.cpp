@@ -287,17 +287,24 @@ Result<SeedPairTimes> SeedRun::time_pair(const SeedPair& pair) const {
   return PairRun(*this, pair).run();
 }
 
-Result<double> SeedRun::time_of(const std::function<Result<>()>& work) const {
+Result<double> SeedRun::median_time(const std::function<Result<double>()>& once) const {
   std::vector<double> times;
   double spent = 0;
   do {
-    const double begin = wall_seconds();
-    NACRE_TRY(work());
-    times.push_back(wall_seconds() - begin);
-    spent += times.back();
+    NACRE_ASSIGN(const double seconds, once());
+    times.push_back(seconds);
+    spent += seconds;
   } while (times.size() < run_count_max &&
            (spent < options_.seconds || (times.size() < run_count_min && spent < 1)));
   return median_of(std::move(times));
+}
+
+Result<double> SeedRun::time_of(const std::function<Result<>()>& work) const {
+  return median_time([&]() -> Result<double> {
+    const double begin = wall_seconds();
+    NACRE_TRY(work());
+    return wall_seconds() - begin;
+  });
 }
 
 Result<std::vector<double>> SeedRun::time_in_turns(
@@ -324,10 +331,10 @@ Result<std::optional<double>> SeedRun::time_on_device(EngineWork& work) const {
   NACRE_TRY(work.run());
   if (!work.ran_on_device()) return std::optional<double>();
   bool stayed = true;
-  NACRE_ASSIGN(const double seconds, time_of([&]() -> Result<> {
+  NACRE_ASSIGN(const double seconds, median_time([&]() -> Result<double> {
                  NACRE_TRY(work.run());
                  stayed = stayed && work.ran_on_device();
-                 return {};
+                 return work.last_seconds();
                }));
   return stayed ? std::optional(seconds) : std::nullopt;
 }

@@ -73,7 +73,8 @@ class SeedRun {
   // then back, so that what changes in the meantime changes for all.
   Result<std::vector<double>> time_in_turns(
       const std::vector<std::function<Result<>()>>& works) const;
-  // Of a payload on the device, with its copies; nothing where the device did not do all of it.
+  // Of a payload on the device, with its copies, without looking at its results; nothing where the
+  // device did not do all of it.
   Result<std::optional<double>> time_on_device(EngineWork& work) const;
   // Its kernels alone; nothing where they cannot be measured.
   std::optional<double> time_kernels(EngineWork& work) const;
@@ -81,6 +82,9 @@ class SeedRun {
   unsigned repetitions() const;
 
  private:
+  // once: does it, and says the seconds that count.
+  Result<double> median_time(const std::function<Result<double>()>& once) const;
+
   const SeedOptions options_;
   const unsigned thread_count_;
   engine::Engine& cpu_;

@@ -48,6 +48,7 @@ struct SeedTable {
   std::string title;
   std::vector<SeedColumn> columns;
   std::vector<std::vector<SeedCell>> rows;  // as long as columns
+  std::size_t rows_apart = 0;               // how many of the last no line of a figure leads to
   std::vector<std::string> notes;
   std::optional<SeedPlot> plot;
 };
