@@ -257,6 +257,8 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
                                 cuda::find_device_codec(record_codec) == nullptr;
     const bool has_choice = work.bytes >= cuda_size_bytes_min && !is_undecodable;
     std::uint64_t share = 0;
+    // A few messages run on one thread, with no choice to be made: nothing to be learned from.
+    bool teaches = has_choice;
     if (has_choice)
       share = costs_->cuda_share(work, load_factor, cpu_before + cpu.ns(), cuda_before + cuda.ns(),
                                  &state_->learned);
@@ -264,7 +266,11 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
     if (has_choice) {
       share = whole_if_sooner(work, load_factor, taken.bytes, cpu_before + cpu.ns(),
                               cuda_before + cuda.ns());
-      if (is_one_kind) share = share_or_trial(work, load_factor, share);
+      if (is_one_kind) {
+        const Dealt dealt = share_or_trial(work, load_factor, share);
+        share = dealt.share;
+        teaches = dealt.teaches;
+      }
       if (share != taken.bytes) taken = take_messages(payload, group.indexes, share);
     }
     const std::uint64_t on_cuda = taken.bytes;
@@ -272,10 +278,10 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
     plan.cpu.insert(plan.cpu.end(), end, group.indexes.end());
     cuda::keep_first(group, taken.count, payload);
     PlannedPart of_cpu = predict(Side::cpu, work, static_cast<double>(work.bytes - on_cuda));
-    // A few messages run on one thread, with no choice to be made: nothing to be learned from.
-    if (!has_choice) of_cpu.cell = no_cost_cell;
+    PlannedPart of_cuda = predict(Side::cuda, work, static_cast<double>(on_cuda) * load_factor);
+    if (!teaches) of_cpu.cell = of_cuda.cell = no_cost_cell;
     cpu.add(of_cpu);
-    cuda.add(predict(Side::cuda, work, static_cast<double>(on_cuda) * load_factor));
+    cuda.add(of_cuda);
     if (!group.indexes.empty()) plan.cuda.push_back(std::move(group));
   }
   if (!plan.cpu.empty()) {
@@ -310,7 +316,7 @@ std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std
 }
 
 // For work that is all of a payload, of which the devices would best have that share.
-std::uint64_t Planner::share_or_trial(const Work& work, double load_factor, std::uint64_t share) {
+Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std::uint64_t share) {
   const auto whole = static_cast<double>(work.bytes);
   const auto on_cuda = static_cast<double>(share);
   const LearnedCosts& learned = state_->learned;
@@ -336,16 +342,17 @@ std::uint64_t Planner::share_or_trial(const Work& work, double load_factor, std:
   if (std::exchange(state_->load_factor, load_factor) != load_factor) state_->trials = Trials();
   const bool other_is_idle = state_->busy[index_of(other)].is_idle();
   const bool all_idle = other_is_idle && state_->busy[1 - index_of(other)].is_idle();
-  if (!state_->trials.is_due({.work = work.work_class,
-                              .bytes = whole,
-                              .choice = all_idle ? choice : Trials::Choice::none,
-                              .loss = std::max(0.0, tried.predicted_ns / chosen_ns - 1),
-                              .can_try = other_is_idle && !is_hopeless,
-                              .known_count = learned.payload_count(tried.cell),
-                              .went_well = learned.payload_count(tried.cell) > 0 &&
-                                           model_ns * learned.last(tried.cell) < chosen_ns}))
-    return share;
-  return other == Side::cuda ? work.bytes : 0;
+  const Trial trial =
+      state_->trials.next({.work = work.work_class,
+                           .bytes = whole,
+                           .choice = all_idle ? choice : Trials::Choice::none,
+                           .loss = std::max(0.0, tried.predicted_ns / chosen_ns - 1),
+                           .can_try = other_is_idle && !is_hopeless,
+                           .known_count = learned.payload_count(tried.cell),
+                           .went_well = learned.payload_count(tried.cell) > 0 &&
+                                        model_ns * learned.last(tried.cell) < chosen_ns});
+  if (trial == Trial::none) return {share};
+  return {other == Side::cuda ? work.bytes : 0, trial == Trial::counted};
 }
 
 void Planner::learn(const Payload& payload) {

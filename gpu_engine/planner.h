@@ -76,7 +76,11 @@ class Planner {
   Plan deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor);
   std::uint64_t whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
                                 double cpu_before, double cuda_before) const;
-  std::uint64_t share_or_trial(const Work& work, double load_factor, std::uint64_t share);
+  struct Dealt {
+    std::uint64_t share;
+    bool teaches = true;  // what its time says is learned
+  };
+  Dealt share_or_trial(const Work& work, double load_factor, std::uint64_t share);
   std::array<double, 2> backlogs() const;  // nanoseconds, by Side
   PlannedPart predict(Side side, const Work& work, double bytes) const;
   Plan begin(Plan plan);

@@ -3,38 +3,48 @@
 #include "gpu_engine/trials.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nacre::engine {
 namespace {
 
 constexpr std::uint16_t interval_after_change = 16;
 constexpr std::uint16_t interval_max = 256;
-constexpr unsigned interval_growth = 4;
-// Payloads before a trial that is predicted to take twice as long.
+// Up to the second trial, and then.
+constexpr unsigned interval_growth_first = 4;
+constexpr unsigned interval_growth = 8;
+// Payloads before one that is tried and predicted to take twice as long.
 constexpr double payloads_per_loss = 100;
 constexpr double payloads_per_first_loss = 12;
+// What is thought to take up to three times as long is tried with two payloads.
+constexpr double pair_loss_max = 2;
 
 }  // namespace
 
-bool Trials::is_due(const Payload& payload) {
+Trial Trials::next(const Payload& payload) {
   Place& place = places_[LearnedCosts::cell_of(Side::cpu, payload.work, payload.bytes)];
   if (payload.choice != Choice::none && payload.choice != place.choice) {
     if (place.choice != Choice::none)
       place.interval = std::min(place.interval, interval_after_change);
     place.choice = payload.choice;
   }
+  if (std::exchange(place.has_warmed_up, false) && payload.can_try) return Trial::counted;
   ++place.payload_count;
-  const double needed =
-      payload.went_well
-          ? interval_first
-          : std::max<double>(place.interval,
-                             payload.loss * (payload.known_count < 2 ? payloads_per_first_loss
-                                                                     : payloads_per_loss));
-  if (!payload.can_try || place.payload_count < needed) return false;
+  const bool is_pair = payload.known_count >= 2 && payload.loss <= pair_loss_max;
+  const double loss = is_pair ? 2 * payload.loss : payload.loss;
+  const double needed = payload.went_well
+                            ? interval_first
+                            : std::max<double>(place.interval, loss * (payload.known_count < 2
+                                                                           ? payloads_per_first_loss
+                                                                           : payloads_per_loss));
+  if (!payload.can_try || place.payload_count < needed) return Trial::none;
   place.payload_count = 0;
-  place.interval = static_cast<std::uint16_t>(
-      std::min<unsigned>(place.interval * interval_growth, interval_max));
-  return true;
+  const unsigned growth =
+      place.interval == interval_first ? interval_growth_first : interval_growth;
+  place.interval =
+      static_cast<std::uint16_t>(std::min<unsigned>(place.interval * growth, interval_max));
+  place.has_warmed_up = is_pair;
+  return is_pair ? Trial::warm_up : Trial::counted;
 }
 
 }  // namespace nacre::engine

@@ -2,11 +2,16 @@
 // Which payloads try the backend that is thought to be the slower one: were it never tried, what is
 // thought of it would never mend.
 //
-// Of one class and size the first trial comes with the fourth payload, the next ones 16, 64 and
+// Of one class and size the first trial comes with the fourth payload, the next ones 16, 128 and
 // then 256 later each; 16 after the better backend has become the other one, 4 after a trial that
 // was sooner than the better one. What a trial is predicted to lose makes it rarer: so many
 // payloads lie before it that it costs a hundredth of them, or a twelfth where the other backend
-// has not had two payloads yet. Not thread-safe.
+// has not had two payloads yet.
+//
+// A backend that had nothing to do for a while is slow at first: threads wake, memory is in no
+// cache. So a trial of which little is at stake is two payloads, one behind the other, and the
+// first teaches nothing: else whoever once fell behind would never be seen at his speed. Not
+// thread-safe.
 #pragma once
 
 #include <array>
@@ -15,6 +20,12 @@
 #include "gpu_engine/learned_costs.h"
 
 namespace nacre::engine {
+
+enum class Trial : std::uint8_t {
+  none,
+  warm_up,  // to be tried, and nothing to be learned from it
+  counted,
+};
 
 class Trials {
  public:
@@ -32,7 +43,7 @@ class Trials {
   };
 
   // Called once for each payload that is of one class.
-  bool is_due(const Payload& payload);
+  Trial next(const Payload& payload);
 
  private:
   static constexpr std::uint16_t interval_first = 4;
@@ -41,6 +52,7 @@ class Trials {
     std::uint32_t payload_count = 0;  // since the last trial
     std::uint16_t interval = interval_first;
     Choice choice = Choice::none;
+    bool has_warmed_up = false;  // with the payload before
   };
   // As the cells of one backend: those of the other are not used.
   std::array<Place, LearnedCosts::cell_count> places_ = {};

@@ -172,11 +172,11 @@ TEST(BusyPeriods, counts_what_is_left_to_do) {
 std::vector<int> trials_of(Trials& trials, int payload_count, double loss, unsigned known_count) {
   std::vector<int> due;
   for (int i = 1; i <= payload_count; ++i) {
-    if (trials.is_due({.work = checksum,
-                       .bytes = megabyte,
-                       .choice = Trials::Choice::cpu,
-                       .loss = loss,
-                       .known_count = known_count}))
+    if (trials.next({.work = checksum,
+                     .bytes = megabyte,
+                     .choice = Trials::Choice::cpu,
+                     .loss = loss,
+                     .known_count = known_count}) != Trial::none)
       due.push_back(i);
   }
   return due;
@@ -184,12 +184,43 @@ std::vector<int> trials_of(Trials& trials, int payload_count, double loss, unsig
 
 TEST(Trials, come_soon_at_first_and_then_seldom) {
   Trials trials;
-  EXPECT_EQ(trials_of(trials, 1000, 0, 0), (std::vector{4, 20, 84, 340, 596, 852}));
-  EXPECT_FALSE(trials.is_due({.work = checksum, .bytes = 2 * megabyte})) << "each size has its own";
+  EXPECT_EQ(trials_of(trials, 1000, 0, 0), (std::vector{4, 20, 148, 404, 660, 916}));
+  EXPECT_EQ(trials.next({.work = checksum, .bytes = 2 * megabyte}), Trial::none)
+      << "each size has its own";
   Trials again;
   for (int i = 0; i < 2000; ++i)
-    EXPECT_FALSE(again.is_due({.work = checksum, .bytes = megabyte, .can_try = false}));
+    EXPECT_EQ(again.next({.work = checksum, .bytes = megabyte, .can_try = false}), Trial::none);
   EXPECT_EQ(trials_of(again, 1, 0, 0), std::vector{1}) << "as soon as one is possible";
+}
+
+// A backend that slept is slow with the first payload.
+TEST(Trials, are_two_payloads_where_little_is_at_stake) {
+  const auto all_of = [](double loss, unsigned known_count) {
+    Trials trials;
+    std::vector<Trial> all;
+    for (int i = 1; i <= 6; ++i) {
+      all.push_back(trials.next({.work = checksum,
+                                 .bytes = megabyte,
+                                 .choice = Trials::Choice::cpu,
+                                 .loss = loss,
+                                 .can_try = i != 6,
+                                 .known_count = known_count}));
+    }
+    return all;
+  };
+  using enum Trial;
+  EXPECT_EQ(all_of(0.01, 2), (std::vector{none, none, none, warm_up, counted, none}));
+  EXPECT_EQ(all_of(0.01, 1), (std::vector{none, none, none, counted, none, none}));
+  Trials trials;
+  const Trials::Payload payload = {
+      .work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu, .known_count = 5};
+  for (int i = 1; i < 4; ++i)
+    trials.next(payload);
+  EXPECT_EQ(trials.next(payload), warm_up);
+  Trials::Payload busy = payload;
+  busy.can_try = false;
+  EXPECT_EQ(trials.next(busy), none) << "it is not waited for";
+  EXPECT_EQ(trials.next(payload), none) << "and by then would have slept again";
 }
 
 TEST(Trials, are_rarer_the_more_they_may_cost) {
@@ -207,9 +238,9 @@ TEST(Trials, are_rarer_the_more_they_may_cost) {
 TEST(Trials, come_soon_again_when_things_have_changed) {
   const auto until = [](const Trials::Payload& payload) {
     Trials trials;
-    trials_of(trials, 852, 0, 5);
+    trials_of(trials, 916, 0, 0);
     int count = 1;
-    while (!trials.is_due(payload))
+    while (trials.next(payload) == Trial::none)
       ++count;
     return count;
   };
