@@ -24,7 +24,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from daemon_memory import check_memory  # noqa: E402
 from volume import Failure, Volume, full_counts  # noqa: E402
 
-GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ENODEV)
+# Over io_uring what a daemon that is gone had not answered is cancelled.
+GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
 PIECE = 200_000
 # Read and written by the rotation: one lane in small pieces, or several side by side.
 RATES = ("8M", "16M", "1G")

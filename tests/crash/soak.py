@@ -29,7 +29,8 @@ from soak_model import CELL, File, Tree  # noqa: E402
 from volume import Failure, Volume, full_counts  # noqa: E402
 
 DISK_BYTES = 256 << 20
-GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ENODEV)
+# Over io_uring what a daemon that is gone had not answered is cancelled.
+GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
 SIZES = [CELL, 4096, 20 * CELL, 65_536, 300 * CELL, 1 << 20, 3 << 20]
 # Beside 1.25 times what is live: the headers of the segments that are being filled.
 STORED_OVERHEAD_BYTES = 1 << 20
