@@ -138,8 +138,8 @@ class PlannedEngine final : public Engine {
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
 
-  // Nothing where there is no memory even for the results, which are then empty. Devices clear the
-  // results of their messages themselves, by many threads.
+  // Nothing where there is no memory even for the results, which are then empty. Results are not
+  // cleared here: backends write all of those of their messages, by many threads.
   std::optional<Plan> prepare(Payload& payload, bool waits) {
     try {
       payload.results.resize(payload.messages.size());
@@ -150,8 +150,6 @@ class PlannedEngine final : public Engine {
       // Should a plan ever leave a message out, that must not keep an older result.
       if (planned_count != payload.messages.size())
         std::ranges::fill(payload.results, MessageResult{});
-      for (const std::uint32_t index : plan.cpu)
-        payload.results[index] = {};
       return plan;
     } catch (const std::exception&) {
       payload.results.clear();

@@ -69,7 +69,7 @@ Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
   const auto at = [&](std::size_t place) {
     return group.indexes.begin() + static_cast<std::ptrdiff_t>(place);
   };
-  return {.kind = group.kind, .indexes = {at(begin), at(end)}, .weights = {}};
+  return {.kind = group.kind, .indexes = {at(begin), at(end)}};
 }
 
 // A batch a slot where that is enough.

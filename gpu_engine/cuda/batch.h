@@ -10,7 +10,10 @@
 
 namespace nacre::engine::cuda {
 
-using Batch = KindGroup;
+struct Batch {
+  BatchKind kind;
+  std::vector<std::uint32_t> indexes;  // into Payload::messages
+};
 
 // Groups as they were sorted, for so many slots to share. What a payload's order of messages makes
 // of the time it takes is made good here: messages of serial modes come first, and by their length.

@@ -209,7 +209,8 @@ Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetiti
   const cuda::Sorted sorted = cuda::sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
     return fail(ErrorCode::unsupported, "the payload is no batch of a device");
-  const Batch& batch = sorted.groups.front();
+  const cuda::KindGroup& group = sorted.groups.front();
+  const Batch batch = {.kind = group.kind, .indexes = group.indexes};
   std::uint64_t weight = 0;
   for (const Message& message : payload.messages)
     weight += cuda::batch_weight(message);
@@ -283,18 +284,15 @@ void CudaBackend::submit_sorted(Payload& payload, cuda::Sorted sorted, std::func
 }
 
 std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, cuda::Sorted sorted) {
-  std::unique_ptr<Job> job(new (std::nothrow) Job(payload));
-  if (job == nullptr) {
+  std::unique_ptr<Job> job;
+  try {
+    job = std::make_unique<Job>(payload);
+    job->batches = cuda::cut_into_batches(payload, sorted.groups, slots_left());
+  } catch (const std::bad_alloc&) {
     for (const cuda::KindGroup& group : sorted.groups)
       cpu.run(payload, group.indexes);
     cpu.run(payload, sorted.rest);
     return nullptr;
-  }
-  try {
-    job->batches = cuda::cut_into_batches(payload, sorted.groups, slots_left());
-  } catch (const std::bad_alloc&) {
-    // Too large for slots as they may be, they end on the cpu.
-    job->batches = std::move(sorted.groups);
   }
   job->for_cpu = std::move(sorted.rest);
   job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);

@@ -38,7 +38,6 @@ CipherFamily family_of(BlockCipher cipher);
 struct KindGroup {
   BatchKind kind;
   std::vector<std::uint32_t> indexes;  // into Payload::messages
-  // As sorting finds them. A batch cut from a group has neither.
   std::vector<std::uint32_t> weights;  // what each takes of a batch's size, with its aad
   std::uint64_t input_bytes = 0;       // of all of them
 };

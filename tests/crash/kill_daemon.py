@@ -10,7 +10,6 @@ they were after some step since the last durable one; nothing holds bytes that n
 The seed is printed; the same seed makes the same work, though not the same moments.
 """
 import argparse
-import errno
 import hashlib
 import os
 import random
@@ -21,10 +20,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from volume import Failure, Volume, full_counts  # noqa: E402
-
-# Over io_uring what a daemon that is gone had not answered is cancelled.
-GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
+from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
 
 
 def fsync_path(path):
@@ -344,7 +340,7 @@ class Worker(threading.Thread):
                 self.chance.choice(self.things).step()
                 self.steps += 1
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in DAEMON_GONE:
                 self.error = error
         except Exception as error:  # pylint: disable=broad-except
             self.error = error

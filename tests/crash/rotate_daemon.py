@@ -10,7 +10,6 @@ the rotation goes on by itself; when it is done another one begins. In the end n
 an older epoch, fsck.nacre --deep finds nothing, and a keyring from before is refused.
 """
 import argparse
-import errno
 import json
 import os
 import random
@@ -22,10 +21,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from daemon_memory import check_memory  # noqa: E402
-from volume import Failure, Volume, full_counts  # noqa: E402
+from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
 
-# Over io_uring what a daemon that is gone had not answered is cancelled.
-GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
 PIECE = 200_000
 # Read and written by the rotation: one lane in small pieces, or several side by side.
 RATES = ("8M", "16M", "1G")
@@ -73,7 +70,7 @@ class Work:
             while not self.stopping:
                 step()
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in DAEMON_GONE:
                 self.failure = self.failure or Failure(f"{step.__name__}: {error}")
         except Failure as failure:
             self.failure = self.failure or failure

@@ -26,11 +26,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from daemon_memory import check_memory  # noqa: E402
 from loop_disk import LoopDisk  # noqa: E402
 from soak_model import CELL, File, Tree  # noqa: E402
-from volume import Failure, Volume, full_counts  # noqa: E402
+from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
 
 DISK_BYTES = 256 << 20
-# Over io_uring what a daemon that is gone had not answered is cancelled.
-GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
 SIZES = [CELL, 4096, 20 * CELL, 65_536, 300 * CELL, 1 << 20, 3 << 20]
 # Beside 1.25 times what is live: the headers of the segments that are being filled.
 STORED_OVERHEAD_BYTES = 1 << 20
@@ -398,7 +396,7 @@ class Soak:
                 while True:
                     self.chance.choice([self.overwrite, self.append, self.punch])()
             except OSError as error:
-                if error.errno not in GONE:
+                if error.errno not in DAEMON_GONE:
                     raise
             timer.join()
         volume.kill()

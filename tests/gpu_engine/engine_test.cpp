@@ -102,23 +102,32 @@ TEST(Engine, seals_and_unseals_many_messages_of_all_sizes_kinds_and_keys) {
   EXPECT_EQ(stats.output_bytes, output_bytes);
 }
 
+// Adds unseals of count records of plain, which run() seals first, under counters from 0 on.
+template <typename Run>
+void add_unseals(TestPayload& opening, Engine& engine, const Bytes& key, const Bytes& plain,
+                 std::size_t count, const Run& run) {
+  TestPayload sealing(engine, count * plain.size() + 1);
+  for (std::uint32_t i = 0; i < count; ++i)
+    sealing.add_seal(plain, key, Codec::lz77, i);
+  run(sealing.get());
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(sealing.result(i).ok);
+    opening.add_unseal(sealing.output(i), key, plain.size());
+  }
+}
+
 // Results are cleared by whoever fills them.
 TEST(Engine, keeps_no_result_of_an_earlier_run) {
   TestRandom random;
   const auto engine = make_engine();
-  const Bytes key = random.bytes(32);
+  const auto run = [&](Payload& payload) { engine->run(payload); };
   const Bytes plain = make_data(DataKind::text, 65536, random);
-  TestPayload sealing(*engine);
-  for (std::uint32_t i = 0; i < 40; ++i)
-    sealing.add_seal(plain, key, Codec::lz77, i);
-  engine->run(sealing.get());
   TestPayload opening(*engine);
-  for (std::size_t i = 0; i < 40; ++i)
-    opening.add_unseal(sealing.output(i), key, plain.size());
-  engine->run(opening.get());
+  add_unseals(opening, *engine, random.bytes(32), plain, 40, run);
+  run(opening.get());
   const Message& damaged = opening.get().messages[7];
   const_cast<Byte*>(opening.get().input)[damaged.input_offset + damaged.input_size / 2] ^= 1;
-  engine->run(opening.get());
+  run(opening.get());
   for (std::size_t i = 0; i < 40; ++i)
     EXPECT_EQ(opening.result(i).ok, i != 7) << i;
   EXPECT_EQ(opening.result(7).output_size, 0u);
@@ -260,7 +269,7 @@ TEST(Engine, a_payload_is_used_again_after_clear) {
   }
 }
 
-// Seals count messages of size bytes under counters from first on, and checks that they open.
+// Seals count messages, and checks that they open.
 void seal_and_open(Engine& engine, const Bytes& key, const Bytes& plain, std::size_t count,
                    bool by_submit) {
   const auto run = [&](Payload& payload) {
@@ -269,15 +278,8 @@ void seal_and_open(Engine& engine, const Bytes& key, const Bytes& plain, std::si
     engine.submit(payload, [&] { ended.count_down(); });
     ended.wait();
   };
-  TestPayload sealing(engine, count * plain.size() + 1);
-  for (std::uint32_t i = 0; i < count; ++i)
-    sealing.add_seal(plain, key, Codec::lz77, i);
-  run(sealing.get());
   TestPayload opening(engine, count * (plain.size() + 200));
-  for (std::size_t i = 0; i < count; ++i) {
-    ASSERT_TRUE(sealing.result(i).ok);
-    opening.add_unseal(sealing.output(i), key, plain.size());
-  }
+  add_unseals(opening, engine, key, plain, count, run);
   run(opening.get());
   for (std::size_t i = 0; i < count; ++i)
     ASSERT_TRUE(opening.result(i).ok && std::ranges::equal(opening.output(i), plain));

@@ -4,6 +4,7 @@
 Every call has a time limit: a hang is a failure like any other. NACRE_PATIENCE=N makes the limits N
 times as long, for machines with much other work.
 """
+import errno
 import os
 import shutil
 import signal
@@ -14,6 +15,9 @@ import time
 
 # The lowest cost that a passphrase may have: tests make many volumes.
 CHEAP_KDF = ["--kdf-memory", "8192", "--kdf-time", "1"]
+# What a call on a mount is answered whose daemon is gone; over io_uring, what the daemon had not
+# answered is cancelled.
+DAEMON_GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO, errno.ENODEV)
 PATIENCE = float(os.environ.get("NACRE_PATIENCE") or 1)
 
 
