@@ -88,7 +88,7 @@ if wants sanitize; then
   pids=()
   for tool in memcheck racecheck; do
     for suite in CudaLz4 CudaGdeflateEncode CudaGdeflateDecode CudaLzw CudaRle CudaCipherModes CudaDes \
-      CudaCipherSuites CudaCrc CudaRsa CudaEngine CudaAuto; do
+      CudaCipherSuites CudaCrc CudaRsa CudaPrimes CudaEngine CudaAuto; do
       # Its kernels are the engine's: racecheck has seen them.
       [ "$tool $suite" = 'racecheck CudaAuto' ] && continue
       sanitized+=("$tool $suite")

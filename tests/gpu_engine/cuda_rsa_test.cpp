@@ -7,6 +7,8 @@
 #include <cstring>
 #include <set>
 
+#include "gpu_engine/cuda/kernels/prime_search.h"
+#include "gpu_engine/cuda/rsa_parts.h"
 #include "gpu_engine/cuda/slot.h"
 #include "gpu_engine/publickey/openssl_number.h"
 #include "gpu_engine/publickey/rsa.h"
@@ -358,6 +360,50 @@ TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
   twins.expect_same();
 }
 
+using CudaPrimes = cuda::CudaTest;
+
+// As the generation of keys searches them, but few: racecheck ends with these.
+TEST_F(CudaPrimes, of_a_short_search_are_prime) {
+  constexpr int limb_count = 16;
+  constexpr std::uint32_t interval_count = 8;
+  std::vector<cuda::SmallPrime> small;
+  for (std::uint32_t n = 3; n < 2000; n += 2) {
+    if (std::ranges::any_of(small, [&](const auto& of) { return n % of.prime == 0; })) continue;
+    std::uint32_t r = 1;  // a quarter of 2^512, modulo n
+    for (int bit = 0; bit < 32 * limb_count - 2; ++bit)
+      r = 2 * r % n;
+    small.push_back({.prime = n, .negative_inverse = cuda::negative_inverse(n), .factor = n - r});
+  }
+  const cuda::DeviceArray<cuda::SmallPrime> small_primes(small);
+  const cuda::DeviceArray<cuda::ChaChaKey> key(std::vector{cuda::ChaChaKey{{1, 2, 3}}});
+  const cuda::DeviceArray<std::uint32_t> found(1), failed(interval_count),
+      primes(limb_count * interval_count);
+  const cuda::DeviceArray<Byte> workspace(
+      cuda::prime_search_workspace_size<limb_count>(interval_count));
+  ASSERT_CUDA(cuda::search_primes<limb_count>(
+      {.key = key.data(),
+       .small_primes = small_primes.data(),
+       .small_prime_count = static_cast<std::uint32_t>(small.size()),
+       .bits = 32 * limb_count,
+       .interval_count = interval_count,
+       .found_count = found.data(),
+       .primes = primes.data(),
+       .failed = failed.data()},
+      workspace.data(), nullptr));
+  const std::uint32_t count = found.copy()[0];
+  // An interval has one with a probability of 0.3; of this key it is always the same ones that do.
+  ASSERT_GT(count, 0u);
+  ASSERT_LE(count, interval_count);
+  const std::vector<std::uint32_t> limbs = primes.copy();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    EXPECT_EQ(failed.copy()[i], 0u);
+    const Number prime(BN_lebin2bn(reinterpret_cast<const Byte*>(&limbs[limb_count * i]),
+                                   sizeof(std::uint32_t) * limb_count, nullptr));
+    EXPECT_EQ(BN_num_bits(prime.get()), 32 * limb_count);
+    EXPECT_EQ(BN_check_prime(prime.get(), nullptr, nullptr), 1);
+  }
+}
+
 using RsaSlot = cuda::CudaTest;
 
 TEST_F(RsaSlot, is_wiped_where_a_batch_asks_for_it) {
@@ -373,6 +419,8 @@ TEST_F(RsaSlot, is_wiped_where_a_batch_asks_for_it) {
   ASSERT_TRUE(slot.upload().has_value());
   ASSERT_CUDA(cudaMemset(memory, 1, 100'000));
   ASSERT_CUDA(cudaMemset(down.device, 1, 3000));
+  // The slot's stream waits for no other.
+  ASSERT_CUDA(cudaDeviceSynchronize());
   ASSERT_TRUE(slot.wipe_device().has_value());
   slot.wipe_host();
   const auto is_zero = [](Byte byte) { return byte == 0; };
