@@ -308,7 +308,7 @@ Result<double> SeedRun::time_of(const std::function<Result<>()>& work) const {
 }
 
 Result<std::vector<double>> SeedRun::time_in_turns(
-    const std::vector<std::function<Result<>()>>& works) const {
+    const std::vector<std::unique_ptr<EngineWork>>& works) const {
   std::vector<std::vector<double>> times(works.size());
   const double begin = wall_seconds();
   for (int round = 0; round < run_count_max; ++round) {
@@ -316,9 +316,8 @@ Result<std::vector<double>> SeedRun::time_in_turns(
     if (round >= round_count_min && spent >= options_.seconds * double(works.size())) break;
     for (std::size_t turn = 0; turn < works.size(); ++turn) {
       const std::size_t index = round % 2 == 0 ? turn : works.size() - 1 - turn;
-      const double start = wall_seconds();
-      NACRE_TRY(works[index]());
-      times[index].push_back(wall_seconds() - start);
+      NACRE_TRY(works[index]->run());
+      times[index].push_back(works[index]->last_seconds());
     }
   }
   std::vector<double> medians;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,10 +70,11 @@ class SeedRun {
 
   // The median of some runs, which together take about the time for a figure.
   Result<double> time_of(const std::function<Result<>()>& work) const;
-  // The same of each of several that are to be compared: a round runs all of them once, there and
-  // then back, so that what changes in the meantime changes for all.
+  // The same of each of several payloads that are to be compared, without looking at results: a
+  // round runs all of them once, there and then back, so that what changes in the meantime changes
+  // for all.
   Result<std::vector<double>> time_in_turns(
-      const std::vector<std::function<Result<>()>>& works) const;
+      const std::vector<std::unique_ptr<EngineWork>>& works) const;
   // Of a payload on the device, with its copies, without looking at its results; nothing where the
   // device did not do all of it.
   Result<std::optional<double>> time_on_device(EngineWork& work) const;
