@@ -39,6 +39,12 @@ double LearnedCosts::last(CostCell cell) const {
   return payload_count(cell) == 0 ? 1 : kept_[cell][(next_[cell] + kept_count - 1) % kept_count];
 }
 
+bool LearnedCosts::got_faster(CostCell cell) const {
+  constexpr double share = 0.85;
+  return payload_count(cell) >= 2 &&
+         last(cell) < share * kept_[cell][(next_[cell] + kept_count - 2) % kept_count];
+}
+
 void LearnedCosts::publish(std::size_t row) {
   const std::size_t first = row * size_count;
   const auto known = [&](std::size_t size) {

@@ -27,7 +27,8 @@ constexpr std::size_t index_of(Side side) {
 using CostCell = std::uint16_t;
 inline constexpr CostCell no_cost_cell = std::numeric_limits<CostCell>::max();
 
-// factor() and payload_count() from any thread at any time; learn() and last() by one at a time.
+// factor() and payload_count() from any thread at any time; learn(), last() and got_faster() by one
+// at a time.
 class LearnedCosts {
  public:
   static constexpr double factor_max = 4;  // and 1 / factor_max the least
@@ -51,6 +52,8 @@ class LearnedCosts {
   void learn(CostCell cell, double measured);
   // What was measured last; 1 where nothing was. By who may learn.
   double last(CostCell cell) const;
+  // Whether that is notably less than what was measured before it. By who may learn.
+  bool got_faster(CostCell cell) const;
 
  private:
   static constexpr std::size_t kept_count = 5;

@@ -58,20 +58,24 @@ std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
   return known;
 }
 
-// Messages of one kind. They are of one class, but for records: those count as what most of their
-// bytes are.
+// Messages of one kind. They are of one class, but for records that are opened: those count as what
+// most of their bytes are.
 Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec) {
   Work work;
+  const Message& first = payload.messages[indexes.front()];
+  work.work_class = class_of(payload, first, record_codec);
   std::array<std::uint64_t, work_class_count> bytes = {};
   for (const std::uint32_t index : indexes) {
     const Message& message = payload.messages[index];
     const std::uint64_t size = size_of(message);
     work.bytes += size;
     work.longest = std::max(work.longest, size);
-    bytes[index_of(class_of(payload, message, record_codec))] += size;
+    if (first.operation == Operation::unseal)
+      bytes[index_of(class_of(payload, message, record_codec))] += size;
   }
-  work.work_class =
-      work_class_at(static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin()));
+  if (first.operation == Operation::unseal)
+    work.work_class =
+        work_class_at(static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin()));
   return work;
 }
 
@@ -350,7 +354,8 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
                            .can_try = other_is_idle && !is_hopeless,
                            .known_count = learned.payload_count(tried.cell),
                            .went_well = learned.payload_count(tried.cell) > 0 &&
-                                        model_ns * learned.last(tried.cell) < chosen_ns});
+                                        model_ns * learned.last(tried.cell) < chosen_ns,
+                           .got_faster = learned.got_faster(tried.cell)});
   if (trial == Trial::none) return {share};
   return {other == Side::cuda ? work.bytes : 0, trial == Trial::counted};
 }

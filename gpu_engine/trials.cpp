@@ -18,6 +18,8 @@ constexpr double payloads_per_loss = 100;
 constexpr double payloads_per_first_loss = 12;
 // What is thought to take up to three times as long is tried with two payloads.
 constexpr double pair_loss_max = 2;
+// Payloads of one trial.
+constexpr std::uint8_t counted_count_max = 7;
 
 }  // namespace
 
@@ -28,7 +30,13 @@ Trial Trials::next(const Payload& payload) {
       place.interval = std::min(place.interval, interval_after_change);
     place.choice = payload.choice;
   }
-  if (std::exchange(place.has_warmed_up, false) && payload.can_try) return Trial::counted;
+  if (std::exchange(place.is_trying, false) && payload.can_try &&
+      place.counted_count < counted_count_max &&
+      (place.counted_count == 0 || payload.went_well || payload.got_faster)) {
+    place.is_trying = true;
+    ++place.counted_count;
+    return Trial::counted;
+  }
   ++place.payload_count;
   const bool is_pair = payload.known_count >= 2 && payload.loss <= pair_loss_max;
   const double loss = is_pair ? 2 * payload.loss : payload.loss;
@@ -43,7 +51,8 @@ Trial Trials::next(const Payload& payload) {
       place.interval == interval_first ? interval_growth_first : interval_growth;
   place.interval =
       static_cast<std::uint16_t>(std::min<unsigned>(place.interval * growth, interval_max));
-  place.has_warmed_up = is_pair;
+  place.is_trying = true;
+  place.counted_count = is_pair ? 0 : 1;
   return is_pair ? Trial::warm_up : Trial::counted;
 }
 

@@ -10,8 +10,9 @@
 //
 // A backend that had nothing to do for a while is slow at first: threads wake, memory is in no
 // cache. So a trial of which little is at stake is two payloads, one behind the other, and the
-// first teaches nothing: else whoever once fell behind would never be seen at his speed. Not
-// thread-safe.
+// first teaches nothing; and a trial goes on, for six more payloads at most, while it is sooner
+// than the better one or ever faster: else whoever once fell behind would never be seen at his
+// speed. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -40,6 +41,7 @@ class Trials {
     bool can_try = true;  // whether this payload may go there
     unsigned known_count = 0;  // how many payloads the other one has had
     bool went_well = false;    // whether it was sooner with the last of them
+    bool got_faster = false;   // whether it was, with the last, than with the one before
   };
 
   // Called once for each payload that is of one class.
@@ -52,7 +54,8 @@ class Trials {
     std::uint32_t payload_count = 0;  // since the last trial
     std::uint16_t interval = interval_first;
     Choice choice = Choice::none;
-    bool has_warmed_up = false;  // with the payload before
+    bool is_trying = false;          // with the payload before
+    std::uint8_t counted_count = 0;  // of that trial
   };
   // As the cells of one backend: those of the other are not used.
   std::array<Place, LearnedCosts::cell_count> places_ = {};

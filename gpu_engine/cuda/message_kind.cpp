@@ -306,6 +306,10 @@ Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_
 }
 
 void keep_first(KindGroup& group, std::size_t count, const Payload& payload) {
+  if (count == 0) {
+    group = {.kind = group.kind};
+    return;
+  }
   for (std::size_t i = count; i < group.indexes.size(); ++i)
     group.input_bytes -= payload.messages[group.indexes[i]].input_size;
   group.indexes.resize(count);

@@ -223,6 +223,28 @@ TEST(Trials, are_two_payloads_where_little_is_at_stake) {
   EXPECT_EQ(trials.next(payload), none) << "and by then would have slept again";
 }
 
+// As long as the other one gets better, but no longer than that he could be known by.
+TEST(Trials, go_on_while_they_are_worth_it) {
+  Trials trials;
+  Trials::Payload payload = {
+      .work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu, .known_count = 5};
+  const auto next_of = [&](int count) {
+    int tried = 0;
+    for (int i = 0; i < count; ++i)
+      tried += trials.next(payload) != Trial::none;
+    return tried;
+  };
+  EXPECT_EQ(next_of(4), 1);
+  EXPECT_EQ(next_of(1), 1) << "after the warm-up";
+  payload.got_faster = true;
+  EXPECT_EQ(next_of(2), 2);
+  payload.got_faster = false;
+  EXPECT_EQ(next_of(1), 0);
+  payload.got_faster = true;
+  EXPECT_EQ(next_of(1), 0) << "what is over is over";
+  EXPECT_EQ(next_of(100), 8);
+}
+
 TEST(Trials, are_rarer_the_more_they_may_cost) {
   for (const double loss : {0.5, 2.0, 8.0}) {
     for (const unsigned known : {0u, 5u}) {
@@ -238,8 +260,8 @@ TEST(Trials, are_rarer_the_more_they_may_cost) {
 TEST(Trials, come_soon_again_when_things_have_changed) {
   const auto until = [](const Trials::Payload& payload) {
     Trials trials;
-    trials_of(trials, 916, 0, 0);
-    int count = 1;
+    trials_of(trials, 917, 0, 0);
+    int count = 2;
     while (trials.next(payload) == Trial::none)
       ++count;
     return count;
