@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nacre stats and the metrics say of writers that wait for compaction.
+// What nacre stats and the metrics say of what a mount seldom meets: writers that wait for
+// compaction, devices that fail.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,18 @@ TEST(StatsOfCompaction, say_nothing_of_writers_that_nobody_holds) {
   const std::string text = text_of(stats);
   EXPECT_NE(text.find("compaction"), std::string::npos) << text;
   EXPECT_EQ(text.find("held back"), std::string::npos) << text;
+}
+
+TEST(StatsOfDevices, say_what_a_device_failed) {
+  fs::MountStats stats;
+  stats.volume.engine = {.message_count = 12, .cuda_message_count = 9, .cuda_failed_batch_count = 3};
+  EXPECT_EQ(fs::to_json(stats).at("engine").at("cuda_failed_batch_count"), 3);
+  EXPECT_NE(text_of(stats).find("; 3 batches that a device failed ran on the cpu"),
+            std::string::npos);
+  EXPECT_NE(fs::to_prometheus(stats, {}).find("\nnacre_engine_failed_batches_total 3\n"),
+            std::string::npos);
+  stats.volume.engine.cuda_failed_batch_count = 0;
+  EXPECT_EQ(text_of(stats).find("failed ran"), std::string::npos) << "nothing to say";
 }
 
 }  // namespace
