@@ -90,31 +90,56 @@ Result<TimedOrders> time_orders(const SeedRun& run, engine::Engine& engine,
   return timed;
 }
 
-}  // namespace
-
-Result<PayloadTimes> time_counters(const SeedRun& run, std::size_t whole, std::size_t message_size,
-                                   bool key_for_each) {
-  PayloadTimes times;
-  if (run.cuda() == nullptr) return times;
-  const BenchTask task = seed_cipher_task(engine::Operation::encrypt, engine::BlockCipher::aes_128,
-                                          engine::CipherMode::ctr);
+struct CounterMessages {
   std::vector<SeedKey> keys;
   std::vector<SeedMessage> messages;
+};
+
+CounterMessages counter_messages(const SeedRun& run, std::size_t whole, std::size_t message_size,
+                                 bool key_for_each) {
+  const BenchTask task = seed_cipher_task(engine::Operation::encrypt, engine::BlockCipher::aes_128,
+                                          engine::CipherMode::ctr);
+  CounterMessages made;
   for (const ByteView input : run.messages(whole, message_size)) {
-    messages.push_back({task.message, input, input.size()});
-    if (!keys.empty() && !key_for_each) continue;
+    made.messages.push_back({task.message, input, input.size()});
+    if (!made.keys.empty() && !key_for_each) continue;
     SeedKey key = {task.key_use, task.key};
-    store_le(key.key.data(), static_cast<std::uint32_t>(keys.size()));
-    messages.back().message.key_index = static_cast<std::uint32_t>(keys.size());
-    keys.push_back(std::move(key));
+    store_le(key.key.data(), static_cast<std::uint32_t>(made.keys.size()));
+    made.messages.back().message.key_index = static_cast<std::uint32_t>(made.keys.size());
+    made.keys.push_back(std::move(key));
   }
-  NACRE_ASSIGN(const auto work, EngineWork::make(*run.cuda(), keys, messages));
-  NACRE_ASSIGN(times.with_copies, run.time_on_device(*work));
-  if (!times.with_copies) return times;
-  NACRE_ASSIGN(const auto expected, EngineWork::make(run.cpu(), keys, messages));
-  NACRE_TRY(expected->run());
-  NACRE_TRY(compare_works(*work, *expected, messages.size()));
-  times.kernels = run.time_kernels(*work);
+  return made;
+}
+
+}  // namespace
+
+Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole,
+                                   std::size_t message_size) {
+  CounterTimes times;
+  if (run.cuda() == nullptr) return times;
+  Works works;
+  std::vector<PayloadTimes*> of_works;
+  const auto add = [&](PayloadTimes& of, std::size_t size, bool key_for_each) -> Result<> {
+    const CounterMessages made = counter_messages(run, whole, size, key_for_each);
+    NACRE_ASSIGN(auto work, EngineWork::make(*run.cuda(), made.keys, made.messages));
+    NACRE_TRY(work->run());
+    if (!work->ran_on_device()) return {};
+    NACRE_ASSIGN(const auto expected, EngineWork::make(run.cpu(), made.keys, made.messages));
+    NACRE_TRY(expected->run());
+    NACRE_TRY(compare_works(*work, *expected, made.messages.size()));
+    works.push_back(std::move(work));
+    of_works.push_back(&of);
+    return {};
+  };
+  NACRE_TRY(add(times.one, whole, false));
+  NACRE_TRY(add(times.one_key, message_size, false));
+  NACRE_TRY(add(times.key_each, message_size, true));
+  NACRE_ASSIGN(const std::vector<double> seconds, run.time_in_turns(works));
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (!works[i]->ran_on_device()) continue;
+    of_works[i]->with_copies = seconds[i];
+    of_works[i]->kernels = run.time_kernels(*works[i]);
+  }
   return times;
 }
 

@@ -9,10 +9,14 @@ namespace nacre::tools {
 struct PayloadTimes {
   std::optional<double> kernels, with_copies;  // on the device
 };
-// whole bytes in messages of a size, in CTR, under one key or under a key each. Compared with what
-// the processor computes. Nothing without a device. io.
-Result<PayloadTimes> time_counters(const SeedRun& run, std::size_t whole, std::size_t message_size,
-                                   bool key_for_each);
+struct CounterTimes {
+  PayloadTimes one;       // message of all bytes
+  PayloadTimes one_key;   // for messages of a size
+  PayloadTimes key_each;  // for the same messages
+};
+// whole bytes in CTR, each way in turn with the others. Compared with what the processor computes.
+// Nothing of what a device does not take, or without one. io.
+Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole, std::size_t message_size);
 
 struct OrderTimes {
   std::size_t size = 0;  // of all messages
