@@ -12,11 +12,12 @@
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of 64 KiB
 # to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; eight minutes,
 # less with a smaller --auto-seconds, which is for each figure); large (payloads of 2 GiB, messages of 1 GiB); codecs,
-# ciphers (bench of those: as long again); seeds (bench of the papers' tables, a minute or two); rotate
-# (rotation_speed.sh beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a
-# minute); crypt (a file through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a
-# minute or two); scale (scaling.py beside this: a mount with 1 to 16 writers and readers; two minutes, --seconds at
-# the most; memory_mount among the programs makes the floor).
+# ciphers (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in one
+# run; five minutes); devices (payloads of 4 GiB by one device, two, four and eight, as many as there are); seeds
+# (bench of the papers' tables, a minute or two); rotate (rotation_speed.sh beside this, a minute or two); formats (a
+# small mount for each codec, with cuda and auto, a minute); crypt (a file through nacre crypt and back, with each
+# engine, beside what copies it within the RAM disk; a minute or two); scale (scaling.py beside this: a mount with 1 to
+# 16 writers and readers; two minutes, --seconds at the most; memory_mount among the programs makes the floor).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -46,6 +47,8 @@ export NACRE_REQUIRE_GPU=1 PATH=$bin:$PATH
 unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
 unsanitized+=':*whatever_fails*:*whatever_call_fails*:*without_its_device*'
 unsanitized+=':*queue_is_full*:*within_done*:*wipes_memory*:*forgets_keys_in*'
+# Every codec that a device has, at a level that it codes.
+device_codecs=none,lz77,gdeflate-1,huffman,lzw,rle
 work=$(mktemp -d /dev/shm/nacre-gpu.XXXXXX)
 export XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
 table=()
@@ -88,7 +91,7 @@ if wants sanitize; then
   pids=()
   for tool in memcheck racecheck; do
     for suite in CudaLz4 CudaGdeflateEncode CudaGdeflateDecode CudaLzw CudaRle CudaCipherModes CudaDes \
-      CudaCipherSuites CudaCrc CudaRsa CudaPrimes CudaEngine CudaAuto; do
+      CudaCipherSuites CudaCrc CudaRsa RsaSlot CudaPrimes CudaEngine CudaAuto; do
       # Its kernels are the engine's: racecheck has seen them.
       [ "$tool $suite" = 'racecheck CudaAuto' ] && continue
       sanitized+=("$tool $suite")
@@ -136,11 +139,9 @@ if wants bench; then
   done
 fi
 if wants auto; then
-  # Every codec that a device has, at a level that it codes.
-  auto_codecs=none,lz77,gdeflate-1,huffman,lzw,rle
   # Beyond 10 %: said.
   nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds "$auto_seconds" --json "$work/auto.json" \
-    --only "$auto_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32" \
+    --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
   code=$?
   # A row of an operation begins in the first column.
@@ -166,6 +167,21 @@ if wants large; then
   nacre bench ciphers "$corpus" "${single[@]}" --only aes-256-gcm &&
     nacre bench checksum "$corpus" "${single[@]}" --only crc32
   verdict 'messages of 1 GiB' $?
+fi
+if wants table; then
+  nacre bench all "$corpus" --sample 80M --repeat "$repeat" --threads "1,$(nproc)" --seconds 0.3 --json "${OUT:-$work}/table.json" \
+    --only "$device_codecs,aes-128-ctr,aes-256-ctr,aes-256-gcm,aes-256-cbc,aes-256-ctr+hmac,crc32"
+  verdict 'bench, one thread and all' $?
+fi
+if wants devices; then
+  device_count=$(nvidia-smi -L | wc -l)
+  for count in 1 2 4 8; do
+    [ "$count" -le "$device_count" ] || break
+    echo "devices: $count"
+    CUDA_VISIBLE_DEVICES=$(seq -s, 0 $((count - 1))) nacre bench seal "$corpus" --engine cuda --sample 256M \
+      --threads "$(nproc)" --seconds 0.2 --only lz77,gdeflate-1 --payload 4G
+    verdict "payloads of 4 GiB, devices: $count" $?
+  done
 fi
 # Thorough levels and DES take seconds for each 100 MiB.
 if wants codecs; then bench codecs 2; fi
