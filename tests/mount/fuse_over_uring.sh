@@ -13,10 +13,12 @@ skip() {
 }
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"
 [ -r "$switch" ] || skip "this kernel has no FUSE over io_uring"
+# Not while a test relies on it as it is (fuse_uring_test.cpp).
+turn() { { flock 9 && echo "$1" >"$switch"; } 9<"$switch"; }
 before=$(cat "$switch")
 if [ "$before" != Y ]; then
-  { echo Y >"$switch"; } 2>/dev/null || skip "FUSE over io_uring is off and only root can switch it on"
-  trap 'echo "$before" >"$switch"' EXIT
+  turn Y 2>/dev/null || skip "FUSE over io_uring is off and only root can switch it on"
+  trap 'turn "$before"' EXIT
 fi
 export NACRE_FUSE_TRANSPORT=io_uring
 for volume in memory nacre; do

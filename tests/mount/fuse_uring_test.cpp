@@ -2,6 +2,7 @@
 // The rings: what they may take, what happens when the system refuses them, and their end.
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,7 +83,22 @@ TEST(UringPlan, says_why_the_device_serves) {
   EXPECT_NE(reason(other, UringMode::on), "");
 }
 
+// The kernel's switch stays as it is while there is one: whoever changes it for the sake of a test
+// (fuse_over_uring.sh) locks it first.
+class SwitchAsItIs {
+ public:
+  SwitchAsItIs() : file_(::open("/sys/module/fuse/parameters/enable_uring", O_RDONLY | O_CLOEXEC)) {
+    if (file_ >= 0) {
+      EXPECT_EQ(::flock(file_, LOCK_SH), 0);
+    }
+  }
+
+ private:
+  const File file_;
+};
+
 TEST(UringSwitch, is_roots) {
+  const SwitchAsItIs as_it_is;
   const std::optional<bool> enabled = UringMachine::current().enabled;
   if (!enabled || *enabled) NACRE_SKIP("FUSE over io_uring is not switched off here");
   const auto code = [] {
@@ -156,6 +172,7 @@ class FuseUring : public FuseMount {
     EXPECT_EQ(stat_of(path("d/f")).st_size, 3 << 20);
   }
 
+  const SwitchAsItIs switch_;
   UringMode mode_ = UringMode::automatic;
   std::shared_ptr<RefusingSystem> system_ = std::make_shared<RefusingSystem>();
 };
