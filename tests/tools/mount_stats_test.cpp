@@ -51,7 +51,8 @@ TEST(StatsOfCompaction, say_nothing_of_writers_that_nobody_holds) {
 
 TEST(StatsOfDevices, say_what_a_device_failed) {
   fs::MountStats stats;
-  stats.volume.engine = {.message_count = 12, .cuda_message_count = 9, .cuda_failed_batch_count = 3};
+  stats.volume.engine = {
+      .message_count = 12, .cuda_message_count = 9, .cuda_failed_batch_count = 3};
   EXPECT_EQ(fs::to_json(stats).at("engine").at("cuda_failed_batch_count"), 3);
   EXPECT_NE(text_of(stats).find("; 3 batches that a device failed ran on the cpu"),
             std::string::npos);
