@@ -17,20 +17,20 @@ Result<> compare_works(const EngineWork& work, const EngineWork& expected, std::
   return {};
 }
 
-// One of the seven payloads of figure 7, ready to be run.
-struct OrderMessages {
+// A payload, ready to be laid out for an engine.
+struct PayloadMessages {
   std::size_t size = 0;
   std::vector<SeedKey> keys;
   std::vector<SeedMessage> messages;
 };
 
-OrderMessages order_messages(const SeedRun& run, int number) {
+PayloadMessages order_messages(const SeedRun& run, int number) {
   const BenchTask parallel = seed_cipher_task(
       engine::Operation::encrypt, engine::BlockCipher::aes_128, engine::CipherMode::ctr);
   const BenchTask serial = seed_cipher_task(engine::Operation::encrypt,
                                             engine::BlockCipher::aes_128, engine::CipherMode::cbc);
-  OrderMessages made = {.keys = {{parallel.key_use, parallel.key}, {serial.key_use, serial.key}},
-                        .messages = {}};
+  PayloadMessages made = {.keys = {{parallel.key_use, parallel.key}, {serial.key_use, serial.key}},
+                          .messages = {}};
   const std::vector<OrderedMessage> order = payload_order(number);
   for (const OrderedMessage& message : order)
     made.size += message.block_count * block_size;
@@ -48,10 +48,10 @@ OrderMessages order_messages(const SeedRun& run, int number) {
 
 using Works = std::vector<std::unique_ptr<EngineWork>>;
 
-Result<Works> make_works(engine::Engine& engine, const std::vector<OrderMessages>& orders,
+Result<Works> make_works(engine::Engine& engine, const std::vector<PayloadMessages>& orders,
                          engine::MessageOrder order = engine::MessageOrder::soonest) {
   Works works;
-  for (const OrderMessages& messages : orders) {
+  for (const PayloadMessages& messages : orders) {
     NACRE_ASSIGN(auto work, EngineWork::make(engine, messages.keys, messages.messages, order));
     works.push_back(std::move(work));
   }
@@ -64,10 +64,10 @@ struct TimedOrders {
 };
 
 // Compared with what was expected. Each payload lies in several places of memory, at the same time,
-// and the median counts: on a virtual machine some places are slower by a third, in every round,
-// and that is not the order's doing.
+// and the median counts: in one run on a virtual machine two payloads were slower by a quarter in
+// every round, in no other run, so presumably for where they lay.
 Result<TimedOrders> time_orders(const SeedRun& run, engine::Engine& engine,
-                                const std::vector<OrderMessages>& orders, const Works& expected,
+                                const std::vector<PayloadMessages>& orders, const Works& expected,
                                 engine::MessageOrder order = engine::MessageOrder::soonest) {
   constexpr int place_count = 3;
   std::vector<Works> places;
@@ -90,16 +90,11 @@ Result<TimedOrders> time_orders(const SeedRun& run, engine::Engine& engine,
   return timed;
 }
 
-struct CounterMessages {
-  std::vector<SeedKey> keys;
-  std::vector<SeedMessage> messages;
-};
-
-CounterMessages counter_messages(const SeedRun& run, std::size_t whole, std::size_t message_size,
+PayloadMessages counter_messages(const SeedRun& run, std::size_t whole, std::size_t message_size,
                                  bool key_for_each) {
   const BenchTask task = seed_cipher_task(engine::Operation::encrypt, engine::BlockCipher::aes_128,
                                           engine::CipherMode::ctr);
-  CounterMessages made;
+  PayloadMessages made = {.size = whole, .keys = {}, .messages = {}};
   for (const ByteView input : run.messages(whole, message_size)) {
     made.messages.push_back({task.message, input, input.size()});
     if (!made.keys.empty() && !key_for_each) continue;
@@ -120,7 +115,7 @@ Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole,
   Works works;
   std::vector<PayloadTimes*> of_works;
   const auto add = [&](PayloadTimes& of, std::size_t size, bool key_for_each) -> Result<> {
-    const CounterMessages made = counter_messages(run, whole, size, key_for_each);
+    const PayloadMessages made = counter_messages(run, whole, size, key_for_each);
     NACRE_ASSIGN(auto work, EngineWork::make(*run.cuda(), made.keys, made.messages));
     NACRE_TRY(work->run());
     if (!work->ran_on_device()) return {};
@@ -145,7 +140,7 @@ Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole,
 
 Result<std::vector<OrderTimes>> time_payload_orders(const SeedRun& run) {
   std::vector<OrderTimes> times(payload_order_count);
-  std::vector<OrderMessages> orders;
+  std::vector<PayloadMessages> orders;
   for (int number = 1; number <= payload_order_count; ++number) {
     orders.push_back(order_messages(run, number));
     times[orders.size() - 1].size = orders.back().size;
