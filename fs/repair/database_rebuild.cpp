@@ -14,6 +14,7 @@
 #include "fs/maintenance/record_index.h"
 #include "fs/maintenance/salvage_checkpoint.h"
 #include "fs/maintenance/salvage_scan.h"
+#include "fs/repair/chunk_of_records.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
@@ -276,37 +277,20 @@ Result<> Rebuild::take_chunk(const FoundRecords& all, std::span<const FoundRecor
   if (is_known) return {};
   const std::string key = metadata::chunk_key(inode, index);
   metadata::ChunkRow row;
-  metadata::RecordVersion newest;
   NACRE_ASSIGN(const auto there, database_->get(Table::chunks, key));
   if (const auto old = there ? metadata::decode_chunk_map_row(*there) : fail(ErrorCode::missing);
       old && old->chunk) {
     row = *old->chunk;
-    if (row.base) newest = row.base->version;
-    for (const auto& patch : row.patches)
-      newest = std::max(newest, patch.version);
   }
-  bool is_changed = false;
-  for (const FoundRecord* record : records) {
-    if (record->version <= newest) continue;
-    newest = record->version;
-    const auto location = *place_of(all, *record);
-    if (record->kind == metadata::RecordKind::chunk) {
-      row = {.base = metadata::ChunkBase{.location = location,
-                                         .version = record->version,
-                                         .plain_size = record->plain_size,
-                                         .valid_size = record->plain_size}};
-      is_changed = true;
-    } else if ((row.base || !row.patches.empty()) &&
-               row.patches.size() < metadata::patch_count_max) {
-      row.patches.push_back({.offset = record->patch_offset,
-                             .plain_size = record->plain_size,
-                             .valid_size = record->plain_size,
-                             .version = record->version,
-                             .location = location});
-      is_changed = true;
-    }
-  }
-  if (!is_changed) return {};
+  std::vector<PlacedRecord> placed;
+  for (const FoundRecord* record : records)
+    placed.push_back({record, *place_of(all, *record)});
+  const auto inode_row = owner ? metadata::decode_inode_row(*owner) : fail(ErrorCode::missing);
+  const std::uint64_t chunk_size = volume_.superblock.chunk_size_bytes;
+  const std::uint64_t begin = index.value * chunk_size;
+  const std::uint64_t file_end =
+      inode_row && inode_row->size > begin ? std::min(inode_row->size - begin, chunk_size) : 0;
+  if (!add_newer_records(row, placed, static_cast<std::uint32_t>(file_end))) return {};
   return put_older(Table::chunks, key, metadata::encode(row), RowSource::records);
 }
 

@@ -14,21 +14,6 @@ using metadata::LostRange;
 
 namespace {
 
-void add_lost(std::vector<LostRange>& ranges, LostRange added) {
-  if (added.size == 0) return;
-  std::vector<LostRange> all;
-  for (const LostRange& range : ranges) {
-    if (range.end() < added.offset || added.end() < range.offset) {
-      all.push_back(range);
-      continue;
-    }
-    const std::uint32_t offset = std::min(added.offset, range.offset);
-    added = {offset, std::max(added.end(), range.end()) - offset};
-  }
-  all.insert(std::upper_bound(all.begin(), all.end(), added), added);
-  ranges = std::move(all);
-}
-
 bool gives_bytes(const ChunkRow& row, const LostRange& range) {
   if (row.base && range.offset < row.base->valid_size) return true;
   return std::any_of(row.patches.begin(), row.patches.end(), [&](const ChunkPatch& patch) {
@@ -65,7 +50,7 @@ ChunkRow lose_pieces(const ChunkRow& row, const IsBadPiece& is_bad,
   ChunkRow left;
   if (row.base) {
     if (is_bad(nullptr)) {
-      add_lost(left.lost, {0, std::min(row.base->valid_size, chunk_size_bytes)});
+      add_lost(left, 0, std::min(row.base->valid_size, chunk_size_bytes));
     } else {
       left.base = row.base;
     }
@@ -74,7 +59,7 @@ ChunkRow lose_pieces(const ChunkRow& row, const IsBadPiece& is_bad,
     const std::uint32_t from = std::min(patch.offset, chunk_size_bytes);
     const std::uint32_t to = from + std::min(patch.valid_size, chunk_size_bytes - from);
     if (is_bad(&patch)) {
-      add_lost(left.lost, {from, to - from});
+      add_lost(left, from, to);
     } else {
       erase_lost(left, from, to);
       left.patches.push_back(patch);
@@ -82,7 +67,7 @@ ChunkRow lose_pieces(const ChunkRow& row, const IsBadPiece& is_bad,
   }
   // What was lost before lies over all pieces.
   for (const LostRange& range : row.lost)
-    add_lost(left.lost, range);
+    add_lost(left, range.offset, range.end());
   return left;
 }
 

@@ -85,6 +85,22 @@ std::uint32_t content_end(const ChunkRow& row) {
   return row.lost.empty() ? end : std::max(end, row.lost.back().end());
 }
 
+void add_lost(ChunkRow& row, std::uint32_t from, std::uint32_t to) {
+  if (from >= to) return;
+  LostRange added{from, to - from};
+  std::vector<LostRange> all;
+  for (const LostRange& range : row.lost) {
+    if (range.end() < added.offset || added.end() < range.offset) {
+      all.push_back(range);
+      continue;
+    }
+    const std::uint32_t offset = std::min(added.offset, range.offset);
+    added = {offset, std::max(added.end(), range.end()) - offset};
+  }
+  all.insert(std::upper_bound(all.begin(), all.end(), added), added);
+  row.lost = std::move(all);
+}
+
 void erase_lost(ChunkRow& row, std::uint32_t from, std::uint32_t to) {
   std::vector<LostRange> left;
   for (const LostRange& range : row.lost) {
