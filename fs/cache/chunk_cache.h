@@ -4,6 +4,12 @@
 // a record merely moves), so stale content is never found and nothing needs to be invalidated. Who
 // misses first loads; others wait for that load.
 //
+// Who needs little of a chunk, and could read that alone, loads all of it as long as the rest is
+// likely to be asked for while it is here: until the budget is used up, and then while at least
+// half of such reads find their chunk. A chunk that is loaded costs three parts more than are
+// needed, and saves as many reads of one part as come for it. Where they seldom do, one miss in 32
+// still loads its chunk, so that the cache follows when they begin to.
+//
 // Thread-safe. Deadlock-free as long as each thread finishes what it claimed before it waits.
 #pragma once
 
@@ -41,7 +47,10 @@ class ChunkCache {
     std::condition_variable done;
     std::optional<Result<SharedContent>> result;
   };
-  // One of: content (a hit); claimed (the caller loads, then calls finish()); load to wait for.
+  // What the caller could read instead of the whole chunk.
+  enum class Need : std::uint8_t { chunk, part };
+  // One of: content (a hit); claimed (the caller loads, then calls finish()); load to wait for;
+  // none of them, of a part alone: the caller reads that, for itself.
   struct Lookup {
     SharedContent content;
     bool claimed = false;
@@ -50,12 +59,13 @@ class ChunkCache {
 
   explicit ChunkCache(std::uint64_t budget_bytes);
 
-  Lookup acquire(const Key& key);
+  Lookup acquire(const Key& key, Need need = Need::chunk);
   void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result);
   static Result<SharedContent> wait(Load& load);
 
   struct Stats {
     std::uint64_t bytes = 0, hits = 0, misses = 0;
+    std::uint64_t parts = 0;  // of the misses: a part was read
   };
   Stats stats() const;
 
@@ -75,8 +85,16 @@ class ChunkCache {
     std::unordered_map<Key, Entry, KeyHash> entries;
     std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads;
     std::list<Key> order;  // most recent first
-    std::uint64_t bytes = 0, hits = 0, misses = 0;
+    std::uint64_t bytes = 0, hits = 0, misses = 0, parts = 0;
+    bool is_full = false;        // something had to go
+    std::uint32_t hit_rate = 0;  // of the last reads of parts, of hit_rate_one
+    std::uint32_t part_run = 0;  // parts since a chunk was loaded for one
   };
+  static constexpr std::uint32_t hit_rate_one = 1u << 16;
+  static constexpr std::uint32_t hit_rate_memory = 128;  // reads, about
+  static constexpr std::uint32_t part_run_max = 31;
+  // After a miss of a part: read it alone.
+  static bool passes(Shard& shard);
   static constexpr std::size_t shard_count = 8;
   // What an entry costs beside its bytes.
   static constexpr std::uint64_t entry_overhead_bytes = 256;

@@ -27,6 +27,15 @@ bool is_sound(const ChunkRow& row, std::uint32_t chunk_size_bytes) {
   });
 }
 
+// A patch that is read to where it belongs: nothing that is read lies under it or over its end.
+bool lies_alone(const ChunkRow& row, const ChunkPatch& patch, std::uint32_t content_size) {
+  const std::uint32_t end = patch.offset + patch.plain_size;
+  if (row.base || end > content_size) return false;
+  return std::none_of(row.patches.data(), &patch, [&](const ChunkPatch& under) {
+    return under.offset < end && patch.offset < under.offset + under.plain_size;
+  });
+}
+
 struct Part {
   std::size_t chunk;                // which chunk it belongs to
   const ChunkPatch* patch;          // null: the base
@@ -67,8 +76,16 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
     auto content = std::make_shared<ChunkContent>();
     content->size = content_end(row);
     content->bytes = std::make_unique_for_overwrite<Byte[]>(content->size);
-    const std::uint32_t base_end = row.base ? row.base->valid_size : 0;
-    std::fill(content->bytes.get() + base_end, content->bytes.get() + content->size, Byte{0});
+    // Up to where bytes are read to their place one behind the other, or nobody looks.
+    std::uint32_t filled_end =
+        row.base ? row.base->valid_size : std::min(chunk.from, content->size);
+    for (const ChunkPatch& patch : row.patches) {
+      if (patch.offset > filled_end || !patch.location || !lies_alone(row, patch, content->size)) {
+        break;
+      }
+      filled_end = std::max(filled_end, patch.offset + patch.plain_size);
+    }
+    std::fill(content->bytes.get() + filled_end, content->bytes.get() + content->size, Byte{0});
     if (row.base) {
       Part part{.chunk = i, .patch = nullptr};
       Byte* into = content->bytes.get();
@@ -80,13 +97,17 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
                          metadata::RecordKind::chunk, {into, row.base->plain_size});
       parts.push_back(std::move(part));
     }
-    contents[i] = std::move(content);
+    contents[i] = content;
     for (const ChunkPatch& patch : row.patches) {
       Part part{.chunk = i, .patch = &patch};
       if (patch.location) {
-        part.scratch = std::make_unique_for_overwrite<Byte[]>(patch.plain_size);
+        Byte* into = content->bytes.get() + patch.offset;
+        if (!lies_alone(row, patch, content->size)) {
+          part.scratch = std::make_unique_for_overwrite<Byte[]>(patch.plain_size);
+          into = part.scratch.get();
+        }
         part.request = ask(chunk, *patch.location, patch.version, patch.offset,
-                           metadata::RecordKind::patch, {part.scratch.get(), patch.plain_size});
+                           metadata::RecordKind::patch, {into, patch.plain_size});
       } else {
         auto value = database.get(
             metadata::Table::inlined,
@@ -130,9 +151,14 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
       }
       continue;
     }
-    const Byte* from = part.patch->location ? part.scratch.get()
-                                            : reinterpret_cast<const Byte*>(part.inlined.data());
-    std::copy_n(from, part.patch->valid_size, content.bytes.get() + part.patch->offset);
+    Byte* const place = content.bytes.get() + part.patch->offset;
+    if (is_read && !part.scratch) {  // read into place, like a base
+      std::fill(place + part.patch->valid_size, place + part.patch->plain_size, Byte{0});
+      continue;
+    }
+    const Byte* from =
+        part.scratch ? part.scratch.get() : reinterpret_cast<const Byte*>(part.inlined.data());
+    std::copy_n(from, part.patch->valid_size, place);
   }
   // What lay there once, or was stored in its place, is not to be seen.
   for (std::size_t i = 0; i < chunks.size(); ++i) {

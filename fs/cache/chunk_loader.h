@@ -15,6 +15,8 @@ struct ChunkToLoad {
   InodeNumber inode;
   ChunkIndex index;
   const metadata::ChunkRow* row;  // borrowed
+  // Nobody looks at what lies before it, and the content's bytes there are undefined.
+  std::uint32_t from = 0;
 };
 
 // One result a chunk, in order. All records are read in one go. Where a row says that bytes are

@@ -47,6 +47,9 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Of chunks that are flushed from now on; by the flags of the inode.
   void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
   std::optional<metadata::InodeCodec> codec() const { return metadata::inode_codec(inode_flags_); }
+  // The last of its chunks hardly got smaller as one record: the next ones go in parts.
+  bool prefers_parts() const { return prefers_parts_.load(std::memory_order_relaxed); }
+  void set_prefers_parts(bool prefers) { prefers_parts_ = prefers; }
 
   // Fills out from offset; returns how many bytes lie before the end of the file.
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
@@ -100,6 +103,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<std::uint64_t> dirty_bytes_{0};
   std::atomic<bool> discarded_{false};
   std::atomic<std::uint32_t> inode_flags_{0};
+  std::atomic<bool> prefers_parts_{false};
 
   FairMutex flush_mutex_;
   mutable std::shared_mutex mutex_;  // guards what follows

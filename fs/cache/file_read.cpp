@@ -8,6 +8,7 @@
 #include "fs/cache/chunk_loader.h"
 #include "fs/cache/file_cache.h"
 #include "fs/cache/file_data.h"
+#include "fs/store/patched_chunk.h"
 
 namespace nacre::fs {
 
@@ -51,6 +52,7 @@ struct FileData::Piece {
   bool done = false;       // dirty bytes cover it
   bool is_mapped = false;  // the map has a row for it; else zeros below the dirty bytes
   MappedChunk mapped;
+  std::optional<metadata::ChunkRow> part;             // of the row, where it is read alone
   std::vector<std::pair<std::uint32_t, Bytes>> over;  // dirty bytes, within the chunk, in order
 };
 
@@ -146,6 +148,7 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
 // with an older row.
 Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures) {
   std::vector<ChunkToLoad> to_load;
+  // Who reads a part for itself claims no load.
   std::vector<std::pair<Piece*, std::shared_ptr<ChunkCache::Load>>> claimed, awaited;
   for (Piece& piece : pieces) {
     if (piece.done) continue;
@@ -154,11 +157,19 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
       continue;
     }
     const ChunkIndex index{piece.index};
-    auto lookup = cache_.chunks().acquire({inode_, index, piece.mapped.tag});
+    piece.part = row_of_range(piece.mapped.row, piece.from,
+                              piece.from + static_cast<std::uint32_t>(piece.out.size()));
+    auto lookup =
+        cache_.chunks().acquire({inode_, index, piece.mapped.tag},
+                                piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk);
     if (lookup.content) {
       copy_content(*lookup.content, piece.from, piece.out);
-    } else if (lookup.claimed) {
-      to_load.push_back(ChunkToLoad{inode_, index, &piece.mapped.row});
+    } else if (lookup.claimed || !lookup.load) {
+      if (lookup.claimed) {
+        to_load.push_back(ChunkToLoad{inode_, index, &piece.mapped.row});
+      } else {
+        to_load.push_back(ChunkToLoad{inode_, index, &*piece.part, piece.from});
+      }
       claimed.emplace_back(&piece, std::move(lookup.load));
     } else {
       awaited.emplace_back(&piece, std::move(lookup.load));
@@ -178,6 +189,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
         failure.count = failure.place == piece->mapped.place ? failure.count + 1 : 1;
         failure.place = piece->mapped.place;
       }
+      if (load == nullptr) continue;  // a part
       cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load,
                              std::move(loaded[i]));
     }

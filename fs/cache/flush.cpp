@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "fs/cache/chunk_loader.h"
+#include "fs/cache/whole_chunk.h"
 #include "fs/store/patched_chunk.h"
 
 namespace nacre::fs {
 
-using metadata::ChunkBase;
 using metadata::ChunkPatch;
 using metadata::ChunkRow;
 using metadata::RecordKind;
@@ -116,15 +116,14 @@ Result<> Flush::run() {
   for (File& file : files_) {
     for (Chunk& chunk : file.chunks) {
       if (!file.outcome) break;
+      if (chunk.whole.count > 0) {
+        name_records(chunk.row, *file.data,
+                     std::span(sealed.records).subspan(chunk.whole.first, chunk.whole.count));
+      }
       for (const Seal& seal : chunk.seals) {
         const SealedRecord& record = sealed.records[seal.request];
-        if (seal.patch < 0) {
-          chunk.row.base->location = record.location;
-          chunk.row.base->version = record.version;
-        } else {
-          chunk.row.patches[static_cast<std::size_t>(seal.patch)].location = record.location;
-          chunk.row.patches[static_cast<std::size_t>(seal.patch)].version = record.version;
-        }
+        chunk.row.patches[seal.patch].location = record.location;
+        chunk.row.patches[seal.patch].version = record.version;
       }
     }
     if (file.outcome) file.outcome = install(file);
@@ -157,7 +156,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
     return {};
   }
   if (dirty.covers(0, end)) {
-    build_base(file, chunk, dirty.pieces().front().bytes);
+    build_whole(file, chunk, dirty.pieces().front().bytes);
     return {};
   }
   if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share &&
@@ -189,24 +188,28 @@ bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, con
       chunk.inlined.push_back(Inlined{
           metadata::inlined_key(inode, ChunkIndex{chunk.index}, patch.version, patch.offset),
           std::string(as_text(piece.bytes))});
-    } else {
-      chunk.seals.push_back(Seal{requests_.size(), static_cast<int>(chunk.row.patches.size())});
-      requests_.push_back(SealRequest{
-          RecordName{inode, ChunkIndex{chunk.index}, {}, piece.offset, RecordKind::patch},
-          piece.bytes, file.data->codec()});
     }
-    chunk.row.patches.push_back(patch);
+    add_patch(chunk.row, patch);
+  }
+  if (inlined) return true;
+  for (std::size_t i = 0; i < chunk.row.patches.size(); ++i) {
+    const ChunkPatch& patch = chunk.row.patches[i];
+    if (patch.version != metadata::RecordVersion{}) continue;  // it was there
+    const auto piece = std::find_if(
+        dirty.pieces().begin(), dirty.pieces().end(),
+        [&](const DirtyChunk::Piece& candidate) { return candidate.offset == patch.offset; });
+    chunk.seals.push_back(Seal{requests_.size(), i});
+    requests_.push_back(
+        SealRequest{RecordName{inode, ChunkIndex{chunk.index}, {}, patch.offset, RecordKind::patch},
+                    piece->bytes, file.data->codec()});
   }
   return true;
 }
 
-void Flush::build_base(File& file, Chunk& chunk, ByteView plain) {
-  const auto size = static_cast<std::uint32_t>(plain.size());
-  chunk.row = ChunkRow{.base = ChunkBase{.plain_size = size, .valid_size = size}};
-  chunk.seals.push_back(Seal{requests_.size(), -1});
-  requests_.push_back(
-      SealRequest{RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, 0, RecordKind::chunk},
-                  plain, file.data->codec()});
+void Flush::build_whole(File& file, Chunk& chunk, ByteView plain) {
+  const std::size_t first = requests_.size();
+  chunk.row = seal_whole(cache_, *file.data, ChunkIndex{chunk.index}, plain, requests_);
+  chunk.whole = {first, requests_.size() - first};
 }
 
 Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old) {
@@ -220,7 +223,7 @@ Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const M
     std::copy_n((*loaded.front())->bytes.get(), (*loaded.front())->size, chunk.buffer.get());
   }
   dirty.overlay(0, {chunk.buffer.get(), end});
-  build_base(file, chunk, {chunk.buffer.get(), end});
+  build_whole(file, chunk, {chunk.buffer.get(), end});
   chunk.row.lost = old.row.lost;
   erase_written(chunk.row, dirty);
   return {};

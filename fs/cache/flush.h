@@ -53,7 +53,11 @@ class Flush {
  private:
   struct Seal {
     std::size_t request;  // its index in requests_
-    int patch;            // the row's patch that it becomes; -1: the base
+    std::size_t patch;    // the row's patch that it becomes
+  };
+  // Requests that are all of a chunk.
+  struct Whole {
+    std::size_t first = 0, count = 0;
   };
   struct Inlined {
     std::string key;
@@ -66,6 +70,7 @@ class Flush {
     MappedChunk old{.hole = true};
     metadata::ChunkRow row;
     std::unique_ptr<Byte[]> buffer;  // of a merged base
+    Whole whole;
     std::vector<Seal> seals;
     std::vector<Inlined> inlined;
   };
@@ -84,7 +89,7 @@ class Flush {
   Result<> build(File& file, Chunk& chunk);
   bool build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
                      const metadata::ChunkRow& old, bool inlined);
-  void build_base(File& file, Chunk& chunk, ByteView plain);
+  void build_whole(File& file, Chunk& chunk, ByteView plain);
   Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
   // Under the file's locks. mapped: chunks from there on have no row; moved along, and with it
   // change, also when it fails.

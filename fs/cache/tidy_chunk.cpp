@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "fs/cache/chunk_loader.h"
+#include "fs/cache/whole_chunk.h"
 #include "fs/store/patched_chunk.h"
 
 namespace nacre::fs {
 
-using metadata::ChunkBase;
 using metadata::ChunkPatch;
 using metadata::ChunkRow;
 using metadata::RecordKind;
@@ -26,23 +26,17 @@ struct Tidied {
   SealedBatch sealed;
 };
 
-Result<Tidied> merge(FileCache& cache, const FileData& file, ChunkIndex index,
-                     const ChunkRow& row) {
+Result<Tidied> merge(FileCache& cache, FileData& file, ChunkIndex index, const ChunkRow& row) {
   const InodeNumber inode = file.inode();
   const ChunkToLoad to_load{inode, index, &row};
   auto loaded = load_chunks(cache.database(), cache.store(), cache.chunk_size_bytes(),
                             std::span(&to_load, 1));
   NACRE_ASSIGN(const SharedContent content, std::move(loaded.front()));
-  const SealRequest request{RecordName{inode, index, {}, 0, RecordKind::chunk},
-                            {content->bytes.get(), content->size},
-                            file.codec()};
+  std::vector<SealRequest> requests;
   Tidied tidied;
-  NACRE_ASSIGN(tidied.sealed, cache.store().append(std::span(&request, 1)));
-  const SealedRecord& record = tidied.sealed.records.front();
-  tidied.row.base = ChunkBase{.location = record.location,
-                              .version = record.version,
-                              .plain_size = content->size,
-                              .valid_size = content->size};
+  tidied.row = seal_whole(cache, file, index, {content->bytes.get(), content->size}, requests);
+  NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
+  name_records(tidied.row, file, tidied.sealed.records);
   tidied.row.lost = row.lost;
   return tidied;
 }

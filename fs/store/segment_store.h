@@ -229,6 +229,7 @@ class SegmentStore {
   // now on is under it, and no segment that is made holds a record of an older one.
   virtual Result<> begin_epoch() = 0;
   virtual void set_codec(engine::Codec codec, int level) = 0;  // of new records
+  virtual engine::Codec codec() const = 0;
   // Records of older epochs are also compressed anew when they are moved.
   virtual void recompress_old_epochs() = 0;
   // The oldest closed segment of an older epoch that can be emptied now.

@@ -82,6 +82,7 @@ class SegmentStoreImpl final : public SegmentStore {
                                                    PageCache page_cache) override;
   Result<> begin_epoch() override;
   void set_codec(engine::Codec codec, int level) override;
+  engine::Codec codec() const override { return codec_; }
   void recompress_old_epochs() override { recompress_ = true; }
   Result<std::optional<Victim>> find_outdated() override;
   OutdatedSegments outdated() const override;

@@ -45,7 +45,8 @@ void change(std::mt19937& random, fs::FileData& file, Bytes& model, std::size_t 
       break;
     }
     default: {
-      const std::size_t at = random() % 3 == 0 ? model.size() : offset;
+      std::size_t at = random() % 3 == 0 ? model.size() : offset;
+      if (random() % 8 == 0) at -= at % (16u << 10);
       if (at + length > size_max) break;
       const Bytes bytes = random_bytes_of(random, length);
       NACRE_ASSERT_OK(file.write(at, bytes));
@@ -94,18 +95,26 @@ void expect_seek(fs::FileData& file, const Bytes& model) {
   }
 }
 
-TEST(FileData, equals_an_array_under_random_changes_flushes_and_reopening) {
+// Chunks of 64 KiB that do not compress are stored in parts.
+StoreOptions options_with_parts() {
+  StoreOptions options;
+  options.segments.chunk_size_bytes = 64u << 10;
+  options.cache.cache_budget_bytes = 512u << 10;
+  return options;
+}
+
+void expect_array_under_random_changes(const StoreOptions& options, std::size_t size_max) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   auto backing = MemoryBacking::create();
   NACRE_ASSERT_OK(TestStore::format(backing));
-  auto store = TestStore::open(backing);
+  auto store = TestStore::open(backing, options);
   NACRE_ASSERT_OK(store);
   std::map<std::uint64_t, Bytes> models;
   for (int step = 0; step < 1500; ++step) {
     const std::uint64_t number = 2 + random() % 3;
-    ASSERT_NO_FATAL_FAILURE(change(random, (*store)->file(number), models[number], 200'000));
+    ASSERT_NO_FATAL_FAILURE(change(random, (*store)->file(number), models[number], size_max));
     if (random() % 8 == 0) {
       NACRE_ASSERT_OK(random() % 4 == 0 ? (*store)->sync_all() : (*store)->sync(number));
     }
@@ -121,7 +130,7 @@ TEST(FileData, equals_an_array_under_random_changes_flushes_and_reopening) {
     if (random() % 200 == 0) {
       NACRE_ASSERT_OK((*store)->close());
       store->reset();
-      store = TestStore::open(backing);
+      store = TestStore::open(backing, options);
       NACRE_ASSERT_OK(store);
       (*store)->check_map();
     }
@@ -131,7 +140,15 @@ TEST(FileData, equals_an_array_under_random_changes_flushes_and_reopening) {
   }
 }
 
-TEST(FileData, keeps_what_was_synced_through_power_loss) {
+TEST(FileData, equals_an_array_under_random_changes_flushes_and_reopening) {
+  expect_array_under_random_changes({}, 200'000);
+}
+
+TEST(FileData, equals_an_array_where_chunks_are_stored_in_parts) {
+  expect_array_under_random_changes(options_with_parts(), 600'000);
+}
+
+void expect_synced_through_power_loss(const StoreOptions& options, std::size_t size_max) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -143,12 +160,12 @@ TEST(FileData, keeps_what_was_synced_through_power_loss) {
     Bytes synced, model;
     const std::uint64_t number = 2;
     {
-      auto store = TestStore::open(backing);
+      auto store = TestStore::open(backing, options);
       NACRE_ASSERT_OK(store);
       const int syncs = 1 + static_cast<int>(random() % 6);
       for (int i = 0; i < syncs; ++i) {
         for (int j = 0; j < 4; ++j) {
-          ASSERT_NO_FATAL_FAILURE(change(random, (*store)->file(number), model, 100'000));
+          ASSERT_NO_FATAL_FAILURE(change(random, (*store)->file(number), model, size_max));
         }
         NACRE_ASSERT_OK((*store)->sync(number));
         synced = model;
@@ -156,11 +173,19 @@ TEST(FileData, keeps_what_was_synced_through_power_loss) {
       (*store)->committer().abandon();
     }
     auto after = backing->power_loss(random());
-    auto store = TestStore::open(after);
+    auto store = TestStore::open(after, options);
     NACRE_ASSERT_OK(store);
     ASSERT_NO_FATAL_FAILURE(expect_content((*store)->file(number), synced, random));
     (*store)->check_map();
   }
+}
+
+TEST(FileData, keeps_what_was_synced_through_power_loss) {
+  expect_synced_through_power_loss({}, 100'000);
+}
+
+TEST(FileData, keeps_what_was_synced_in_parts_through_power_loss) {
+  expect_synced_through_power_loss(options_with_parts(), 300'000);
 }
 
 TEST(FileData, keeps_what_was_synced_when_power_fails_at_any_operation) {

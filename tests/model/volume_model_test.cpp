@@ -21,7 +21,6 @@ using fs::AllocateMode;
 using fs::InodeNumber;
 using fs::RenameMode;
 
-constexpr std::size_t file_size_max = 70'000;
 constexpr int steps_between_comparisons = 150;
 
 class VolumeModel : public VolumeTest {
@@ -56,6 +55,9 @@ class VolumeModel : public VolumeTest {
     do_remount();
   }
 
+  std::size_t file_size_max_ = 70'000;
+  std::size_t noise_size_max_ = 0;  // of a write of bytes that do not compress; 0: none
+
  private:
   std::size_t pick(std::size_t count) { return random_() % count; }
   bool chance(unsigned one_in) { return random_() % one_in == 0; }
@@ -80,6 +82,13 @@ class VolumeModel : public VolumeTest {
     for (char& c : text)
       c = static_cast<char>('a' + pick(26));
     return text;
+  }
+  std::string any_content() {
+    if (noise_size_max_ == 0 || chance(2)) return any_text();
+    std::string noise(1 + pick(noise_size_max_), '\0');
+    for (char& c : noise)
+      c = static_cast<char>(random_());
+    return noise;
   }
 
   // The answers must be the same.
@@ -225,9 +234,9 @@ class VolumeModel : public VolumeTest {
   void write() {
     const ModelNodePtr file = any_file();
     if (!file) return;
-    const std::string text = any_text();
+    const std::string text = any_content();
     const std::size_t offset =
-        chance(2) ? file->content.size() % file_size_max : pick(file_size_max);
+        chance(2) ? file->content.size() % file_size_max_ : pick(file_size_max_);
     same(volume().write(file->inode, offset, as_bytes(text), {}), Result<>());
     put(*file, offset, text);
   }
@@ -241,7 +250,7 @@ class VolumeModel : public VolumeTest {
   void resize() {
     const ModelNodePtr file = any_file();
     if (!file) return;
-    const std::size_t size = chance(5) ? 0 : pick(file_size_max);
+    const std::size_t size = chance(5) ? 0 : pick(file_size_max_);
     same(volume().change_attributes(file->inode, {.size = size}), Result<>());
     file->content.resize(size);
     file->content_durable = false;
@@ -251,7 +260,7 @@ class VolumeModel : public VolumeTest {
     const ModelNodePtr file = any_file();
     if (!file) return;
     const auto mode = static_cast<AllocateMode>(pick(5));
-    const std::size_t offset = pick(file_size_max), length = 1 + pick(20'000);
+    const std::size_t offset = pick(file_size_max_), length = 1 + pick(20'000);
     same(volume().allocate(file->inode, mode, offset, length), Result<>());
     const bool extends = mode == AllocateMode::allocate || mode == AllocateMode::zero;
     if (extends && file->content.size() < offset + length) file->content.resize(offset + length);
@@ -265,7 +274,7 @@ class VolumeModel : public VolumeTest {
   void copy() {
     const ModelNodePtr from = any_file(), to = any_file();
     if (!from) return;
-    const std::size_t from_offset = pick(file_size_max), to_offset = pick(file_size_max);
+    const std::size_t from_offset = pick(file_size_max_), to_offset = pick(file_size_max_);
     std::size_t length = pick(30'000);
     const auto copied = volume().copy_range(from->inode, from_offset, to->inode, to_offset, length);
     length = std::min(length, from->content.size() - std::min(from->content.size(), from_offset));
@@ -331,7 +340,7 @@ class VolumeModel : public VolumeTest {
   void read_some() {
     const ModelNodePtr file = any_file();
     if (!file) return;
-    const std::size_t offset = pick(file_size_max);
+    const std::size_t offset = pick(file_size_max_);
     Bytes bytes(pick(30'000));
     const auto count = volume().read(file->inode, offset, bytes);
     if (!same(count, Result<>())) return;
@@ -523,6 +532,28 @@ TEST_F(VolumeModel, behaves_as_a_plain_tree_3) {
   run(3);
 }
 TEST_F(VolumeModel, behaves_as_a_plain_tree_with_a_new_seed) {
+  run(std::random_device{}());
+}
+
+// Of chunks that are stored in parts.
+class VolumeModelOfNoise : public VolumeModel {
+ protected:
+  void SetUp() override {
+    VolumeModel::SetUp();
+    unmount();
+    options_.store.chunk_size_bytes = 64u << 10;
+    options_.store.segment_size_bytes = 256u << 10;
+    options_.cache_budget_bytes = 1u << 20;
+    mount();
+    file_size_max_ = 300'000;
+    noise_size_max_ = 150'000;
+  }
+};
+
+TEST_F(VolumeModelOfNoise, behaves_as_a_plain_tree) {
+  run(4);
+}
+TEST_F(VolumeModelOfNoise, behaves_as_a_plain_tree_with_a_new_seed) {
   run(std::random_device{}());
 }
 

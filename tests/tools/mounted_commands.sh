@@ -284,7 +284,7 @@ damaged
 rm "$work/holed/segments/$segment"
 read_the_rest 'is missing'
 expect 4 "missing: segments/$segment: the segment is gone" fsck.nacre "${secret[@]}" "$work/holed"
-expect 4 "missing: segments/$segment offset [0-9]+: chunk.*    /hit" \
+expect 4 "missing: segments/$segment offset [0-9]+: patch.*    /hit" \
   fsck.nacre --deep "${secret[@]}" "$work/holed"
 damaged
 truncate -s 1000 "$work/holed/segments/$segment"

@@ -50,7 +50,7 @@ mkdir "$m/folder"
 for i in 1 2 3 4; do head -c $((4 * mib)) /dev/urandom >"$m/folder/$i"; done
 ln "$m/folder/2" "$m/second name"
 unmount_it
-expect 0 "records: 25[6-9] in [1-9][0-9]* segments.*$v: clean" nacre scrub "$v"
+expect 0 "records: 102[4-9] in [1-9][0-9]* segments.*$v: clean" nacre scrub "$v"
 expect 0 'clean' nacre scrub --rate 100M --engine cpu "${secret[@]}" "$v"
 expect 0 '"clean": true' nacre scrub --json "$v"
 mount_it
@@ -60,7 +60,7 @@ expect 8 'no scrub to pause' nacre scrub --pause "$m"
 expect 8 'no scrub to resume' nacre scrub --resume "$m"
 
 # --- Mounted: nothing found.
-expect 0 "records: 25[6-9] in .*$m: finished .* no damage" nacre scrub --rate 0 "$m"
+expect 0 "records: 102[4-9] in .*$m: finished .* no damage" nacre scrub --rate 0 "$m"
 expect 0 'scrub +finished .* no damage' nacre stats "$m"
 expect 0 '"state": "finished"' nacre scrub --status --json "$v"
 

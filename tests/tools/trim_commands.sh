@@ -29,8 +29,8 @@ sum=$(sha256sum <"$m/2")
 rm "$m/1" "$m/3" "$m/4"
 nacre sync "$m"
 check "dead bytes take no space: $(stored)" [ "$(stored)" -gt $((30 * mib)) ]
-expect 0 '8.0 MiB live, 24.0 MiB dead, 24.0 MiB reclaimable' nacre stats "$m"
-expect 0 '24.0 MiB freed: [1-9][0-9]* segments rewritten, 8.0 MiB of them moved' nacre trim "$m"
+expect 0 '8.0 MiB live, 24.[01] MiB dead, 24.[01] MiB reclaimable' nacre stats "$m"
+expect 0 '24.[01] MiB freed: [1-9][0-9]* segments rewritten, 8.0 MiB of them moved' nacre trim "$m"
 check "the space came back: $(stored)" [ "$(stored)" -lt $((9 * mib)) ]
 expect 0 'freed: 0 segments rewritten' nacre trim "$v"
 check "the content stayed" [ "$(sha256sum <"$m/2")" = "$sum" ]
@@ -41,8 +41,8 @@ rm "$m/2" "$m/6"
 unmount_it
 
 # --- Not mounted.
-expect 0 '8.0 MiB live, 8.0 MiB dead, 8.0 MiB reclaimable' nacre stats "${secret[@]}" "$v"
-expect 0 '8.0 MiB freed: 1 segments rewritten, 8.0 MiB of them moved' nacre trim "${secret[@]}" "$v"
+expect 0 '8.[01] MiB live, 8.[01] MiB dead, 8.[01] MiB reclaimable' nacre stats "${secret[@]}" "$v"
+expect 0 '8.[01] MiB freed: 1 segments rewritten, 8.[01] MiB of them moved' nacre trim "${secret[@]}" "$v"
 check "the space came back: $(stored)" [ "$(stored)" -lt $((9 * mib)) ]
 expect 0 '"freed_bytes": 0' nacre trim --json "${secret[@]}" "$v"
 expect 0 'clean' fsck.nacre --deep "${secret[@]}" "$v"
