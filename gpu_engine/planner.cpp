@@ -350,13 +350,15 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
       state_->trials.next({.work = work.work_class,
                            .bytes = whole,
                            .choice = all_idle ? choice : Trials::Choice::none,
+                           .chosen_ns = chosen_ns,
+                           .tried_ns = tried.predicted_ns,
                            .loss = std::max(0.0, tried.predicted_ns / chosen_ns - 1),
                            .can_try = other_is_idle && !is_hopeless,
                            .known_count = learned.payload_count(tried.cell),
                            .went_well = learned.payload_count(tried.cell) > 0 &&
                                         model_ns * learned.last(tried.cell) < chosen_ns,
                            .got_faster = learned.got_faster(tried.cell)});
-  if (trial == Trial::none) return {share};
+  if (trial == Trial::none || trial == Trial::settle) return {share, trial == Trial::none};
   return {other == Side::cuda ? work.bytes : 0, trial == Trial::counted};
 }
 

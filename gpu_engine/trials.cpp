@@ -3,6 +3,7 @@
 #include "gpu_engine/trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace nacre::engine {
@@ -16,8 +17,13 @@ constexpr unsigned interval_growth = 8;
 // Payloads before one that is tried and predicted to take twice as long.
 constexpr double payloads_per_loss = 100;
 constexpr double payloads_per_first_loss = 12;
-// What is thought to take up to three times as long is tried with two payloads.
-constexpr double pair_loss_max = 2;
+// What is thought to take up to three times as long is tried when it is awake.
+constexpr double warm_loss_max = 2;
+constexpr double warm_up_ns = 5e5;
+constexpr double warm_up_count_max = 15;
+double warm_up_count(double payload_ns) {
+  return std::clamp(std::ceil(warm_up_ns / payload_ns), 1.0, warm_up_count_max);
+}
 // Payloads of one trial.
 constexpr std::uint8_t counted_count_max = 7;
 
@@ -30,16 +36,28 @@ Trial Trials::next(const Payload& payload) {
       place.interval = std::min(place.interval, interval_after_change);
     place.choice = payload.choice;
   }
-  if (std::exchange(place.is_trying, false) && payload.can_try &&
-      place.counted_count < counted_count_max &&
-      (place.counted_count == 0 || payload.went_well || payload.got_faster)) {
-    place.is_trying = true;
-    ++place.counted_count;
-    return Trial::counted;
+  if (std::exchange(place.is_trying, false) && payload.can_try) {
+    if (place.warm_up_count > 0) {
+      --place.warm_up_count;
+      place.is_trying = true;
+      return Trial::warm_up;
+    }
+    if (place.counted_count < counted_count_max &&
+        (place.counted_count == 0 || payload.went_well || payload.got_faster)) {
+      place.is_trying = true;
+      ++place.counted_count;
+      return Trial::counted;
+    }
+    place.settle_count = static_cast<std::uint8_t>(warm_up_count(payload.chosen_ns));
   }
   ++place.payload_count;
-  const bool is_pair = payload.known_count >= 2 && payload.loss <= pair_loss_max;
-  const double loss = is_pair ? 2 * payload.loss : payload.loss;
+  if (place.settle_count > 0) {
+    --place.settle_count;
+    return Trial::settle;
+  }
+  const bool warms_up = payload.known_count >= 2 && payload.loss <= warm_loss_max;
+  const double warm_ups = warms_up ? warm_up_count(payload.tried_ns) : 0;
+  const double loss = payload.loss * (warm_ups + 1);
   const double needed = payload.went_well
                             ? interval_first
                             : std::max<double>(place.interval, loss * (payload.known_count < 2
@@ -52,8 +70,9 @@ Trial Trials::next(const Payload& payload) {
   place.interval =
       static_cast<std::uint16_t>(std::min<unsigned>(place.interval * growth, interval_max));
   place.is_trying = true;
-  place.counted_count = is_pair ? 0 : 1;
-  return is_pair ? Trial::warm_up : Trial::counted;
+  place.counted_count = warms_up ? 0 : 1;
+  place.warm_up_count = static_cast<std::uint8_t>(std::max(warm_ups - 1, 0.0));
+  return warms_up ? Trial::warm_up : Trial::counted;
 }
 
 }  // namespace nacre::engine
