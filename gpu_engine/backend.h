@@ -16,6 +16,13 @@ namespace nacre::engine {
 // Which messages of a payload: indexes into Payload::messages, each once.
 using MessageIndexes = std::span<const std::uint32_t>;
 
+// What messages and their results come to.
+struct MessageCounts {
+  std::uint64_t failed = 0;
+  std::uint64_t input_bytes = 0;
+  std::uint64_t output_bytes = 0;
+};
+
 // Thread-safe. The caller has made payload.results as long as payload.messages; they may be an
 // earlier run's. The backend writes all of those of the messages that it is given and touches no
 // other. Nothing here throws: what cannot be

@@ -38,6 +38,21 @@ class DeviceBackend : public Backend {
     submit_sorted(payload, std::move(sorted), [&] { ended.count_down(); });
     ended.wait();
   }
+  // As submit(), of all messages of a payload that find_alike() takes. They are not sorted before:
+  // whoever runs a part of them sorts it, and counts what came of it.
+  virtual void submit_unsorted(Payload& payload,
+                               std::function<void(const MessageCounts&)> done) = 0;
+  // As run(), likewise.
+  virtual MessageCounts run_unsorted(Payload& payload) {
+    std::latch ended(1);
+    MessageCounts counts;
+    submit_unsorted(payload, [&](const MessageCounts& of_all) {
+      counts = of_all;
+      ended.count_down();
+    });
+    ended.wait();
+    return counts;
+  }
 
   // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;

@@ -38,6 +38,12 @@ class PlannedEngine final : public Engine {
   void run(Payload& payload) override {
     auto plan = prepare(payload, true);
     if (!plan) return count(payload, input_bytes_of(payload));
+    if (plan->is_unsorted) {
+      const MessageCounts counts = planner_.cuda()->run_unsorted(payload);
+      planner_.ended(*plan, Side::cuda);
+      count(payload, counts);
+      return;
+    }
     if (plan->cuda.empty()) {
       planner_.cpu().run(payload, plan->cpu);
       planner_.ended(*plan, Side::cpu);
@@ -67,6 +73,7 @@ class PlannedEngine final : public Engine {
       done();
       return;
     }
+    if (plan->is_unsorted) return submit_unsorted(payload, *plan, std::move(done));
     const bool on_cuda = !plan->cuda.empty();
     const bool on_cpu = !plan->cpu.empty() || !on_cuda;
     std::array<std::function<void()>, 2> part_ended;  // by Side
@@ -128,6 +135,28 @@ class PlannedEngine final : public Engine {
   }
 
  private:
+  void submit_unsorted(Payload& payload, const Plan& plan, std::function<void()> done) {
+    std::function<void(const MessageCounts&)> ended;
+    try {
+      ended = [this, &payload, done,
+               part = plan.parts[index_of(Side::cuda)]](const MessageCounts& counts) {
+        planner_.ended(part, Side::cuda);
+        count(payload, counts);
+        end_submitted(done);
+      };
+    } catch (const std::bad_alloc&) {
+      planner_.ended(plan, Side::cuda);
+      run(payload);
+      done();
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ++submitted_count_;
+    }
+    planner_.cuda()->submit_unsorted(payload, std::move(ended));
+  }
+
   void end_submitted(const std::function<void()>& done) {
     // It is the caller's code: whatever it throws against its contract, the payload has ended.
     try {
@@ -144,6 +173,7 @@ class PlannedEngine final : public Engine {
     try {
       payload.results.resize(payload.messages.size());
       Plan plan = planner_.plan(payload, waits);
+      if (plan.is_unsorted) return plan;
       std::size_t planned_count = plan.cpu.size();
       for (const cuda::KindGroup& group : plan.cuda)
         planned_count += group.indexes.size();
@@ -166,19 +196,22 @@ class PlannedEngine final : public Engine {
 
   // input_bytes: of all messages, which may be thousands that are in no cache any more.
   void count(const Payload& payload, std::uint64_t input_bytes) {
-    planner_.learn(payload);
-    std::uint64_t failed = 0;
-    std::uint64_t output = 0;
+    MessageCounts counts = {.input_bytes = input_bytes};
     for (const MessageResult& result : payload.results) {
-      failed += !result.ok;
-      output += result.output_size;
+      counts.failed += !result.ok;
+      counts.output_bytes += result.output_size;
     }
+    count(payload, counts);
+  }
+
+  void count(const Payload& payload, const MessageCounts& counts) {
+    planner_.learn(payload);
     payload_count_.fetch_add(1, std::memory_order_relaxed);
     message_count_.fetch_add(payload.messages.size(), std::memory_order_relaxed);
-    failed_message_count_.fetch_add(failed, std::memory_order_relaxed);
-    input_bytes_.fetch_add(input_bytes, std::memory_order_relaxed);
-    output_bytes_.fetch_add(output, std::memory_order_relaxed);
-    const auto size_class = std::min(static_cast<std::size_t>(std::bit_width(input_bytes)),
+    failed_message_count_.fetch_add(counts.failed, std::memory_order_relaxed);
+    input_bytes_.fetch_add(counts.input_bytes, std::memory_order_relaxed);
+    output_bytes_.fetch_add(counts.output_bytes, std::memory_order_relaxed);
+    const auto size_class = std::min(static_cast<std::size_t>(std::bit_width(counts.input_bytes)),
                                      EngineStats::size_class_count - 1);
     payloads_by_size_[size_class].fetch_add(1, std::memory_order_relaxed);
   }

@@ -32,6 +32,9 @@ constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 // (measured with both: docs/PERFORMANCE.md, "Scaling").
 constexpr double cuda_backlog_share = 0.25;
 
+// Of the last messages of a payload, in search of a record that was opened.
+constexpr std::size_t looked_at_for_codec = 256;
+
 // The costs of this machine: from the file, else measured, once a process.
 std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
                                     DeviceBackend& cuda) {
@@ -102,6 +105,19 @@ std::uint64_t input_bytes_of(const Payload& payload, const cuda::Sorted& sorted)
   for (const cuda::KindGroup& group : sorted.groups)
     sum += group.input_bytes;
   return sum;
+}
+
+std::vector<std::uint32_t> all_indexes(const Payload& payload) {
+  std::vector<std::uint32_t> all(payload.messages.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Plan all_on_cpu(const Payload& payload, const PlannedPart& part) {
+  Plan plan = {.cpu = all_indexes(payload)};
+  plan.input_bytes = input_bytes_of(payload, plan.cpu);
+  plan.parts[index_of(Side::cpu)] = part;
+  return plan;
 }
 
 // The first so many messages of a kind.
@@ -190,8 +206,6 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
 Plan Planner::plan(const Payload& payload, bool waits) {
-  std::vector<std::uint32_t> all(payload.messages.size());
-  std::iota(all.begin(), all.end(), 0);
   // A device runs batches of one kind on several slots at once: it keeps no order.
   const bool may_use_cuda =
       cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
@@ -199,12 +213,10 @@ Plan Planner::plan(const Payload& payload, bool waits) {
   const bool is_small =
       choice_ == EngineChoice::automatic && is_smaller(payload, cuda_size_bytes_min);
   // What the cpu does besides what is dealt out is of no known length.
-  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_)) {
-    const std::uint64_t input_bytes = input_bytes_of(payload, all);
-    return begin({.cpu = std::move(all),
-                  .input_bytes = input_bytes,
-                  .parts = {PlannedPart{}, std::nullopt}});
-  }
+  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_))
+    return begin(all_on_cpu(payload, PlannedPart{}));
+  if (auto unsorted = deal_out_unsorted(payload, load_factor)) return std::move(*unsorted);
+  const std::vector<std::uint32_t> all = all_indexes(payload);
   cuda::Sorted sorted = cuda::sort_by_kind(payload, all);
   if (choice_ == EngineChoice::cuda) {
     const std::uint64_t input_bytes = input_bytes_of(payload, sorted);
@@ -243,6 +255,33 @@ PlannedPart Planner::predict(Side side, const Work& work, double bytes) const {
                                       : costs_->cuda_ns(work.work_class, bytes,
                                                         static_cast<double>(work.longest));
   return {.predicted_ns = ns * factor, .cell = cell, .factor = factor};
+}
+
+std::optional<Plan> Planner::deal_out_unsorted(const Payload& payload, double load_factor) {
+  const auto alike = cuda::find_alike(payload);
+  if (!alike) return std::nullopt;
+  Plan plan;
+  plan.is_unsorted = true;
+  if (choice_ == EngineChoice::cuda) return plan;
+  // What time it takes is learned by size, and records are of a class each.
+  if (!alike->has_one_size || alike->kind.operation == Operation::unseal) return std::nullopt;
+  const Work work = {.work_class = class_of(payload, payload.messages.front()),
+                     .bytes = alike->size_bytes * payload.messages.size(),
+                     .longest = alike->size_longest};
+  const auto [cpu_before, cuda_before] = backlogs();
+  const std::uint64_t share = whole_if_sooner(
+      work, load_factor,
+      costs_->cuda_share(work, load_factor, cpu_before, cuda_before, &state_->learned), cpu_before,
+      cuda_before);
+  if (share > 0 && share < work.bytes) return std::nullopt;
+  const Dealt dealt = share_or_trial(work, load_factor, share);
+  const Side side = dealt.share == 0 ? Side::cpu : Side::cuda;
+  const double load = side == Side::cpu ? 1 : load_factor;
+  PlannedPart part = predict(side, work, static_cast<double>(work.bytes) * load);
+  if (!dealt.teaches) part.cell = no_cost_cell;
+  if (side == Side::cpu) return begin(all_on_cpu(payload, part));
+  plan.parts[index_of(side)] = part;
+  return begin(std::move(plan));
 }
 
 Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor) {
@@ -364,7 +403,8 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
 
 void Planner::learn(const Payload& payload) {
   if (!costs_) return;
-  for (std::size_t i = payload.results.size(); i-- > 0;) {
+  const std::size_t count = payload.results.size();
+  for (std::size_t i = count; i-- > count - std::min(count, looked_at_for_codec);) {
     const MessageResult& result = payload.results[i];
     if (!result.ok || result.codec == Codec::none ||
         payload.messages[i].operation != Operation::unseal)

@@ -27,7 +27,10 @@ class CpuBackend;
 struct Plan {
   std::vector<std::uint32_t> cpu;
   std::vector<cuda::KindGroup> cuda;  // none of them empty
-  std::uint64_t input_bytes = 0;      // of the payload
+  // All are for devices, and nobody has looked at each: the two above are empty, and nothing is
+  // known of the input.
+  bool is_unsorted = false;
+  std::uint64_t input_bytes = 0;  // of the payload
   // By Side: what ended() is to be told of. Nothing where there is nothing to deal out.
   std::array<std::optional<PlannedPart>, 2> parts = {};
 };
@@ -73,6 +76,8 @@ class Planner {
  private:
   Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<DeviceBackend> cuda,
           std::optional<CostModel> costs, std::string why_no_cuda, PlannerClock clock);
+  // Of many messages alike, which go to one backend as a whole; nothing where both are to share.
+  std::optional<Plan> deal_out_unsorted(const Payload& payload, double load_factor);
   Plan deal_out(const Payload& payload, cuda::Sorted sorted, double load_factor);
   std::uint64_t whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
                                 double cpu_before, double cuda_before) const;

@@ -3,24 +3,13 @@
 #include "gpu_engine/cuda/batch.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "gpu_engine/cuda/tuning.h"
 
 namespace nacre::engine::cuda {
 namespace {
-
-// A mode that gives each message to one thread.
-bool is_serial_cipher(const BatchKind& kind) {
-  return (kind.operation == Operation::encrypt || kind.operation == Operation::decrypt) &&
-         kind.form == KeyForm::block_cipher &&
-         (kind.mode == CryptMode::ofb ||
-          (kind.mode == CryptMode::cbc && kind.direction == CryptDirection::encrypt));
-}
-
-// As HMAC does.
-bool has_serial_hash(const BatchKind& kind) {
-  return kind.form == KeyForm::ctr_hmac || kind.form == KeyForm::cbc_hmac;
-}
 
 // What takes its time however few messages run beside each other, since each is one thread's; and
 // what it does besides is little.
@@ -50,13 +39,7 @@ struct Fill {
   std::size_t messages;
 };
 
-Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
-  std::uint64_t bytes = 0;
-  std::size_t messages = 0;
-  for (const KindGroup& group : groups) {
-    messages += group.indexes.size();
-    bytes += group.input_bytes;
-  }
+Fill fill_of(std::uint64_t bytes, std::size_t messages, std::size_t batch_count) {
   const bool are_short = bytes < messages * short_message_size_bytes;
   return {.bytes = std::clamp(bytes / batch_count, batch_fill_bytes_min, batch_fill_bytes_max),
           .messages = std::clamp<std::size_t>(
@@ -65,11 +48,39 @@ Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
               batch_message_count_max)};
 }
 
+Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
+  std::uint64_t bytes = 0;
+  std::size_t messages = 0;
+  for (const KindGroup& group : groups) {
+    messages += group.indexes.size();
+    bytes += group.input_bytes;
+  }
+  return fill_of(bytes, messages, batch_count);
+}
+
 Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
   const auto at = [&](std::size_t place) {
     return group.indexes.begin() + static_cast<std::ptrdiff_t>(place);
   };
   return {.kind = group.kind, .indexes = {at(begin), at(end)}};
+}
+
+void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill) {
+  for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
+    // One that alone is larger still makes a batch.
+    std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], fill.bytes);
+    while (end < group.indexes.size() && end - begin < fill.messages && group.weights[end] <= left)
+      left -= group.weights[end++];
+    batches.push_back(part_of(group, begin, end));
+  }
+}
+
+// A warp ends with the longest message of its threads. Records stay in their batch, whose bytes lie
+// together.
+void put_in_order(const Payload& payload, std::vector<Batch>& batches) {
+  for (Batch& batch : batches) {
+    if (has_serial_hash(batch.kind)) sort_by_size(payload, batch.indexes);
+  }
 }
 
 // A batch a slot where that is enough.
@@ -94,36 +105,54 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   // Tags, and where messages end, are to make no batch more.
   if (fill_of_one.bytes > batch_fill_bytes_min) fill_of_one.bytes += fill_of_one.bytes / 16;
   std::vector<Batch> batches;
-  const auto cut = [&](const KindGroup& group) {
-    // A slot's second batch would wait as long again.
-    const Fill fill = is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
-    for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
-      // One that alone is larger still makes a batch.
-      std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], fill.bytes);
-      while (end < group.indexes.size() && end - begin < fill.messages &&
-             group.weights[end] <= left)
-        left -= group.weights[end++];
-      batches.push_back(part_of(group, begin, end));
-    }
+  // A slot's second batch would wait as long again.
+  const auto fill_for = [&](const KindGroup& group) {
+    return is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
   };
   // A serial message takes its time, however few run beside it: the longest begin first, and
   // together, since a batch ends with its longest.
   for (const KindGroup& group : groups) {
     if (!is_serial_cipher(group.kind)) continue;
-    cut(sorted_by_size(payload, group));
+    cut(batches, sorted_by_size(payload, group), fill_for(group));
   }
   for (const KindGroup& group : groups) {
     if (is_serial_cipher(group.kind)) continue;
     if (is_rsa(group.kind.operation))
       cut_evenly(batches, group, slot_count);
     else
-      cut(group);
+      cut(batches, group, fill_for(group));
   }
-  // A warp ends with the longest message of its threads. Records stay in their batch, whose bytes
-  // lie together.
-  for (Batch& batch : batches) {
-    if (has_serial_hash(batch.kind)) sort_by_size(payload, batch.indexes);
+  put_in_order(payload, batches);
+  return batches;
+}
+
+std::vector<Stretch> cut_into_stretches(std::size_t message_count, std::uint64_t size_bytes,
+                                        std::size_t slot_count) {
+  const Fill fill = fill_of(message_count * size_bytes, message_count,
+                            batches_per_slot * std::max<std::size_t>(slot_count, 1));
+  std::vector<Stretch> stretches;
+  for (std::size_t at = 0; at < message_count; at += fill.messages)
+    stretches.push_back(
+        {.first = static_cast<std::uint32_t>(at),
+         .count = static_cast<std::uint32_t>(std::min(fill.messages, message_count - at))});
+  return stretches;
+}
+
+std::vector<Batch> fill_batches(const Payload& payload, std::vector<KindGroup> groups) {
+  constexpr Fill fill = {.bytes = batch_fill_bytes_max, .messages = batch_message_count_max};
+  std::vector<Batch> batches;
+  for (KindGroup& group : groups) {
+    if (is_serial_cipher(group.kind)) group = sorted_by_size(payload, group);
+    const std::uint64_t weight =
+        std::accumulate(group.weights.begin(), group.weights.end(), std::uint64_t{0});
+    if (is_rsa(group.kind.operation))
+      cut_evenly(batches, group, 1);
+    else if (weight > fill.bytes || group.indexes.size() > fill.messages)
+      cut(batches, group, fill);
+    else
+      batches.push_back({.kind = group.kind, .indexes = std::move(group.indexes)});
   }
+  put_in_order(payload, batches);
   return batches;
 }
 

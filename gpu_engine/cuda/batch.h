@@ -15,6 +15,18 @@ struct Batch {
   std::vector<std::uint32_t> indexes;  // into Payload::messages
 };
 
+// Neighbours in Payload::messages, which are not sorted yet.
+struct Stretch {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+
+// All messages of a payload, each in one stretch. Throws std::bad_alloc.
+std::vector<Stretch> cut_into_stretches(std::size_t message_count, std::uint64_t size_bytes,
+                                        std::size_t slot_count);
+// Groups of a stretch: as few batches as slots can take. Throws std::bad_alloc.
+std::vector<Batch> fill_batches(const Payload& payload, std::vector<KindGroup> groups);
+
 // Groups as they were sorted, for so many slots to share. What a payload's order of messages makes
 // of the time it takes is made good here: messages of serial modes come first, and by their length.
 // Throws std::bad_alloc.

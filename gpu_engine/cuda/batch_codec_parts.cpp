@@ -90,12 +90,10 @@ Result<> BatchStreams::write(const BatchRun& run) const {
 Result<BatchPlains> BatchPlains::add(const BatchRun& run,
                                      const std::vector<std::uint32_t>& plain_max, Codec codec) {
   BatchPlains plains(codec);
-  plains.plain_.resize(run.count());
-  plains.first_piece_.push_back(0);
-  for (std::size_t i = 0; i < run.count(); ++i) {
-    NACRE_ASSIGN(plains.plain_[i], run.slot.take_bytes(plain_max[i]));
-    plains.first_piece_.push_back(plains.first_piece_.back() + piece_count_of(plain_max[i]));
-  }
+  NACRE_ASSIGN(plains.plain_, take_places(run, plain_max));
+  plains.first_piece_.resize(run.count() + std::size_t{1});
+  for (std::size_t i = 0; i < run.count(); ++i)
+    plains.first_piece_[i + 1] = plains.first_piece_[i] + piece_count_of(plain_max[i]);
   DecodeArrays& arrays = plains.arrays_;
   arrays.piece_count = plains.first_piece_.back();
   arrays.codec_count = plains.codecs_.count();

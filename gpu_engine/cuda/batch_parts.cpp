@@ -21,62 +21,98 @@ struct InputRun {
   std::uint64_t device_offset;
 };
 
-// The places of ranges by their offsets; as they are, in most payloads. Empty ones may lie
-// anywhere.
-class OffsetOrder {
+// The places of ranges by their offsets. Empty ones may lie anywhere.
+std::vector<std::uint32_t> order_by_offset(const std::vector<InputRange>& ranges) {
+  std::vector<std::uint32_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return ranges[i].offset; });
+  return order;
+}
+
+// What of the payload's input goes to the device.
+class InputRuns {
  public:
-  explicit OffsetOrder(const std::vector<InputRange>& ranges) : count_(ranges.size()) {
-    bool is_in_order = true;
+  explicit InputRuns(const std::vector<InputRange>& ranges) : ranges_(ranges) {
+    // As they are, in most payloads.
     std::uint64_t last = 0;
+    bool is_in_order = true;
     for (const InputRange& range : ranges) {
       if (range.size == 0) continue;
-      is_in_order &= range.offset >= last;
+      is_in_order = range.offset >= last;
+      if (!is_in_order) break;
       last = range.offset;
+      add(range);
     }
-    if (is_in_order) return;
-    order_.resize(ranges.size());
-    std::iota(order_.begin(), order_.end(), 0);
-    std::ranges::sort(order_, {}, [&](std::uint32_t i) { return ranges[i].offset; });
+    if (!is_in_order) {
+      order_ = order_by_offset(ranges);
+      runs_.clear();
+      for (const std::uint32_t i : order_) {
+        if (ranges[i].size > 0) add(ranges[i]);
+      }
+    }
+    std::uint64_t at = 0;
+    for (InputRun& run : runs_) {
+      run.device_offset = round_up(at, alignment) + run.begin % alignment;
+      at = run.device_offset + run.end - run.begin;
+    }
   }
-  std::size_t count() const { return count_; }
-  std::size_t operator[](std::size_t nth) const { return order_.empty() ? nth : order_[nth]; }
+  const std::vector<InputRun>& get() const { return runs_; }
+  // Where each range lies, when the first run lies there.
+  std::vector<const Byte*> places(const Byte* device) const {
+    std::vector<const Byte*> places(ranges_.size(), device);
+    std::size_t at = 0;
+    for (std::size_t nth = 0; nth < ranges_.size(); ++nth) {
+      const std::size_t i = order_.empty() ? nth : order_[nth];
+      const InputRange& range = ranges_[i];
+      if (range.size == 0) continue;
+      while (range.offset >= runs_[at].end)
+        ++at;
+      places[i] = device + runs_[at].device_offset + (range.offset - runs_[at].begin);
+    }
+    return places;
+  }
 
  private:
-  std::size_t count_;
+  void add(const InputRange& range) {
+    if (!runs_.empty() && range.offset <= runs_.back().end + gap_size_max) {
+      runs_.back().end = std::max(runs_.back().end, range.offset + range.size);
+    } else {
+      runs_.push_back({range.offset, range.offset + range.size, 0});
+    }
+  }
+
+  const std::vector<InputRange>& ranges_;
   std::vector<std::uint32_t> order_;  // empty: as they are
+  std::vector<InputRun> runs_;
 };
 
-std::vector<InputRun> find_runs(const std::vector<InputRange>& ranges, const OffsetOrder& order) {
-  std::vector<InputRun> runs;
-  for (std::size_t nth = 0; nth < order.count(); ++nth) {
-    const InputRange& range = ranges[order[nth]];
-    if (range.size == 0) continue;
-    if (!runs.empty() && range.offset <= runs.back().end + gap_size_max) {
-      runs.back().end = std::max(runs.back().end, range.offset + range.size);
-    } else {
-      runs.push_back({range.offset, range.offset + range.size, 0});
+// Outputs of messages, neighbours joined. to: of the first byte of the payload's output, or of
+// staging memory where outputs lie one behind the other, aligned.
+class OutputRuns {
+ public:
+  OutputRuns(const BatchRun& run, const std::vector<const Byte*>& from,
+             const std::vector<std::uint32_t>& sizes, Byte* staging) {
+    for (std::size_t i = 0; i < run.count(); ++i) {
+      const std::uint32_t size = sizes[i];
+      if (size == 0) continue;
+      Byte* to = staging;
+      if (staging == nullptr)
+        to = run.payload.output + run.message(i).output_offset;
+      else
+        staging += round_up(std::uint64_t{size}, alignment);
+      if (!runs_.empty() && runs_.back().from + runs_.back().size == from[i] &&
+          runs_.back().to + runs_.back().size == to) {
+        runs_.back().size += size;
+      } else {
+        runs_.push_back({.from = from[i], .to = to, .size = size});
+      }
     }
   }
-  std::uint64_t at = 0;
-  for (InputRun& run : runs) {
-    run.device_offset = round_up(at, alignment) + run.begin % alignment;
-    at = run.device_offset + run.end - run.begin;
-  }
-  return runs;
-}
+  const std::vector<BusTask>& get() const { return runs_; }
 
-std::vector<BusTask> join_neighbours(const std::vector<BusTask>& outputs) {
-  std::vector<BusTask> runs;
-  for (const BusTask& output : outputs) {
-    if (!runs.empty() && runs.back().from + runs.back().size == output.from &&
-        runs.back().to + runs.back().size == output.to) {
-      runs.back().size += output.size;
-    } else {
-      runs.push_back(output);
-    }
-  }
-  return runs;
-}
+ private:
+  std::vector<BusTask> runs_;
+};
 
 // By the copy engine.
 Result<> copy_runs(const BatchRun& run, const std::vector<BusTask>& runs) {
@@ -84,7 +120,7 @@ Result<> copy_runs(const BatchRun& run, const std::vector<BusTask>& runs) {
     NACRE_TRY(
         check(cudaMemcpyAsync(r.to, r.from, r.size, cudaMemcpyDeviceToHost, run.slot.stream()),
               "copying a batch from the device"));
-  return run.slot.wait();
+  return {};
 }
 
 class ScatterPass {
@@ -161,8 +197,8 @@ Result<> copy_to_device(const BatchRun& run, Byte* to, const Byte* from, std::ui
 
 Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
                                          const std::vector<InputRange>& ranges) {
-  const OffsetOrder order(ranges);
-  const std::vector<InputRun> runs = find_runs(ranges, order);
+  const InputRuns input(ranges);
+  const std::vector<InputRun>& runs = input.get();
   const std::uint64_t size =
       runs.empty() ? 0 : runs.back().device_offset + runs.back().end - runs.back().begin;
   NACRE_ASSIGN(Byte * device, run.slot.take_bytes(size + alignment));
@@ -179,16 +215,7 @@ Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
     NACRE_TRY(copy_to_device(run, device, staging, size));
   }
 
-  std::vector<const Byte*> places(ranges.size(), device);
-  std::size_t at = 0;
-  for (std::size_t nth = 0; nth < order.count(); ++nth) {
-    const std::size_t i = order[nth];
-    if (ranges[i].size == 0) continue;
-    while (ranges[i].offset >= runs[at].end)
-      ++at;
-    places[i] = device + runs[at].device_offset + (ranges[i].offset - runs[at].begin);
-  }
-  return places;
+  return input.places(device);
 }
 
 Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run) {
@@ -196,6 +223,18 @@ Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run) {
   for (std::size_t i = 0; i < ranges.size(); ++i)
     ranges[i] = {run.message(i).input_offset, run.message(i).input_size};
   return copy_in(run, ranges);
+}
+
+Result<std::vector<Byte*>> take_places(const BatchRun& run,
+                                       const std::vector<std::uint32_t>& sizes) {
+  const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  NACRE_ASSIGN(Byte * place, run.slot.take_row(sizes.size(), total));
+  std::vector<Byte*> places(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    places[i] = place;
+    place = Slot::next_place(place + sizes[i]);
+  }
+  return places;
 }
 
 Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
@@ -208,7 +247,9 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
     keys.places_[index] = static_cast<std::uint32_t>(named.size());
     named.push_back(index);
   };
-  for (std::size_t i = 0; i < run.count(); ++i) {
+  // Where a payload has one key, no message need be asked.
+  const std::size_t asked_count = key_table.size() == 1 ? 1 : run.count();
+  for (std::size_t i = 0; i < asked_count; ++i) {
     name(run.message(i).key_index);
     if (run.batch.kind.operation == Operation::reseal) name(run.message(i).new_key_index);
   }
@@ -245,34 +286,81 @@ Result<> BatchKeys::expand(const BatchRun& run) const {
                "expanding keys");
 }
 
-Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
-                  const std::vector<std::uint32_t>& sizes) {
-  std::vector<BusTask> outputs;
-  outputs.reserve(run.count());
-  std::uint64_t staged = 0;
+Result<StagedOutputs> StagedOutputs::add(const BatchRun& run, const std::vector<const Byte*>& from,
+                                         const std::vector<std::uint32_t>& sizes) {
+  StagedOutputs staged;
+  std::uint64_t total = 0;
+  std::size_t run_count = 0;
+  const Byte* end = nullptr;
+  std::uint64_t output_end = 0;
+  bool is_in_order = true;
   for (std::size_t i = 0; i < run.count(); ++i) {
     if (sizes[i] == 0) continue;
-    outputs.push_back({.from = from[i],
-                       .to = run.payload.output + run.message(i).output_offset,
-                       .size = sizes[i]});
-    staged += round_up(sizes[i], alignment);
+    if (staged.first_ == nullptr) staged.first_ = from[i];
+    const std::uint64_t offset = run.message(i).output_offset;
+    is_in_order = is_in_order && (end == nullptr || from[i] >= end);
+    run_count += end != from[i] || output_end != offset;
+    total += sizes[i];
+    end = from[i] + sizes[i];
+    output_end = offset + sizes[i];
   }
-  if (outputs.empty()) return run.slot.wait();
+  // Between them lie ends of places alone.
+  if (!is_in_order || run_count <= copy_run_count_max ||
+      total > run_count * staged_size_bytes_max ||
+      static_cast<std::uint64_t>(end - staged.first_) > 4 * total)
+    return StagedOutputs();
+  const auto size = static_cast<std::size_t>(end - staged.first_);
+  NACRE_ASSIGN(Byte * staging, run.slot.staging_out(size));
+  staged.staging_ = staging;
+  NACRE_TRY(check(
+      cudaMemcpyAsync(staging, staged.first_, size, cudaMemcpyDeviceToHost, run.slot.stream()),
+      "copying a batch from the device"));
+  return staged;
+}
+
+void StagedOutputs::copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
+                             const std::vector<std::uint32_t>& sizes) const {
+  for (std::size_t i = 0; i < run.count(); ++i) {
+    if (sizes[i] == 0) continue;
+    std::copy_n(staging_ + (from[i] - first_), sizes[i],
+                run.payload.output + run.message(i).output_offset);
+  }
+}
+
+Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
+                  const std::vector<std::uint32_t>& sizes, const std::function<void()>& meanwhile) {
+  const auto wait = [&]() -> Result<> {
+    if (meanwhile != nullptr) meanwhile();
+    return run.slot.wait();
+  };
+  NACRE_ASSIGN(const StagedOutputs short_ones, StagedOutputs::add(run, from, sizes));
+  if (short_ones) {
+    NACRE_TRY(wait());
+    short_ones.copy_out(run, from, sizes);
+    return {};
+  }
+  Byte* staging = nullptr;
   if (!run.output_pinned) {
-    NACRE_ASSIGN(Byte * staging, run.slot.staging_out(staged));
-    for (BusTask& output : outputs) {
-      output.to = staging;
-      staging += round_up(output.size, alignment);
+    std::uint64_t staged_size = 0;
+    for (const std::uint32_t size : sizes)
+      staged_size += round_up(std::uint64_t{size}, alignment);
+    if (staged_size > 0) {
+      NACRE_ASSIGN(staging, run.slot.staging_out(staged_size));
     }
   }
-  const std::vector<BusTask> runs = join_neighbours(outputs);
-  NACRE_TRY(runs.size() <= copy_run_count_max ? copy_runs(run, runs) : scatter(run, outputs));
+  const OutputRuns runs(run, from, sizes, staging);
+  if (runs.get().size() <= copy_run_count_max) {
+    NACRE_TRY(copy_runs(run, runs.get()));
+    NACRE_TRY(wait());
+  } else {
+    if (meanwhile != nullptr) meanwhile();
+    NACRE_TRY(scatter(run, runs.get()));
+  }
   if (run.output_pinned) return {};
-  auto staged_output = outputs.begin();
   for (std::size_t i = 0; i < run.count(); ++i) {
     if (sizes[i] == 0) continue;
-    std::copy_n(staged_output->to, sizes[i], run.payload.output + run.message(i).output_offset);
-    ++staged_output;
+    std::copy_n(staging, sizes[i], run.payload.output + run.message(i).output_offset);
+    staging += round_up(std::uint64_t{sizes[i]}, alignment);
   }
   return {};
 }

@@ -26,6 +26,10 @@ Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
 // The messages' inputs.
 Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run);
 
+// Places in device memory for so many bytes of each message.
+Result<std::vector<Byte*>> take_places(const BatchRun& run,
+                                       const std::vector<std::uint32_t>& sizes);
+
 // The keys that the batch names, on the device; expand_keys() is launched by expand().
 class BatchKeys {
  public:
@@ -45,9 +49,28 @@ class BatchKeys {
 // Copies outputs from the device: straight to the payload's memory where devices reach it, else
 // through the slot's staging memory. from[i] and sizes[i]: message i's output, or nothing for
 // messages that are refused. Neighbours go in one copy; where there are few of those, a kernel
-// writes the host's memory. Returns when all is there, and the stream has nothing left to do.
+// writes the host's memory, or, where they are short, the host copies them from staging memory.
+// Returns when all is there, and the stream has nothing left to do. meanwhile, if anything, is
+// called before the wait.
 Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
-                  const std::vector<std::uint32_t>& sizes);
+                  const std::vector<std::uint32_t>& sizes,
+                  const std::function<void()>& meanwhile = nullptr);
+
+// Short outputs that lie apart, on their way to staging memory before anybody knows which of them
+// are good: so that one wait is enough. Nothing where copy_out() does better.
+class StagedOutputs {
+ public:
+  static Result<StagedOutputs> add(const BatchRun& run, const std::vector<const Byte*>& from,
+                                   const std::vector<std::uint32_t>& sizes);
+  explicit operator bool() const { return staging_ != nullptr; }
+  // After the wait: sizes of 0 are left out.
+  void copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
+                const std::vector<std::uint32_t>& sizes) const;
+
+ private:
+  const Byte* staging_ = nullptr;
+  const Byte* first_ = nullptr;  // on the device
+};
 
 // The pieces of messages that are coded or decoded.
 inline std::uint32_t piece_count_of(std::uint64_t plain_size) {

@@ -14,25 +14,22 @@ Result<> run_cipher_batch(const BatchRun& run) {
   const BatchKind& kind = run.batch.kind;
   NACRE_ASSIGN(const std::vector<const Byte*> input, copy_in_messages(run));
   NACRE_ASSIGN(const BatchKeys keys, BatchKeys::add(run));
-  NACRE_ASSIGN(const Mirrored<CryptTask> tasks, run.slot.add_upload<CryptTask>(count));
-  std::vector<const Byte*> out(count);
+  NACRE_ASSIGN(const Mirrored<CryptTask> tasks, run.slot.add_upload_unset<CryptTask>(count));
   std::vector<std::uint32_t> sizes(count);
   std::uint64_t total = 0;
-  std::uint64_t size_max = 0;
+  std::uint32_t size_max = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sizes[i] = static_cast<std::uint32_t>(run.message(i).input_size);
+    total += sizes[i];
+    size_max = std::max(size_max, sizes[i]);
+  }
+  // CBC decryption reads the block before, which another thread may have overwritten.
+  NACRE_ASSIGN(const std::vector<Byte*> out, take_places(run, sizes));
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
-    // CBC decryption reads the block before, which another thread may have overwritten.
-    NACRE_ASSIGN(Byte * place, run.slot.take_bytes(message.input_size));
-    out[i] = place;
-    sizes[i] = static_cast<std::uint32_t>(message.input_size);
     CryptTask& task = tasks.host[i];
-    task = {.in = input[i],
-            .out = place,
-            .size = message.input_size,
-            .key = keys.place(message.key_index)};
+    task = {.in = input[i], .out = out[i], .size = sizes[i], .key = keys.place(message.key_index)};
     std::copy_n(message.iv.begin(), sizeof task.iv, task.iv);
-    total += message.input_size;
-    size_max = std::max(size_max, message.input_size);
   }
   NACRE_ASSIGN(const Workspace workspace, take_workspace(run, total));
 
@@ -47,9 +44,10 @@ Result<> run_cipher_batch(const BatchRun& run) {
   NACRE_TRY(run.launch(kernels));
   // The device has nothing to say, so nothing is waited for but the outputs. Whoever is told of an
   // error there relies on no result.
-  for (std::size_t i = 0; i < count; ++i)
-    run.result(i) = {.ok = true, .output_size = sizes[i]};
-  return copy_out(run, out, sizes);
+  return copy_out(run, {out.begin(), out.end()}, sizes, [&] {
+    for (std::size_t i = 0; i < count; ++i)
+      run.result(i) = {.ok = true, .output_size = sizes[i]};
+  });
 }
 
 Result<> run_suite_batch(const BatchRun& run) {
@@ -63,17 +61,19 @@ Result<> run_suite_batch(const BatchRun& run) {
   }
   NACRE_ASSIGN(const std::vector<const Byte*> input, copy_in(run, ranges));
   NACRE_ASSIGN(const BatchKeys keys, BatchKeys::add(run));
-  NACRE_ASSIGN(const Mirrored<AeadTask> tasks, run.slot.add_upload<AeadTask>(count));
+  NACRE_ASSIGN(const Mirrored<AeadTask> tasks, run.slot.add_upload_unset<AeadTask>(count));
   NACRE_ASSIGN(const Mirrored<std::uint32_t> verdicts, run.slot.add_download<std::uint32_t>(count));
-  std::vector<const Byte*> out(count);
   std::vector<std::uint32_t> sizes(count);
+  for (std::size_t i = 0; i < count; ++i)
+    sizes[i] = static_cast<std::uint32_t>(run.message(i).input_size +
+                                          tag_size_bytes(suite_of(run, run.message(i).key_index)));
+  NACRE_ASSIGN(const std::vector<Byte*> out, take_places(run, sizes));
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
-    const std::size_t tag_size = tag_size_bytes(suite_of(run, message.key_index));
+    const std::size_t tag_size = sizes[i] - message.input_size;
     const std::uint64_t size = encrypts ? message.input_size : message.input_size - tag_size;
-    NACRE_ASSIGN(Byte * place, run.slot.take_bytes(message.input_size + tag_size));
-    out[i] = place;
+    Byte* const place = out[i];
     sizes[i] = static_cast<std::uint32_t>(encrypts ? size + tag_size : size);
     AeadTask& task = tasks.host[i];
     task = {.in = input[i],
@@ -105,7 +105,8 @@ Result<> run_suite_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
-  NACRE_TRY(run.slot.finish());
+  // Of what it encrypts the device has nothing to say.
+  if (!encrypts) NACRE_TRY(run.slot.finish());
 
   for (std::size_t i = 0; i < count; ++i) {
     if (!encrypts && verdicts.host[i] == 0) {
@@ -115,7 +116,7 @@ Result<> run_suite_batch(const BatchRun& run) {
     }
     run.result(i) = {.ok = true, .output_size = sizes[i]};
   }
-  return copy_out(run, out, sizes);
+  return copy_out(run, {out.begin(), out.end()}, sizes);
 }
 
 }  // namespace nacre::engine::cuda

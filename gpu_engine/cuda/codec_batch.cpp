@@ -53,7 +53,7 @@ Result<> run_decompress_batch(const BatchRun& run) {
   for (std::size_t i = 0; i < count; ++i)
     plain_max[i] = static_cast<std::uint32_t>(run.message(i).output_capacity);
   NACRE_ASSIGN(const BatchPlains plains, BatchPlains::add(run, plain_max, run.batch.kind.codec));
-  NACRE_ASSIGN(const Mirrored<CutTask> cuts, run.slot.add_upload<CutTask>(count));
+  NACRE_ASSIGN(const Mirrored<CutTask> cuts, run.slot.add_upload_unset<CutTask>(count));
   std::vector<const Byte*> plain_at(count);
   for (std::size_t i = 0; i < count; ++i) {
     plain_at[i] = plains.plain(i);
@@ -73,6 +73,7 @@ Result<> run_decompress_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
+  NACRE_ASSIGN(const StagedOutputs short_ones, StagedOutputs::add(run, plain_at, plain_max));
   NACRE_TRY(run.slot.finish());
 
   std::vector<std::uint32_t> sizes(count);
@@ -84,14 +85,16 @@ Result<> run_decompress_batch(const BatchRun& run) {
     sizes[i] = plain_max[i];
     run.result(i) = {.ok = true, .codec = run.batch.kind.codec, .output_size = plain_max[i]};
   }
-  return copy_out(run, plain_at, sizes);
+  if (!short_ones) return copy_out(run, plain_at, sizes);
+  short_ones.copy_out(run, plain_at, sizes);
+  return {};
 }
 
 Result<> run_checksum_batch(const BatchRun& run) {
   const std::uint32_t count = run.count();
   const bool castagnoli = run.batch.kind.checksum == Checksum::crc32c;
   NACRE_ASSIGN(const std::vector<const Byte*> data, copy_in_messages(run));
-  NACRE_ASSIGN(const Mirrored<ChecksumTask> tasks, run.slot.add_upload<ChecksumTask>(count));
+  NACRE_ASSIGN(const Mirrored<ChecksumTask> tasks, run.slot.add_upload_unset<ChecksumTask>(count));
   NACRE_ASSIGN(const Mirrored<std::uint32_t> results, run.slot.add_download<std::uint32_t>(count));
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -1,116 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend's threads: one a slot, all taking batches from one queue, so that devices and copies
-// and kernels overlap without a plan. A job is a payload's batches; whoever ends its last one runs
-// what is left over on the cpu and ends the job. One more slot is for a caller that waits for a job
-// of one batch.
-//
-// Invariants: a slot is used by its thread alone, the callers' under its mutex; a job ends once,
-// after all its results; a thread whose device is lost ends while another device is left; when none
-// is, all go on taking batches, which the cpu then runs.
+// The backend on CUDA devices: all that the machine has, and how payloads become jobs of its
+// threads (backend_threads.cpp).
 #include "gpu_engine/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <deque>
+#include <chrono>
 #include <latch>
-#include <mutex>
 #include <numeric>
-#include <optional>
-#include <thread>
 
 #include "gpu_engine/base/blocked_signals.h"
 #include "gpu_engine/base/limits.h"
-#include "gpu_engine/cuda/batch_run.h"
+#include "gpu_engine/cuda/backend_state.h"
 #include "gpu_engine/cuda/ceilings.h"
-#include "gpu_engine/cuda/device.h"
 
 namespace nacre::engine {
-namespace {
 
 using cuda::Batch;
 using cuda::check;
 using cuda::Device;
+using cuda::Job;
 using cuda::Slot;
-
-struct Job {
-  explicit Job(Payload& of) : payload(of) {}
-
-  Payload& payload;
-  std::function<void()> done;
-  bool input_pinned = false;
-  bool output_pinned = false;
-  std::vector<Batch> batches;
-  std::vector<std::uint32_t> for_cpu;  // what no device takes; runs when the batches have ended
-  // Under the state's mutex.
-  std::size_t next_batch = 0;
-  unsigned running = 0;
-};
-
-bool overlap(const Byte* a, std::uint64_t a_size, const Byte* b, std::uint64_t b_size) {
-  return a < b + b_size && b < a + a_size;
-}
-
-}  // namespace
-
-struct CudaBackend::State {
-  State(const CudaOptions& options, Backend& finisher)
-      : cpu(finisher),
-        queued_payload_max(std::max(1u, options.queued_payload_max)),
-        warn(options.warn) {}
-  ~State();
-
-  // Opens it and starts its threads.
-  Result<> add_device(int number);
-  // Nothing without memory: the cpu has then run all messages.
-  std::unique_ptr<Job> make_job(Payload& payload, cuda::Sorted sorted);
-  // The job's only batch, on the calling thread; false where that is not possible now.
-  bool run_here(Job& job);
-  void say(const std::string& text) noexcept;
-  void start_job(std::unique_ptr<Job> job);
-  void work(Device& device, Slot slot);
-  void run(Device& device, Slot& slot, Job& job, const Batch& batch);
-  // What a device failed at; says so once a device, and once more when that is its end.
-  void note_failure(Device& device, const Error& error);
-  void forget_keys();
-  void end(std::unique_ptr<Job> job);
-  bool any_device_left() const { return slots_left() > 0; }
-  // Of devices that are not lost.
-  std::size_t slots_left() const {
-    std::size_t count = 0;
-    for (const auto& device : devices)
-      count += device->lost ? 0 : device->slot_count;
-    return count;
-  }
-
-  Backend& cpu;
-  const unsigned queued_payload_max;
-  const std::function<void(std::string_view)> warn;
-  std::vector<std::unique_ptr<Device>> devices;
-  std::size_t slot_count = 0;  // of all devices
-
-  std::atomic<std::uint64_t> message_count = 0;
-  std::atomic<std::uint64_t> input_bytes = 0;
-  std::atomic<std::uint64_t> failed_batch_count = 0;
-
-  std::mutex mutex;
-  std::condition_variable work_arrived;
-  std::condition_variable room_arrived;
-  std::deque<Job*> queue;  // jobs with batches waiting
-  unsigned job_count = 0;  // not ended yet
-  bool stopping = false;
-  unsigned thread_count = 0;  // that take batches
-  std::uint64_t forget_count = 0;
-  unsigned forgetting_count = 0;  // threads that have still to wipe their slots
-  std::condition_variable forgotten;
-  std::mutex forget_mutex;  // one at a time waits for that; before mutex
-  std::vector<std::thread> threads;
-  std::mutex caller_mutex;          // of the slot below; after forget_mutex
-  std::optional<Slot> caller_slot;  // of the first device
-};
 
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& options, Backend& cpu) {
   NACRE_ASSIGN(const int device_count, cuda::count_devices());
@@ -253,12 +165,37 @@ void CudaBackend::run_sorted(Payload& payload, cuda::Sorted sorted) {
   if (job == nullptr) return;
   std::latch ended(1);
   job->done = [&] { ended.count_down(); };
-  if (state_->run_here(*job)) {
-    state_->end(std::move(job));
+  if (job->part_count() != 1 || !state_->run_here(job)) state_->start_job(std::move(job));
+  ended.wait();
+}
+
+MessageCounts CudaBackend::run_unsorted(Payload& payload) {
+  std::unique_ptr<Job> job = state_->make_unsorted_job(payload);
+  if (job == nullptr) return cuda::run_on(state_->cpu, payload);
+  std::latch ended(1);
+  MessageCounts counts;
+  job->counted = [&](const MessageCounts& of_all) {
+    counts = of_all;
+    ended.count_down();
+  };
+  if (!state_->run_here(job)) state_->start_job(std::move(job));
+  // What the threads still have is as short as what this one had.
+  const auto patient_until = std::chrono::steady_clock::now() + cuda::awake_wait_max;
+  while (!ended.try_wait() && std::chrono::steady_clock::now() < patient_until)
+    std::this_thread::yield();
+  ended.wait();
+  return counts;
+}
+
+void CudaBackend::submit_unsorted(Payload& payload,
+                                  std::function<void(const MessageCounts&)> done) {
+  std::unique_ptr<Job> job = state_->make_unsorted_job(payload);
+  if (job == nullptr) {
+    done(cuda::run_on(state_->cpu, payload));
     return;
   }
+  job->counted = std::move(done);
   state_->start_job(std::move(job));
-  ended.wait();
 }
 
 void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
@@ -295,160 +232,18 @@ std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, cuda::Sorted
     return nullptr;
   }
   job->for_cpu = std::move(sorted.rest);
-  job->input_pinned = cuda::is_pinned(payload.input, payload.input_size);
-  // A batch that fails on its way out runs again, from an input that must still be there.
-  job->output_pinned =
-      cuda::is_pinned(payload.output, payload.output_size) &&
-      !overlap(payload.input, payload.input_size, payload.output, payload.output_size);
   return job;
 }
 
-bool CudaBackend::State::run_here(Job& job) {
-  if (job.batches.size() != 1 || !caller_slot) return false;
-  Device& device = *devices.front();
-  const std::unique_lock lock(caller_mutex, std::try_to_lock);
-  if (!lock || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
-    return false;
-  run(device, *caller_slot, job, job.batches.front());
-  return true;
-}
-
-void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
-  if (job->batches.empty()) {
-    end(std::move(job));
-    return;
-  }
-  const std::size_t batch_count = job->batches.size();
-  {
-    std::unique_lock lock(mutex);
-    if (!is_engine_thread())
-      room_arrived.wait(lock, [&] { return job_count < queued_payload_max; });
-    try {
-      queue.push_back(job.get());
-    } catch (const std::bad_alloc&) {
-      lock.unlock();
-      for (const Batch& batch : job->batches)
-        cpu.run(job->payload, batch.indexes);
-      end(std::move(job));
-      return;
-    }
-    // From here on the job belongs to whoever ends its last batch.
-    static_cast<void>(job.release());
-    ++job_count;
-  }
-  for (std::size_t i = 0; i < std::min(batch_count, threads.size()); ++i)
-    work_arrived.notify_one();
-}
-
-void CudaBackend::State::work(Device& device, Slot slot) {
-  mark_engine_thread();
-  static_cast<void>(cudaSetDevice(device.number));
-  std::unique_lock lock(mutex);
-  for (std::uint64_t seen_forget_count = 0;;) {
-    work_arrived.wait(
-        lock, [&] { return stopping || !queue.empty() || seen_forget_count < forget_count; });
-    if (seen_forget_count < forget_count) {
-      seen_forget_count = forget_count;
-      lock.unlock();
-      slot.forget();
-      lock.lock();
-      if (--forgetting_count == 0) forgotten.notify_one();
-      continue;
-    }
-    if (queue.empty()) return;
-    if (device.lost && any_device_left()) {
-      // Another device's thread may have missed its call.
-      work_arrived.notify_one();
-      --thread_count;
-      return;
-    }
-    Job* const job = queue.front();
-    const Batch& batch = job->batches[job->next_batch++];
-    ++job->running;
-    if (job->next_batch == job->batches.size()) queue.pop_front();
-    lock.unlock();
-    run(device, slot, *job, batch);
-    lock.lock();
-    if (--job->running > 0 || job->next_batch < job->batches.size()) continue;
-    --job_count;
-    room_arrived.notify_one();
-    lock.unlock();
-    end(std::unique_ptr<Job>(job));
-    lock.lock();
-  }
-}
-
-void CudaBackend::State::forget_keys() {
-  const std::lock_guard one(forget_mutex);
-  std::unique_lock lock(mutex);
-  ++forget_count;
-  forgetting_count = thread_count;
-  work_arrived.notify_all();
-  forgotten.wait(lock, [&] { return forgetting_count == 0; });
-  lock.unlock();
-  const std::lock_guard no_caller(caller_mutex);
-  if (caller_slot && check(cudaSetDevice(devices.front()->number), "choosing a device"))
-    caller_slot->forget();
-}
-
-void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& batch) {
-  for (const std::uint32_t index : batch.indexes)
-    job.payload.results[index] = {};
-  std::vector<std::uint32_t> refused;
-  bool good = false;
+std::unique_ptr<Job> CudaBackend::State::make_unsorted_job(Payload& payload) const {
   try {
-    if (!device.lost) {
-      const auto outcome = cuda::run_batch({.slot = slot,
-                                            .scatter_gate = device.scatter_gate,
-                                            .payload = job.payload,
-                                            .batch = batch,
-                                            .input_pinned = job.input_pinned,
-                                            .output_pinned = job.output_pinned,
-                                            .refused = refused});
-      good = outcome.has_value();
-      if (!good) note_failure(device, outcome.error());
-    }
+    auto job = std::make_unique<Job>(payload);
+    const auto alike = cuda::find_alike(payload);
+    job->stretches = cuda::cut_into_stretches(payload.messages.size(),
+                                              alike ? alike->size_bytes : 0, slots_left());
+    return job;
   } catch (const std::bad_alloc&) {
-    // What was launched must have ended before its memory serves another batch.
-    static_cast<void>(cuda::synchronize_device("waiting for the device"));
-  }
-  if (good) {
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t index : batch.indexes)
-      bytes += job.payload.messages[index].input_size;
-    message_count.fetch_add(batch.indexes.size() - refused.size(), std::memory_order_relaxed);
-    input_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    if (refused.empty()) return;
-  } else {
-    failed_batch_count.fetch_add(1, std::memory_order_relaxed);
-  }
-  cpu.run(job.payload, good ? MessageIndexes(refused) : MessageIndexes(batch.indexes));
-}
-
-void CudaBackend::State::note_failure(Device& device, const Error& error) {
-  // An error that comes again at once is the device's own end: a lost context answers nothing.
-  const bool answers = cuda::synchronize_device("asking a device").has_value();
-  if (!answers) device.lost = true;
-  if ((answers ? device.failure_said : device.loss_said).exchange(true)) return;
-  say(fmt::format("{} {}: {}; the cpu does its work{}", device.name, device.number, error.message,
-                  answers ? "" : " from now on"));
-}
-
-// It is the caller's code: what it throws must not end the thread.
-void CudaBackend::State::say(const std::string& text) noexcept {
-  if (warn == nullptr) return;
-  try {
-    warn(text);
-  } catch (...) {
-  }
-}
-
-void CudaBackend::State::end(std::unique_ptr<Job> job) {
-  // What no device takes runs here, by the cpu's threads and this one.
-  if (!job->for_cpu.empty()) cpu.run(job->payload, job->for_cpu);
-  try {
-    job->done();
-  } catch (...) {
+    return nullptr;
   }
 }
 

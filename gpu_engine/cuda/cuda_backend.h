@@ -34,6 +34,10 @@ class CudaBackend final : public DeviceBackend {
   // takes as long as a short batch. That thread's current device is then the first one.
   void run_sorted(Payload& payload, cuda::Sorted sorted) override;
 
+  // The calling thread takes part, on the same slot.
+  MessageCounts run_unsorted(Payload& payload) override;
+  void submit_unsorted(Payload& payload, std::function<void(const MessageCounts&)> done) override;
+
   // Wipes the memory of all slots, each once the batch that it runs has ended, and waits for that.
   void forget_keys() override;
 

@@ -10,6 +10,7 @@
 #include "gpu_engine/cuda/device_codecs.h"
 #include "gpu_engine/publickey/rsa.h"
 #include "gpu_engine/record/record.h"
+#include "gpu_engine/work_class.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -193,6 +194,17 @@ CipherFamily family_of(BlockCipher cipher) {
   return cipher == BlockCipher::des_ede3 ? CipherFamily::des_ede3 : CipherFamily::aes;
 }
 
+bool is_serial_cipher(const BatchKind& kind) {
+  return (kind.operation == Operation::encrypt || kind.operation == Operation::decrypt) &&
+         kind.form == KeyForm::block_cipher &&
+         (kind.mode == CryptMode::ofb ||
+          (kind.mode == CryptMode::cbc && kind.direction == CryptDirection::encrypt));
+}
+
+bool has_serial_hash(const BatchKind& kind) {
+  return kind.form == KeyForm::ctr_hmac || kind.form == KeyForm::cbc_hmac;
+}
+
 std::uint64_t batch_weight(const Message& message) {
   constexpr std::uint64_t overhead = 256;
   if (is_rsa(message.operation)) return rsa_weight_bytes;
@@ -303,6 +315,36 @@ Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_
     group.input_bytes += message.input_size;
   }
   return sorted;
+}
+
+std::optional<Alike> find_alike(const Payload& payload) {
+  const std::size_t count = payload.messages.size();
+  if (count < alike_count_min) return std::nullopt;
+  Alike alike;
+  const Message* last = nullptr;
+  std::uint64_t sum = 0;
+  std::uint64_t shortest = UINT64_MAX;
+  for (std::size_t i = 0; i < alike_sample_count; ++i) {
+    const Message& message = payload.messages[i * (count - 1) / (alike_sample_count - 1)];
+    if (!lies_in_arenas(payload, message) ||
+        batch_weight(message) + message.aad_size > alike_weight_max)
+      return std::nullopt;
+    if (last == nullptr || !is_like(message, *last, alike.kind)) {
+      const auto kind = find_kind(payload, message);
+      if (!kind || (last != nullptr && !(*kind == alike.kind))) return std::nullopt;
+      alike.kind = *kind;
+    }
+    last = &message;
+    const std::uint64_t size = size_of(message);
+    sum += size;
+    shortest = std::min(shortest, size);
+    alike.size_longest = std::max(alike.size_longest, size);
+  }
+  if (is_rsa(alike.kind.operation) || is_serial_cipher(alike.kind) || has_serial_hash(alike.kind))
+    return std::nullopt;
+  alike.has_one_size = shortest == alike.size_longest;
+  alike.size_bytes = sum / alike_sample_count;
+  return alike;
 }
 
 void keep_first(KindGroup& group, std::size_t count, const Payload& payload) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gpu_engine/backend.h"
@@ -56,6 +57,22 @@ inline bool is_rsa(Operation operation) {
   return operation == Operation::rsa_public || operation == Operation::rsa_private ||
          operation == Operation::rsa_generate;
 }
+// Under a mode that gives each message to one thread.
+bool is_serial_cipher(const BatchKind& kind);
+// Likewise, as HMAC does.
+bool has_serial_hash(const BatchKind& kind);
+
+// Thousands of short messages that seem to be of one kind. To sort them would take one thread
+// longer than a device needs for all of them, so nobody does: the threads that run them sort a
+// stretch each, and find what does not fit in there.
+struct Alike {
+  BatchKind kind;
+  bool has_one_size = false;     // all that were looked at stand for as many bytes (size_of())
+  std::uint64_t size_bytes = 0;  // of one of them, on average
+  std::uint64_t size_longest = 0;
+};
+// Looks at a few. None of kinds of which a batch's messages are put in order.
+std::optional<Alike> find_alike(const Payload& payload);
 
 // What a message takes of a batch's size, without its aad.
 std::uint64_t batch_weight(const Message& message);

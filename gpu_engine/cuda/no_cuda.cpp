@@ -27,6 +27,15 @@ void CudaBackend::submit_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/,
 
 void CudaBackend::run_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/) {}
 
+MessageCounts CudaBackend::run_unsorted(Payload& /*payload*/) {
+  return {};
+}
+
+void CudaBackend::submit_unsorted(Payload& /*payload*/,
+                                  std::function<void(const MessageCounts&)> done) {
+  done({});
+}
+
 void CudaBackend::submit(Payload& /*payload*/, std::vector<std::uint32_t> /*indexes*/,
                          std::function<void()> done) {
   done();

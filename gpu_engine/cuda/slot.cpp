@@ -6,11 +6,6 @@
 #include <utility>
 
 namespace nacre::engine::cuda {
-namespace {
-
-constexpr std::size_t alignment = 256;
-
-}  // namespace
 
 Result<Slot> Slot::create(std::size_t factor) {
   Slot slot;
@@ -32,15 +27,20 @@ void Slot::begin() {
 }
 
 Result<Byte*> Slot::take_bytes(std::size_t size_bytes) {
-  const std::size_t offset = round_up(used_, alignment);
+  const std::size_t offset = round_up(used_, place_alignment);
   if (offset > memory_.size() || size_bytes > memory_.size() - offset)
     return fail(ErrorCode::out_of_memory, "batch is larger than a slot of the device");
   used_ = offset + size_bytes;
   return memory_.data() + offset;
 }
 
+Byte* Slot::next_place(Byte* end) {
+  const auto address = reinterpret_cast<std::uintptr_t>(end);
+  return end + (round_up(address, std::uintptr_t{place_alignment}) - address);
+}
+
 Result<std::size_t> Slot::reserve(MirroredMemory& memory, std::size_t size_bytes) {
-  const std::size_t offset = round_up(memory.used, alignment);
+  const std::size_t offset = round_up(memory.used, place_alignment);
   if (offset > memory.host.size() || size_bytes > memory.host.size() - offset)
     return fail(ErrorCode::out_of_memory, "batch needs more descriptions than a slot has room for");
   memory.used = offset + size_bytes;

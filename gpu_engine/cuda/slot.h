@@ -38,15 +38,31 @@ class Slot {
     return reinterpret_cast<T*>(bytes);
   }
 
+  // So many places as take_bytes() would give, of size_bytes in all: in the room that is returned,
+  // each of them begins at next_place() of the end of the one before it.
+  Result<Byte*> take_row(std::size_t count, std::size_t size_bytes) {
+    return take_bytes(size_bytes + count * place_alignment);
+  }
+  static Byte* next_place(Byte* end);
+
   // Zeroed on the host; the device sees it after upload().
   template <typename T>
   Result<Mirrored<T>> add_upload(std::size_t count) {
+    NACRE_ASSIGN(const Mirrored<T> mirrored, add_upload_unset<T>(count));
+    std::memset(static_cast<void*>(mirrored.host.data()), 0, count * sizeof(T));
+    return mirrored;
+  }
+  // What is there is an earlier batch's: for whom sets all of it.
+  template <typename T>
+  Result<Mirrored<T>> add_upload_unset(std::size_t count) {
     return add_mirrored<T>(upload_, count);
   }
   // The host sees it after finish().
   template <typename T>
   Result<Mirrored<T>> add_download(std::size_t count) {
-    return add_mirrored<T>(download_, count);
+    NACRE_ASSIGN(const Mirrored<T> mirrored, add_mirrored<T>(download_, count));
+    std::memset(static_cast<void*>(mirrored.host.data()), 0, count * sizeof(T));
+    return mirrored;
   }
 
   // Forgets what was added for upload so far: the device is done with it.
@@ -72,6 +88,8 @@ class Slot {
   Result<Byte*> staging_out(std::size_t size_bytes) { return staging(staging_out_, size_bytes); }
 
  private:
+  static constexpr std::size_t place_alignment = 256;
+
   struct Staging {
     Arena memory;
     std::size_t used = 0;  // the most since begin()
@@ -88,7 +106,6 @@ class Slot {
   template <typename T>
   Result<Mirrored<T>> add_mirrored(MirroredMemory& memory, std::size_t count) {
     NACRE_ASSIGN(const std::size_t offset, reserve(memory, count * sizeof(T)));
-    std::memset(memory.host.data() + offset, 0, count * sizeof(T));
     return Mirrored<T>{{reinterpret_cast<T*>(memory.host.data() + offset), count},
                        reinterpret_cast<T*>(memory.device.data() + offset)};
   }

@@ -26,6 +26,12 @@ inline constexpr std::uint32_t batch_message_count_min = 256;
 inline constexpr std::uint32_t batch_message_count_min_of_short = 1024;
 inline constexpr std::uint64_t short_message_size_bytes = 1024;
 
+// Payloads that go to the slots' threads without being sorted: from so many messages, as a sample
+// says none of which is longer.
+inline constexpr std::size_t alike_count_min = 1024;
+inline constexpr std::size_t alike_sample_count = 16;
+inline constexpr std::uint64_t alike_weight_max = 4096;
+
 // A batch that ends within this time is waited for awake: to be woken takes as long on a virtual
 // machine.
 inline constexpr std::chrono::microseconds awake_wait_max{60};
@@ -53,5 +59,10 @@ inline constexpr std::uint32_t rsa_generate_count_max = 128;
 // A batch that lies in more runs than this is not copied run by run (3 us each): a kernel reads or
 // writes the host's page-locked memory; inputs elsewhere are packed on the host first.
 inline constexpr std::size_t copy_run_count_max = 24;
+
+// Outputs that lie apart and are no longer than this, on average, are not written by a kernel: it
+// has four blocks, which take a microsecond for each output however short that is. The host copies
+// them.
+inline constexpr std::uint64_t staged_size_bytes_max = 4u << 10;
 
 }  // namespace nacre::engine::cuda

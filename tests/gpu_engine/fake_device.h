@@ -12,6 +12,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,7 @@ namespace nacre::engine {
 struct DeviceState {
   std::atomic<std::uint64_t> message_count = 0;
   std::atomic<std::uint64_t> submission_count = 0;
+  std::atomic<std::uint64_t> unsorted_count = 0;  // of those, payloads that nobody has sorted
   std::atomic<double> load_factor = 1;
   std::atomic<bool> has_memory = true;
   std::atomic<std::uint64_t> failed_batch_count = 0;
@@ -75,6 +77,20 @@ class FakeDevice final : public DeviceBackend {
       indexes.insert(indexes.end(), group.indexes.begin(), group.indexes.end());
     }
     submit(payload, std::move(indexes), std::move(done));
+  }
+  void submit_unsorted(Payload& payload, std::function<void(const MessageCounts&)> done) override {
+    std::vector<std::uint32_t> all(payload.messages.size());
+    std::iota(all.begin(), all.end(), 0);
+    ++state_->unsorted_count;
+    submit(payload, std::move(all), [&payload, ended = std::move(done)] {
+      MessageCounts counts;
+      for (std::size_t i = 0; i < payload.messages.size(); ++i) {
+        counts.failed += !payload.results[i].ok;
+        counts.input_bytes += payload.messages[i].input_size;
+        counts.output_bytes += payload.results[i].output_size;
+      }
+      ended(counts);
+    });
   }
   Result<Arena> allocate(std::size_t size_bytes) override {
     if (!state_->has_memory) return fail(ErrorCode::out_of_memory, "a test's");
