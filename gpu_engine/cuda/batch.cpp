@@ -65,13 +65,18 @@ Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
   return {.kind = group.kind, .indexes = {at(begin), at(end)}};
 }
 
-void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill) {
+// ramp: how many batches are of each size before the full one; none at 0.
+void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill,
+         std::size_t ramp = 0) {
+  std::size_t nth = 0;
+  std::uint64_t bytes = ramp == 0 ? fill.bytes : batch_fill_bytes_min;
   for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
     // One that alone is larger still makes a batch.
-    std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], fill.bytes);
+    std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], bytes);
     while (end < group.indexes.size() && end - begin < fill.messages && group.weights[end] <= left)
       left -= group.weights[end++];
     batches.push_back(part_of(group, begin, end));
+    if (ramp > 0 && ++nth % ramp == 0) bytes = std::min(2 * bytes, fill.bytes);
   }
 }
 
@@ -109,6 +114,13 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   const auto fill_for = [&](const KindGroup& group) {
     return is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
   };
+  // Of long payloads the first batches are short, so that records come down soon. What opens them
+  // waits for pieces in flight, and would be slower (docs/PERFORMANCE_CUDA.md).
+  const auto ramp_for = [&](const KindGroup& group) {
+    const Operation operation = group.kind.operation;
+    const bool seals = operation == Operation::seal || operation == Operation::reseal;
+    return seals && fill_of_many.bytes == batch_fill_bytes_max ? slots : 0;
+  };
   // A serial message takes its time, however few run beside it: the longest begin first, and
   // together, since a batch ends with its longest.
   for (const KindGroup& group : groups) {
@@ -120,7 +132,7 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
     if (is_rsa(group.kind.operation))
       cut_evenly(batches, group, slot_count);
     else
-      cut(batches, group, fill_for(group));
+      cut(batches, group, fill_for(group), ramp_for(group));
   }
   put_in_order(payload, batches);
   return batches;

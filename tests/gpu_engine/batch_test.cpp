@@ -107,6 +107,24 @@ TEST_F(Batches, spread_many_short_messages_over_the_slots) {
     EXPECT_LE(batch.indexes.size(), cuda::batch_message_count_max);
 }
 
+// Of 640 MB the first records came down when eight batches of 24 MiB had gone up.
+TEST_F(Batches, of_long_payloads_that_are_sealed_begin_short) {
+  const std::uint32_t key = payload_.add_key({.suite = CipherSuite::aes_256_gcm}, Bytes(32, 2));
+  payload_.messages.assign(10000, message(key, 64u << 10, Operation::seal));
+  const std::vector<cuda::Batch> batches = cut();
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const std::vector<std::uint64_t> sizes = sizes_of(batches[i]);
+    const std::uint64_t room = std::min(
+        cuda::batch_fill_bytes_max, cuda::batch_fill_bytes_min << std::min<std::size_t>(i / 8, 8));
+    EXPECT_LE(sizes.size() * (64u << 10), room);
+    count += sizes.size();
+    if (i + 1 == batches.size()) continue;
+    EXPECT_GT(sizes.size() * (64u << 10), room * 9 / 10);
+  }
+  EXPECT_EQ(count, 10000u);
+}
+
 // Twice the batches that run at a time took twice as long: 64 MiB were behind 16 cores, which they
 // are not.
 TEST_F(Batches, of_what_is_a_thread_each_are_one_a_slot) {
