@@ -11,4 +11,4 @@ plot '002_figure_4.dat' using 2:7 with linespoints title "one key, kernels, Mbit
   '002_figure_4.dat' using 2:8 with linespoints title "one key with copies, Mbit/s", \
   '002_figure_4.dat' using 2:11 with linespoints title "a key each, kernels, Mbit/s", \
   '002_figure_4.dat' using 2:12 with linespoints title "a key each with copies, Mbit/s", \
-  '002_figure_4.dat' using 2:13 with linespoints title "library, all threads, Mbit/s"
+  '002_figure_4.dat' using 2:15 with linespoints title "library, all threads, Mbit/s"
