@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "gpu_engine/busy_periods.h"
@@ -168,52 +169,63 @@ TEST(BusyPeriods, counts_what_is_left_to_do) {
   EXPECT_EQ(busy.backlog_ns(9001), 0);
 }
 
+bool is_tried(Trial trial) {
+  return trial == Trial::warm_up || trial == Trial::counted;
+}
+
+// One that takes as long as a backend needs to wake.
+Trials::Payload long_payload() {
+  return {.work = checksum,
+          .bytes = megabyte,
+          .choice = Trials::Choice::cpu,
+          .chosen_ns = 5e5,
+          .tried_ns = 5e5};
+}
+
 // The payloads, counted from 1, that are trials.
 std::vector<int> trials_of(Trials& trials, int payload_count, double loss, unsigned known_count) {
+  Trials::Payload payload = long_payload();
+  payload.loss = loss;
+  payload.known_count = known_count;
   std::vector<int> due;
-  for (int i = 1; i <= payload_count; ++i) {
-    if (trials.next({.work = checksum,
-                     .bytes = megabyte,
-                     .choice = Trials::Choice::cpu,
-                     .loss = loss,
-                     .known_count = known_count}) != Trial::none)
-      due.push_back(i);
-  }
+  for (int i = 1; i <= payload_count; ++i)
+    if (is_tried(trials.next(payload))) due.push_back(i);
   return due;
 }
 
 TEST(Trials, come_soon_at_first_and_then_seldom) {
   Trials trials;
   EXPECT_EQ(trials_of(trials, 1000, 0, 0), (std::vector{4, 20, 148, 404, 660, 916}));
-  EXPECT_EQ(trials.next({.work = checksum, .bytes = 2 * megabyte}), Trial::none)
-      << "each size has its own";
+  Trials::Payload other = long_payload();
+  other.bytes = 2 * megabyte;
+  EXPECT_EQ(trials.next(other), Trial::none) << "each size has its own";
   Trials again;
+  Trials::Payload busy = long_payload();
+  busy.can_try = false;
   for (int i = 0; i < 2000; ++i)
-    EXPECT_EQ(again.next({.work = checksum, .bytes = megabyte, .can_try = false}), Trial::none);
+    EXPECT_EQ(again.next(busy), Trial::none);
   EXPECT_EQ(trials_of(again, 1, 0, 0), std::vector{1}) << "as soon as one is possible";
 }
 
-// A backend that slept is slow with the first payload.
+// A backend that slept is slow with the first payload, and by then so is the better one.
 TEST(Trials, are_two_payloads_where_little_is_at_stake) {
   const auto all_of = [](double loss, unsigned known_count) {
     Trials trials;
+    Trials::Payload payload = long_payload();
+    payload.loss = loss;
+    payload.known_count = known_count;
     std::vector<Trial> all;
-    for (int i = 1; i <= 6; ++i) {
-      all.push_back(trials.next({.work = checksum,
-                                 .bytes = megabyte,
-                                 .choice = Trials::Choice::cpu,
-                                 .loss = loss,
-                                 .can_try = i != 6,
-                                 .known_count = known_count}));
-    }
+    for (int i = 1; i <= 7; ++i)
+      all.push_back(trials.next(payload));
     return all;
   };
   using enum Trial;
-  EXPECT_EQ(all_of(0.01, 2), (std::vector{none, none, none, warm_up, counted, none}));
-  EXPECT_EQ(all_of(0.01, 1), (std::vector{none, none, none, counted, none, none}));
+  EXPECT_EQ(all_of(0.01, 2), (std::vector{none, none, none, warm_up, counted, settle, none}));
+  EXPECT_EQ(all_of(0.01, 1), (std::vector{none, none, none, counted, settle, none, none}));
+  EXPECT_EQ(all_of(2.5, 2), std::vector(7, none)) << "much is at stake";
   Trials trials;
-  const Trials::Payload payload = {
-      .work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu, .known_count = 5};
+  Trials::Payload payload = long_payload();
+  payload.known_count = 5;
   for (int i = 1; i < 4; ++i)
     trials.next(payload);
   EXPECT_EQ(trials.next(payload), warm_up);
@@ -223,15 +235,37 @@ TEST(Trials, are_two_payloads_where_little_is_at_stake) {
   EXPECT_EQ(trials.next(payload), none) << "and by then would have slept again";
 }
 
+// Threads wake in a time, not in a number of payloads.
+TEST(Trials, begin_with_as_many_payloads_as_waking_takes) {
+  using Counts = std::array<int, 3>;  // of warm_up, counted and settle, in the first trial
+  const auto counts_of = [](double tried_ns, double chosen_ns, int settle_count) {
+    Trials trials;
+    Trials::Payload payload = long_payload();
+    payload.known_count = 5;
+    payload.tried_ns = tried_ns;
+    payload.chosen_ns = chosen_ns;
+    for (int i = 1; i < 4; ++i)
+      trials.next(payload);
+    Counts counts = {};
+    do {
+      ++counts.at(static_cast<std::size_t>(trials.next(payload)) - 1);
+    } while (counts[2] < settle_count);
+    return counts;
+  };
+  EXPECT_EQ(counts_of(1e5, 2e5, 3), (Counts{5, 1, 3}));
+  EXPECT_EQ(counts_of(1e3, 1e3, 15), (Counts{15, 1, 15})) << "no more than these";
+  EXPECT_EQ(counts_of(1e7, 1e7, 1), (Counts{1, 1, 1}));
+}
+
 // As long as the other one gets better, but no longer than that he could be known by.
 TEST(Trials, go_on_while_they_are_worth_it) {
   Trials trials;
-  Trials::Payload payload = {
-      .work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu, .known_count = 5};
+  Trials::Payload payload = long_payload();
+  payload.known_count = 5;
   const auto next_of = [&](int count) {
     int tried = 0;
     for (int i = 0; i < count; ++i)
-      tried += trials.next(payload) != Trial::none;
+      tried += is_tried(trials.next(payload)) ? 1 : 0;
     return tried;
   };
   EXPECT_EQ(next_of(4), 1);
@@ -260,15 +294,20 @@ TEST(Trials, are_rarer_the_more_they_may_cost) {
 TEST(Trials, come_soon_again_when_things_have_changed) {
   const auto until = [](const Trials::Payload& payload) {
     Trials trials;
-    trials_of(trials, 917, 0, 0);
-    int count = 2;
-    while (trials.next(payload) == Trial::none)
+    trials_of(trials, 918, 0, 0);
+    int count = 3;
+    while (!is_tried(trials.next(payload)))
       ++count;
     return count;
   };
-  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .choice = Trials::Choice::cpu}), 256);
-  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .choice = Trials::Choice::cuda}), 16);
-  EXPECT_EQ(until({.work = checksum, .bytes = megabyte, .loss = 3, .went_well = true}), 4);
+  Trials::Payload payload = long_payload();
+  EXPECT_EQ(until(payload), 256);
+  payload.choice = Trials::Choice::cuda;
+  EXPECT_EQ(until(payload), 16);
+  payload = long_payload();
+  payload.loss = 3;
+  payload.went_well = true;
+  EXPECT_EQ(until(payload), 4);
 }
 
 }  // namespace
