@@ -2,6 +2,7 @@
 // The cache of clean chunks: shards, each with its own lock, budget and order of use.
 #include "fs/cache/chunk_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nacre::fs {
@@ -19,7 +20,35 @@ bool ChunkCache::passes(Shard& shard) {
   return false;
 }
 
-ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need) {
+// Found: it is like others, and the last to go.
+void ChunkCache::use(Shard& shard, Entry& entry) {
+  shard.order.splice(shard.order.begin(), entry.is_spent ? shard.spent : shard.order, entry.place);
+  if (!entry.is_spent) return;
+  entry.is_spent = false;
+  entry.taken_end = 0;
+  shard.spent_bytes -= cost_of(entry);
+}
+
+void ChunkCache::take(Shard& shard, Entry& entry, Taken taken) const {
+  if (taken.from > entry.taken_end) return;
+  entry.taken_end = std::max(entry.taken_end, taken.to);
+  if (entry.taken_end < entry.content->size()) return;
+  entry.is_spent = true;
+  shard.spent.splice(shard.spent.begin(), shard.order, entry.place);
+  shard.spent_bytes += cost_of(entry);
+  while (shard.spent_bytes > shard_budget_bytes_ / spent_divisor && shard.spent.size() > 1)
+    erase(shard, shard.entries.find(shard.spent.back()));
+}
+
+void ChunkCache::erase(Shard& shard, Entries::iterator entry) {
+  const std::uint64_t cost = cost_of(entry->second);
+  shard.bytes -= cost;
+  if (entry->second.is_spent) shard.spent_bytes -= cost;
+  (entry->second.is_spent ? shard.spent : shard.order).erase(entry->second.place);
+  shard.entries.erase(entry);
+}
+
+ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
   Shard& shard = shard_of(key);
   std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(key);
@@ -29,9 +58,11 @@ ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need) {
     if (is_hit) shard.hit_rate += hit_rate_one / hit_rate_memory;
   }
   if (is_hit) {
-    shard.order.splice(shard.order.begin(), shard.order, found->second.place);
     ++shard.hits;
-    return Lookup{.content = found->second.content};
+    Lookup lookup{.content = found->second.content};
+    use(shard, found->second);
+    take(shard, found->second, taken);
+    return lookup;
   }
   ++shard.misses;
   if (const auto load = shard.loads.find(key); load != shard.loads.end()) {
@@ -46,7 +77,7 @@ ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need) {
 }
 
 void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
-                        Result<SharedContent> result) {
+                        Result<SharedContent> result, Taken taken) {
   Shard& shard = shard_of(key);
   {
     std::lock_guard lock(shard.mutex);
@@ -55,15 +86,14 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
       const auto [place, added] = shard.entries.try_emplace(key);
       if (added) {
         shard.order.push_front(key);
-        place->second = Entry{*result, shard.order.begin()};
-        shard.bytes += (*result)->size + entry_overhead_bytes;
+        place->second = Entry{.content = *result, .place = shard.order.begin()};
+        shard.bytes += cost_of(place->second);
+        take(shard, place->second, taken);
       }
-      while (shard.bytes > shard_budget_bytes_ && !shard.order.empty()) {
-        shard.is_full = true;
-        const auto oldest = shard.entries.find(shard.order.back());
-        shard.bytes -= oldest->second.content->size + entry_overhead_bytes;
-        shard.entries.erase(oldest);
-        shard.order.pop_back();
+      while (shard.bytes > shard_budget_bytes_) {
+        if (shard.spent.empty()) shard.is_full = true;
+        const Key& next = shard.spent.empty() ? shard.order.back() : shard.spent.back();
+        erase(shard, shard.entries.find(next));
       }
     }
   }
@@ -74,9 +104,14 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
   load->done.notify_all();
 }
 
-Result<SharedContent> ChunkCache::wait(Load& load) {
-  std::unique_lock lock(load.mutex);
-  load.done.wait(lock, [&] { return load.result.has_value(); });
+Result<SharedContent> ChunkCache::wait(const Key& key, Load& load, Taken taken) {
+  std::unique_lock loading(load.mutex);
+  load.done.wait(loading, [&] { return load.result.has_value(); });
+  loading.unlock();  // the result stays as it is
+  Shard& shard = shard_of(key);
+  std::lock_guard lock(shard.mutex);
+  const auto found = shard.entries.find(key);
+  if (found != shard.entries.end() && !found->second.is_spent) take(shard, found->second, taken);
   return *load.result;
 }
 
@@ -88,6 +123,7 @@ ChunkCache::Stats ChunkCache::stats() const {
     sum.hits += shard.hits;
     sum.misses += shard.misses;
     sum.parts += shard.parts;
+    sum.spent_bytes += shard.spent_bytes;
   }
   return sum;
 }

@@ -4,6 +4,12 @@
 // a record merely moves), so stale content is never found and nothing needs to be invalidated. Who
 // misses first loads; others wait for that load.
 //
+// A chunk that was taken from its front to its end is spent: the kernel has it in its page cache,
+// and will not ask again. It waits in a queue for a sixteenth of the budget, so a file that is read
+// once neither drives out what others come back for, nor makes memory that is new: what it needs
+// next is what it needed just now. Who finds a spent chunk makes it one like others again. (2Q:
+// Johnson and Shasha, 1994.)
+//
 // Who needs little of a chunk, and could read that alone, loads all of it as long as the rest is
 // likely to be asked for while it is here: until the budget is used up, and then while at least
 // half of such reads find their chunk. A chunk that is loaded costs three parts more than are
@@ -26,11 +32,8 @@
 
 namespace nacre::fs {
 
-// Decoded bytes; what lies past size reads as zeros. Immutable once it is in the cache.
-struct ChunkContent {
-  std::unique_ptr<Byte[]> bytes;
-  std::uint32_t size = 0;
-};
+// Decoded bytes; what lies past their end reads as zeros. Immutable once they are in the cache.
+using ChunkContent = PlainBytes;
 using SharedContent = std::shared_ptr<const ChunkContent>;
 
 class ChunkCache {
@@ -49,6 +52,10 @@ class ChunkCache {
   };
   // What the caller could read instead of the whole chunk.
   enum class Need : std::uint8_t { chunk, part };
+  // The bytes [from, to) of the chunk, which the caller hands out.
+  struct Taken {
+    std::uint32_t from = 0, to = 0;
+  };
   // One of: content (a hit); claimed (the caller loads, then calls finish()); load to wait for;
   // none of them, of a part alone: the caller reads that, for itself.
   struct Lookup {
@@ -59,13 +66,15 @@ class ChunkCache {
 
   explicit ChunkCache(std::uint64_t budget_bytes);
 
-  Lookup acquire(const Key& key, Need need = Need::chunk);
-  void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result);
-  static Result<SharedContent> wait(Load& load);
+  Lookup acquire(const Key& key, Need need, Taken taken);
+  void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result,
+              Taken taken);
+  Result<SharedContent> wait(const Key& key, Load& load, Taken taken);
 
   struct Stats {
     std::uint64_t bytes = 0, hits = 0, misses = 0;
-    std::uint64_t parts = 0;  // of the misses: a part was read
+    std::uint64_t parts = 0;        // of the misses: a part was read
+    std::uint64_t spent_bytes = 0;  // of bytes
   };
   Stats stats() const;
 
@@ -78,14 +87,19 @@ class ChunkCache {
   };
   struct Entry {
     SharedContent content;
-    std::list<Key>::iterator place;  // in order
+    std::list<Key>::iterator place;  // in order, or in spent
+    std::uint32_t taken_end = 0;     // all before it was taken
+    bool is_spent = false;
   };
+  using Entries = std::unordered_map<Key, Entry, KeyHash>;
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<Key, Entry, KeyHash> entries;
+    Entries entries;
     std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads;
-    std::list<Key> order;  // most recent first
-    std::uint64_t bytes = 0, hits = 0, misses = 0, parts = 0;
+    std::list<Key> order;  // most recent first, as in spent
+    std::list<Key> spent;
+    std::uint64_t bytes = 0, spent_bytes = 0;  // bytes: of all
+    std::uint64_t hits = 0, misses = 0, parts = 0;
     bool is_full = false;        // something had to go
     std::uint32_t hit_rate = 0;  // of the last reads of parts, of hit_rate_one
     std::uint32_t part_run = 0;  // parts since a chunk was loaded for one
@@ -95,9 +109,17 @@ class ChunkCache {
   static constexpr std::uint32_t part_run_max = 31;
   // After a miss of a part: read it alone.
   static bool passes(Shard& shard);
+  // Under the shard's mutex:
+  static void use(Shard& shard, Entry& entry);
+  void take(Shard& shard, Entry& entry, Taken taken) const;
+  static void erase(Shard& shard, Entries::iterator entry);
   static constexpr std::size_t shard_count = 8;
   // What an entry costs beside its bytes.
   static constexpr std::uint64_t entry_overhead_bytes = 256;
+  static constexpr std::uint64_t spent_divisor = 16;
+  static std::uint64_t cost_of(const Entry& entry) {
+    return entry.content->size() + entry_overhead_bytes;
+  }
   Shard& shard_of(const Key& key) {
     const std::size_t hash = KeyHash{}(key);
     return shards_[(hash ^ (hash >> 29)) % shard_count];

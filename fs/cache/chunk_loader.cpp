@@ -73,23 +73,22 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
                                     chunk.index.value, chunk.inode.value));
       continue;
     }
-    auto content = std::make_shared<ChunkContent>();
-    content->size = content_end(row);
-    content->bytes = std::make_unique_for_overwrite<Byte[]>(content->size);
+    auto content = std::make_shared<ChunkContent>(&store.clean_memory());
+    const std::uint32_t size = content_end(row);
+    content->resize(size);
     // Up to where bytes are read to their place one behind the other, or nobody looks.
-    std::uint32_t filled_end =
-        row.base ? row.base->valid_size : std::min(chunk.from, content->size);
+    std::uint32_t filled_end = row.base ? row.base->valid_size : std::min(chunk.from, size);
     for (const ChunkPatch& patch : row.patches) {
-      if (patch.offset > filled_end || !patch.location || !lies_alone(row, patch, content->size)) {
+      if (patch.offset > filled_end || !patch.location || !lies_alone(row, patch, size)) {
         break;
       }
       filled_end = std::max(filled_end, patch.offset + patch.plain_size);
     }
-    std::fill(content->bytes.get() + filled_end, content->bytes.get() + content->size, Byte{0});
+    std::fill(content->data() + filled_end, content->data() + size, Byte{0});
     if (row.base) {
       Part part{.chunk = i, .patch = nullptr};
-      Byte* into = content->bytes.get();
-      if (row.base->plain_size > content->size) {
+      Byte* into = content->data();
+      if (row.base->plain_size > size) {
         part.scratch = std::make_unique_for_overwrite<Byte[]>(row.base->plain_size);
         into = part.scratch.get();
       }
@@ -101,8 +100,8 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
     for (const ChunkPatch& patch : row.patches) {
       Part part{.chunk = i, .patch = &patch};
       if (patch.location) {
-        Byte* into = content->bytes.get() + patch.offset;
-        if (!lies_alone(row, patch, content->size)) {
+        Byte* into = content->data() + patch.offset;
+        if (!lies_alone(row, patch, size)) {
           part.scratch = std::make_unique_for_overwrite<Byte[]>(patch.plain_size);
           into = part.scratch.get();
         }
@@ -143,15 +142,15 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
     if (part.patch == nullptr) {
       const std::uint32_t valid = chunks[part.chunk].row->base->valid_size;
       if (part.scratch) {
-        std::copy_n(part.scratch.get(), valid, content.bytes.get());
+        std::copy_n(part.scratch.get(), valid, content.data());
       } else {
         // The base was read into place; what it holds past its valid size is no longer there.
         const std::uint32_t plain = chunks[part.chunk].row->base->plain_size;
-        std::fill(content.bytes.get() + valid, content.bytes.get() + plain, Byte{0});
+        std::fill(content.data() + valid, content.data() + plain, Byte{0});
       }
       continue;
     }
-    Byte* const place = content.bytes.get() + part.patch->offset;
+    Byte* const place = content.data() + part.patch->offset;
     if (is_read && !part.scratch) {  // read into place, like a base
       std::fill(place + part.patch->valid_size, place + part.patch->plain_size, Byte{0});
       continue;
@@ -164,7 +163,7 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (!results[i]) continue;
     for (const metadata::LostRange& range : chunks[i].row->lost)
-      std::fill_n(contents[i]->bytes.get() + range.offset, range.size, Byte{0});
+      std::fill_n(contents[i]->data() + range.offset, range.size, Byte{0});
   }
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (results[i]) results[i] = SharedContent(std::move(contents[i]));

@@ -17,8 +17,10 @@
 #include <span>
 #include <vector>
 
+#include "fs/cache/chunk_cache.h"
 #include "fs/cache/dirty_chunk.h"
 #include "fs/cache/fair_mutex.h"
+#include "fs/cache/file_bytes.h"
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
 #include "metadata/format/inode_codec.h"
@@ -53,6 +55,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
 
   // Fills out from offset; returns how many bytes lie before the end of the file.
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
+  // The same bytes where they lie: in clean chunks, or else put into buffer, at their place in it.
+  Result<FileBytes> view(std::uint64_t offset, MutableByteView buffer);
   // Waits while the dirty budget is used up. Never under the operation lock. too_big past 2^63 - 1.
   Result<> write(std::uint64_t offset, ByteView bytes);
   Result<> resize(std::uint64_t size);
@@ -84,6 +88,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
     std::uint64_t place = 0;  // of the row
     int count = 0;
   };
+  static void give(Piece& piece, const SharedContent& content);
   Result<> load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures);
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);

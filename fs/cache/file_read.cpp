@@ -23,8 +23,8 @@ constexpr std::size_t prefetch_batch_chunks = 16;
 
 void copy_content(const ChunkContent& content, std::uint32_t from, MutableByteView out) {
   const std::size_t inside =
-      content.size > from ? std::min<std::size_t>(content.size - from, out.size()) : 0;
-  std::copy_n(content.bytes.get() + from, inside, out.begin());
+      content.size() > from ? std::min<std::size_t>(content.size() - from, out.size()) : 0;
+  std::copy_n(content.data() + from, inside, out.begin());
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(inside), out.end(), Byte{0});
 }
 
@@ -49,16 +49,29 @@ struct FileData::Piece {
   std::uint64_t index = 0;
   std::uint32_t from = 0;  // within the chunk
   MutableByteView out;
+  SharedContent content;   // all of it lies there; else in out
   bool done = false;       // dirty bytes cover it
   bool is_mapped = false;  // the map has a row for it; else zeros below the dirty bytes
   MappedChunk mapped;
   std::optional<metadata::ChunkRow> part;             // of the row, where it is read alone
   std::vector<std::pair<std::uint32_t, Bytes>> over;  // dirty bytes, within the chunk, in order
+
+  std::uint32_t end() const { return from + static_cast<std::uint32_t>(out.size()); }
 };
 
 Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
+  NACRE_ASSIGN(const FileBytes bytes, view(offset, out));
+  Byte* to = out.data();
+  for (const ByteView& part : bytes.parts) {
+    if (part.data() != to) std::copy_n(part.data(), part.size(), to);
+    to += part.size();
+  }
+  return bytes.size;
+}
+
+Result<FileBytes> FileData::view(std::uint64_t offset, MutableByteView out) {
   const std::uint64_t size = size_;
-  if (offset >= size || out.empty()) return 0;
+  if (offset >= size || out.empty()) return FileBytes();
   out = out.first(std::min<std::uint64_t>(out.size(), size - offset));
 
   const auto ahead =
@@ -75,8 +88,8 @@ Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
     if (!planned) continue;
     for (const Piece& piece : pieces) {
       if (!piece.is_mapped || piece.mapped.hole) continue;
-      const auto end = piece.from + static_cast<std::uint32_t>(piece.out.size());
-      NACRE_TRY(check_lost(inode_, piece.index, piece.mapped.row, piece.from, end, piece.over));
+      NACRE_TRY(
+          check_lost(inode_, piece.index, piece.mapped.row, piece.from, piece.end(), piece.over));
     }
     const Result<> loaded = load(pieces, failures);
     if (loaded) break;
@@ -84,15 +97,21 @@ Result<std::size_t> FileData::read(std::uint64_t offset, MutableByteView out) {
       return tl::unexpected(loaded.error());
     }
   }
-  for (const Piece& piece : pieces) {
-    const auto end = piece.from + static_cast<std::uint32_t>(piece.out.size());
+  FileBytes result;
+  for (Piece& piece : pieces) {
     for (const auto& [at, bytes] : piece.over) {
       const std::uint32_t from = std::max(at, piece.from);
-      const std::uint32_t to = std::min(at + static_cast<std::uint32_t>(bytes.size()), end);
+      const std::uint32_t to = std::min(at + static_cast<std::uint32_t>(bytes.size()), piece.end());
       std::copy_n(bytes.begin() + (from - at), to - from, piece.out.begin() + (from - piece.from));
     }
+    if (piece.content == nullptr) {
+      result.add(piece.out);
+    } else {
+      result.add({piece.content->data() + piece.from, piece.out.size()});
+      result.owners.push_back(std::move(piece.content));
+    }
   }
-  return out.size();
+  return result;
 }
 
 // Under one shared lock: what of the range is dirty is copied, what is not gets its row.
@@ -107,7 +126,7 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
     Piece piece{.index = at / chunk_size, .from = static_cast<std::uint32_t>(at % chunk_size)};
     const std::size_t size = std::min<std::size_t>(out.size() - done, chunk_size - piece.from);
     piece.out = out.subspan(done, size);
-    const auto end = piece.from + static_cast<std::uint32_t>(size);
+    const std::uint32_t end = piece.end();
     const auto dirty = dirty_.find(piece.index);
     if (dirty != dirty_.end() && dirty->second.covers(piece.from, end)) {
       dirty->second.overlay(piece.from, piece.out);
@@ -144,6 +163,15 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
   return {};
 }
 
+// Over content that is dirty bytes come, and behind its end zeros: then it is copied.
+void FileData::give(Piece& piece, const SharedContent& content) {
+  if (piece.over.empty() && piece.end() <= content->size()) {
+    piece.content = content;
+  } else {
+    copy_content(*content, piece.from, piece.out);
+  }
+}
+
 // Only what this thread could not read itself is a failure: others that it waits for may have begun
 // with an older row.
 Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures) {
@@ -157,13 +185,12 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
       continue;
     }
     const ChunkIndex index{piece.index};
-    piece.part = row_of_range(piece.mapped.row, piece.from,
-                              piece.from + static_cast<std::uint32_t>(piece.out.size()));
-    auto lookup =
-        cache_.chunks().acquire({inode_, index, piece.mapped.tag},
-                                piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk);
+    piece.part = row_of_range(piece.mapped.row, piece.from, piece.end());
+    auto lookup = cache_.chunks().acquire(
+        {inode_, index, piece.mapped.tag},
+        piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk, {piece.from, piece.end()});
     if (lookup.content) {
-      copy_content(*lookup.content, piece.from, piece.out);
+      give(piece, lookup.content);
     } else if (lookup.claimed || !lookup.load) {
       if (lookup.claimed) {
         to_load.push_back(ChunkToLoad{inode_, index, &piece.mapped.row});
@@ -182,7 +209,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       const auto& [piece, load] = claimed[i];
       if (loaded[i]) {
-        copy_content(**loaded[i], piece->from, piece->out);
+        give(*piece, *loaded[i]);
       } else {
         outcome = tl::unexpected(loaded[i].error());
         Failure& failure = failures[piece->index];
@@ -191,13 +218,14 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
       }
       if (load == nullptr) continue;  // a part
       cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load,
-                             std::move(loaded[i]));
+                             std::move(loaded[i]), {piece->from, piece->end()});
     }
   }
   for (const auto& [piece, load] : awaited) {
-    auto content = ChunkCache::wait(*load);
+    auto content = cache_.chunks().wait({inode_, ChunkIndex{piece->index}, piece->mapped.tag},
+                                        *load, {piece->from, piece->end()});
     if (content) {
-      copy_content(**content, piece->from, piece->out);
+      give(*piece, *content);
     } else {
       outcome = tl::unexpected(content.error());
     }
@@ -226,7 +254,7 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       if (mapped[i].hole) continue;
       const ChunkCache::Key key{inode_, ChunkIndex{index + i}, mapped[i].tag};
-      auto lookup = cache_.chunks().acquire(key);
+      auto lookup = cache_.chunks().acquire(key, ChunkCache::Need::chunk, {});
       if (!lookup.claimed) continue;
       to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});
       claimed.emplace_back(key, std::move(lookup.load));
@@ -234,7 +262,7 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
     if (!to_load.empty()) {
       auto loaded = load_chunks(cache_.database(), cache_.store(), chunk_size, to_load);
       for (std::size_t i = 0; i < claimed.size(); ++i) {
-        cache_.chunks().finish(claimed[i].first, claimed[i].second, std::move(loaded[i]));
+        cache_.chunks().finish(claimed[i].first, claimed[i].second, std::move(loaded[i]), {});
       }
     }
     index += mapped.size();

@@ -220,7 +220,7 @@ Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const M
     auto loaded = load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(),
                               std::span(&to_load, 1));
     if (!loaded.front()) return tl::unexpected(loaded.front().error());
-    std::copy_n((*loaded.front())->bytes.get(), (*loaded.front())->size, chunk.buffer.get());
+    std::copy_n((*loaded.front())->data(), (*loaded.front())->size(), chunk.buffer.get());
   }
   dirty.overlay(0, {chunk.buffer.get(), end});
   build_whole(file, chunk, {chunk.buffer.get(), end});

@@ -34,7 +34,7 @@ Result<Tidied> merge(FileCache& cache, FileData& file, ChunkIndex index, const C
   NACRE_ASSIGN(const SharedContent content, std::move(loaded.front()));
   std::vector<SealRequest> requests;
   Tidied tidied;
-  tidied.row = seal_whole(cache, file, index, {content->bytes.get(), content->size}, requests);
+  tidied.row = seal_whole(cache, file, index, *content, requests);
   NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
   name_records(tidied.row, file, tidied.sealed.records);
   tidied.row.lost = row.lost;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "fs/fuse/capabilities.h"
 #include "fs/fuse/operations.h"
@@ -33,9 +34,13 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
     if (buffer.empty()) return fail(ErrorCode::out_of_memory);
     buffer = buffer.first(std::min(size, buffer.size()));
     NACRE_ASSIGN(
-        const std::size_t count,
-        context.volume.read(InodeNumber{inode}, static_cast<std::uint64_t>(offset), buffer));
-    fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), count);
+        const FileBytes bytes,
+        context.volume.view(InodeNumber{inode}, static_cast<std::uint64_t>(offset), buffer));
+    std::vector<iovec> parts;
+    parts.reserve(bytes.parts.size());
+    for (const ByteView& part : bytes.parts)
+      parts.push_back({const_cast<Byte*>(part.data()), part.size()});
+    fuse_reply_iov(request, parts.data(), static_cast<int>(parts.size()));
     return {};
   });
 }

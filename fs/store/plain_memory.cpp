@@ -47,10 +47,12 @@ struct PlainMemory::Slab {
   }
 };
 
-PlainMemory::PlainMemory(engine::Engine& engine, std::size_t block_size_bytes)
+PlainMemory::PlainMemory(engine::Engine& engine, std::size_t block_size_bytes,
+                         std::size_t empty_slab_count_max)
     : engine_(engine),
       block_size_bytes_(block_size_bytes),
-      blocks_per_slab_(std::max<std::size_t>(1, slab_size_bytes / block_size_bytes)) {}
+      blocks_per_slab_(std::max<std::size_t>(1, slab_size_bytes / block_size_bytes)),
+      empty_slab_count_max_(empty_slab_count_max) {}
 
 PlainMemory::~PlainMemory() = default;
 
@@ -79,10 +81,19 @@ Byte* PlainMemory::take() noexcept {
 }
 
 bool PlainMemory::give_back(Byte* block) noexcept {
+  std::unique_ptr<Slab> surplus;  // goes without the mutex: it is wiped
   const std::lock_guard lock(mutex_);
   Slab* const slab = slab_at(block);
   if (slab == nullptr) return false;
   slab->give_back(static_cast<std::size_t>(block - slab->arena.data()) / block_size_bytes_);
+  if (slab->taken_count > 0) return true;
+  const auto is_empty = [](const auto& one) { return one->taken_count == 0; };
+  if (static_cast<std::size_t>(std::ranges::count_if(slabs_, is_empty)) > empty_slab_count_max_) {
+    const auto place =
+        std::ranges::find_if(slabs_, [&](const auto& one) { return one.get() == slab; });
+    surplus = std::move(*place);
+    slabs_.erase(place);
+  }
   return true;
 }
 
@@ -96,10 +107,11 @@ void PlainMemory::trim(std::chrono::milliseconds empty_for) {
   std::erase(slabs_, nullptr);
 }
 
-ByteView PlainMemory::slab_of(ByteView bytes) const {
+MutableByteView PlainMemory::slab_of(ByteView bytes) const {
   const std::lock_guard lock(mutex_);
-  const Slab* const slab = slab_at(bytes.data());
-  return slab == nullptr ? ByteView() : ByteView(slab->arena.data(), slab->arena.size());
+  Slab* const slab = slab_at(bytes.data());
+  return slab == nullptr ? MutableByteView()
+                         : MutableByteView(slab->arena.data(), slab->arena.size());
 }
 
 bool PlainMemory::is_empty() const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks for plain bytes that are sealed where they lie: so bytes are copied once on their way from
-// the kernel to the engine, or to a device.
+// Blocks for plain bytes that are sealed where they lie, or opened to where they are to lie: so
+// bytes are copied once on their way from the kernel to the engine, or to a device, and back.
 //
 // A block holds one chunk. Blocks are parts of slabs, arenas of the engine's (memory that devices
 // reach, where there are any), and the lowest free one is given out first: what is written in a row
-// lies in a row, and slabs at the end become empty. They stay until trim(), since memory that is
-// new to a process, or to a virtual machine, takes longer than what is done with it.
+// lies in a row, and slabs at the end become empty. They stay until trim(), or until more are empty
+// than may be, since memory that is new to a process, or to a virtual machine, takes longer than
+// what is done with it.
 //
 // Thread-safe. The engine outlives it, and it outlives its blocks.
 #pragma once
@@ -25,7 +26,8 @@ namespace nacre::fs {
 
 class PlainMemory {
  public:
-  PlainMemory(engine::Engine& engine, std::size_t block_size_bytes);
+  PlainMemory(engine::Engine& engine, std::size_t block_size_bytes,
+              std::size_t empty_slab_count_max = SIZE_MAX);
   ~PlainMemory();
 
   std::size_t block_size_bytes() const { return block_size_bytes_; }
@@ -34,11 +36,11 @@ class PlainMemory {
   // False where it is no block of this memory.
   bool give_back(Byte* block) noexcept;
 
-  // Gives back the slabs of which no block was taken for so long.
+  // Gives back to the system the slabs of which no block was taken for so long.
   void trim(std::chrono::milliseconds empty_for);
 
   // The slab in which those bytes lie; empty where there is none.
-  ByteView slab_of(ByteView bytes) const;
+  MutableByteView slab_of(ByteView bytes) const;
 
   struct Stats {
     std::size_t slab_count = 0;
@@ -57,6 +59,7 @@ class PlainMemory {
   engine::Engine& engine_;
   const std::size_t block_size_bytes_;
   const std::size_t blocks_per_slab_;
+  const std::size_t empty_slab_count_max_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Slab>> slabs_;
@@ -92,6 +95,11 @@ class PlainBytes {
   std::size_t capacity() const { return capacity_; }
 
   void reserve(std::size_t capacity);
+  // Of bytes that are added the values are undefined.
+  void resize(std::size_t size) {
+    reserve(size);
+    size_ = size;
+  }
   void append(ByteView bytes);
   // At most what there is. Room of which less than half is used is given back.
   void shrink(std::size_t size) noexcept;

@@ -10,6 +10,20 @@
 
 namespace nacre::fs {
 
+namespace {
+
+// The slab in which all of them are to lie; empty: there is none.
+MutableByteView common_slab(const PlainMemory& memory, std::span<ReadRequest*> requests) {
+  const MutableByteView slab = memory.slab_of(requests.front()->out);
+  const auto lies_there = [&](const ReadRequest* request) {
+    return request->out.data() >= slab.data() &&
+           request->out.data() + request->out.size() <= slab.data() + slab.size();
+  };
+  return std::ranges::all_of(requests, lies_there) ? slab : MutableByteView();
+}
+
+}  // namespace
+
 void RecordReader::read(std::span<ReadRequest> requests) {
   std::vector<ReadRequest*> order(requests.size());
   std::iota(order.begin(), order.end(), requests.data());
@@ -39,7 +53,6 @@ void RecordReader::read(std::span<ReadRequest> requests) {
       continue;
     }
     read_batch(**work, rest.first(count));
-    (*work)->payload.clear();
     rest = rest.subspan(count);
   }
   pool_.give_back(std::move(*work));
@@ -64,6 +77,10 @@ Result<> RecordReader::fetch(ReadRequest** first, ReadRequest** last, MutableByt
 }
 
 void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
+  const MutableByteView slab = common_slab(memory_, requests);
+  work.payload.clear();
+  work.payload.output = slab.empty() ? work.output.data() : slab.data();
+  work.payload.output_size = slab.empty() ? work.output.size() : slab.size();
   std::vector<ReadRequest*> sent;
   std::size_t input_offset = 0;
   std::size_t output_offset = 0;
@@ -102,15 +119,17 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
             fmt::format("{} offset {}", segment_path(location.segment), location.offset));
         continue;
       }
-      work.payload.messages.push_back(
-          engine::Message{.operation = engine::Operation::unseal,
-                          .check_identity = true,
-                          .key_index = work.payload.add_key((*key)->suite, (*key)->key.view()),
-                          .input_offset = input_offset + at,
-                          .input_size = location.stored_size,
-                          .output_offset = output_offset,
-                          .output_capacity = request.out.size(),
-                          .identity = metadata::encode(request.name)});
+      work.payload.messages.push_back(engine::Message{
+          .operation = engine::Operation::unseal,
+          .check_identity = true,
+          .key_index = work.payload.add_key((*key)->suite, (*key)->key.view()),
+          .input_offset = input_offset + at,
+          .input_size = location.stored_size,
+          .output_offset = slab.empty()
+                               ? output_offset
+                               : static_cast<std::size_t>(request.out.data() - slab.data()),
+          .output_capacity = request.out.size(),
+          .identity = metadata::encode(request.name)});
       output_offset += request.out.size();
       request.epoch = header->epoch;
       sent.push_back(&request);
@@ -140,8 +159,10 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
                                                 result.output_size, request.out.size()));
     } else {
       request.codec = result.codec;
-      std::copy_n(work.output.data() + work.payload.messages[i].output_offset, result.output_size,
-                  request.out.begin());
+      if (slab.empty()) {
+        std::copy_n(work.output.data() + work.payload.messages[i].output_offset, result.output_size,
+                    request.out.begin());
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "fs/store/plain_memory.h"
 #include "fs/store/segment_store.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/work_pool.h"
@@ -14,13 +15,15 @@ namespace nacre::fs {
 // Thread-safe. Everything passed by reference outlives it.
 class RecordReader {
  public:
+  // memory: what is to lie there is opened into place.
   // record_size_bytes_max: stored; a row that names a larger one is corrupt.
   RecordReader(SegmentTable& table, const metadata::KeyTree& keys, engine::Engine& engine,
-               WorkPool& pool, std::uint64_t record_size_bytes_max)
+               WorkPool& pool, const PlainMemory& memory, std::uint64_t record_size_bytes_max)
       : table_(table),
         keys_(keys),
         engine_(engine),
         pool_(pool),
+        memory_(memory),
         record_size_bytes_max_(record_size_bytes_max) {}
 
   // See SegmentStore::read().
@@ -36,6 +39,7 @@ class RecordReader {
   const metadata::KeyTree& keys_;
   engine::Engine& engine_;
   WorkPool& pool_;
+  const PlainMemory& memory_;
   const std::uint64_t record_size_bytes_max_;
 };
 

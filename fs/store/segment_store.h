@@ -77,7 +77,7 @@ struct SealedBatch {
 struct ReadRequest {
   RecordLocation location;
   RecordName name;  // compared with the record's identity
-  MutableByteView out;
+  MutableByteView out;   // in clean_memory() it is opened into place
   Result<> result = {};  // corrupt, tampered, missing, io
   // Of a record that was opened.
   engine::Codec codec = engine::Codec::none;
@@ -186,6 +186,8 @@ class SegmentStore {
   virtual Result<SealedBatch> append(std::span<const SealRequest> requests) = 0;
   // For bytes that append() is to seal: those are read where they lie. Goes with the store.
   virtual PlainMemory& plain_memory() = 0;
+  // For bytes that read() is to open: they come to where they are to lie. Goes with the store.
+  virtual PlainMemory& clean_memory() = 0;
   // A version for bytes that are not sealed into a record (inlined patches).
   virtual RecordVersion next_version() = 0;
   // Reads, checks and opens the records; neighbours on disk are read together, all are opened in

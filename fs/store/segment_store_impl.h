@@ -43,7 +43,8 @@ class SegmentStoreImpl final : public SegmentStore {
                     work_size_for(flush_payload_size_bytes(engine, options)),
                     spare_large_work_count_max),
         plain_memory_(engine, options.chunk_size_bytes),
-        reader_(table_, *keys_, engine, work_, record_size_bytes_max()),
+        clean_memory_(engine, options.chunk_size_bytes, 1),
+        reader_(table_, *keys_, engine, work_, clean_memory_, record_size_bytes_max()),
         codec_(options.codec),
         level_(options.level) {}
 
@@ -57,6 +58,7 @@ class SegmentStoreImpl final : public SegmentStore {
 
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
   PlainMemory& plain_memory() override { return plain_memory_; }
+  PlainMemory& clean_memory() override { return clean_memory_; }
   RecordVersion next_version() override { return RecordVersion{next_version_++}; }
   void read(std::span<ReadRequest> requests) override {
     activity_.fetch_add(1, std::memory_order_relaxed);
@@ -239,6 +241,7 @@ class SegmentStoreImpl final : public SegmentStore {
   WorkPool work_;
   WorkPool large_work_;  // of what append() seals in one payload
   PlainMemory plain_memory_;
+  PlainMemory clean_memory_;
   RecordReader reader_;
 
   std::atomic<engine::Codec> codec_;  // of new records

@@ -28,6 +28,8 @@ void WorkPool::give_back(std::unique_ptr<Work> work) {
   work->payload.clear();
   work->payload.input = work->input.data();
   work->payload.input_size = work->input.size();
+  work->payload.output = work->output.data();
+  work->payload.output_size = work->output.size();
   std::lock_guard lock(mutex_);
   if (spare_.size() < spare_count_max_) spare_.push_back(std::move(work));
 }

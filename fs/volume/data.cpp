@@ -58,6 +58,15 @@ Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
   return count;
 }
 
+Result<FileBytes> VolumeImpl::view(InodeNumber number, std::uint64_t offset,
+                                   MutableByteView buffer) {
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  auto bytes = data_of(*inode)->view(offset, buffer);
+  if (!bytes) return tl::unexpected(with_path(std::move(bytes).error(), number));
+  note_access(*inode);
+  return bytes;
+}
+
 std::uint64_t VolumeImpl::unwritten_bytes() const {
   const std::uint64_t admitted_bytes = ballast_.admitted_bytes();
   return admitted_bytes + cache_.dirty_bytes();

@@ -216,6 +216,9 @@ class Volume {
   // Data.
   virtual Result<std::size_t> read(InodeNumber inode, std::uint64_t offset,
                                    MutableByteView out) = 0;
+  // The same bytes where they lie; in buffer, at their place in it, where that is nowhere.
+  virtual Result<FileBytes> view(InodeNumber inode, std::uint64_t offset,
+                                 MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
   // Whoever answers a writer asks this first, with the bytes of a write() or copy_range() that

@@ -120,6 +120,7 @@ class VolumeImpl final : public Volume,
   Result<std::vector<std::string>> list_xattrs(InodeNumber inode) override;
 
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
+  Result<FileBytes> view(InodeNumber inode, std::uint64_t offset, MutableByteView buffer) override;
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  WriteFlags flags) override;
   bool may_write_on(std::uint64_t written_bytes) override;

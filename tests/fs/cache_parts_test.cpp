@@ -108,8 +108,7 @@ TEST(Parts, a_range_needs_those_that_give_bytes_of_it_and_all_that_lies_over_the
 
 fs::SharedContent content_of(std::uint32_t size) {
   auto content = std::make_shared<fs::ChunkContent>();
-  content->bytes = std::make_unique<Byte[]>(size);
-  content->size = size;
+  content->resize(size);
   return content;
 }
 
@@ -118,8 +117,8 @@ class ChunkCacheParts : public ::testing::Test {
   // True: the part is read alone.
   bool read(std::uint64_t chunk) {
     const fs::ChunkCache::Key key{fs::InodeNumber{2}, fs::ChunkIndex{chunk}, 1};
-    auto lookup = cache_.acquire(key, fs::ChunkCache::Need::part);
-    if (lookup.claimed) cache_.finish(key, lookup.load, content_of(chunk_size));
+    auto lookup = cache_.acquire(key, fs::ChunkCache::Need::part, {});
+    if (lookup.claimed) cache_.finish(key, lookup.load, content_of(chunk_size), {});
     return !lookup.content && !lookup.claimed;
   }
 

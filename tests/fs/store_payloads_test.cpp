@@ -45,13 +45,16 @@ class CountingEngine : public engine::Engine {
   // While nobody uses the engine.
   const std::vector<std::size_t>& message_counts() const { return message_counts_; }
   const std::vector<const Byte*>& inputs() const { return inputs_; }  // of all messages
+  const std::vector<const Byte*>& outputs() const { return outputs_; }
 
  private:
   void count(const engine::Payload& payload) {
     const std::lock_guard lock(mutex_);
     message_counts_.push_back(payload.messages.size());
-    for (const engine::Message& message : payload.messages)
+    for (const engine::Message& message : payload.messages) {
       inputs_.push_back(payload.input + message.input_offset);
+      outputs_.push_back(payload.output + message.output_offset);
+    }
   }
 
   const std::uint64_t payload_size_bytes_;
@@ -59,6 +62,7 @@ class CountingEngine : public engine::Engine {
   std::mutex mutex_;  // guards what follows
   std::vector<std::size_t> message_counts_;
   std::vector<const Byte*> inputs_;
+  std::vector<const Byte*> outputs_;
 };
 
 // Begins with a payload only when the next one is there, or it is the last.
@@ -204,6 +208,49 @@ TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   Chunks few(0);
   few.requests.assign(chunks.requests.begin(), chunks.requests.begin() + 8);
   few.expect_stored(*store, *copied);
+}
+
+// What is to lie in clean memory is copied no more; beside a piece that is not, all are.
+TEST(StorePayloads, are_opened_where_their_bytes_are_to_lie) {
+  CountingEngine engine(2u << 20);
+  const BareStore bare(engine);
+  fs::SegmentStore* const store = bare.store.get();
+  const Chunks chunks(40);
+  const auto sealed = store->append(chunks.requests);
+  NACRE_ASSERT_OK(sealed);
+  std::vector<fs::PlainBytes> blocks;
+  std::vector<fs::ReadRequest> reads;
+  for (std::size_t i = 0; i < chunks.requests.size(); ++i) {
+    blocks.emplace_back(&store->clean_memory());
+    blocks.back().resize(chunk_size);
+    reads.push_back({.location = sealed->records[i].location,
+                     .name = chunks.requests[i].name,
+                     .out = {blocks.back().data(), chunk_size}});
+    reads.back().name.version = sealed->records[i].version;
+  }
+  const auto expect_read = [&](std::size_t count, std::size_t in_place_count) {
+    const std::size_t before = engine.outputs().size();
+    store->read(std::span(reads).first(count));
+    ASSERT_EQ(engine.outputs().size(), before + count);
+    std::size_t in_place = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      NACRE_EXPECT_OK(reads[i].result);
+      EXPECT_TRUE(std::ranges::equal(reads[i].out, chunks.requests[i].plain)) << i;
+      in_place += engine.outputs()[before + i] == reads[i].out.data() ? 1u : 0u;
+      std::ranges::fill(reads[i].out, Byte{0});
+    }
+    EXPECT_EQ(in_place, in_place_count);
+  };
+  expect_read(40, 40);
+  Bytes elsewhere(chunk_size);
+  reads[3].out = elsewhere;
+  expect_read(8, 0);
+  // A record of which not a byte is to be trusted brings none.
+  reads[4].name.chunk = fs::ChunkIndex{77};
+  store->read(std::span(reads).subspan(4, 4));
+  EXPECT_EQ(reads[4].result.error().code, ErrorCode::tampered);
+  EXPECT_TRUE(std::ranges::all_of(reads[4].out, [](Byte byte) { return byte == Byte{0}; }));
+  NACRE_EXPECT_OK(reads[5].result);
 }
 
 // A file that is written from front to back, in whatever pieces, goes to the engine from where the

@@ -77,6 +77,22 @@ TEST_F(PlainMemoryTest, keeps_what_was_used_just_now) {
   EXPECT_TRUE(memory_.is_empty());
 }
 
+TEST_F(PlainMemoryTest, keeps_no_more_empty_slabs_than_it_may) {
+  PlainMemory memory(*engine_, block_size, 1);
+  std::vector<Byte*> blocks;
+  for (std::size_t i = 0; i < 3 * blocks_per_slab; ++i)
+    blocks.push_back(memory.take());
+  EXPECT_EQ(memory.stats().slab_count, 3u);
+  for (std::size_t i = blocks_per_slab; i < blocks.size(); ++i)
+    EXPECT_TRUE(memory.give_back(blocks[i]));
+  EXPECT_EQ(memory.stats().slab_count, 2u) << "the first one and one that is empty";
+  EXPECT_EQ(memory.take(), blocks[blocks_per_slab]);
+  memory.give_back(blocks[blocks_per_slab]);
+  for (std::size_t i = 0; i < blocks_per_slab; ++i)
+    EXPECT_TRUE(memory.give_back(blocks[i]));
+  EXPECT_EQ(memory.stats().slab_count, 1u);
+}
+
 TEST_F(PlainMemoryTest, of_many_threads_shares_no_block) {
   constexpr int thread_count = 4;
   std::vector<std::thread> threads;

@@ -86,6 +86,13 @@ class MemoryVolume final : public fs::Volume {
   Result<std::vector<std::string>> list_xattrs(InodeNumber inode) override;
 
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
+  Result<fs::FileBytes> view(InodeNumber inode, std::uint64_t offset,
+                             MutableByteView buffer) override {
+    NACRE_ASSIGN(const std::size_t size, read(inode, offset, buffer));
+    fs::FileBytes bytes;
+    bytes.add(buffer.first(size));
+    return bytes;
+  }
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
   bool may_write_on(std::uint64_t written_bytes) override {

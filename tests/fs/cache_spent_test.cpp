@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader has taken whole gives way first; and reads hand out clean chunks where they lie.
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "fs/cache/chunk_cache.h"
+#include "fs/cache/file_data.h"
+#include "tests/fs/store_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+constexpr std::uint32_t chunk_size = 64u << 10;
+constexpr std::uint64_t budget = 16u << 20;
+
+fs::SharedContent content_of(std::uint32_t size) {
+  auto content = std::make_shared<fs::ChunkContent>();
+  content->resize(size);
+  return content;
+}
+
+class ChunkCacheSpent : public ::testing::Test {
+ protected:
+  static fs::ChunkCache::Key key(std::uint64_t chunk) {
+    return {fs::InodeNumber{2}, fs::ChunkIndex{chunk}, 1};
+  }
+  // True: it was there.
+  bool read(std::uint64_t chunk, std::uint32_t from, std::uint32_t to) {
+    auto lookup = cache_.acquire(key(chunk), fs::ChunkCache::Need::chunk, {from, to});
+    if (lookup.claimed) cache_.finish(key(chunk), lookup.load, content_of(chunk_size), {from, to});
+    return lookup.content != nullptr;
+  }
+  void stream(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t chunk = first; chunk < first + count; ++chunk)
+      read(chunk, 0, chunk_size);
+  }
+
+  fs::ChunkCache cache_{budget};
+};
+
+TEST_F(ChunkCacheSpent, a_file_that_is_read_once_takes_a_sixteenth) {
+  stream(0, 2000);
+  EXPECT_LE(cache_.stats().bytes, budget / 16);
+  EXPECT_EQ(cache_.stats().bytes, cache_.stats().spent_bytes);
+  EXPECT_GE(cache_.stats().bytes, budget / 32);
+}
+
+TEST_F(ChunkCacheSpent, also_where_its_chunks_come_ahead_and_are_taken_in_pieces) {
+  for (std::uint64_t chunk = 0; chunk < 2000; ++chunk) {
+    read(chunk + 8, 0, 0);
+    for (std::uint32_t from = 0; from < chunk_size; from += chunk_size / 4)
+      read(chunk, from, from + chunk_size / 4);
+  }
+  EXPECT_LE(cache_.stats().bytes, budget / 16 + 8 * (chunk_size + 1024));
+}
+
+TEST_F(ChunkCacheSpent, drives_out_nothing_that_others_come_back_for) {
+  std::mt19937 random(1);
+  const auto read_at_random = [&](std::uint64_t chunk) {
+    const auto at = static_cast<std::uint32_t>(random() % 16 * 4096);
+    return read(chunk, at, at + 4096);
+  };
+  for (int i = 0; i < 400; ++i)
+    read_at_random(random() % 100);
+  stream(1000, 2000);
+  int hits = 0;
+  for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
+    hits += read_at_random(chunk) ? 1 : 0;
+  EXPECT_GE(hits, 95);  // but for those that no read met
+}
+
+TEST_F(ChunkCacheSpent, what_is_found_is_like_others_again) {
+  read(7, 0, chunk_size);
+  EXPECT_GT(cache_.stats().spent_bytes, 0u);
+  EXPECT_TRUE(read(7, 4096, 8192));
+  EXPECT_EQ(cache_.stats().spent_bytes, 0u);
+  stream(1000, 2000);
+  EXPECT_TRUE(read(7, 0, 4096));
+}
+
+TEST_F(ChunkCacheSpent, is_not_what_is_taken_out_of_order) {
+  read(7, chunk_size / 2, chunk_size);
+  read(7, 0, chunk_size / 4);
+  EXPECT_EQ(cache_.stats().spent_bytes, 0u);
+}
+
+TEST_F(ChunkCacheSpent, is_also_what_somebody_waited_for) {
+  const auto claim = cache_.acquire(key(7), fs::ChunkCache::Need::chunk, {});
+  ASSERT_TRUE(claim.claimed);
+  const auto lookup = cache_.acquire(key(7), fs::ChunkCache::Need::chunk, {0, chunk_size});
+  ASSERT_NE(lookup.load, nullptr);
+  std::thread loader([&] { cache_.finish(key(7), claim.load, content_of(chunk_size), {}); });
+  const auto content = cache_.wait(key(7), *lookup.load, {0, chunk_size});
+  loader.join();
+  NACRE_ASSERT_OK(content);
+  EXPECT_EQ((*content)->size(), chunk_size);
+  EXPECT_GT(cache_.stats().spent_bytes, 0u);
+}
+
+TEST_F(ChunkCacheSpent, gives_way_before_all_others) {
+  for (std::uint64_t chunk = 0; chunk < 10; ++chunk)
+    read(chunk, 0, chunk_size);
+  for (std::uint64_t chunk = 1000; chunk < 1400; ++chunk)
+    read(chunk, 0, 4096);
+  EXPECT_EQ(cache_.stats().spent_bytes, 0u);
+  EXPECT_LE(cache_.stats().bytes, budget);
+}
+
+class FileView : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.segments.chunk_size_bytes = chunk_size;
+    const auto memory = MemoryBacking::create();
+    NACRE_ASSERT_OK(TestStore::format(memory));
+    store_ = TestStore::open(memory, options_).value();
+    content_.resize(10 * chunk_size + 5000);
+    for (std::size_t i = 0; i < content_.size(); ++i)
+      content_[i] = static_cast<Byte>(i / 37);
+    NACRE_ASSERT_OK(store_->file(2).write(0, content_));
+    NACRE_ASSERT_OK(store_->sync(2));
+  }
+  // Of what was viewed the bytes that lie in the buffer.
+  std::size_t copied(std::uint64_t offset, std::size_t size) {
+    buffer_.assign(size, Byte{'x'});
+    const auto bytes = store_->file(2).view(offset, buffer_);
+    NACRE_EXPECT_OK(bytes);
+    if (!bytes) return 0;
+    std::size_t at = 0;
+    std::size_t copied = 0;
+    for (const ByteView& part : bytes->parts) {
+      const Byte* const place = buffer_.data() + at;
+      if (part.data() == place) copied += part.size();
+      EXPECT_TRUE(std::equal(part.begin(), part.end(),
+                             content_.begin() + static_cast<std::ptrdiff_t>(offset + at)))
+          << offset + at;
+      at += part.size();
+    }
+    EXPECT_EQ(at, bytes->size);
+    EXPECT_EQ(at, std::min<std::size_t>(size, content_.size() - offset));
+    return copied;
+  }
+
+  StoreOptions options_;
+  std::unique_ptr<TestStore> store_;
+  Bytes content_, buffer_;
+};
+
+TEST_F(FileView, copies_nothing_of_clean_chunks) {
+  EXPECT_EQ(copied(0, content_.size()), 0u);
+  EXPECT_EQ(copied(chunk_size - 100, 4096), 0u);
+  EXPECT_EQ(copied(10 * chunk_size, 9000), 0u) << "also of the last one";
+}
+
+TEST_F(FileView, copies_the_chunk_that_dirty_bytes_lie_over) {
+  const Bytes written(100, Byte{'w'});
+  std::copy(written.begin(), written.end(), content_.begin() + 2 * chunk_size + 50);
+  NACRE_ASSERT_OK(store_->file(2).write(2 * chunk_size + 50, written));
+  EXPECT_EQ(copied(0, content_.size()), chunk_size);
+}
+
+TEST_F(FileView, copies_holes_and_what_lies_behind_content) {
+  content_.resize(14 * chunk_size);
+  NACRE_ASSERT_OK(store_->file(2).resize(content_.size()));
+  NACRE_ASSERT_OK(store_->sync(2));
+  EXPECT_EQ(copied(0, content_.size()), 4u * chunk_size);
+}
+
+// They are held, whatever becomes of the file and of the cache.
+TEST_F(FileView, stays_as_it_is) {
+  buffer_.assign(content_.size(), Byte{0});
+  const auto bytes = store_->file(2).view(0, buffer_);
+  NACRE_ASSERT_OK(bytes);
+  NACRE_ASSERT_OK(store_->file(2).write(0, Bytes(content_.size(), Byte{'n'})));
+  NACRE_ASSERT_OK(store_->sync(2));
+  Bytes other(content_.size());
+  NACRE_ASSERT_OK(store_->file(2).read(0, other));
+  EXPECT_EQ(other, Bytes(content_.size(), Byte{'n'}));
+  std::size_t at = 0;
+  for (const ByteView& part : bytes->parts) {
+    EXPECT_TRUE(
+        std::equal(part.begin(), part.end(), content_.begin() + static_cast<std::ptrdiff_t>(at)));
+    at += part.size();
+  }
+  EXPECT_EQ(at, content_.size());
+}
+
+}  // namespace
+}  // namespace nacre::tests
