@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
+#include <vector>
 
 namespace nacre::engine {
 namespace {
@@ -16,6 +19,33 @@ constexpr std::size_t key_arena_size_bytes_min = 256;
 
 void unmap(Byte* data, std::size_t size) {
   munmap(data, size);
+}
+
+// Wipes memory that is about to be freed: where it begins with a page, of its pages those that
+// there are. The others were never written, or lie in the swap space, and to wipe them would make
+// them.
+void wipe_last(MutableByteView memory) {
+  static const auto page_size_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page_count = memory.size() / page_size_bytes;
+  std::vector<unsigned char> present;
+  bool is_known = false;
+  try {
+    present.resize(page_count);
+    is_known = mincore(memory.data(), page_count * page_size_bytes, present.data()) == 0;
+  } catch (const std::bad_alloc&) {
+    is_known = false;
+  }
+  if (!is_known) return wipe(memory);
+  for (std::size_t page = 0; page < page_count;) {
+    const auto begin = present.begin() + static_cast<std::ptrdiff_t>(page);
+    const auto differs = [&](unsigned char other) { return (other & 1) != (*begin & 1); };
+    const std::size_t end =
+        static_cast<std::size_t>(std::find_if(begin, present.end(), differs) - present.begin());
+    if ((*begin & 1) != 0)
+      wipe(memory.subspan(page * page_size_bytes, (end - page) * page_size_bytes));
+    page = end;
+  }
+  wipe(memory.subspan(page_count * page_size_bytes));
 }
 
 }  // namespace
@@ -42,7 +72,7 @@ Arena Arena::adopt(Arena&& arena, void (*release)(Byte*, std::size_t)) {
 
 Arena::~Arena() {
   if (data_ == nullptr) return;
-  wipe({data_, size_});
+  wipe_last({data_, size_});
   release_(data_, size_);
 }
 

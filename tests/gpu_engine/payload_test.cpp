@@ -3,6 +3,8 @@
 #include "gpu_engine/payload.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 
@@ -50,6 +52,32 @@ TEST(Arena, is_wiped_before_its_memory_goes) {
   arena = Arena();
   EXPECT_EQ(wiped_size, 500u);
   EXPECT_TRUE(was_wiped);
+}
+
+// Whatever pages there are, at whatever place: all of them, and none is made.
+TEST(Arena, wipes_the_pages_that_there_are) {
+  static constexpr std::size_t page = 4096, count = 4096;
+  static Byte* last_data = nullptr;
+  static std::size_t last_size = 0;
+  Arena pages = allocate_host_arena(count * page + 100).value();
+  madvise(pages.data(), pages.size(), MADV_NOHUGEPAGE);
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < count; i += 1 + i % 7 * 40, ++written)
+    pages.data()[i * page + i % page] = 1;
+  pages.data()[count * page + 99] = 1;
+  rusage before = {}, after = {};
+  ASSERT_EQ(getrusage(RUSAGE_THREAD, &before), 0);
+  {
+    const Arena arena = Arena::adopt(std::move(pages), [](Byte* data, std::size_t size) {
+      last_data = data;
+      last_size = size;
+    });
+  }
+  ASSERT_EQ(getrusage(RUSAGE_THREAD, &after), 0);
+  EXPECT_LT(after.ru_minflt - before.ru_minflt, 100);
+  ASSERT_EQ(last_size, count * page + 100);
+  EXPECT_TRUE(std::all_of(last_data, last_data + last_size, [](Byte b) { return b == 0; }));
+  munmap(last_data, last_size);
 }
 
 TEST(Payload, equal_keys_share_an_index) {
