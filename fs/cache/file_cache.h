@@ -42,7 +42,7 @@ inline void keep_gravest(Result<>& outcome, const Result<>& next) {
 }
 
 struct FileCacheOptions {
-  std::uint64_t dirty_budget_bytes = 256u << 20;
+  std::uint64_t dirty_budget_bytes = 64u << 20;
   std::uint64_t cache_budget_bytes = 256u << 20;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   unsigned read_ahead_thread_count = 2;

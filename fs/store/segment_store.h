@@ -76,7 +76,7 @@ struct SealedBatch {
 // A record to be read. out has exactly the plain size that the map names.
 struct ReadRequest {
   RecordLocation location;
-  RecordName name;  // compared with the record's identity
+  RecordName name;       // compared with the record's identity
   MutableByteView out;   // in clean_memory() it is opened into place
   Result<> result = {};  // corrupt, tampered, missing, io
   // Of a record that was opened.

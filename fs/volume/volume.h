@@ -93,7 +93,8 @@ struct VolumeOptions {
   bool read_only = false;
   AccessTimes access_times = AccessTimes::relative;
   std::uint32_t commit_interval_ms = 5000;
-  std::uint64_t dirty_budget_bytes = 256u << 20;
+  // None: 64 to 256 MiB, by the cores; 256 MiB for an engine that likes long payloads.
+  std::optional<std::uint64_t> dirty_budget_bytes;
   std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
   std::uint64_t cache_budget_bytes = 256u << 20;
   // Inodes in memory as a whole, where those in use allow; the kernel may know more.

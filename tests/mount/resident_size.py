@@ -20,7 +20,7 @@ from volume import Failure, Volume, skip_part  # noqa: E402
 
 BOUND_MIB = 600
 MIB = 1 << 20
-# More than the budgets of clean chunks and of dirty bytes, 256 MiB each.
+# More than the budgets of clean chunks and of dirty bytes together.
 LARGE_MIB = 640
 SMALL_FILES = 3000
 ENTRIES = 20_000
