@@ -58,8 +58,10 @@ stacks=${log%.log}.stacks.log
 [ -n "${NACRE_LONG-}" ] || "$root/tests/support/watch_for_hangs.sh" $$ "$build" 600 "$stacks" &
 
 status=0
+# One test more than there are cores: many wait for a daemon or a disk.
+jobs=$(($(nproc) + 1))
 # A line a test, as wide as its name.
-(cd "$build" && ctest --output-on-failure --no-tests=error -j "$(nproc)" "${select[@]}") 2>&1 |
+(cd "$build" && ctest --output-on-failure --no-tests=error -j "$jobs" "${select[@]}") 2>&1 |
   sed -u -E -e '/^ +Start +[0-9]+: /d' -e 's/^( *[0-9]+\/[0-9]+ Test .*[^.]) ?\.{3,} */\1 /' |
   tee "$log" || status=1
 whole=${log%.log}.full.log

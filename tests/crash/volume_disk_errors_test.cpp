@@ -119,8 +119,8 @@ const std::set<ErrorCode> io_and_after = {ErrorCode::io, ErrorCode::read_only};
 
 TEST_F(VolumeDiskErrors, one_read_that_fails_takes_nothing_that_was_confirmed) {
   const InjectedFailure failure{.operations = operation_read, .count = 1, .code = ErrorCode::io};
-  sweep(change_contents, failure, io_and_after, 15);
-  sweep(reopen_often, failure, io_and_after, 15);
+  sweep(change_contents, failure, io_and_after, 8);
+  sweep(reopen_often, failure, io_and_after, 8);
 }
 
 // What a reading that gives wrong bytes may be called.
@@ -130,28 +130,28 @@ const std::set<ErrorCode> bad_reading = {ErrorCode::io,      ErrorCode::read_onl
 
 TEST_F(VolumeDiskErrors, one_read_that_ends_early_takes_nothing_that_was_confirmed) {
   const InjectedFailure failure{.operations = operation_read, .count = 1, .partial = true};
-  sweep(change_contents, failure, bad_reading, 15);
-  sweep(reopen_often, failure, bad_reading, 30);
+  sweep(change_contents, failure, bad_reading, 8);
+  sweep(reopen_often, failure, bad_reading, 12);
 }
 
 TEST_F(VolumeDiskErrors, one_bit_flipped_in_a_read_takes_nothing_that_was_confirmed) {
   const InjectedFailure failure{.operations = operation_read, .count = 1, .flip = true};
-  sweep(change_contents, failure, bad_reading, 15);
-  sweep(reopen_often, failure, bad_reading, 30);
+  sweep(change_contents, failure, bad_reading, 8);
+  sweep(reopen_often, failure, bad_reading, 12);
 }
 
 constexpr std::uint32_t change_that_takes_space = change_create | change_write;
 
 TEST_F(VolumeDiskErrors, one_io_error_among_names_takes_nothing_that_was_confirmed) {
-  sweep(change_names, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 30);
+  sweep(change_names, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 12);
 }
 
 TEST_F(VolumeDiskErrors, one_io_error_among_contents_takes_nothing_that_was_confirmed) {
-  sweep(change_contents, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 30);
+  sweep(change_contents, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 12);
 }
 
 TEST_F(VolumeDiskErrors, one_io_error_between_mounts_takes_nothing_that_was_confirmed) {
-  sweep(reopen_often, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 12);
+  sweep(reopen_often, {.count = 1, .code = ErrorCode::io, .partial = true}, io_and_after, 6);
 }
 
 TEST_F(VolumeDiskErrors, a_disk_that_is_full_once_stops_nothing) {
@@ -160,13 +160,13 @@ TEST_F(VolumeDiskErrors, a_disk_that_is_full_once_stops_nothing) {
          .count = 1,
          .code = ErrorCode::no_space,
          .partial = true},
-        {ErrorCode::no_space}, 20);
+        {ErrorCode::no_space}, 8);
   sweep(change_contents,
         {.operations = change_that_takes_space,
          .count = 1,
          .code = ErrorCode::no_space,
          .partial = true},
-        {ErrorCode::no_space}, 20);
+        {ErrorCode::no_space}, 8);
 }
 
 TEST_F(VolumeDiskErrors, a_disk_that_is_full_for_a_while_stops_nothing_for_good) {
@@ -176,7 +176,7 @@ TEST_F(VolumeDiskErrors, a_disk_that_is_full_for_a_while_stops_nothing_for_good)
            .count = count,
            .code = ErrorCode::no_space,
            .partial = count == 4},
-          {ErrorCode::no_space}, 20);
+          {ErrorCode::no_space}, 8);
   }
 }
 
@@ -187,7 +187,7 @@ TEST_F(VolumeDiskErrors, a_disk_that_is_full_under_random_work_stops_nothing_for
          .count = 1 + seed % 20,
          .code = ErrorCode::no_space,
          .partial = true},
-        {ErrorCode::no_space}, 30);
+        {ErrorCode::no_space}, 12);
 }
 
 TEST_F(VolumeDiskErrors, a_disk_that_is_full_between_mounts_takes_nothing_that_was_confirmed) {
@@ -196,7 +196,7 @@ TEST_F(VolumeDiskErrors, a_disk_that_is_full_between_mounts_takes_nothing_that_w
          .count = 10,
          .code = ErrorCode::no_space,
          .partial = true},
-        {ErrorCode::no_space}, 12);
+        {ErrorCode::no_space}, 6);
 }
 
 }  // namespace

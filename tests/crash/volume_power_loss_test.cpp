@@ -133,46 +133,46 @@ class VolumePowerLoss : public ::testing::Test {
 };
 
 TEST_F(VolumePowerLoss, names_are_those_of_one_moment) {
-  sweep(change_names, 120);
+  sweep(change_names, 50);
 }
 
 TEST_F(VolumePowerLoss, contents_are_old_or_new) {
-  sweep(change_contents, 120);
+  sweep(change_contents, 50);
 }
 
 TEST_F(VolumePowerLoss, contents_are_old_or_new_where_small_writes_are_not_inlined) {
   options_.inline_commit_bytes_max = 0;
-  sweep(change_contents, 70);
+  sweep(change_contents, 30);
 }
 
 TEST_F(VolumePowerLoss, a_volume_that_is_opened_and_closed_loses_nothing) {
-  sweep(reopen_often, 130);
+  sweep(reopen_often, 55);
 }
 
 TEST_F(VolumePowerLoss, a_checkpoint_cut_short_leaves_the_volume_and_the_one_before) {
-  sweep(write_checkpoints, 130);
+  sweep(write_checkpoints, 55);
 }
 
 TEST_F(VolumePowerLoss, space_that_is_set_aside_or_zeroed_is_old_or_new) {
-  sweep(allocate_and_zero, 120);
+  sweep(allocate_and_zero, 50);
 }
 
 TEST_F(VolumePowerLoss, compaction_leaves_the_old_place_of_a_record_or_the_new) {
   options_.store.segment_size_bytes = 32u << 10;
   options_.background_compaction = false;  // the script says when
-  sweep(compact_often, 150);
+  sweep(compact_often, 60);
 }
 
 TEST_F(VolumePowerLoss, a_commit_of_many_flushes_is_one_commit) {
   options_.flush_size_bytes_max = 8u << 20;
   options_.store.chunk_size_bytes = 64u << 10;
   options_.store.segment_size_bytes = 4u << 20;
-  sweep(write_much, 30);
+  sweep(write_much, 15);
 }
 
 TEST_F(VolumePowerLoss, random_work_is_found_as_it_was_at_some_moment) {
   const std::uint64_t seed = sample_.next();
-  sweep([&](WorkedVolume& volume) { work_at_random(volume, seed); }, 130);
+  sweep([&](WorkedVolume& volume) { work_at_random(volume, seed); }, 55);
 }
 
 TEST_F(VolumePowerLoss, a_disk_that_dies_takes_no_names_that_were_confirmed) {

@@ -22,6 +22,7 @@ class VolumeCounts : public VolumeTest {
     options_.background_compaction = false;
     options_.checkpoints.interval_ms = 0;
     options_.read_ahead_bytes_max = 0;
+    options_.cache_budget_bytes = 64u << 20;  // what a reader has taken whole stays, too
     options_.store.codec = engine::Codec::none;
     VolumeTest::SetUp();
     commit();

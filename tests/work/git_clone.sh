@@ -13,11 +13,11 @@ git config --global safe.directory '*'
 git config --global gc.auto 0
 
 origin=$work/origin
-python3 "$source_root/tests/support/make_tree.py" "$origin" 1500 7
+python3 "$source_root/tests/support/make_tree.py" "$origin" 700 7
 git -C "$origin" init -q
 git -C "$origin" add -A
 git -C "$origin" commit -q -m first
-for round in $(seq 20); do
+for round in $(seq 12); do
   find "$origin" -name "f*$round.c" -type f -exec sh -c 'chmod u+w "$1"; echo more >>"$1"' _ {} \;
   git -C "$origin" commit -q -a -m "round $round"
 done
