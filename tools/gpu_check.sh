@@ -42,7 +42,7 @@ done
 [ -n "$bin" ] && [ -n "$corpus" ] || { echo "gpu_check.sh: --bin and --corpus are needed" >&2; exit 2; }
 [ ${#parts[@]} -gt 0 ] || parts=(tests sanitize bench mount)
 command -v nvidia-smi >/dev/null || { echo "gpu_check.sh: no CUDA device here" >&2; exit 1; }
-export NACRE_REQUIRE_GPU=1 PATH=$bin:$PATH
+export NACRE_REQUIRE_GPU=1 NACRE_CORPUS=$corpus PATH=$bin:$PATH
 # Of the tests: long ones, those that look through all memory, and those that make an engine for every call that can fail.
 unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
 unsanitized+=':*whatever_fails*:*whatever_call_fails*:*without_its_device*'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of test data that may lie beside the checkout: zip archives of one file each.
+// The corpus of test data that may lie beside the checkout, or where NACRE_CORPUS says: zip
+// archives of one file each, or those files.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct CorpusFile {
 };
 
 // Of each of the seven files every stride-th chunk of 64 KiB, in order. Empty when there is no
-// corpus; then a line says what was skipped.
+// corpus; then a line says what was skipped, and where NACRE_CORPUS is set the test fails.
 std::vector<CorpusFile> read_corpus(std::size_t stride, const std::string& for_what);
 
 }  // namespace nacre::engine

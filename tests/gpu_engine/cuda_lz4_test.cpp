@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "gpu_engine/cuda/kernels/lz4.h"
+#include "tests/gpu_engine/corpus.h"
 #include "tests/gpu_engine/cuda_pieces.h"
 #include "tests/gpu_engine/lz4_judge.h"
 
@@ -153,6 +154,41 @@ TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
       EXPECT_LT(size * 95 / 100, by_liblz4_size) << "kind " << static_cast<int>(kind);
     }
   }
+}
+
+// A volume's chunks, all seven files: at least 0.95 of liblz4's ratio over them, and what the
+// device made is the file again by liblz4.
+TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4) {
+  const auto corpus = read_corpus(test_part(), "LZ4 encoder of the device");
+  if (corpus.empty()) GTEST_SKIP() << "no corpus";
+  std::size_t plain_size = 0, size = 0, by_liblz4_size = 0;
+  for (const CorpusFile& file : corpus) {
+    std::vector<Piece> pieces;
+    for (std::size_t at = 0; at < file.bytes.size(); at += piece_size_max) {
+      const std::size_t end = std::min(at + piece_size_max, file.bytes.size());
+      pieces.push_back({.in = Bytes(file.bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                                    file.bytes.begin() + static_cast<std::ptrdiff_t>(end)),
+                        .out_size = end - at});
+      by_liblz4_size += std::min(by_liblz4(pieces.back().in).size(), end - at);
+    }
+    encode(pieces);
+    for (const Piece& piece : pieces) {
+      plain_size += piece.in.size();
+      size += piece.result != 0 ? piece.result : piece.in.size();
+      if (piece.result == 0) continue;
+      const Bytes coded(piece.out.begin(), piece.out.begin() + piece.result);
+      Bytes plain(piece.in.size());
+      ASSERT_EQ(LZ4_decompress_safe(chars(coded), chars(plain), static_cast<int>(coded.size()),
+                                    static_cast<int>(plain.size())),
+                static_cast<int>(plain.size()))
+          << file.name;
+      ASSERT_TRUE(plain == piece.in) << file.name;
+    }
+  }
+  std::printf("ratio of the device's lz77 %.4f, of liblz4 %.4f\n",
+              static_cast<double>(plain_size) / static_cast<double>(size),
+              static_cast<double>(plain_size) / static_cast<double>(by_liblz4_size));
+  EXPECT_GE(static_cast<double>(by_liblz4_size), 0.95 * static_cast<double>(size));
 }
 
 TEST_F(CudaLz4, gives_up_what_does_not_fit) {
