@@ -3,6 +3,7 @@
 #include "fs/cache/chunk_cache.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace nacre::fs {
@@ -25,31 +26,56 @@ void ChunkCache::use(Shard& shard, Entry& entry) {
   shard.order.splice(shard.order.begin(), entry.is_spent ? shard.spent : shard.order, entry.place);
   if (!entry.is_spent) return;
   entry.is_spent = false;
-  entry.taken_end = 0;
+  entry.was_found_spent = true;
   shard.spent_bytes -= cost_of(entry);
 }
 
-void ChunkCache::take(Shard& shard, Entry& entry, Taken taken) const {
-  if (taken.from > entry.taken_end) return;
+void ChunkCache::take(Shard& shard, Entry& entry, Taken taken, Dropped& dropped) const {
+  if (entry.was_found_spent || taken.from > entry.taken_end) return;
   entry.taken_end = std::max(entry.taken_end, taken.to);
   if (entry.taken_end < entry.content->size()) return;
   entry.is_spent = true;
   shard.spent.splice(shard.spent.begin(), shard.order, entry.place);
   shard.spent_bytes += cost_of(entry);
   while (shard.spent_bytes > shard_budget_bytes_ / spent_divisor && shard.spent.size() > 1)
-    erase(shard, shard.entries.find(shard.spent.back()));
+    erase(shard, shard.entries.find(shard.spent.back()), dropped);
 }
 
-void ChunkCache::erase(Shard& shard, Entries::iterator entry) {
+void ChunkCache::erase(Shard& shard, Entries::iterator entry, Dropped& dropped) {
   const std::uint64_t cost = cost_of(entry->second);
+  dropped.push_back(std::move(entry->second.content));
   shard.bytes -= cost;
   if (entry->second.is_spent) shard.spent_bytes -= cost;
   (entry->second.is_spent ? shard.spent : shard.order).erase(entry->second.place);
   shard.entries.erase(entry);
 }
 
+void ChunkCache::insert(Shard& shard, const Key& key, SharedContent content, Taken taken,
+                        Dropped& dropped) {
+  if (shard.entries.contains(key)) return;
+  std::list<Key> place{key};
+  Entry& entry =
+      shard.entries.emplace(key, Entry{.content = std::move(content), .place = place.begin()})
+          .first->second;
+  shard.order.splice(shard.order.begin(), place);
+  shard.bytes += cost_of(entry);
+  take(shard, entry, taken, dropped);
+  while (shard.bytes > shard_budget_bytes_) {
+    if (shard.spent.empty()) shard.is_full = true;
+    const Key next = shard.spent.empty() ? shard.order.back() : shard.spent.back();
+    erase(shard, shard.entries.find(next), dropped);
+  }
+}
+
+bool ChunkCache::has(const Key& key) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  return shard.entries.contains(key) || shard.loads.contains(key);
+}
+
 ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
   Shard& shard = shard_of(key);
+  Dropped dropped;
   std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(key);
   const bool is_hit = found != shard.entries.end();
@@ -61,7 +87,7 @@ ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
     ++shard.hits;
     Lookup lookup{.content = found->second.content};
     use(shard, found->second);
-    take(shard, found->second, taken);
+    take(shard, found->second, taken, dropped);
     return lookup;
   }
   ++shard.misses;
@@ -79,23 +105,13 @@ ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
 void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
                         Result<SharedContent> result, Taken taken) {
   Shard& shard = shard_of(key);
-  {
-    std::lock_guard lock(shard.mutex);
+  Dropped dropped;
+  try {
+    const std::lock_guard lock(shard.mutex);
     shard.loads.erase(key);
-    if (result) {
-      const auto [place, added] = shard.entries.try_emplace(key);
-      if (added) {
-        shard.order.push_front(key);
-        place->second = Entry{.content = *result, .place = shard.order.begin()};
-        shard.bytes += cost_of(place->second);
-        take(shard, place->second, taken);
-      }
-      while (shard.bytes > shard_budget_bytes_) {
-        if (shard.spent.empty()) shard.is_full = true;
-        const Key& next = shard.spent.empty() ? shard.order.back() : shard.spent.back();
-        erase(shard, shard.entries.find(next));
-      }
-    }
+    if (result) insert(shard, key, *result, taken, dropped);
+  } catch (const std::bad_alloc&) {
+    // It is not kept, or something stays that was to go: who waits has it all the same.
   }
   {
     std::lock_guard lock(load->mutex);
@@ -109,9 +125,11 @@ Result<SharedContent> ChunkCache::wait(const Key& key, Load& load, Taken taken) 
   load.done.wait(loading, [&] { return load.result.has_value(); });
   loading.unlock();  // the result stays as it is
   Shard& shard = shard_of(key);
+  Dropped dropped;
   std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(key);
-  if (found != shard.entries.end() && !found->second.is_spent) take(shard, found->second, taken);
+  if (found != shard.entries.end() && !found->second.is_spent)
+    take(shard, found->second, taken, dropped);
   return *load.result;
 }
 

@@ -27,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "fs/store/chunk_map.h"
 
@@ -70,9 +71,12 @@ class ChunkCache {
   void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result,
               Taken taken);
   Result<SharedContent> wait(const Key& key, Load& load, Taken taken);
+  // Whether it is here or on its way. Changes no order of use.
+  bool has(const Key& key);
 
   struct Stats {
-    std::uint64_t bytes = 0, hits = 0, misses = 0;
+    std::uint64_t bytes = 0;  // of memory
+    std::uint64_t hits = 0, misses = 0;
     std::uint64_t parts = 0;        // of the misses: a part was read
     std::uint64_t spent_bytes = 0;  // of bytes
   };
@@ -90,7 +94,10 @@ class ChunkCache {
     std::list<Key>::iterator place;  // in order, or in spent
     std::uint32_t taken_end = 0;     // all before it was taken
     bool is_spent = false;
+    bool was_found_spent = false;  // somebody came back, so it is not spent again
   };
+  // Contents that go: without the shard's mutex, since memory that is freed is wiped.
+  using Dropped = std::vector<SharedContent>;
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
   struct Shard {
     mutable std::mutex mutex;
@@ -111,14 +118,15 @@ class ChunkCache {
   static bool passes(Shard& shard);
   // Under the shard's mutex:
   static void use(Shard& shard, Entry& entry);
-  void take(Shard& shard, Entry& entry, Taken taken) const;
-  static void erase(Shard& shard, Entries::iterator entry);
+  void take(Shard& shard, Entry& entry, Taken taken, Dropped& dropped) const;
+  void insert(Shard& shard, const Key& key, SharedContent content, Taken taken, Dropped& dropped);
+  static void erase(Shard& shard, Entries::iterator entry, Dropped& dropped);
   static constexpr std::size_t shard_count = 8;
-  // What an entry costs beside its bytes.
+  // What an entry costs beside its memory.
   static constexpr std::uint64_t entry_overhead_bytes = 256;
   static constexpr std::uint64_t spent_divisor = 16;
   static std::uint64_t cost_of(const Entry& entry) {
-    return entry.content->size() + entry_overhead_bytes;
+    return entry.content->capacity() + entry_overhead_bytes;
   }
   Shard& shard_of(const Key& key) {
     const std::size_t hash = KeyHash{}(key);

@@ -3,6 +3,7 @@
 #include "fs/cache/chunk_loader.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,11 +45,9 @@ struct Part {
   std::string inlined;
 };
 
-}  // namespace
-
-std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
-                                               std::uint32_t chunk_size_bytes,
-                                               std::span<const ChunkToLoad> chunks) {
+std::vector<Result<SharedContent>> load_all(metadata::Database& database, SegmentStore& store,
+                                            std::uint32_t chunk_size_bytes,
+                                            std::span<const ChunkToLoad> chunks) {
   std::vector<Result<SharedContent>> results(chunks.size());
   std::vector<std::shared_ptr<ChunkContent>> contents(chunks.size());
   std::vector<Part> parts;
@@ -169,6 +168,20 @@ std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, Seg
     if (results[i]) results[i] = SharedContent(std::move(contents[i]));
   }
   return results;
+}
+
+}  // namespace
+
+std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
+                                               std::uint32_t chunk_size_bytes,
+                                               std::span<const ChunkToLoad> chunks) {
+  try {
+    return load_all(database, store, chunk_size_bytes, chunks);
+  } catch (const std::bad_alloc&) {
+    const Result<SharedContent> none =
+        fail(ErrorCode::out_of_memory, fmt::format("no memory to read {} chunks", chunks.size()));
+    return std::vector<Result<SharedContent>>(chunks.size(), none);
+  }
 }
 
 }  // namespace nacre::fs

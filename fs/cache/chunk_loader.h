@@ -20,7 +20,7 @@ struct ChunkToLoad {
 };
 
 // One result a chunk, in order. All records are read in one go. Where a row says that bytes are
-// lost the content is zeros: who hands it out looks at the row first.
+// lost the content is zeros: who hands it out looks at the row first. out_of_memory.
 std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
                                                std::uint32_t chunk_size_bytes,
                                                std::span<const ChunkToLoad> chunks);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -178,7 +179,11 @@ void FileCache::run_read_ahead() {
     const Ahead next = std::move(read_ahead_.front());
     read_ahead_.pop_front();
     lock.unlock();
-    next.file->prefetch(next.range.offset, next.range.size);
+    try {
+      next.file->prefetch(next.range.offset, next.range.size);
+    } catch (const std::bad_alloc&) {
+      // The reader reads it himself.
+    }
     lock.lock();
   }
 }

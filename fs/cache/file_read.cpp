@@ -178,6 +178,10 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
   std::vector<ChunkToLoad> to_load;
   // Who reads a part for itself claims no load.
   std::vector<std::pair<Piece*, std::shared_ptr<ChunkCache::Load>>> claimed, awaited;
+  // What is claimed is also finished: nothing may fail between.
+  to_load.reserve(pieces.size());
+  claimed.reserve(pieces.size());
+  awaited.reserve(pieces.size());
   for (Piece& piece : pieces) {
     if (piece.done) continue;
     if (!piece.is_mapped || piece.mapped.hole) {
@@ -251,9 +255,13 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
     }
     std::vector<ChunkToLoad> to_load;
     std::vector<std::pair<ChunkCache::Key, std::shared_ptr<ChunkCache::Load>>> claimed;
+    to_load.reserve(mapped.size());  // nothing may fail once something is claimed
+    claimed.reserve(mapped.size());
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       if (mapped[i].hole) continue;
       const ChunkCache::Key key{inode_, ChunkIndex{index + i}, mapped[i].tag};
+      // The reader may have overtaken this: what he took stays spent.
+      if (cache_.chunks().has(key)) continue;
       auto lookup = cache_.chunks().acquire(key, ChunkCache::Need::chunk, {});
       if (!lookup.claimed) continue;
       to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});

@@ -58,6 +58,17 @@ PlainMemory::~PlainMemory() = default;
 
 Byte* PlainMemory::take() noexcept {
   const std::lock_guard lock(mutex_);
+  return take_any();
+}
+
+Byte* PlainMemory::take_for(std::size_t size) noexcept {
+  if (size == block_size_bytes_) return take();
+  if (size > block_size_bytes_ || empty_slab_count_max_ == SIZE_MAX) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return free_count_ > blocks_per_slab_ ? take_any() : nullptr;
+}
+
+Byte* PlainMemory::take_any() noexcept {
   auto slab = std::ranges::find_if(
       slabs_, [&](const auto& one) { return one->taken_count < blocks_per_slab_; });
   if (slab == slabs_.end()) {
@@ -73,10 +84,12 @@ Byte* PlainMemory::take() noexcept {
       if (const std::size_t last = blocks_per_slab_ % word_bits; last != 0)
         made->free.back() = (std::uint64_t{1} << last) - 1;
       slab = slabs_.insert(slabs_.end(), std::move(made));
+      free_count_ += blocks_per_slab_;
     } catch (const std::exception&) {
       return nullptr;
     }
   }
+  --free_count_;
   return (*slab)->arena.data() + (*slab)->take_lowest() * block_size_bytes_;
 }
 
@@ -86,6 +99,7 @@ bool PlainMemory::give_back(Byte* block) noexcept {
   Slab* const slab = slab_at(block);
   if (slab == nullptr) return false;
   slab->give_back(static_cast<std::size_t>(block - slab->arena.data()) / block_size_bytes_);
+  ++free_count_;
   if (slab->taken_count > 0) return true;
   const auto is_empty = [](const auto& one) { return one->taken_count == 0; };
   if (static_cast<std::size_t>(std::ranges::count_if(slabs_, is_empty)) > empty_slab_count_max_) {
@@ -93,6 +107,7 @@ bool PlainMemory::give_back(Byte* block) noexcept {
         std::ranges::find_if(slabs_, [&](const auto& one) { return one.get() == slab; });
     surplus = std::move(*place);
     slabs_.erase(place);
+    free_count_ -= blocks_per_slab_;
   }
   return true;
 }
@@ -105,6 +120,7 @@ void PlainMemory::trim(std::chrono::milliseconds empty_for) {
     if (slab->taken_count == 0 && slab->empty_since <= until) surplus.push_back(std::move(slab));
   }
   std::erase(slabs_, nullptr);
+  free_count_ -= surplus.size() * blocks_per_slab_;
 }
 
 MutableByteView PlainMemory::slab_of(ByteView bytes) const {
@@ -135,8 +151,8 @@ PlainMemory::Slab* PlainMemory::slab_at(const Byte* place) const {
 
 void PlainBytes::reserve(std::size_t capacity) {
   if (capacity <= capacity_) return;
-  Byte* moved = nullptr;
-  if (memory_ != nullptr && capacity == memory_->block_size_bytes()) moved = memory_->take();
+  Byte* moved = memory_ == nullptr ? nullptr : memory_->take_for(capacity);
+  if (moved != nullptr) capacity = memory_->block_size_bytes();
   if (moved == nullptr) moved = new Byte[capacity];
   if (size_ > 0) std::memcpy(moved, data_, size_);
   release();

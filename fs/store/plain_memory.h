@@ -33,6 +33,9 @@ class PlainMemory {
   std::size_t block_size_bytes() const { return block_size_bytes_; }
   // nullptr without memory.
   Byte* take() noexcept;
+  // A block for so many bytes: where they fill one; and where few slabs may be empty, also for
+  // fewer while more blocks are free than a slab has, which nothing else would use. Else nullptr.
+  Byte* take_for(std::size_t size) noexcept;
   // False where it is no block of this memory.
   bool give_back(Byte* block) noexcept;
 
@@ -54,7 +57,9 @@ class PlainMemory {
  private:
   struct Slab;
 
-  Slab* slab_at(const Byte* place) const;  // under mutex_
+  // Under mutex_:
+  Slab* slab_at(const Byte* place) const;
+  Byte* take_any() noexcept;
 
   engine::Engine& engine_;
   const std::size_t block_size_bytes_;
@@ -63,10 +68,12 @@ class PlainMemory {
 
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Slab>> slabs_;
+  std::size_t free_count_ = 0;  // blocks
 };
 
-// Bytes that grow at their end. They lie in a block where exactly that much room is asked for, else
-// in the heap. (A vector with an allocator copies byte after byte.) Movable; not thread-safe.
+// Bytes that grow at their end. They lie in a block where exactly that much room is asked for, or
+// where there is a block to spare (take_for), else in the heap. (A vector with an allocator copies
+// byte after byte.) Movable; not thread-safe.
 class PlainBytes {
  public:
   // memory: outlives this; none: the heap's alone.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reader has taken whole gives way first; and reads hand out clean chunks where they lie.
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <new>
 #include <random>
 #include <thread>
 
@@ -10,6 +12,8 @@
 #include "fs/cache/chunk_cache.h"
 #include "fs/cache/file_data.h"
 #include "tests/fs/store_fixture.h"
+#include "tests/support/error_of.h"
+#include "tests/support/forwarding_directory.h"
 
 namespace nacre::tests {
 namespace {
@@ -82,6 +86,30 @@ TEST_F(ChunkCacheSpent, what_is_found_is_like_others_again) {
   EXPECT_TRUE(read(7, 0, 4096));
 }
 
+// Whoever reads a file again and again without the kernel's cache has all of the budget.
+TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
+  for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
+    for (int twice = 0; twice < 2; ++twice)
+      stream(chunk, 1);
+  for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
+    EXPECT_TRUE(read(chunk, 0, chunk_size)) << chunk;
+  stream(1000, 2000);
+  EXPECT_TRUE(read(99, 0, chunk_size));
+}
+
+// A look ahead that comes late brought back what its reader had taken.
+TEST_F(ChunkCacheSpent, a_look_changes_nothing) {
+  read(7, 0, chunk_size);
+  EXPECT_TRUE(cache_.has(key(7)));
+  EXPECT_FALSE(cache_.has(key(8)));
+  EXPECT_GT(cache_.stats().spent_bytes, 0u);
+  EXPECT_EQ(cache_.stats().hits, 0u);
+  const auto claim = cache_.acquire(key(8), fs::ChunkCache::Need::chunk, {});
+  ASSERT_TRUE(claim.claimed);
+  EXPECT_TRUE(cache_.has(key(8)));  // it is on its way
+  cache_.finish(key(8), claim.load, content_of(chunk_size), {});
+}
+
 TEST_F(ChunkCacheSpent, is_not_what_is_taken_out_of_order) {
   read(7, chunk_size / 2, chunk_size);
   read(7, 0, chunk_size / 4);
@@ -110,13 +138,28 @@ TEST_F(ChunkCacheSpent, gives_way_before_all_others) {
   EXPECT_LE(cache_.stats().bytes, budget);
 }
 
+// Whoever opens a segment finds no memory, while it is armed.
+class NoMemoryToOpen final : public ForwardingDirectory {
+ public:
+  using ForwardingDirectory::ForwardingDirectory;
+  Result<std::unique_ptr<metadata::BackingFile>> open(std::string_view path,
+                                                      metadata::OpenMode mode) override {
+    if (armed_ && path.starts_with("segments/")) throw std::bad_alloc();
+    return below_->open(path, mode);
+  }
+  void arm(bool on) { armed_ = on; }
+
+ private:
+  std::atomic<bool> armed_ = false;
+};
+
 class FileView : public ::testing::Test {
  protected:
   void SetUp() override {
     options_.segments.chunk_size_bytes = chunk_size;
-    const auto memory = MemoryBacking::create();
-    NACRE_ASSERT_OK(TestStore::format(memory));
-    store_ = TestStore::open(memory, options_).value();
+    directory_ = std::make_shared<NoMemoryToOpen>(MemoryBacking::create());
+    NACRE_ASSERT_OK(TestStore::format(directory_));
+    store_ = TestStore::open(directory_, options_).value();
     content_.resize(10 * chunk_size + 5000);
     for (std::size_t i = 0; i < content_.size(); ++i)
       content_[i] = static_cast<Byte>(i / 37);
@@ -145,6 +188,7 @@ class FileView : public ::testing::Test {
   }
 
   StoreOptions options_;
+  std::shared_ptr<NoMemoryToOpen> directory_;
   std::unique_ptr<TestStore> store_;
   Bytes content_, buffer_;
 };
@@ -167,6 +211,18 @@ TEST_F(FileView, copies_holes_and_what_lies_behind_content) {
   NACRE_ASSERT_OK(store_->file(2).resize(content_.size()));
   NACRE_ASSERT_OK(store_->sync(2));
   EXPECT_EQ(copied(0, content_.size()), 4u * chunk_size);
+}
+
+// Its chunks stayed claimed, and every later reader waited for ever.
+TEST_F(FileView, without_memory_is_an_error_and_the_next_one_is_served) {
+  store_.reset();
+  store_ = TestStore::open(directory_, options_).value();
+  buffer_.assign(content_.size(), Byte{0});
+  directory_->arm(true);
+  EXPECT_EQ(error_of(store_->file(2).view(0, buffer_)), ErrorCode::out_of_memory);
+  store_->file(2).prefetch(0, content_.size());
+  directory_->arm(false);
+  EXPECT_EQ(copied(0, content_.size()), 0u);
 }
 
 // They are held, whatever becomes of the file and of the cache.

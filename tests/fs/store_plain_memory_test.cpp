@@ -109,6 +109,40 @@ TEST_F(PlainMemoryTest, wipes_no_pages_that_nobody_took) {
   EXPECT_LT(after.ru_minflt - before.ru_minflt, 100);
 }
 
+// Blocks that stay here and there keep their slabs: what comes then lies in the blocks between
+// them, whatever its size, so that both together need no more memory than either.
+TEST_F(PlainMemoryTest, that_keeps_few_empty_slabs_uses_its_free_blocks_first) {
+  PlainMemory memory{*engine_, block_size, 1};
+  std::vector<PlainBytes> whole, pieces;
+  for (std::size_t i = 0; i < 4 * blocks_per_slab; ++i) {
+    whole.emplace_back(&memory);
+    whole.back().resize(block_size);
+  }
+  EXPECT_EQ(memory.stats().slab_count, 4u);
+  std::vector<PlainBytes> staying;
+  for (std::size_t i = 0; i < whole.size(); i += blocks_per_slab)
+    staying.push_back(std::move(whole[i]));
+  whole.clear();
+  EXPECT_EQ(memory.stats().slab_count, 4u);
+  std::size_t in_blocks = 0;
+  for (std::size_t i = 0; i < 4 * blocks_per_slab; ++i) {
+    pieces.emplace_back(&memory);
+    pieces.back().resize(100 + i);
+    std::fill_n(pieces.back().data(), pieces.back().size(), static_cast<Byte>(i));
+    in_blocks += pieces.back().capacity() == block_size ? 1 : 0;
+  }
+  // All free ones but a slab's.
+  EXPECT_EQ(in_blocks, 4 * blocks_per_slab - staying.size() - blocks_per_slab);
+  EXPECT_EQ(memory.stats().block_count, in_blocks + staying.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    EXPECT_EQ(std::ranges::count(ByteView(pieces[i]), static_cast<Byte>(i)),
+              static_cast<std::ptrdiff_t>(100 + i));
+  pieces.clear();
+  staying.clear();
+  EXPECT_EQ(memory.stats().block_count, 0u);
+  EXPECT_EQ(memory.stats().slab_count, 1u);
+}
+
 TEST_F(PlainMemoryTest, of_many_threads_shares_no_block) {
   constexpr int thread_count = 4;
   std::vector<std::thread> threads;
