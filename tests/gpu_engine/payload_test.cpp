@@ -61,8 +61,7 @@ TEST(Arena, wipes_the_pages_that_there_are) {
   static std::size_t last_size = 0;
   Arena pages = allocate_host_arena(count * page + 100).value();
   madvise(pages.data(), pages.size(), MADV_NOHUGEPAGE);
-  std::size_t written = 0;
-  for (std::size_t i = 0; i < count; i += 1 + i % 7 * 40, ++written)
+  for (std::size_t i = 0; i < count; i += 1 + i % 7 * 40)
     pages.data()[i * page + i % page] = 1;
   pages.data()[count * page + 99] = 1;
   rusage before = {}, after = {};
