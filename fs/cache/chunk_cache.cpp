@@ -67,10 +67,12 @@ void ChunkCache::insert(Shard& shard, const Key& key, SharedContent content, Tak
   }
 }
 
-bool ChunkCache::has(const Key& key) {
+std::shared_ptr<ChunkCache::Load> ChunkCache::claim_ahead(const Key& key) {
   Shard& shard = shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  return shard.entries.contains(key) || shard.loads.contains(key);
+  if (shard.entries.contains(key) || shard.loads.contains(key)) return nullptr;
+  ++shard.misses;
+  return shard.loads.emplace(key, std::make_shared<Load>()).first->second;
 }
 
 ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {

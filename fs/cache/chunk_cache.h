@@ -71,8 +71,9 @@ class ChunkCache {
   void finish(const Key& key, const std::shared_ptr<Load>& load, Result<SharedContent> result,
               Taken taken);
   Result<SharedContent> wait(const Key& key, Load& load, Taken taken);
-  // Whether it is here or on its way. Changes no order of use.
-  bool has(const Key& key);
+  // Of who looks ahead: a load to finish(), or none where it is here or on its way. Changes no
+  // order of use.
+  std::shared_ptr<Load> claim_ahead(const Key& key);
 
   struct Stats {
     std::uint64_t bytes = 0;  // of memory

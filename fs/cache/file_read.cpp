@@ -212,6 +212,12 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
         load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(), to_load);
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       const auto& [piece, load] = claimed[i];
+      if (load == nullptr) continue;  // a part
+      cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load, loaded[i],
+                             {piece->from, piece->end()});
+    }
+    for (std::size_t i = 0; i < claimed.size(); ++i) {
+      Piece* const piece = claimed[i].first;
       if (loaded[i]) {
         give(*piece, *loaded[i]);
       } else {
@@ -220,9 +226,6 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
         failure.count = failure.place == piece->mapped.place ? failure.count + 1 : 1;
         failure.place = piece->mapped.place;
       }
-      if (load == nullptr) continue;  // a part
-      cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load,
-                             std::move(loaded[i]), {piece->from, piece->end()});
     }
   }
   for (const auto& [piece, load] : awaited) {
@@ -261,11 +264,10 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
       if (mapped[i].hole) continue;
       const ChunkCache::Key key{inode_, ChunkIndex{index + i}, mapped[i].tag};
       // The reader may have overtaken this: what he took stays spent.
-      if (cache_.chunks().has(key)) continue;
-      auto lookup = cache_.chunks().acquire(key, ChunkCache::Need::chunk, {});
-      if (!lookup.claimed) continue;
+      auto load = cache_.chunks().claim_ahead(key);
+      if (load == nullptr) continue;
       to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});
-      claimed.emplace_back(key, std::move(lookup.load));
+      claimed.emplace_back(key, std::move(load));
     }
     if (!to_load.empty()) {
       auto loaded = load_chunks(cache_.database(), cache_.store(), chunk_size, to_load);
