@@ -13,7 +13,7 @@
 # to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; eight minutes,
 # less with a smaller --auto-seconds, which is for each figure); large (payloads of 2 GiB, messages of 1 GiB); codecs,
 # ciphers (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in one
-# run; five minutes); devices (payloads of 4 GiB by one device, two, four and eight, as many as there are); seeds
+# run; five minutes); devices (what the buses carry, then payloads of 4 GiB by one device, two, four and eight, as many as there are; nvcc); seeds
 # (bench of the papers' tables, a minute or two); rotate (rotation_speed.sh beside this, a minute or two); formats (a
 # small mount for each codec, with cuda and auto, a minute); crypt (a file through nacre crypt and back, with each
 # engine, beside what copies it within the RAM disk; a minute or two); scale (scaling.py beside this: a mount with 1 to
@@ -71,8 +71,7 @@ if wants tests; then
   grep -v NACRE_TEST_SEED "$work/tests.log" | tail -40
   verdict 'gpu tests' $code
   if command -v engine_tests >/dev/null; then
-    NACRE_TEST_ENGINE=cuda engine_tests --gtest_brief=1 \
-      --gtest_filter='Engine*:*Payload*:*eseal*:*SealSuites*' >"$work/tests.log" 2>&1
+    "$(dirname "$0")/../tests/gpu_engine/engine_on_devices.sh" engine_tests >"$work/tests.log" 2>&1
     code=$?
     grep -v NACRE_TEST_SEED "$work/tests.log" | tail -20
     verdict "the cpu's tests on devices" $code
@@ -177,6 +176,9 @@ if wants table; then
 fi
 if wants devices; then
   device_count=$(nvidia-smi -L | wc -l)
+  # The host's limit, beside what the engine makes of it.
+  nvcc -O2 -std=c++17 -o "$work/bus_ceilings" "$(dirname "$0")/bus_ceilings.cu" -lpthread && "$work/bus_ceilings"
+  verdict 'what the buses carry' $?
   for count in 1 2 4 8; do
     [ "$count" -le "$device_count" ] || break
     echo "devices: $count"
