@@ -13,11 +13,12 @@
 # to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; eight minutes,
 # less with a smaller --auto-seconds, which is for each figure); large (payloads of 2 GiB, messages of 1 GiB); codecs,
 # ciphers (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in one
-# run; five minutes); devices (what the buses carry, then payloads of 4 GiB by one device, two, four and eight, as many as there are; nvcc); seeds
-# (bench of the papers' tables, a minute or two); rotate (rotation_speed.sh beside this, a minute or two); formats (a
-# small mount for each codec, with cuda and auto, a minute); crypt (a file through nacre crypt and back, with each
-# engine, beside what copies it within the RAM disk; a minute or two); scale (scaling.py beside this: a mount with 1 to
-# 16 writers and readers; two minutes, --seconds at the most; memory_mount among the programs makes the floor).
+# run; five minutes); devices (what the buses carry, by bus_ceilings among the programs, and payloads of 4 GiB, by one
+# device, two, four and eight, as many as there are); seeds (bench of the papers' tables, a minute or two); rotate
+# (rotation_speed.sh beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a
+# minute); crypt (a file through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a
+# minute or two); scale (scaling.py beside this: a mount with 1 to 16 writers and readers; two minutes, --seconds at
+# the most; memory_mount among the programs makes the floor).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts.
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
@@ -177,7 +178,7 @@ fi
 if wants devices; then
   device_count=$(nvidia-smi -L | wc -l)
   # The host's limit, beside what the engine makes of it.
-  nvcc -O2 -std=c++17 -o "$work/bus_ceilings" "$(dirname "$0")/bus_ceilings.cu" -lpthread && "$work/bus_ceilings"
+  bus_ceilings
   verdict 'what the buses carry' $?
   for count in 1 2 4 8; do
     [ "$count" -le "$device_count" ] || break

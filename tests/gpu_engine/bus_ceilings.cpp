@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the buses of one, two, four and eight devices carry at once, with nothing else running: the
-// limit that the host sets to payloads on several devices. For gpu_check.sh, which compiles it.
-//
-//   nvcc -O2 -std=c++17 -o bus_ceilings tools/bus_ceilings.cu -lpthread && ./bus_ceilings
+// limit that the host sets to payloads on several devices. A program of its own, for gpu_check.sh.
 //
 // Page-locked memory, pieces of 16 MiB, 4 GiB a device in the busier direction, medians of five.
 // Where both ways differ, the lesser one is paced by the other: piece i leaves when its share of
