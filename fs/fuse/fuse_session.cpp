@@ -239,6 +239,16 @@ RequestStats FuseSession::request_stats() const {
   });
 }
 
+bool FuseSession::has_all_writes() const {
+  std::ifstream file("/sys/fs/fuse/connections/" + device_.substr(device_.find(':') + 1) +
+                     "/waiting");
+  std::uint64_t waiting_count = 0;
+  if (file >> waiting_count && waiting_count == 0) return true;
+  // Others may wait for long: a lock, a flush.
+  const std::uint64_t answered = metrics_.answered_count(FUSE_WRITE);
+  return answered == opcode_counts()[FUSE_WRITE];
+}
+
 void FuseSession::request_exit() noexcept {
   exit_requested_ = true;
   signal_event();
@@ -357,7 +367,7 @@ void FuseSession::wait_until_quiet() {
   for (int round = 0; round < rounds_max && !ended_; ++round) {
     wait_for_event(retry_interval_ms);
     const std::uint64_t now = total(opcode_counts());
-    if (now == before) return;
+    if (now == before && has_all_writes()) return;
     before = now;
   }
 }

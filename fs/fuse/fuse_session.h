@@ -66,6 +66,9 @@ class FuseSession {
   OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
   // What was answered so far. Any thread.
   RequestStats request_stats() const;
+  // Whether the volume has all that the kernel has sent to be written: of all requests, where the
+  // kernel's own count can be read; else of those that have been read here. Any thread.
+  bool has_all_writes() const;
   // What requests come over: "/dev/fuse" or "io_uring". Any thread.
   std::string transport_name() const { return transport_->name(); }
 

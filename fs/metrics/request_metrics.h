@@ -62,6 +62,10 @@ class RequestMetrics {
   // The same for one that gets no answer.
   void finished(const RequestMark& mark) noexcept { record(mark, 0); }
 
+  std::uint64_t answered_count(std::uint32_t operation) const {
+    return latencies_[operation].counts().count;
+  }
+
   // name_of(operation) gives an operation's name; what has none is left out.
   template <typename NameOf>
   RequestStats stats(NameOf name_of) const {

@@ -54,16 +54,17 @@ class MountControl final : public fs::ControlHandler {
         session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
-  // a commit counts when no write arrived around it.
+  // a commit counts when no write arrived around it and all that had arrived were done.
   Result<> sync() override {
     constexpr int rounds_max = 20;
     constexpr auto quiet_time = std::chrono::milliseconds(20);
     for (int round = 0;; ++round) {
       const auto before = write_count();
       std::this_thread::sleep_for(quiet_time);
+      const bool is_quiet = session_.has_all_writes();
       NACRE_TRY(volume_.sync_all());
       // Somebody who writes on and on is not waited for.
-      if (write_count() == before || round == rounds_max) return {};
+      if ((is_quiet && write_count() == before) || round == rounds_max) return {};
     }
   }
   fs::VolumeStats stats() override { return volume_.stats(); }
