@@ -194,7 +194,7 @@ Result<nlohmann::json> ControlClient::read_reply(Timeout timeout) {
 }
 
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory) {
-  constexpr std::chrono::milliseconds patience{2000};
+  constexpr std::chrono::milliseconds patience{10'000};
   const auto table = read_mount_table();
   if (!table) return std::nullopt;
   for (const auto& mount : *table) {

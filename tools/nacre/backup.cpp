@@ -36,7 +36,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds info_patience{5000};
+constexpr std::chrono::milliseconds info_patience{30'000};
 constexpr std::size_t finding_count_max = 20;
 
 struct Arguments {

@@ -3,6 +3,7 @@
 #include "tools/nacre/key_change.h"
 
 #include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,10 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::chrono::milliseconds info_patience{30'000};
-constexpr int attempts_max = 3;
+// While somebody else changes it: until he must be done.
+constexpr std::chrono::seconds others_patience{30};
+constexpr std::chrono::milliseconds others_pause{50};
+constexpr int looks_at_disk_max = 3;
 
 Result<nlohmann::json> ask_info(const fs::MountEntry& mount) {
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
@@ -66,19 +70,25 @@ Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOp
   NACRE_TRY(check_writable(mount));
   NACRE_ASSIGN(std::uint64_t generation, mounted_keyring_generation(mount));
   NACRE_ASSIGN(const auto secret, read_secret(options, target.place.path));
+  const auto end = std::chrono::steady_clock::now() + others_patience;
   for (int attempt = 1;; ++attempt) {
     NACRE_ASSIGN(const auto keys, attempt == 1 ? unlock(target.place, secret)
                                                : unlock_quietly(target.place, secret));
-    auto result = check_same(target, keys.keyring.generation, generation);
-    if (result) {
+    const auto same = check_same(target, keys.keyring.generation, generation);
+    auto result = same;
+    if (same) {
       NACRE_ASSIGN(const auto next, make(keys));
       result = hand_over_keyring(mount, next, *keys.keys);
       if (result) return next;
     }
-    // Between the look at the daemon and at the disk, and the answer, others may be faster.
-    const bool may_pass =
-        result.error().code == ErrorCode::busy || result.error().code == ErrorCode::rolled_back;
-    if (!may_pass || attempt == attempts_max) return tl::unexpected(result.error());
+    // Between the look at the daemon and at the disk, and the answer, others may be faster. But an
+    // older keyring on the disk stays there.
+    const bool is_older_on_disk = !same && same.error().code == ErrorCode::rolled_back;
+    const bool may_pass = result.error().code == ErrorCode::busy ||
+                          (result.error().code == ErrorCode::rolled_back &&
+                           (!is_older_on_disk || attempt < looks_at_disk_max));
+    if (!may_pass || std::chrono::steady_clock::now() > end) return tl::unexpected(result.error());
+    std::this_thread::sleep_for(others_pause);
     NACRE_ASSIGN(generation, mounted_keyring_generation(mount));
   }
 }
