@@ -20,7 +20,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
+from volume import DAEMON_GONE, PATIENCE, Failure, Volume, full_counts  # noqa: E402
 
 
 def fsync_path(path):
@@ -376,7 +376,7 @@ def one_round(volume, workers_things, chance, number):
                                        env=volume.environment)
             time.sleep(chance.random() * 0.2)
             volume.kill()
-            command.wait(60)
+            command.wait(60 * PATIENCE)
         elif moment == "after sync":
             finish(workers)
             volume.run("nacre", "sync", volume.mnt)

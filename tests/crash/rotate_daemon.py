@@ -21,7 +21,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from daemon_memory import check_memory  # noqa: E402
-from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
+from volume import DAEMON_GONE, PATIENCE, Failure, Volume, full_counts  # noqa: E402
 
 PIECE = 200_000
 # Read and written by the rotation: one lane in small pieces, or several side by side.
@@ -198,7 +198,7 @@ def main():
         volume.run("nacre", "key", "rotate", "--resume", "--rate", "1G", volume.mnt, expect=(0, 8))
         before = (work.writes, work.replaced, work.reads)
         work.start()
-        end = time.monotonic() + 120
+        end = time.monotonic() + 120 * PATIENCE
         while status(volume)["rotation"] != "none" or any(
                 now <= then for now, then in zip((work.writes, work.replaced, work.reads), before)):
             if time.monotonic() > end:

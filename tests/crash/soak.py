@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from daemon_memory import check_memory  # noqa: E402
 from loop_disk import LoopDisk  # noqa: E402
 from soak_model import CELL, File, Tree  # noqa: E402
-from volume import DAEMON_GONE, Failure, Volume, full_counts  # noqa: E402
+from volume import DAEMON_GONE, PATIENCE, Failure, Volume, full_counts  # noqa: E402
 
 DISK_BYTES = 256 << 20
 SIZES = [CELL, 4096, 20 * CELL, 65_536, 300 * CELL, 1 << 20, 3 << 20]
@@ -388,7 +388,7 @@ class Soak:
                                        env=volume.environment)
             time.sleep(self.chance.random() * 0.5)
             volume.kill()
-            command.wait(60)
+            command.wait(60 * PATIENCE)
         elif how == "kill within a write":
             timer = threading.Timer(0.3 * self.chance.random(), volume.kill)
             timer.start()

@@ -70,7 +70,7 @@ class FuseIdle : public FuseMount {
  protected:
   fs::FuseOptions options() const override {
     fs::FuseOptions result = FuseMount::options();
-    result.idle_ms = 400;
+    result.idle_ms = 3000;
     return result;
   }
 };
@@ -79,7 +79,7 @@ TEST_F(FuseIdle, ends_when_nobody_uses_it_and_not_while_a_file_is_open) {
   put(path("f"), "content");
   {
     const File open_file(path("f"), O_RDONLY);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(4500));
     char letter = 0;
     ASSERT_EQ(pread(open_file, &letter, 1, 0), 1) << "unmounted while a file was open";
   }

@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from daemon_memory import is_instrumented, peak_bytes, reset_peak  # noqa: E402
-from volume import Failure, Volume, skip_part  # noqa: E402
+from volume import PATIENCE, Failure, Volume, skip_part  # noqa: E402
 
 BOUND_MIB = 600
 MIB = 1 << 20
@@ -126,7 +126,7 @@ def random_access(path):
     clients = [subprocess.Popen([sys.executable, "-c", RANDOM_CLIENT, path, str(seed),
                                  str(RANDOM_OPERATIONS // 2), str(LARGE_MIB * MIB),
                                  *map(str, RANDOM_SIZES)]) for seed in range(2)]
-    if any([client.wait(120) != 0 for client in clients]):
+    if any([client.wait(120 * PATIENCE) != 0 for client in clients]):
         raise Failure("random reads and writes failed")
 
 

@@ -151,6 +151,7 @@ wait_for "the backup to hold files" sh -c "nacre stats '$m' | grep -q 'backup .*
 promise_count=$(wc -l <"$work/promises")
 wait_for "commits after that" sh -c "[ \$(wc -l <'$work/promises') -ge $((promise_count + 3)) ]"
 kill -9 $(daemons)
+check "the killed daemon stays" wait_for_daemons
 wait $client
 code=$?
 : >"$work/stop"

@@ -33,11 +33,7 @@ clean_up() {
   findmnt -rn -o TARGET | grep -F "$work" | sort -r | while read -r target; do
     umount -l "$target" 2>/dev/null || fusermount3 -uz "$target"
   done
-  for _ in $(seq 300); do
-    [ -n "$(daemons)" ] || break
-    sleep 0.1
-  done
-  [ -z "$(daemons)" ] || kill -9 $(daemons)
+  wait_for_daemons || kill -9 $(daemons)
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
@@ -51,6 +47,14 @@ daemons() {
     case ${words[0]-} in *mount.nacre) ;; *) continue ;; esac
     case "${words[*]}" in *"$work"*) echo "${process#/proc/}" ;; esac
   done
+}
+# Until none is left: a killed one may hold the volume a moment longer.
+wait_for_daemons() {
+  for _ in $(seq 600); do
+    [ -n "$(daemons)" ] || return 0
+    sleep 0.1
+  done
+  return 1
 }
 is_root() { [ "$(id -u)" = 0 ]; }
 # For a script that mounts: skips it where it cannot, and gives a user a place for sockets.

@@ -164,7 +164,7 @@ expect 0 '^$' nacre sync "$m"
 expect 0 'Removed' nacre key remove "$m" ann.pub "${secret[@]}"
 cp "$v/keyring" "$work/without-ann"
 kill -9 $(daemons)
-for _ in $(seq 300); do [ -n "$(daemons)" ] || break; sleep 0.1; done
+check "the killed daemon stays" wait_for_daemons
 umount -l "$m" 2>/dev/null || fusermount3 -uz "$m"
 check "ann is back" may_not_open --identity "$work/ann.pem"
 cp "$work/newer" "$v/keyring"

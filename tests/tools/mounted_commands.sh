@@ -15,19 +15,25 @@ mkdir "$m"
 make_volume "$v"
 mount_it() {
   timeout 100 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1 &&
-    mountpoint -d "$m" >>"$work/devices"
+    note_socket
+}
+socket_folder=/run/nacre
+is_root || socket_folder=$XDG_RUNTIME_DIR/nacre
+# And when it was made: names and numbers come again, with the next mount that has that device.
+note_socket() {
+  stat -c '%.9Y %n' "$socket_folder/$(mountpoint -d "$m" | tr : -).sock" >>"$work/sockets"
+}
+# Those of this test that are still there.
+sockets_left() {
+  local made socket
+  while read -r made socket; do
+    [ "$(stat -c %.9Y "$socket" 2>/dev/null)" != "$made" ] || echo "$socket"
+  done <"$work/sockets"
 }
 unmount_it() { timeout 100 nacre umount "$m" >"$work/umount.log" 2>&1; }
 is_mounted() { grep -q " $m " /proc/self/mountinfo; }
 plain_umount() { if is_root; then umount "$1"; else fusermount3 -u "$1"; fi; }
 killed_umount() { if is_root; then umount -l "$1"; else fusermount3 -uz "$1"; fi; }
-wait_until_gone() {
-  for _ in $(seq 300); do
-    [ -n "$(daemons)" ] || return 0
-    sleep 0.1
-  done
-  return 1
-}
 
 # --- Refused before anything is mounted.
 refuse() {
@@ -123,19 +129,13 @@ cat "$work/random" >&9
 expect 0 '^$' nacre sync "$m"
 kill -9 $(daemons)
 exec 9>&-
-check "the killed daemon stays" wait_until_gone
+check "the killed daemon stays" wait_for_daemons
 # Its last threads may hold the socket for a moment longer.
 expect 8 'no daemon answers.*umount|ended without an answer' nacre sync "$m"
 expect 8 'no daemon answers' nacre stats "$m"
 expect 32 'dead mount' mount.nacre "${secret[@]}" "$v" "$m"
-socket_of_dead=$(tail -n 1 "$work/devices" | tr : -)
 expect 8 'unmounted, but its daemon had ended' nacre umount "$m"
-if [ -n "$socket_of_dead" ]; then
-  for socket in {/run,"${XDG_RUNTIME_DIR-/nowhere}"}/nacre/"$socket_of_dead".sock; do
-    [ ! -S "$socket" ] || python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' \
-      "$socket" 2>/dev/null || [ ! -S "$socket" ] || failed "the dead daemon's socket is left: $socket"
-  done
-fi
+[ -z "$(sockets_left)" ] || failed "the dead daemon's socket is left: $(sockets_left)"
 ! is_mounted || failed "a dead mount is still there"
 mount_it || failed "mount after a kill: $(cat "$work/mount.log")"
 check "what was synced is gone" cmp "$work/random" "$m/random"
@@ -166,7 +166,11 @@ done
 pid=$(daemons)
 kill -STOP "$pid"
 killed_umount "$m"
-(sleep 3; kill -CONT "$pid") &
+: >"$work/mount.log"
+{
+  for _ in $(seq 600); do grep -q 'waiting up to 30 s' "$work/mount.log" && break; sleep 0.1; done
+  kill -CONT "$pid"
+} &
 mount_it || failed "a predecessor that was slow: $(cat "$work/mount.log")"
 grep -q 'waiting up to 30 s' "$work/mount.log" || failed "not said that it waits"
 check "the slow predecessor lost a file" cmp "$work/random" "$m/round3"
@@ -176,30 +180,15 @@ wait
 for signal in TERM INT HUP; do
   cp "$work/random" "$m/signal$signal"
   kill -$signal "$(daemons)"
-  check "SIG$signal does not end the daemon" wait_until_gone
+  check "SIG$signal does not end the daemon" wait_for_daemons
   ! is_mounted || failed "SIG$signal left it mounted"
   mount_it || failed "mount: $(cat "$work/mount.log")"
   check "SIG$signal lost a file" cmp "$work/random" "$m/signal$signal"
 done
 unmount_it || failed "umount: $(cat "$work/umount.log")"
-# Sockets on which nobody listens, of devices that were this test's: other tests have theirs, and
-# mounts in namespaces that cannot be seen from here.
-sockets_without_mount() {
-  local device socket
-  for device in $(sort -u "$work/devices"); do
-    for socket in {/run,"${XDG_RUNTIME_DIR-/nowhere}"}/nacre/"${device/:/-}".sock; do
-      [ -S "$socket" ] || continue
-      python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' \
-        "$socket" 2>/dev/null || [ ! -S "$socket" ] || echo "$socket"
-    done
-  done
-}
-[ -s "$work/devices" ] || failed "no device was noted"
-for _ in $(seq 50); do
-  [ -n "$(sockets_without_mount)" ] || break
-  sleep 0.1
-done
-[ -z "$(sockets_without_mount)" ] || failed "sockets are left: $(sockets_without_mount)"
+[ -s "$work/sockets" ] || failed "no socket was noted"
+for _ in $(seq 300); do [ -n "$(sockets_left)" ] || break; sleep 0.1; done
+[ -z "$(sockets_left)" ] || failed "sockets are left: $(sockets_left)"
 
 # --- In the foreground.
 timeout 100 mount.nacre --foreground "${secret[@]}" "$v" "$m" >"$work/foreground.log" 2>&1 &
@@ -243,9 +232,11 @@ chmod +x "$work/desktop/secret-tool"
 owner=4711  # a user's mount is his alone, whomever its files are said to belong to
 [ "$(id -u)" = 0 ] || owner=$(id -u)
 PATH=$work/desktop:$PATH expect 0 '' mount.nacre "$v" "$m" --passphrase-command 'secret-tool lookup nacre vault' \
-  -o "fsname=anna's vault,uid=$owner,gid=4712,umask=027,idle=2"
+  -o "fsname=anna's vault,uid=$owner,gid=4712,umask=027"
 check 'the name in the mount table' [ "$(findmnt -n -o SOURCE "$m")" = "anna's vault" ]
 check 'owner and permissions' [ "$(stat -c '%u %g %a' "$m/random")" = "$owner 4712 640" ]
+unmount_it || failed "umount: $(cat "$work/umount.log")"
+expect 0 '' mount.nacre "${secret[@]}" -o idle=2 "$v" "$m"
 for _ in $(seq 600); do
   findmnt "$m" >/dev/null || break
   sleep 0.1
@@ -330,7 +321,7 @@ if is_root; then
     expect 0 '' mount --fstab "$view/fstab" "$m"
     check "mount by fstab" cmp "$work/random" "$m/random"
     umount "$m"
-    check "the daemon of a mount by fstab stays" wait_until_gone
+    check "the daemon of a mount by fstab stays" wait_for_daemons
   else
     skip_part "mount -t nacre" "no overlay can be mounted over /usr/sbin"
   fi
@@ -341,7 +332,7 @@ if is_root; then
   expect 0 "stays mounted at $work/mnt2" nacre umount "$m"
   check "wrong content at the second place" cmp "$work/random" "$work/mnt2/random"
   expect 0 '^$' nacre umount "$work/mnt2"
-  check "the daemon of a bound mount stays" wait_until_gone
+  check "the daemon of a bound mount stays" wait_for_daemons
 fi
 
 verdict

@@ -7,13 +7,6 @@ needs_mounts
 script=$(cd "$(dirname "$0")/../.." && pwd)/tools/quickstart.sh
 quickstart() { expect "$1" "$2" "$script" --bin "$NACRE_BIN" "${secret[@]}" "${@:3}"; }
 mounts_at() { grep -c " $1 " /proc/self/mountinfo; }
-wait_until_gone() {
-  for _ in $(seq 300); do
-    [ -n "$(daemons)" ] || return 0
-    sleep 0.1
-  done
-  return 1
-}
 
 # --- Neither folder is there yet; one has a space in its name.
 v=$work/folder/volume m="$work/my files"
@@ -44,13 +37,13 @@ quickstart 0 "^Already mounted: $v" "$v" "$m"
 
 # --- The daemon was killed: explained, taken away, mounted again.
 kill -9 $(daemons)
-check "the killed daemon stays" wait_until_gone
+check "the killed daemon stays" wait_for_daemons
 quickstart 0 "daemon .*$v at $m has ended.*Mounted: $v at $m" "$v" "$m"
 [ "$(cat "$m/file")" = first ] || failed "the file is gone after a kill"
 [ "$(mounts_at "$m")" = 1 ] || failed "the dead mount is still there"
 # The same when another volume is wanted there.
 kill -9 $(daemons)
-check "the killed daemon stays" wait_until_gone
+check "the killed daemon stays" wait_for_daemons
 quickstart 0 "daemon .*$v at $m has ended.*Mounted: $work/second at $m" "$work/second" "$m"
 expect 0 '^$' nacre umount "$m"
 

@@ -73,7 +73,7 @@ printf y | dd of="$m/holed" bs=1 seek=1M status=none
 inode=$(stat -c %i "$m/newer")
 nacre sync "$m"
 kill -9 $(daemons)
-for _ in $(seq 100); do [ -n "$(daemons)" ] || break; sleep 0.1; done
+check "the killed daemon stays" wait_for_daemons
 umount -l "$m" 2>/dev/null || fusermount3 -uz "$m"
 rm -rf "$v/db"
 expect 1 "lost\+found/#$inode, 195.3 KiB in 4 chunks.*zeros, not known: 1048576 bytes at 0" \

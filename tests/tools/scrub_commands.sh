@@ -73,6 +73,7 @@ mount_it
 check "a paused scrub goes on by itself" [ "$(state state)" = paused ]
 expect 0 'running' nacre scrub --background --rate 1K "$m"
 kill -9 $(daemons)
+check "the killed daemon stays" wait_for_daemons
 umount -l "$m" 2>/dev/null || fusermount3 -uz "$m"
 mount_it
 check "a scrub that was running does not go on" [ "$(state state)" = running ]

@@ -23,7 +23,7 @@ import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from daemon_memory import check_memory, peak_bytes, resident_bytes, status_of  # noqa: E402
-from volume import Failure, Volume, skip_part, wait_for  # noqa: E402
+from volume import PATIENCE, Failure, Volume, skip_part, wait_for  # noqa: E402
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
 CORPUS_FILE = os.path.join(ROOT, "../shared/corpus/dickens.zip")
@@ -44,7 +44,7 @@ class Peer:
     def command(self, words):
         words = [word.format(back=self.back, mnt=self.mnt) for word in words]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=120, check=False)
+                              stderr=subprocess.STDOUT, timeout=120 * PATIENCE, check=False)
         if done.returncode != 0:
             raise Failure(f"{' '.join(words)}: {done.stdout.decode(errors='replace')[-500:]}")
 
@@ -66,7 +66,7 @@ class Peer:
         return found
 
     def unmount(self):
-        subprocess.run(["fusermount3", "-u", self.mnt], check=True, timeout=120)
+        subprocess.run(["fusermount3", "-u", self.mnt], check=True, timeout=120 * PATIENCE)
         wait_for(lambda: not self.daemons(), 120, f"the daemon of {self.name} is still there")
 
     def detach(self):
