@@ -33,11 +33,20 @@ nacre_precompiled(nacre_headers LIBRARIES fmt::fmt HEADERS ${headers})
 set(test_headers ${headers} <random> <gtest/gtest.h>)
 get_directory_property(folders SUBDIRECTORIES)
 foreach(folder IN LISTS folders)
+  # The commands are descriptions of options and of JSON, which is most of what they take to compile.
+  if(folder MATCHES "/tools$")
+    find_package(CLI11 REQUIRED)
+    nacre_precompiled(nacre_tool_headers LIBRARIES fmt::fmt CLI11::CLI11
+      HEADERS ${headers} <CLI/CLI.hpp> <nlohmann/json.hpp> OPTIONS -O0)
+    nacre_reuse_precompiled(${folder} nacre_tool_headers -O0)
+    continue()
+  endif()
   if(NOT folder MATCHES "/tests$")
     nacre_reuse_precompiled(${folder} nacre_headers)
     continue()
   endif()
-  nacre_precompiled(nacre_test_headers LIBRARIES fmt::fmt GTest::gtest HEADERS ${test_headers})
+  nacre_precompiled(nacre_test_headers LIBRARIES fmt::fmt GTest::gtest
+    HEADERS ${test_headers} OPTIONS -O1)
   # Most tests only call what is built elsewhere: not optimised, they take half as long to compile.
   nacre_precompiled(nacre_plain_test_headers LIBRARIES fmt::fmt GTest::gtest
     HEADERS ${test_headers} OPTIONS -O0)
@@ -45,7 +54,7 @@ foreach(folder IN LISTS folders)
   foreach(test_folder IN LISTS test_folders)
     if(test_folder MATCHES "/(gpu_engine|fuzz|support)$")
       # g++ 12 warns of what is not there (GCC PR 105651), and sees more of it so.
-      nacre_reuse_precompiled(${test_folder} nacre_test_headers -DGTEST_HAS_PTHREAD=1
+      nacre_reuse_precompiled(${test_folder} nacre_test_headers -DGTEST_HAS_PTHREAD=1 -O1
         $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
     else()
       nacre_reuse_precompiled(${test_folder} nacre_plain_test_headers -DGTEST_HAS_PTHREAD=1 -O0)
