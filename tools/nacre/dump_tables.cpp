@@ -22,7 +22,7 @@ namespace {
 using metadata::Table;
 
 // Any bytes, so that each row stays on one line.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -53,7 +53,7 @@ Result<std::string> inode_row(std::string_view key, std::string_view value) {
       describe(row.accessed), describe(row.modified), describe(row.changed), describe(row.born));
   if (row.rdev != 0) line += fmt::format(" rdev {:#x}", row.rdev);
   if (row.parent.value != 0) line += fmt::format(" parent {}", row.parent.value);
-  if (!row.symlink_target.empty()) line += " target " + quoted(row.symlink_target);
+  if (!row.symlink_target.empty()) line += " target " + in_quotes(row.symlink_target);
   return line;
 }
 
@@ -61,7 +61,7 @@ Result<std::string> dentry_row(std::string_view key, std::string_view value) {
   NACRE_ASSIGN(const auto parts, metadata::decode_dentry_key(key));
   NACRE_ASSIGN(const auto row, metadata::decode_dentry_row(value));
   return fmt::format("{} hash {:016x} {} -> {} type {}", parts.parent.value, parts.name_hash,
-                     quoted(parts.name), row.inode.value, row.type);
+                     in_quotes(parts.name), row.inode.value, row.type);
 }
 
 Result<std::string> chunk_row(std::string_view key, std::string_view value) {
@@ -93,7 +93,8 @@ Result<std::string> inlined_row(std::string_view key, std::string_view value) {
 Result<std::string> xattr_row(std::string_view key, std::string_view value) {
   constexpr std::size_t number_size = sizeof(std::uint64_t);
   NACRE_ASSIGN(const auto number, metadata::decode_inode_key(key.substr(0, number_size)));
-  return fmt::format("{} {} = {}", number.value, quoted(key.substr(number_size)), quoted(value));
+  return fmt::format("{} {} = {}", number.value, in_quotes(key.substr(number_size)),
+                     in_quotes(value));
 }
 
 Result<std::string> segment_row(std::string_view key, std::string_view value) {
