@@ -17,6 +17,8 @@ void BusyPeriods::begin(const PlannedPart& part, std::uint64_t now_ns) {
     begin_ns_ = last_ns_ = now_ns;
     ended_ns_ = 0;
     ended_count_ = 0;
+    cell_count_ = 0;
+    is_disturbed_ = disturbance_count_ > 0;
     one_class_ = true;
     class_index_ = class_index;
   }
@@ -31,17 +33,32 @@ std::span<const BusyPeriods::Measurement> BusyPeriods::end(const PlannedPart& pa
   active_ns_ = is_idle() ? 0 : active_ns_ - part.predicted_ns;
   last_ns_ = now_ns;
   if (!one_class_) return {};
-  ended_[ended_count_++] = {part.cell, part.factor};
+  ++ended_count_;
   ended_ns_ += part.predicted_ns;
+  // One stall is one measurement, however many parts it held up.
+  const auto known = std::span(cells_).first(cell_count_);
+  const auto same = std::ranges::find(known, part.cell, &Measurement::cell);
+  if (same != known.end())
+    same->factor = part.factor;
+  else
+    cells_[cell_count_++] = {part.cell, part.factor};
   if (!is_idle() && ended_count_ < ended_max) return {};
   const double share = static_cast<double>(now_ns - begin_ns_) / ended_ns_;
-  const std::size_t count = now_ns > begin_ns_ && ended_ns_ > 0 ? ended_count_ : 0;
+  const bool tells = now_ns > begin_ns_ && ended_ns_ > 0 && !is_disturbed_;
+  const std::size_t count = tells ? cell_count_ : 0;
   begin_ns_ = now_ns;
   ended_ns_ = 0;
   ended_count_ = 0;
-  for (Measurement& measurement : std::span(ended_).first(count))
+  cell_count_ = 0;
+  is_disturbed_ = disturbance_count_ > 0;
+  for (Measurement& measurement : std::span(cells_).first(count))
     measurement.factor *= share;
-  return std::span(ended_).first(count);
+  return std::span(cells_).first(count);
+}
+
+void BusyPeriods::begin_disturbance() {
+  ++disturbance_count_;
+  is_disturbed_ = true;
 }
 
 double BusyPeriods::backlog_ns(std::uint64_t now_ns) const {

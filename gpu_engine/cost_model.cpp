@@ -23,6 +23,8 @@ constexpr std::string_view magic = "nacre-engine-costs 2 ";
 constexpr int model_version = 8;
 // A split is looked for in steps of this share.
 constexpr int share_steps = 16;
+// So many times as long as by the cpu.
+constexpr double hardly_slower = 1.3;
 
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
@@ -118,8 +120,10 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
   };
   const bool splits = splits_[index_of(work.work_class)];
   // Where both wait for the same memory, what a slower device takes off the cpu's queue holds up
-  // the rest of that queue.
-  if (!splits && on_cuda(whole) - cuda_backlog_ns > on_cpu(whole) - cpu_backlog_ns) return 0;
+  // the rest of that queue. One that is hardly slower leaves the cores to who makes the payloads.
+  const double slower_max = cpu_backlog_ns > 0 ? hardly_slower : 1;
+  if (!splits && on_cuda(whole) - cuda_backlog_ns > slower_max * (on_cpu(whole) - cpu_backlog_ns))
+    return 0;
   int best = 0;
   double best_ns = on_cpu(whole);
   const int first_step = splits ? 1 : share_steps;

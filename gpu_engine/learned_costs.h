@@ -56,7 +56,7 @@ class LearnedCosts {
   bool got_faster(CostCell cell) const;
 
  private:
-  static constexpr std::size_t kept_count = 5;
+  static constexpr std::size_t kept_count = 9;
 
   void publish(std::size_t row);
 

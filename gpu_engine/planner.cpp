@@ -202,6 +202,26 @@ Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
       why_no_cuda_(std::move(why_no_cuda)) {
   if (cuda_ != nullptr) measured_ = cuda_->stats();
 }
+// Of all backends, for as long as it lives.
+class Planner::Disturbance {
+ public:
+  explicit Disturbance(State& state) : state_(state) {
+    const std::lock_guard lock(state_.mutex);
+    for (BusyPeriods& busy : state_.busy)
+      busy.begin_disturbance();
+  }
+  ~Disturbance() {
+    const std::lock_guard lock(state_.mutex);
+    for (BusyPeriods& busy : state_.busy)
+      busy.end_disturbance();
+  }
+  Disturbance(const Disturbance&) = delete;
+  Disturbance& operator=(const Disturbance&) = delete;
+
+ private:
+  State& state_;
+};
+
 Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
@@ -424,6 +444,8 @@ DeviceBackend* Planner::cuda() const {
 
 Result<Arena> Planner::allocate(std::size_t size_bytes) const {
   if (cuda_ != nullptr) {
+    // While the driver locks pages, milliseconds for some MiB, a device's payloads stand still.
+    const Disturbance disturbance(*state_);
     // Memory that cannot be locked, or a device that is gone, is no reason to have none.
     if (auto pinned = cuda_->allocate(size_bytes)) return pinned;
   }

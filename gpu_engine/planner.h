@@ -85,6 +85,7 @@ class Planner {
     std::uint64_t share;
     bool teaches = true;  // what its time says is learned
   };
+  class Disturbance;
   Dealt share_or_trial(const Work& work, double load_factor, std::uint64_t share);
   std::array<double, 2> backlogs() const;  // nanoseconds, by Side
   PlannedPart predict(Side side, const Work& work, double bytes) const;

@@ -125,6 +125,28 @@ TEST_F(LearningPlanner, is_not_misled_by_a_hiccup) {
   }
 }
 
+// A mount that locked its first pages beside its first payloads gave nearly all others to the cpu.
+TEST_F(LearningPlanner, learns_nothing_while_memory_is_locked) {
+  const Payload payload = make_payload({Operation::seal, Codec::lz77}, 64u << 20);
+  for (const bool locks : {true, false}) {
+    Machine machine(cpu_costs, cuda_costs, {}, true);
+    for (int i = 0; i < 12; ++i) {
+      const Plan plan = machine.planner().plan(payload, false);
+      const auto bytes = Machine::bytes_of(payload, plan);
+      if (locks) {
+        EXPECT_TRUE(machine.planner().allocate(4096));
+      }
+      machine.now +=
+          static_cast<std::uint64_t>(machine.true_ns(Side::cpu, payload, bytes[0]) +
+                                     10 * machine.true_ns(Side::cuda, payload, bytes[1]));
+      for (const Side side : sides)
+        machine.planner().ended(plan, side);
+    }
+    machine.run(payload);
+    EXPECT_EQ(machine.used_cuda, locks) << "a device that is that slow is left";
+  }
+}
+
 TEST_F(LearningPlanner, goes_on_without_devices_that_are_lost) {
   Machine machine(cpu_costs, cuda_costs, {}, true);
   machine.draw_factors(random_, 0.3, 3);
