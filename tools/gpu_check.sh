@@ -255,6 +255,7 @@ if wants formats; then
       mount_volume "$engine" || continue
       timed "$format, $engine: write" "$size" copy_in 1
       nacre stats "$work/mnt" | grep -E 'engine'
+      note "$format, $engine: stored" "$(nacre stats "$work/mnt" | sed -n 's/^ *stored  *//p')"
       nacre umount "$work/mnt" && mount_volume "$engine" || continue
       timed "$format, $engine: cold read" "$size" read_out 1
       diff -r "$work/in" "$work/mnt/1"
@@ -262,7 +263,6 @@ if wants formats; then
       nacre umount "$work/mnt"
       check_volume cpu "$format, $engine: fsck --deep, cpu" "$size"
       check_volume cuda "$format, $engine: fsck --deep, cuda" "$size"
-      note "$format, $engine: stored" "$(du -sb "$volume" | cut -f1) of $size bytes"
       rm -rf "$volume"
     done
   done
