@@ -27,6 +27,24 @@ void encode(std::vector<Piece>& pieces) {
   arenas.take(pieces, results);
 }
 
+// As where a block may share less.
+void encode_in_turns(std::vector<Piece>& pieces) {
+  PieceArenas arenas(pieces);
+  const std::vector<CodecTask> tasks = arenas.tasks(pieces, arenas.in.data(), arenas.out.data());
+  std::vector<std::uint32_t> results(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto warp_count = static_cast<std::uint32_t>(1 + i % 8);
+    std::vector<rle::EncoderMemory> memory(warp_count);
+    std::vector<std::uint32_t> sizes(rle::part_count_max);
+    emulated::Block::run(warp_count * lane_count, [&] {
+      const std::uint32_t size =
+          rle::encode_piece_in_turns(tasks[i], memory.data(), warp_count, sizes.data());
+      if (threadIdx.x == 0) results[i] = size;
+    });
+  }
+  arenas.take(pieces, results);
+}
+
 void decode(std::vector<Piece>& pieces) {
   constexpr std::uint32_t warp_count = 3;
   PieceArenas arenas(pieces);
@@ -73,11 +91,13 @@ TEST_F(RleKernels, encode_as_the_cpu_does) {
     all.push_back(plain);
   }
   expect_the_cpus_code(Codec::rle, all, encode);
+  expect_the_cpus_code(Codec::rle, all, encode_in_turns);
 }
 
 TEST_F(RleKernels, give_up_what_does_not_fit) {
   TestRandom random;
   expect_no_more_than_room(Codec::rle, plains(random, 60), encode);
+  expect_no_more_than_room(Codec::rle, plains(random, 60), encode_in_turns);
 }
 
 TEST_F(RleKernels, decode_what_the_cpu_encodes) {

@@ -6,6 +6,7 @@
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/des_boxes.cuh"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/ghash.h"
 #include "gpu_engine/cuda/kernels/hmac.h"
 #include "gpu_engine/cuda/kernels/make_tile_plan.cuh"

@@ -8,6 +8,7 @@
 // much slower than long ones.
 #include "gpu_engine/cuda/kernels/crypt_messages.cuh"
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/tile_units.cuh"
 
 namespace nacre::engine::cuda {
@@ -161,6 +162,7 @@ cudaError_t launch(const CryptTask* tasks, const TilePlanWorkspace& plan,
                    const DeviceShape& shape, cudaStream_t stream) {
   const auto kernel = crypt_blocks<mode, decrypt, table_count>;
   constexpr int shared_bytes = shared_tables_bytes<table_count>;
+  static_assert(table_count > 2 || shared_bytes <= shared_bytes_least);
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   if (error != cudaSuccess) return error;

@@ -9,6 +9,7 @@
 
 #include "gpu_engine/cuda/kernels/aes_rounds.cuh"
 #include "gpu_engine/cuda/kernels/crypt_parts.h"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -64,6 +65,7 @@ cudaError_t launch(const CryptTask* tasks, std::uint32_t count, const CipherKeyG
                    const DeviceShape& shape, cudaStream_t stream) {
   const auto kernel = crypt_chains<mode, table_count>;
   constexpr int shared_bytes = shared_tables_bytes<table_count>;
+  static_assert(table_count > 2 || shared_bytes <= shared_bytes_least);
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   if (error != cudaSuccess) return error;

@@ -12,6 +12,7 @@
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des_block_io.cuh"
 #include "gpu_engine/cuda/kernels/des_sliced.h"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/tile_units.cuh"
 
 namespace nacre::engine::cuda {

@@ -10,6 +10,7 @@
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des_block_io.cuh"
 #include "gpu_engine/cuda/kernels/des_boxes.cuh"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -71,6 +72,7 @@ cudaError_t launch(CryptMode mode, const CryptTask* tasks, std::uint32_t count, 
   if (error != cudaSuccess) return error;
   const auto kernel = mode == CryptMode::cbc ? des_chains<CryptMode::cbc, pass_count>
                                              : des_chains<CryptMode::ofb, pass_count>;
+  static_assert(LaneBoxes::shared_bytes <= shared_bytes_least);
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                LaneBoxes::shared_bytes);
   if (error != cudaSuccess) return error;

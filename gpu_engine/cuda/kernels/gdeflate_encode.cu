@@ -2,6 +2,7 @@
 // Launches the encoders of GDeflate pages.
 #include <algorithm>
 
+#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/gdeflate_encode.h"
 #include "gpu_engine/cuda/kernels/gdeflate_encoder.cuh"
 #include "gpu_engine/cuda/kernels/huffman_encoder.cuh"
@@ -83,15 +84,11 @@ std::size_t gdeflate_encode_workspace_size(std::uint32_t count) {
 cudaError_t gdeflate_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                             void* workspace, cudaStream_t stream, int /*level*/) {
   if (count == 0) return cudaSuccess;
-  int device = 0;
-  int shared_size_max = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess)
-    error =
-        cudaDeviceGetAttribute(&shared_size_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  DeviceShape shape;
+  const cudaError_t error = device_shape(shape);
   if (error != cudaSuccess) return error;
-  const bool fits =
-      sizeof(gdeflate::PageEncoder::Page) <= static_cast<std::size_t>(shared_size_max);
+  static_assert(int{sizeof(gdeflate::SmallPageEncoder::Page)} <= shared_bytes_least);
+  const bool fits = int{sizeof(gdeflate::PageEncoder::Page)} <= shape.shared_bytes_max;
   const auto launch =
       fits ? gdeflate::launch<gdeflate::PageEncoder> : gdeflate::launch<gdeflate::SmallPageEncoder>;
   return launch(tasks, count, results, workspace, stream, gdeflate::block_count_max);

@@ -24,6 +24,7 @@
 
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
+#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
 #include "gpu_engine/cuda/kernels/ghash.h"
 #include "gpu_engine/cuda/kernels/small_aes.cuh"

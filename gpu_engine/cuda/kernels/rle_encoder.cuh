@@ -330,4 +330,41 @@ inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemor
   return total;
 }
 
+// The same by fewer warps than there are parts: each takes one a turn.
+inline __device__ std::uint32_t encode_piece_in_turns(const CodecTask& task, EncoderMemory* memory,
+                                                      std::uint32_t warp_count,
+                                                      std::uint32_t* sizes) {
+  const std::uint32_t warp = this_warp();
+  const std::uint32_t part_count = count_parts(task.in_size);
+  if (task.in_size == 0 || task.in_size > piece_size_max) return 0;
+  const std::uint32_t room = min(task.out_size, task.in_size - 1);
+  std::uint32_t total = 0;
+  for (std::uint32_t first = 0; first < part_count; first += warp_count) {
+    const std::uint32_t part = first + warp;
+    if (part >= part_count) {
+      __syncthreads();
+      continue;
+    }
+    PartEncoder encoder(memory[warp], task.in + part * part_size_max,
+                        part_size(task.in_size, part));
+    if (this_lane() == 0) sizes[part] = encoder.code_size();
+    __syncthreads();
+    const std::uint32_t known = min(part_count, first + warp_count);
+    const std::uint32_t size = this_lane() < known ? sizes[this_lane()] : 0;
+    const std::uint32_t end = 2 * part_count + inclusive_sum(size);
+    total = from_last_lane(end);
+    // What does not fit is not written; the parts behind it do not either.
+    if (__shfl_sync(all_lanes, end, static_cast<int>(part)) <= room)
+      encoder.write(task.out + __shfl_sync(all_lanes, end - size, static_cast<int>(part)));
+    __syncwarp();
+  }
+  // The first warp has a part in each turn.
+  if (warp != 0 || total > room) return 0;
+  if (this_lane() < part_count) {
+    task.out[2 * this_lane()] = static_cast<Byte>(sizes[this_lane()]);
+    task.out[2 * this_lane() + 1] = static_cast<Byte>(sizes[this_lane()] >> 8);
+  }
+  return total;
+}
+
 }  // namespace nacre::engine::cuda::rle

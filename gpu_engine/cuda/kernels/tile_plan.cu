@@ -50,15 +50,4 @@ cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream
   return cudaGetLastError();
 }
 
-cudaError_t device_shape(DeviceShape& shape) {
-  int device = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess)
-    error = cudaDeviceGetAttribute(&shape.multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (error == cudaSuccess)
-    error = cudaDeviceGetAttribute(&shape.shared_bytes_max, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                   device);
-  return error;
-}
-
 }  // namespace nacre::engine::cuda

@@ -59,11 +59,4 @@ TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
 // units, and 0 at [count]; makes the plan of them.
 cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream_t stream);
 
-// Of the current device.
-struct DeviceShape {
-  int multiprocessors;
-  int shared_bytes_max;  // a block may have
-};
-cudaError_t device_shape(DeviceShape& shape);
-
 }  // namespace nacre::engine::cuda
