@@ -12,8 +12,8 @@
 # PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of 64 KiB
 # to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; eight minutes,
 # less with a smaller --auto-seconds, which is for each figure); large (payloads of 2 GiB, messages of 1 GiB); codecs,
-# ciphers (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in one
-# run; five minutes); devices (what the buses carry, by bus_ceilings among the programs, and payloads of 4 GiB, by one
+# ciphers, rsa (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in
+# one run; five minutes); devices (what the buses carry, by bus_ceilings among the programs, and payloads of 4 GiB, by one
 # device, two, four and eight, as many as there are); seeds (bench of the papers' tables, a minute or two); rotate
 # (rotation_speed.sh beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a
 # minute); crypt (a file through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a
@@ -143,7 +143,7 @@ fi
 if wants auto; then
   # Beyond 10 %: said.
   nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds "$auto_seconds" --json "$work/auto.json" \
-    --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ctr+hmac,crc32" \
+    --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ofb,aes-256-ctr+hmac,des-ede3-ctr,des-cbc,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
   code=$?
   # A row of an operation begins in the first column.
@@ -187,6 +187,10 @@ if wants devices; then
       --threads "$(nproc)" --seconds 0.2 --only lz77,gdeflate-1 --payload 4G
     verdict "payloads of 4 GiB, devices: $count" $?
   done
+fi
+if wants rsa; then
+  nacre bench rsa --threads "1,$(nproc)" --seconds 0.3 --json "${OUT:-$work}/rsa.json"
+  verdict 'bench rsa' $?
 fi
 # Thorough levels and DES take seconds for each 100 MiB.
 if wants codecs; then bench codecs 2; fi

@@ -149,6 +149,21 @@ TEST_F(CudaRsa, gives_the_cpus_results_for_keys_of_every_size) {
 }
 
 // More messages than a batch holds, so that all slots have some.
+// The longest numbers have code of their own, and few of them are few enough for a sanitizer.
+TEST_F(CudaRsa, gives_the_cpus_results_for_one_number_of_each_long_key) {
+  Twins twins(*cuda_, *cpu_);
+  for (const char* name : {"test_key_3072.pem", "test_key_4096.pem"}) {
+    const TestKey key = vector_key(name);
+    const Bytes number = random_number(key);
+    twins.add(Operation::rsa_private, key, RsaPadding::none, number, key.size());
+    twins.add(Operation::rsa_public, key, RsaPadding::none, number, key.size());
+  }
+  twins.run();
+  twins.expect_same();
+  EXPECT_EQ(cuda_->stats().cuda_message_count, 4u);
+  EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
+}
+
 TEST_F(CudaRsa, raises_and_brings_back_in_many_batches) {
   const TestKey key = vector_key("test_key_pkcs8.pem");
   const std::size_t count = 20000 / test_part();
