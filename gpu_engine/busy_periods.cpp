@@ -14,11 +14,8 @@ constexpr double least_left = 0.25;
 void BusyPeriods::begin(const PlannedPart& part, std::uint64_t now_ns) {
   const std::size_t class_index = LearnedCosts::class_index(part.cell);
   if (is_idle()) {
-    begin_ns_ = last_ns_ = now_ns;
-    ended_ns_ = 0;
-    ended_count_ = 0;
-    cell_count_ = 0;
-    is_disturbed_ = disturbance_count_ > 0;
+    last_ns_ = now_ns;
+    measure_from(now_ns);
     one_class_ = true;
     class_index_ = class_index;
   }
@@ -46,14 +43,18 @@ std::span<const BusyPeriods::Measurement> BusyPeriods::end(const PlannedPart& pa
   const double share = static_cast<double>(now_ns - begin_ns_) / ended_ns_;
   const bool tells = now_ns > begin_ns_ && ended_ns_ > 0 && !is_disturbed_;
   const std::size_t count = tells ? cell_count_ : 0;
+  measure_from(now_ns);
+  for (Measurement& measurement : std::span(cells_).first(count))
+    measurement.factor *= share;
+  return std::span(cells_).first(count);
+}
+
+void BusyPeriods::measure_from(std::uint64_t now_ns) {
   begin_ns_ = now_ns;
   ended_ns_ = 0;
   ended_count_ = 0;
   cell_count_ = 0;
   is_disturbed_ = disturbance_count_ > 0;
-  for (Measurement& measurement : std::span(cells_).first(count))
-    measurement.factor *= share;
-  return std::span(cells_).first(count);
 }
 
 void BusyPeriods::begin_disturbance() {

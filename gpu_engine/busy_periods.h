@@ -48,6 +48,8 @@ class BusyPeriods {
  private:
   static constexpr std::size_t ended_max = 8;
 
+  void measure_from(std::uint64_t now_ns);
+
   std::uint64_t active_count_ = 0;
   double active_ns_ = 0;                      // predicted
   std::uint64_t last_ns_ = 0;                 // when a part ended, or the first one began

@@ -31,15 +31,12 @@ TEST(FairMutex, goes_to_whoever_waits_before_it_goes_to_those_who_come_later) {
   }
   while (turn_count < 2 * eager_count)
     std::this_thread::yield();
-  int overtaken_count = 0;
   for (int i = 0; i < 20; ++i) {
     const std::uint64_t before = turn_count;
     const std::lock_guard lock(mutex);
     // Those before it, and as many again should this thread be kept from asking at once.
-    overtaken_count += turn_count - before > 2u * eager_count;
+    EXPECT_LE(turn_count - before, 2u * eager_count);
   }
-  // On a busy machine a thread may rest for longer, now and then.
-  EXPECT_LE(overtaken_count, 10);
   ends = true;
   for (std::thread& thread : eager)
     thread.join();

@@ -4,6 +4,7 @@
 // Counted: 1.25 instructions of a warp a byte, so 830 GB/s where an H200 issues all it can.
 // Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 342 and 594 GB/s with 512 and 10,000.
 #include "gpu_engine/cuda/kernels/device_shape.h"
+#include "gpu_engine/cuda/kernels/launch_sharing.cuh"
 #include "gpu_engine/cuda/kernels/rle.h"
 #include "gpu_engine/cuda/kernels/rle_decoder.cuh"
 
@@ -29,17 +30,6 @@ __global__ void __launch_bounds__(warps* lane_count)
   if (threadIdx.x == 0) results[blockIdx.x] = all_valid != 0;
 }
 
-template <std::uint32_t warps>
-cudaError_t launch_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
-                          cudaStream_t stream) {
-  constexpr int size = decode_memory_size_bytes(warps);
-  const cudaError_t error =
-      cudaFuncSetAttribute(decode_pieces<warps>, cudaFuncAttributeMaxDynamicSharedMemorySize, size);
-  if (error != cudaSuccess) return error;
-  decode_pieces<warps><<<count, warps * lane_count, size, stream>>>(tasks, results);
-  return cudaGetLastError();
-}
-
 }  // namespace
 }  // namespace rle
 
@@ -55,8 +45,10 @@ cudaError_t rle_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_
   const cudaError_t error = device_shape(shape);
   if (error != cudaSuccess) return error;
   const bool fits = decode_memory_size_bytes(decode_warps) <= shape.shared_bytes_max;
-  const auto launch = fits ? launch_decode<decode_warps> : launch_decode<few_decode_warps>;
-  return launch(tasks, count, results, stream);
+  const std::uint32_t warps = fits ? decode_warps : few_decode_warps;
+  const auto kernel = fits ? decode_pieces<decode_warps> : decode_pieces<few_decode_warps>;
+  return launch_sharing(kernel, count, warps * lane_count, decode_memory_size_bytes(warps), stream,
+                        tasks, results);
 }
 
 }  // namespace nacre::engine::cuda

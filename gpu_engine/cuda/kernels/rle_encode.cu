@@ -5,6 +5,7 @@
 // Counted: 0.72 instructions of a warp a byte, so 1,400 GB/s where an H200 issues all it can.
 // Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 575 and 910 GB/s with 512 and 10,000.
 #include "gpu_engine/cuda/kernels/device_shape.h"
+#include "gpu_engine/cuda/kernels/launch_sharing.cuh"
 #include "gpu_engine/cuda/kernels/rle.h"
 #include "gpu_engine/cuda/kernels/rle_encoder.cuh"
 
@@ -34,17 +35,6 @@ __global__ void __launch_bounds__(warps* lane_count, 2)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-template <std::uint32_t warps>
-cudaError_t launch_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
-                          cudaStream_t stream) {
-  constexpr int size = encode_memory_size_bytes(warps);
-  const cudaError_t error =
-      cudaFuncSetAttribute(encode_pieces<warps>, cudaFuncAttributeMaxDynamicSharedMemorySize, size);
-  if (error != cudaSuccess) return error;
-  encode_pieces<warps><<<count, warps * lane_count, size, stream>>>(tasks, results);
-  return cudaGetLastError();
-}
-
 }  // namespace
 }  // namespace rle
 
@@ -61,8 +51,10 @@ cudaError_t rle_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_
   if (error != cudaSuccess) return error;
   const bool fits =
       encode_memory_size_bytes(part_count_max) + part_count_max * 4 <= shape.shared_bytes_max;
-  const auto launch = fits ? launch_encode<part_count_max> : launch_encode<few_encode_warps>;
-  return launch(tasks, count, results, stream);
+  const std::uint32_t warps = fits ? part_count_max : few_encode_warps;
+  const auto kernel = fits ? encode_pieces<part_count_max> : encode_pieces<few_encode_warps>;
+  return launch_sharing(kernel, count, warps * lane_count, encode_memory_size_bytes(warps), stream,
+                        tasks, results);
 }
 
 }  // namespace nacre::engine::cuda
