@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Judges what `nacre bench seeds` wrote without a device: which tables there are, that published figures
-are the papers', and that just the device's columns are empty. Called by bench_seeds.sh with its folder."""
+are the papers', that every contender, speed-up and crossover has its place, and that just the device's are
+empty. Called by bench_seeds.sh with its folder."""
 import json
 import os
 import sys
@@ -18,6 +19,40 @@ TABLES = {
             for way in ("encryption", "decryption")] + ["003_figure_11"]
     + [f"003_figure_{number}_{way}" for number in (13, 14, 15, 16) for way in ("compression", "decompression")],
 }
+KERNELS, COPIES = "GPU kernels", "GPU with copies"
+LIBRARY = ["library, one thread", "library, all threads"]
+PLAIN = ["plain code, one thread"]
+TABLES_OF_WORDS = ["plain code (tables), one thread", "plain code (tables), all threads"]
+SARWATE = ["Sarwate, one thread", "Sarwate, all threads"]
+BLOCKS = [f"messages of {blocks} blocks" for blocks in ("16", "128", "512", "2,048", "16,384")]
+# Of a table: who of the processor has a column, beside the device's two; by whom the device's speed-ups are;
+# the groups of which crossovers are told.
+COMPARED = {
+    "000_batches": (SARWATE + LIBRARY, [SARWATE[0], LIBRARY[1]],
+                    [f"messages of {size}" for size in ("16 KiB", "64 KiB", "2 MiB")]),
+    "001_figure_8": (TABLES_OF_WORDS + LIBRARY, TABLES_OF_WORDS + LIBRARY[1:], [""]),
+    "002_figure_1": (TABLES_OF_WORDS + LIBRARY, TABLES_OF_WORDS[:1] + LIBRARY, [""]),
+    "002_figure_4": (TABLES_OF_WORDS + LIBRARY, [TABLES_OF_WORDS[0], LIBRARY[1]], BLOCKS[:1] + BLOCKS[2:]),
+    "002_figure_5": (TABLES_OF_WORDS + LIBRARY, TABLES_OF_WORDS + LIBRARY[1:], BLOCKS),
+    "002_figure_7": (TABLES_OF_WORDS + LIBRARY, [TABLES_OF_WORDS[0], LIBRARY[1]], []),
+    "002_authenticated": (LIBRARY, LIBRARY, BLOCKS[0::2]),
+    "003_figure_11": (PLAIN + LIBRARY, PLAIN + LIBRARY, ["1,024 bits", "2,048 bits"]),
+    **{name: (PLAIN + LIBRARY, PLAIN + LIBRARY[1:], [""]) for name in TABLES["003"] if name != "003_figure_11"},
+}
+# Tables whose rows are the contenders.
+CONTENDER_ROWS = {
+    "000_section_5": SARWATE[:1] + LIBRARY + ["Nacre on the GPU"],
+    "001_steps": TABLES_OF_WORDS + LIBRARY + ["Nacre on the GPU"],
+    "002_table_2": TABLES_OF_WORDS + LIBRARY + ["Nacre on the GPU"],
+}
+SPEEDUPS = {
+    "000_section_5": ["speed-up", "speed-up with copies"],
+    "001_steps": [f"{way} with copies by {TABLES_OF_WORDS[1]}" for way in ("encryption", "decryption")],
+    "002_table_2": [f"{way} copies by {other}" for way in ("without", "with")
+                    for other in (TABLES_OF_WORDS[0], LIBRARY[1])],
+}
+# A codec's library may not be built in.
+OPTIONAL_LIBRARY = tuple(f"003_figure_{number}_" for number in (13, 14, 15, 16))
 # A table, its first cells in a row, a published column, what the paper prints there (base units).
 PUBLISHED = [
     ("000_section_5", ["Parallel 3: half-block reduction", 2097152], "overall", 0.8e-3),
@@ -28,7 +63,7 @@ PUBLISHED = [
     ("003_figure_8_encryption", ["primeV7.in"], "CPU", 3.73 * 60),
     ("003_figure_9_decryption", ["stillife.exr"], "GPU by CPU", 7.43),
     ("003_figure_10_decryption", ["primeV7.in"], "CPU", 1.48 * 86400),
-    ("003_figure_11", [1024], "GPU", 19.51 * 60),
+    ("003_figure_11", [1024, 1], "GPU", 19.51 * 60),
     ("003_figure_13_compression", ["test5.txt"], "GPU", 55e-3),
     ("003_figure_16_compression", ["test2.txt"], "GPU", 1.13),
 ]
@@ -59,14 +94,55 @@ def check_row(table, row):
             check(value is None, f"{where}: {title} without a device")
         if column["unit"] not in ("text",) and value is not None:
             check(isinstance(value, (int, float)) and value >= 0, f"{where}: {title} is {value}")
-    sizes = [row[i] for title in ("size", "data", "in all") for i in columns_of(table, title, False)]
-    if not sizes:
-        return
-    for title in ("plain code", "plain code (tables), one thread", "library, one thread", "Sarwate"):
+    if table["name"] in CONTENDER_ROWS and row[0] not in SARWATE + TABLES_OF_WORDS + LIBRARY:
+        check(all(value is None for column, value in zip(table["columns"][3:], row[3:]) if not column["published"]),
+              f"{where}: measured without a device")
+    sizes = [row[i] for title in ("size", "data", "in all", "input") for i in columns_of(table, title, False)]
+    is_taken = not sizes or sizes[0] <= SIZE_MAX
+    for title in COMPARED.get(table["name"], ([], [], []))[0]:
+        if title in LIBRARY and table["name"].startswith(OPTIONAL_LIBRARY):
+            continue
         for i in columns_of(table, title, False):
-            # An authenticated mode or a codec may lack one of them in this build.
-            if title.startswith(("plain", "Sarwate")) or "cipher" in table["title"]:
-                check((row[i] is not None and row[i] > 0) == (sizes[0] <= SIZE_MAX), f"{where}: {title} {row[i]}")
+            check((row[i] is not None and row[i] > 0) == is_taken or table["name"] == "002_figure_7",
+                  f"{where}: {title} {row[i]}")
+
+
+def crossover(group, shown):
+    others = "; ".join(f"{title}, not measured" for title in shown)
+    return f"Crossover{' of ' if group else ''}{group}, the GPU with copies ahead of: {others}."
+
+
+def check_comparison(table):
+    """Every contender, speed-up and crossover has its place."""
+    name = table["name"]
+    titles = [column["title"] for column in table["columns"] if not column["published"]]
+    shown, beaten, groups = COMPARED.get(name, ([], [], []))
+    device = ["one key, kernels", "one key with copies"] if name == "002_figure_4" else [KERNELS, COPIES]
+    wanted = SPEEDUPS.get(name, [])
+    if name in COMPARED:
+        wanted = shown + device + [f"{ours} by {other}" for other in beaten for ours in (KERNELS, COPIES)]
+    notes = [crossover(group, shown) for group in groups]
+    if name == "000_section_5":
+        notes = [crossover("", SARWATE[:1] + LIBRARY)]
+    check(not set(wanted) - set(titles), f"{name}: no column {set(wanted) - set(titles)}")
+    check([note for note in table["notes"] if note.startswith("Crossover")] == notes, f"{name}: {table['notes']}")
+    check(name not in COMPARED or sum(note.startswith("The library is ") for note in table["notes"]) == 1,
+          f"{name} does not say which library")
+    labels = [row[0] for row in table["rows"]]
+    for label in CONTENDER_ROWS.get(name, []):
+        check(labels.count(label) == (3 if name == "000_section_5" else 1), f"{name}: rows of {label}")
+
+
+def check_figure(table):
+    """A script, and whatever it shows is in the table's own file of data."""
+    with open(os.path.join(WORK, "figures", table["name"] + ".gp"), encoding="utf-8") as script:
+        text = script.read()
+    check(f"set output '{table['name']}.svg'" in text and f"'{table['name']}.dat'" in text and "title" in text,
+          f"{table['name']}.gp: {text}")
+    # One image was there before.
+    kinds = ("svg", "gp", "dat") if table["name"] == "002_figure_1" else ("gp", "dat")
+    links = ", ".join(f"[{kind}](figures/{table['name']}.{kind})" for kind in kinds)
+    check(f"* Figure: {links}\n" in TEXT, f"{table['name']}: the links to its figure")
 
 
 WHOLE = load("seeds.json")
@@ -76,6 +152,7 @@ check([table["name"] for table in WHOLE["tables"]] == sum(TABLES.values(), []),
       f"tables: {sorted(set(BY_NAME) ^ set(sum(TABLES.values(), [])))}")
 for each in WHOLE["tables"]:
     check(each["rows"], f"{each['name']} has no row")
+    check_comparison(each)
     for each_row in each["rows"]:
         check_row(each, each_row)
 for name, first, title, number in PUBLISHED:
@@ -91,16 +168,19 @@ with open(os.path.join(WORK, "SEEDS.md"), encoding="utf-8") as document:
 for each in WHOLE["tables"]:
     check(f"### {each['title']}\n" in TEXT, f"{each['title']} is not in the document")
     check(os.path.exists(os.path.join(WORK, "figures", each["name"] + ".dat")), f"{each['name']}.dat")
-check("(figures/003_figure_8_encryption.gp)" in TEXT, "no link to a figure")
+    check_figure(each)
 with open(os.path.join(WORK, "figures", "003_figure_13_compression.dat"), encoding="utf-8") as data:
     # Not of the sizes' line, so an empty line goes before it.
     check('\n\n"4,096 files' in data.read(), "the batch's row is on the line of the figure")
 check("a note" in TEXT and "no CUDA device" in TEXT, "the document does not say what ran where")
 check([table["name"] for table in load("only.json")["tables"]] == TABLES["000"], "--only 000 --json -")
-PAYLOADS = {table["name"]: table["rows"] for table in load("payloads.json")["tables"]}
-check([row[0][:2] for row in PAYLOADS["002_figure_7"]] == [f"{number}:" for number in range(1, 8)]
-      and all(row[1] and row[2] and row[3] is None for row in PAYLOADS["002_figure_7"]), PAYLOADS["002_figure_7"])
-check(PAYLOADS["002_authenticated"][0][3], PAYLOADS["002_authenticated"])
+PAYLOADS = {table["name"]: table for table in load("payloads.json")["tables"]}
+ORDERS = PAYLOADS["002_figure_7"]
+check([row[0][:2] for row in ORDERS["rows"]] == [f"{number}:" for number in range(1, 8)], ORDERS["rows"])
+for each_row in ORDERS["rows"]:
+    for each, value in zip(ORDERS["columns"][1:], each_row[1:]):
+        check((value is None) == ("GPU" in each["title"]), f"{each_row[0]}: {each['title']} is {value}")
+check(PAYLOADS["002_authenticated"]["rows"][0][3], PAYLOADS["002_authenticated"])
 for problem in PROBLEMS[:20]:
     print(problem)
 sys.exit(1 if PROBLEMS else 0)

@@ -10,6 +10,7 @@ expect 8 'no/such/place.*No such file' nacre bench seeds --markdown "$work/no/su
 
 expect_seconds=600 # making RSA keys on a busy machine
 seq 1 30000 >"$work/numbers"
+mkdir "$work/figures" && : >"$work/figures/002_figure_1.svg" # as gnuplot left it
 expect 0 '000: Section V' nacre bench seeds "$work/numbers" --seconds 0.001 --size-max 100K --threads 1,2 --engine cpu \
   --json "$work/seeds.json" --markdown "$work/SEEDS.md" --figures "$work/figures" --note 'a note'
 # Even where nothing at all is small enough.

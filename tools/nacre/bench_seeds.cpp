@@ -122,7 +122,7 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
     if (!arguments.figures.empty()) NACRE_TRY(write_seed_figures(arguments.figures, tables));
     if (json_file) NACRE_TRY(write_output(json_file.get(), json, seed_json(setting, tables)));
     if (!markdown_file) return {};
-    const std::string figures = link_to(arguments.figures, arguments.markdown);
+    const SeedFigures figures = {arguments.figures, link_to(arguments.figures, arguments.markdown)};
     return write_output(markdown_file.get(), arguments.markdown,
                         seed_markdown(setting, tables, figures));
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tosoni and Sorio: the table of section V, what figures 4 and 5 say of the kernels, and batches of
 // such messages, which they leave out.
+#include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
+#include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/cuda/kernels/crc_tables.h"
 #include "gpu_engine/seeds/device_codes.h"
 #include "gpu_engine/seeds/plain_codes.h"
@@ -96,19 +96,21 @@ class Paper000 {
                                    {"making tables", SeedUnit::seconds}},
                        .rows = {},
                        .notes = {},
-                       .plot = std::nullopt};
-    std::vector<double> sizes;
-    std::vector<std::optional<double>> plain, library, with_copies;
+                       .plot = {.x = 1, .y = {3, 7, 9}, .series = 0}};
+    SeedComparison comparison(
+        {.plain_name = "Sarwate",
+         .shown = {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all}});
     for (const Published000Size& published : published_000) {
       SeedTimes times;
       const bool is_taken = run_.takes(published.size);
       if (is_taken) {
-        NACRE_ASSIGN(const SeedPairTimes pair,
-                     run_.time_pair(seed_checksum({run_.bytes(published.size)})));
+        const ByteView message = run_.bytes(published.size);
+        NACRE_ASSIGN(const SeedPairTimes pair, run_.time_pair(seed_checksum({message})));
         times = pair.forward;
+        NACRE_ASSIGN(times.library_all, time_in_pieces(message));
       }
       const std::optional<double> sarwate = times.plain;
-      add_row(table, "Sarwate, one thread", published.size, &published.ways[0],
+      add_row(table, comparison.title(&SeedTimes::plain), published.size, &published.ways[0],
               {times.plain, {}, {}, 1024}, sarwate);
       for (std::size_t i = 0; i < ways.size(); ++i) {
         Ours ours;
@@ -116,29 +118,51 @@ class Paper000 {
         add_row(table, ways[i].name, published.size,
                 i + 1 < published.ways.size() ? &published.ways[i + 1] : nullptr, ours, sarwate);
       }
-      add_row(table, times.library_name.empty() ? "library" : times.library_name + ", one thread",
-              published.size, nullptr, {times.library, {}, {}, {}}, sarwate);
+      for (const SeedTime time : {&SeedTimes::library, &SeedTimes::library_all})
+        add_row(table, comparison.title(time), published.size, nullptr, {times.*time, {}, {}, {}},
+                sarwate);
       add_row(table, "Nacre on the GPU", published.size, nullptr,
               {times.kernels, times.with_copies, {}, device_table_bytes}, sarwate);
-      sizes.push_back(double(published.size));
-      plain.push_back(times.plain);
-      library.push_back(times.library);
-      with_copies.push_back(times.with_copies);
+      comparison.add_place(double(published.size), times);
     }
-    add_crossover(table, "Sarwate", crossover(sizes, with_copies, plain));
-    add_crossover(table, "the library on one thread", crossover(sizes, with_copies, library));
+    comparison.add_notes(table);
     table.notes.push_back(
         "The overall time of a parallel way is the host's, from the message on the device to the "
         "value on the host; of Nacre on the GPU it is the kernels'. Making the tables is in "
-        "neither, as in the paper.");
+        "neither, as in the paper. On all threads the message is cut into a piece for each, and "
+        "the values are combined.");
     tables_.push_back(std::move(table));
     return {};
   }
 
-  static void add_crossover(SeedTable& table, const std::string& whom, const std::string& where) {
-    if (!where.empty())
-      table.notes.push_back(
-          fmt::format("Nacre on the GPU, with copies, is faster than {} {}.", whom, where));
+  // One message by the best library on all threads: a piece for each, the values combined.
+  Result<std::optional<double>> time_in_pieces(ByteView message) const {
+    const unsigned threads = run_.thread_count();
+    const std::size_t piece_size = (message.size() + threads - 1) / threads;
+    std::vector<ByteView> pieces;
+    for (std::size_t at = 0; at < message.size(); at += piece_size)
+      pieces.push_back(message.subspan(at, std::min(piece_size, message.size() - at)));
+    const BenchTask task = seed_checksum({message}).forward;
+    std::optional<double> best;
+    for (const auto& library : libraries_for(task)) {
+      NACRE_ASSIGN(const auto contender,
+                   make_library_contender(
+                       library, threads,
+                       {pieces, std::vector<std::size_t>(pieces.size(), sizeof(std::uint32_t))}));
+      std::uint32_t crc = 0;
+      NACRE_ASSIGN(const double seconds, run_.time_of([&]() -> Result<> {
+        NACRE_TRY(contender->run());
+        crc = 0;
+        for (std::size_t i = 0; i < pieces.size(); ++i)
+          crc = engine::crc32_combine(crc, load_le<std::uint32_t>(contender->output(i).data()),
+                                      pieces[i].size());
+        return {};
+      }));
+      if (crc != crc_of(message))
+        return fail(ErrorCode::io, library.name + " computes another CRC of a message in pieces");
+      best = std::min(best.value_or(seconds), seconds);
+    }
+    return best;
   }
 
   Result<> measure_way(CrcWay way, std::size_t size, Ours& ours) {
@@ -174,7 +198,7 @@ class Paper000 {
                                    {"second reduction", SeedUnit::seconds}},
                        .rows = {},
                        .notes = {},
-                       .plot = std::nullopt};
+                       .plot = {.x = 0, .y = {1, 2, 3, 4}}};
     const auto add = [&](std::size_t step, double CrcTimes::*member) {
       const Published000Stage& published = published_000_stages[step];
       const auto ours = [&](std::size_t i) {
@@ -199,20 +223,18 @@ class Paper000 {
                        .title = "Batches of such messages (not in the paper)",
                        .columns = {{"message", SeedUnit::bytes},
                                    {"messages", SeedUnit::count},
-                                   {"in all", SeedUnit::bytes},
-                                   {"Sarwate", SeedUnit::seconds},
-                                   {"library, one thread", SeedUnit::seconds},
-                                   {"library, all threads", SeedUnit::seconds},
-                                   {"GPU kernels", SeedUnit::seconds},
-                                   {"GPU with copies", SeedUnit::seconds},
-                                   {"GPU kernels by Sarwate", SeedUnit::times},
-                                   {"GPU with copies by Sarwate", SeedUnit::times},
-                                   {"GPU with copies by all threads", SeedUnit::times}},
+                                   {"in all", SeedUnit::bytes}},
                        .rows = {},
                        .notes = {},
-                       .plot = std::nullopt};
+                       .plot = {.x = 1, .y = {}, .series = 0}};
+    SeedComparison comparison({.plain_name = "Sarwate",
+                               .shown = seed_times_all,
+                               .beaten = {&SeedTimes::plain, &SeedTimes::library_all},
+                               .size_unit = SeedUnit::count,
+                               .size_noun = " messages"});
+    comparison.add_columns(table);
     for (const Published000Size& published : published_000) {
-      for (const std::size_t count : {std::size_t{16}, std::size_t{1024}}) {
+      for (const std::size_t count : {16, 64, 256, 1024}) {
         const std::size_t whole = published.size * count;
         if (whole > batch_size_max) continue;
         SeedTimes times;
@@ -221,13 +243,13 @@ class Paper000 {
                        run_.time_pair(seed_checksum(run_.messages(whole, published.size))));
           times = pair.forward;
         }
-        table.rows.push_back(
-            {double(published.size), double(count), double(whole), cell(times.plain),
-             cell(times.library), cell(times.library_all), cell(times.kernels),
-             cell(times.with_copies), ratio(times.plain, times.kernels),
-             ratio(times.plain, times.with_copies), ratio(times.library_all, times.with_copies)});
+        comparison.add_row(table, {double(published.size), double(count), double(whole)}, times,
+                           double(whole));
+        comparison.add_place(double(count), times,
+                             "messages of " + to_text(double(published.size), SeedUnit::bytes));
       }
     }
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }

@@ -21,6 +21,7 @@ constexpr std::size_t message_size = 64u << 10;
 constexpr std::array<std::size_t, 6> sizes = {64u << 10, 1u << 20,  4u << 20,
                                               16u << 20, 64u << 20, 128u << 20};
 constexpr std::size_t step_size = 64u << 20;
+constexpr const char* plain_name = "plain code (tables)";
 
 struct Step {
   const char* name;
@@ -75,22 +76,16 @@ class Paper001 {
                        .title = "Figures 8 and 9: AES-256 encryption by the size of the input",
                        .columns = {{"input", SeedUnit::bytes},
                                    {"speed-up", SeedUnit::text, true},
-                                   {"plain code (tables), one thread", SeedUnit::seconds},
-                                   {"plain code, all threads", SeedUnit::seconds},
-                                   {"library, one thread", SeedUnit::seconds},
-                                   {"library, all threads", SeedUnit::seconds},
                                    {"article's kernel", SeedUnit::seconds},
-                                   {"article's with copies", SeedUnit::seconds},
-                                   {"GPU kernels", SeedUnit::seconds},
-                                   {"GPU with copies", SeedUnit::seconds},
-                                   {"GPU kernels by plain, all threads", SeedUnit::times},
-                                   {"GPU with copies by plain, all threads", SeedUnit::times},
-                                   {"GPU with copies by library, all threads", SeedUnit::times}},
+                                   {"article's with copies", SeedUnit::seconds}},
                        .rows = {},
                        .notes = {},
-                       .plot = SeedPlot{0, {2, 3, 4, 5, 6, 7, 8, 9}}};
-    std::vector<double> all_sizes;
-    std::vector<std::optional<double>> plain_all, library_all, with_copies;
+                       .plot = {.x = 0, .y = {2, 3}}};
+    SeedComparison comparison(
+        {.plain_name = plain_name,
+         .shown = seed_times_all,
+         .beaten = {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library_all}});
+    comparison.add_columns(table);
     for (const std::size_t size : sizes) {
       SeedTimes times;
       std::optional<CryptTimes> article;
@@ -99,34 +94,21 @@ class Paper001 {
                      run_.time_pair(seed_aes(run_.messages(size, message_size),
                                              BlockCipher::aes_256, CipherMode::ecb, false)));
         times = pair.forward;
-        library_ = times.library_name;
         NACRE_ASSIGN(const Bytes expected, encrypt(run_.bytes(size)));
         NACRE_ASSIGN(article, measure(AesStep::unrolled, true, run_.bytes(size), expected));
       }
-      const auto kernel = article ? std::optional(article->kernel) : std::nullopt;
-      const auto copies = article ? std::optional(article->with_copies) : std::nullopt;
-      table.rows.push_back(
+      comparison.add_row(
+          table,
           {double(size), size == sizes.back() ? SeedCell(std::string("25+ times")) : SeedCell(),
-           cell(times.plain), cell(times.plain_all), cell(times.library), cell(times.library_all),
-           cell(kernel), cell(copies), cell(times.kernels), cell(times.with_copies),
-           ratio(times.plain_all, times.kernels), ratio(times.plain_all, times.with_copies),
-           ratio(times.library_all, times.with_copies)});
-      all_sizes.push_back(double(size));
-      plain_all.push_back(times.plain_all);
-      library_all.push_back(times.library_all);
-      with_copies.push_back(times.with_copies);
+           article ? SeedCell(article->kernel) : SeedCell(),
+           article ? SeedCell(article->with_copies) : SeedCell()},
+          times, double(size));
+      comparison.add_place(double(size), times);
     }
-    table.notes.push_back(fmt::format(
-        "In messages of 64 KiB, ECB; the article's kernel has one buffer. The library is {}. The "
-        "article's \"25+ times\" is of large inputs, without saying how large.",
-        library_.empty() ? "none" : library_));
-    for (const auto& [whom, others] : {std::pair("the plain code on all threads", &plain_all),
-                                       std::pair("the library on all threads", &library_all)}) {
-      const std::string where = crossover(all_sizes, with_copies, *others);
-      if (!where.empty())
-        table.notes.push_back(
-            fmt::format("Nacre on the GPU, with copies, is faster than {} {}.", whom, where));
-    }
+    table.notes.push_back(
+        "In messages of 64 KiB, ECB; the article's kernel has one buffer. The article's \"25+ "
+        "times\" is of large inputs, without saying how large.");
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }
@@ -135,49 +117,62 @@ class Paper001 {
     SeedTable table = {.paper = "001",
                        .name = "001_steps",
                        .title = "The article's steps: AES-256 on 64 MiB",
-                       .columns = {{"step"},
-                                   {"encryption, kernel", SeedUnit::bytes_per_second},
-                                   {"encryption with copies", SeedUnit::bytes_per_second},
-                                   {"decryption, kernel", SeedUnit::bytes_per_second},
-                                   {"decryption with copies", SeedUnit::bytes_per_second}},
+                       .columns = {{"step"}},
                        .rows = {},
                        .notes = {},
-                       .plot = SeedPlot{0, {1, 2, 3, 4}, false}};
-    const bool is_taken = run_.takes(step_size) && run_.cuda() != nullptr;
-    const ByteView plain = is_taken ? run_.bytes(step_size) : ByteView();
+                       .plot = {.x = 0, .y = {1, 2, 4, 5}}};
+    const std::string by_plain = fmt::format(" by {}, all threads", plain_name);
+    for (const char* const way : {"encryption", "decryption"}) {
+      const std::string copied = std::string(way) + " with copies";
+      table.columns.push_back({way, SeedUnit::bytes_per_second});
+      table.columns.push_back({copied, SeedUnit::bytes_per_second});
+      table.columns.push_back({copied + by_plain, SeedUnit::times});
+    }
+    const ByteView plain = run_.takes(step_size) ? run_.bytes(step_size) : ByteView();
     NACRE_ASSIGN(const Bytes coded, encrypt(plain));
-    const auto rate = [](const std::optional<double>& seconds) {
-      return seconds ? SeedCell(double(step_size) / *seconds) : SeedCell();
+    SeedPairTimes ours;
+    if (!plain.empty()) {
+      NACRE_ASSIGN(ours, run_.time_pair(seed_aes(run_.messages(step_size, message_size),
+                                                 BlockCipher::aes_256, CipherMode::ecb, false)));
+    }
+    const auto add_cells = [&](std::vector<SeedCell>& row, const std::optional<double>& seconds,
+                               const std::optional<double>& with_copies, const SeedTimes& times) {
+      row.push_back(rate_cell(step_size, seconds, SeedUnit::bytes_per_second));
+      row.push_back(rate_cell(step_size, with_copies, SeedUnit::bytes_per_second));
+      row.push_back(ratio(times.plain_all, with_copies));
     };
     for (const Step& step : steps) {
       std::vector<SeedCell> row = {std::string(step.name)};
       for (const bool encrypts : {true, false}) {
         std::optional<CryptTimes> times;
-        if (is_taken) {
+        if (!plain.empty()) {
           NACRE_ASSIGN(times, measure(step.step, encrypts, encrypts ? plain : ByteView(coded),
                                       encrypts ? ByteView(coded) : plain));
         }
-        row.push_back(rate(times ? std::optional(times->kernel) : std::nullopt));
-        row.push_back(rate(times ? std::optional(times->with_copies) : std::nullopt));
+        add_cells(row, times ? std::optional(times->kernel) : std::nullopt,
+                  times ? std::optional(times->with_copies) : std::nullopt,
+                  encrypts ? ours.forward : ours.back);
       }
       table.rows.push_back(std::move(row));
     }
-    SeedPairTimes times;
-    if (is_taken) {
-      NACRE_ASSIGN(times, run_.time_pair(seed_aes(run_.messages(step_size, message_size),
-                                                  BlockCipher::aes_256, CipherMode::ecb, false)));
+    SeedComparison comparison({.plain_name = plain_name, .shown = {}});
+    for (const SeedTime time : {&SeedTimes::kernels, &SeedTimes::plain, &SeedTimes::plain_all,
+                                &SeedTimes::library, &SeedTimes::library_all}) {
+      const bool is_gpu = time == &SeedTimes::kernels;
+      std::vector<SeedCell> row = {is_gpu ? "Nacre on the GPU" : comparison.title(time)};
+      for (const SeedTimes* const times : {&ours.forward, &ours.back})
+        add_cells(row, times->*time, is_gpu ? times->with_copies : std::nullopt, *times);
+      table.rows.push_back(std::move(row));
     }
-    table.rows.push_back({std::string("Nacre, messages of 64 KiB, keys expanded on the device"),
-                          rate(times.forward.kernels), rate(times.forward.with_copies),
-                          rate(times.back.kernels), rate(times.back.with_copies)});
-    table.notes.push_back("The article gives no figures of its steps.");
+    table.notes.push_back(
+        "The article gives no figures of its steps. Without copies: of a GPU its kernels alone. "
+        "Nacre, which expands keys on the device, and the processor have messages of 64 KiB.");
     tables_.push_back(std::move(table));
     return {};
   }
 
   SeedRun& run_;
   std::vector<SeedTable>& tables_;
-  std::string library_;
 };
 
 }  // namespace

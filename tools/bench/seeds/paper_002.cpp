@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gpu_engine/seeds/device_codes.h"
+#include "tools/bench/seeds/paper_002.h"
 #include "tools/bench/seeds/payload_orders.h"
 #include "tools/bench/seeds/payload_times.h"
 #include "tools/bench/seeds/tasks.h"
@@ -21,13 +22,9 @@ using engine::seeds::TableLayout;
 using engine::seeds::TableMemory;
 
 constexpr std::size_t block_size = 16;
-constexpr double mega = 1e6;
-// What the paper says, in bits a second.
-constexpr double published_kernel = 15423 * mega;
-constexpr double published_with_transfer = 6914 * mega;
-constexpr double published_payload = 5810 * mega;
-constexpr std::uint64_t published_read_count = 5'000'000'000;
 constexpr std::size_t table_2_size = 64u << 20;
+constexpr std::size_t message_size = 64u << 10;  // where the paper has one long one
+constexpr std::array<std::size_t, 3> payload_sizes = {1u << 20, 16u << 20, 64u << 20};
 
 struct Lookup {
   const char* name;
@@ -43,9 +40,35 @@ constexpr std::array<Lookup, 7> lookups = {
      {"quad table, texture", TableMemory::texture, TableLayout::quad},
      {"quad table, shared memory", TableMemory::shared, TableLayout::quad}}};
 
-// Bits a second.
 SeedCell rate(std::size_t size, const std::optional<double>& seconds) {
-  return seconds ? SeedCell(8 * double(size) / *seconds) : SeedCell();
+  return rate_cell(double(size), seconds, SeedUnit::bits_per_second);
+}
+
+// Of the paper's kernel.
+std::optional<double> kernel_of(const std::optional<CryptTimes>& times) {
+  return times ? std::optional(times->kernel) : std::nullopt;
+}
+std::optional<double> with_copies_of(const std::optional<CryptTimes>& times) {
+  return times ? std::optional(times->with_copies) : std::nullopt;
+}
+
+SeedContenders contenders_of(std::vector<SeedTime> shown, std::vector<SeedTime> beaten) {
+  return {.plain_name = "plain code (tables)",
+          .unit = SeedUnit::bits_per_second,
+          .shown = std::move(shown),
+          .beaten = std::move(beaten)};
+}
+
+// Of payloads, whose sizes are counts of messages.
+SeedContenders payload_contenders_of(std::vector<SeedTime> shown, std::vector<SeedTime> beaten) {
+  SeedContenders contenders = contenders_of(std::move(shown), std::move(beaten));
+  contenders.size_unit = SeedUnit::count;
+  contenders.size_noun = " messages";
+  return contenders;
+}
+
+std::string group_of(std::size_t blocks) {
+  return fmt::format("messages of {} blocks", to_text(double(blocks), SeedUnit::count));
 }
 
 class Paper002 {
@@ -74,8 +97,8 @@ class Paper002 {
                        .rows = {},
                        .notes = {"The paper's own figures are not in its text; it finds constant "
                                  "memory best for coherent reads and shared memory for random "
-                                 "ones."},
-                       .plot = std::nullopt};
+                                 "ones. These are a GPU's memories: a processor has none of them."},
+                       .plot = {.x = 0, .y = {1, 2}}};
     const std::pair<const char*, TableMemory> memories[] = {{"constant", TableMemory::constant},
                                                             {"texture", TableMemory::texture},
                                                             {"shared", TableMemory::shared}};
@@ -85,9 +108,9 @@ class Paper002 {
         row.emplace_back();
         if (run_.cuda() == nullptr) continue;
         const auto times = engine::seeds::table_reads_on_device(
-            memory, random, published_read_count, run_.repetitions());
+            memory, random, published_002_read_count, run_.repetitions());
         if (!times) return tl::unexpected(times.error());
-        row.back() = times->seconds * double(published_read_count) / double(times->read_count);
+        row.back() = times->seconds * double(published_002_read_count) / double(times->read_count);
       }
       table.rows.push_back(std::move(row));
     }
@@ -130,27 +153,52 @@ class Paper002 {
                        .columns = {{"lookup"},
                                    {"highest", SeedUnit::bits_per_second, true},
                                    {"highest with transfer", SeedUnit::bits_per_second, true},
-                                   {"paper's way, kernel", SeedUnit::bits_per_second},
-                                   {"paper's way with copies", SeedUnit::bits_per_second}},
+                                   {"without copies", SeedUnit::bits_per_second},
+                                   {"with copies", SeedUnit::bits_per_second}},
                        .rows = {},
-                       .notes = {"On 64 MiB under one key."},
-                       .plot = std::nullopt};
-    const bool is_taken = run_.takes(table_2_size) && run_.cuda() != nullptr;
+                       .notes = {},
+                       .plot = {.x = 0, .y = {1, 2, 3, 4}}};
+    SeedComparison comparison(contenders_of({}, {}));
+    for (const char* const way : {"without copies", "with copies"}) {
+      for (const SeedTime other : {&SeedTimes::plain, &SeedTimes::library_all})
+        table.columns.push_back(
+            {fmt::format("{} by {}", way, comparison.title(other)), SeedUnit::times});
+    }
+    const bool is_taken = run_.takes(table_2_size);
     const ByteView plain = is_taken ? run_.bytes(table_2_size) : ByteView();
     NACRE_ASSIGN(const Bytes coded, encrypt(plain));
+    SeedTimes ours;
+    if (is_taken) {
+      NACRE_ASSIGN(const SeedPairTimes pair,
+                   run_.time_pair(seed_aes(run_.messages(table_2_size, message_size),
+                                           BlockCipher::aes_128, CipherMode::ctr, false)));
+      ours = pair.forward;
+    }
+    const auto add_row = [&](const std::string& name, bool is_best,
+                             const std::optional<double>& seconds,
+                             const std::optional<double>& with_copies) {
+      table.rows.push_back({name, is_best ? SeedCell(published_002_kernel) : SeedCell(),
+                            is_best ? SeedCell(published_002_with_transfer) : SeedCell(),
+                            rate(table_2_size, seconds), rate(table_2_size, with_copies),
+                            ratio(ours.plain, seconds), ratio(ours.library_all, seconds),
+                            ratio(ours.plain, with_copies), ratio(ours.library_all, with_copies)});
+    };
     for (const Lookup& lookup : lookups) {
       std::optional<CryptTimes> times;
       if (is_taken) {
         NACRE_ASSIGN(times, measure(lookup, plain, coded));
       }
-      const bool is_best =
-          lookup.memory == TableMemory::shared && lookup.layout == TableLayout::quad;
-      table.rows.push_back(
-          {std::string(lookup.name), is_best ? SeedCell(published_kernel) : SeedCell(),
-           is_best ? SeedCell(published_with_transfer) : SeedCell(),
-           rate(table_2_size, times ? std::optional(times->kernel) : std::nullopt),
-           rate(table_2_size, times ? std::optional(times->with_copies) : std::nullopt)});
+      add_row(lookup.name,
+              lookup.memory == TableMemory::shared && lookup.layout == TableLayout::quad,
+              kernel_of(times), with_copies_of(times));
     }
+    add_row("Nacre on the GPU", false, ours.kernels, ours.with_copies);
+    for (const SeedTime time :
+         {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library, &SeedTimes::library_all})
+      add_row(comparison.title(time), false, ours.*time, std::nullopt);
+    table.notes.push_back(
+        "On 64 MiB under one key; without copies: of a GPU its kernels alone. The paper's ways "
+        "have one message, Nacre and the processor messages of 64 KiB.");
     tables_.push_back(std::move(table));
     return {};
   }
@@ -163,58 +211,42 @@ class Paper002 {
         .columns = {{"threads", SeedUnit::count},
                     {"data", SeedUnit::bytes},
                     {"paper's way, kernel", SeedUnit::bits_per_second},
-                    {"paper's way with copies", SeedUnit::bits_per_second},
-                    {"plain code (tables), one thread", SeedUnit::bits_per_second},
-                    {"library, one thread", SeedUnit::bits_per_second},
-                    {"library, all threads, messages of 64 KiB", SeedUnit::bits_per_second},
-                    {"GPU kernels", SeedUnit::bits_per_second},
-                    {"GPU with copies", SeedUnit::bits_per_second},
-                    {"GPU with copies by plain", SeedUnit::times},
-                    {"GPU with copies by library, one thread", SeedUnit::times}},
+                    {"paper's way with copies", SeedUnit::bits_per_second}},
         .rows = {},
         .notes = {"The paper's highest are 15,423 Mbit/s, and 6,914 with transfers; beside them it "
                   "sets 1,583 (Matsui) and 1,151 of a processor (AMD64 at 2.2 and 2.4 GHz), 3,584 "
-                  "of an AMD HD 2900 XT and 870 of a GeForce 7900 GT."},
-        .plot = SeedPlot{0, {2, 3, 4, 5, 6, 7, 8}}};
+                  "of an AMD HD 2900 XT and 870 of a GeForce 7900 GT.",
+                  "One message, on all threads messages of 64 KiB. A device's engine takes no "
+                  "message longer than 32 MiB."},
+        .plot = {.x = 0, .y = {2, 3}}};
+    SeedComparison comparison(contenders_of(
+        seed_times_all, {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all}));
+    comparison.add_columns(table);
     const Lookup& best = lookups.back();
-    std::vector<double> sizes;
-    std::vector<std::optional<double>> with_copies, plain, library;
     for (int power = 8; power <= 22; power += 2) {
       const std::size_t size = block_size << power;
       SeedTimes times;
-      std::optional<double> all;
       std::optional<CryptTimes> paper;
       if (run_.takes(size)) {
         NACRE_ASSIGN(const SeedPairTimes one,
                      run_.time_pair(seed_aes({run_.bytes(size)}, BlockCipher::aes_128,
                                              CipherMode::ctr, false)));
-        times = one.forward;
         NACRE_ASSIGN(const SeedPairTimes many,
-                     run_.time_pair(seed_aes(run_.messages(size, 64u << 10), BlockCipher::aes_128,
-                                             CipherMode::ctr, false)));
-        all = many.forward.library_all;
+                     run_.time_pair(seed_aes(run_.messages(size, message_size),
+                                             BlockCipher::aes_128, CipherMode::ctr, false)));
+        times = one.forward;
+        times.plain_all = many.forward.plain_all;
+        times.library_all = many.forward.library_all;
         NACRE_ASSIGN(const Bytes coded, encrypt(run_.bytes(size)));
         NACRE_ASSIGN(paper, measure(best, run_.bytes(size), coded));
       }
-      table.rows.push_back({double(std::size_t{1} << power), double(size),
-                            rate(size, paper ? std::optional(paper->kernel) : std::nullopt),
-                            rate(size, paper ? std::optional(paper->with_copies) : std::nullopt),
-                            rate(size, times.plain), rate(size, times.library), rate(size, all),
-                            rate(size, times.kernels), rate(size, times.with_copies),
-                            ratio(times.plain, times.with_copies),
-                            ratio(times.library, times.with_copies)});
-      sizes.push_back(double(size));
-      with_copies.push_back(times.with_copies);
-      plain.push_back(times.plain);
-      library.push_back(times.library);
+      comparison.add_row(table,
+                         {double(std::size_t{1} << power), double(size),
+                          rate(size, kernel_of(paper)), rate(size, with_copies_of(paper))},
+                         times, double(size));
+      comparison.add_place(double(size), times);
     }
-    for (const auto& [whom, others] :
-         {std::pair("the plain code", &plain), std::pair("the library on one thread", &library)}) {
-      const std::string where = crossover(sizes, with_copies, *others);
-      if (!where.empty())
-        table.notes.push_back(
-            fmt::format("Nacre on the GPU, with copies, is faster than {} {}.", whom, where));
-    }
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }
@@ -238,45 +270,52 @@ class Paper002 {
                     {"a key each, kernels", SeedUnit::bits_per_second},
                     {"a key each with copies", SeedUnit::bits_per_second},
                     {"overhead with a key each, kernels", SeedUnit::percent},
-                    {"overhead with a key each, with copies", SeedUnit::percent},
-                    {"library, all threads", SeedUnit::bits_per_second}},
+                    {"overhead with a key each, with copies", SeedUnit::percent}},
         .rows = {},
         .notes = {fmt::format("The paper's highest is {:.0f} Mbit/s, 16 % below the {:.0f} of one "
                               "message, both with transfers: beside its overheads stand ours with "
-                              "copies. A device takes no message longer than 32 MiB.",
-                              published_payload / mega, published_with_transfer / mega)},
-        .plot = SeedPlot{1, {6, 7, 10, 11, 14}}};
-    const std::pair<std::size_t, std::optional<double>> sizes[] = {
-        {16, 45.0}, {512, 22.0}, {2048, std::nullopt}, {16384, 16.0}};
-    for (const auto& [blocks, published] : sizes) {
-      for (const std::size_t whole :
-           {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20}) {
+                              "copies. A device takes no message longer than 32 MiB. The GPU's "
+                              "speed-ups and crossovers are of messages under one key.",
+                              published_002_payload / mega, published_002_with_transfer / mega)},
+        .plot = {.x = 1, .y = {6, 7, 10, 11}, .series = 0}};
+    SeedComparison comparison(payload_contenders_of(
+        {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library, &SeedTimes::library_all},
+        {&SeedTimes::plain, &SeedTimes::library_all}));
+    comparison.add_columns(table);
+    for (const auto& [blocks, published] : published_002_overheads) {
+      for (const std::size_t whole : payload_sizes) {
         const std::size_t size = blocks * block_size;
         const std::size_t count = whole / size;
         if (count > message_count_max) continue;
         CounterTimes times;
-        std::optional<double> library;
+        SeedTimes of_one_key;
         if (run_.takes(whole)) {
           NACRE_ASSIGN(times, time_counters(run_, whole, size));
           NACRE_ASSIGN(const SeedPairTimes pair,
                        run_.time_pair(seed_aes(run_.messages(whole, size), BlockCipher::aes_128,
                                                CipherMode::ctr, false)));
-          library = pair.forward.library_all;
+          of_one_key = pair.forward;
         }
+        of_one_key.kernels = times.one_key.kernels;
+        of_one_key.with_copies = times.one_key.with_copies;
         const auto overhead = [](const std::optional<double>& hard,
                                  const std::optional<double>& payload) {
           return hard && payload ? SeedCell(100 * (1 - *hard / *payload)) : SeedCell();
         };
         const auto& [one, shared, each] = times;
-        table.rows.push_back(
+        comparison.add_row(
+            table,
             {double(blocks), double(count), double(whole), cell(published),
              rate(whole, one.kernels), rate(whole, one.with_copies), rate(whole, shared.kernels),
              rate(whole, shared.with_copies), overhead(one.kernels, shared.kernels),
              overhead(one.with_copies, shared.with_copies), rate(whole, each.kernels),
              rate(whole, each.with_copies), overhead(one.kernels, each.kernels),
-             overhead(one.with_copies, each.with_copies), rate(whole, library)});
+             overhead(one.with_copies, each.with_copies)},
+            of_one_key, double(whole));
+        comparison.add_place(double(count), of_one_key, group_of(blocks));
       }
     }
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }
@@ -289,17 +328,14 @@ class Paper002 {
         .columns = {{"blocks a message", SeedUnit::count},
                     {"messages", SeedUnit::count},
                     {"in all", SeedUnit::bytes},
-                    {"plain code (tables), one thread", SeedUnit::bits_per_second},
-                    {"plain code, all threads", SeedUnit::bits_per_second},
-                    {"library, one thread", SeedUnit::bits_per_second},
-                    {"library, all threads", SeedUnit::bits_per_second},
-                    {"GPU kernels", SeedUnit::bits_per_second},
-                    {"GPU with copies", SeedUnit::bits_per_second},
                     {"GPU kernels, the parallel mode", SeedUnit::bits_per_second}},
         .rows = {},
         .notes = {"The paper's figures are not in its text, which shows a parallel mode beside "
                   "messages of 2,048 blocks."},
-        .plot = SeedPlot{1, {3, 4, 5, 6, 7, 8}}};
+        .plot = {.x = 1, .y = {}, .series = 0}};
+    SeedComparison comparison(payload_contenders_of(
+        seed_times_all, {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library_all}));
+    comparison.add_columns(table);
     for (const std::size_t blocks : {16, 128, 512, 2048, 16384}) {
       for (const std::size_t count : {64, 1024, 16384}) {
         const std::size_t size = blocks * block_size;
@@ -316,13 +352,14 @@ class Paper002 {
             NACRE_ASSIGN(parallel, time_counters(run_, whole, size));
           }
         }
-        table.rows.push_back({double(blocks), double(count), double(whole),
-                              rate(whole, times.plain), rate(whole, times.plain_all),
-                              rate(whole, times.library), rate(whole, times.library_all),
-                              rate(whole, times.kernels), rate(whole, times.with_copies),
-                              rate(whole, parallel.one_key.kernels)});
+        comparison.add_row(
+            table,
+            {double(blocks), double(count), double(whole), rate(whole, parallel.one_key.kernels)},
+            times, double(whole));
+        comparison.add_place(double(count), times, group_of(blocks));
       }
     }
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }
@@ -335,9 +372,11 @@ class Paper002 {
         .title = "Figure 6: reads of global memory, each thread a stretch of its own",
         .columns = {{"blocks a thread", SeedUnit::count}},
         .rows = {},
-        .notes = {"The paper's figures are not in its text: from 128 blocks a "
-                  "thread on it finds the rate dropping dramatically."},
-        .plot = SeedPlot{0, {1, 2, 3}}};
+        .notes =
+            {"The paper's figures are not in its text: from 128 blocks a "
+             "thread on it finds the rate dropping dramatically. A GPU's memory alone: nothing "
+             "of a processor's is like it."},
+        .plot = {.x = 0, .y = {1, 2, 3}}};
     for (const std::uint32_t threads : thread_counts)
       table.columns.push_back({fmt::format("{} threads", threads), SeedUnit::bytes_per_second});
     for (std::uint32_t blocks = 1; blocks <= 512; blocks *= 2) {
@@ -363,23 +402,31 @@ class Paper002 {
                        .title = "Figure 7: the same messages in seven orders",
                        .columns = {{"payload"},
                                    {"CPU, all threads, as ordered", SeedUnit::bits_per_second},
-                                   {"CPU, all threads, Nacre's order", SeedUnit::bits_per_second},
-                                   {"GPU with copies, Nacre's order", SeedUnit::bits_per_second}},
+                                   {"CPU, all threads, Nacre's order", SeedUnit::bits_per_second}},
                        .rows = {},
                        .notes = {"The paper's figures are not in its text, which says that their "
-                                 "differences count alone."},
-                       .plot = SeedPlot{0, {1, 2, 3}, false}};
+                                 "differences count alone.",
+                                 "GPU with copies: in Nacre's order. Its kernels, the plain code "
+                                 "and the library have the messages of one mode after those of "
+                                 "the other."},
+                       .plot = {.x = 0, .y = {1, 2}}};
+    SeedComparison comparison(
+        contenders_of(seed_times_all, {&SeedTimes::plain, &SeedTimes::library_all}));
+    comparison.add_columns(table);
     std::optional<double> slowest, fastest;
     NACRE_ASSIGN(const std::vector<OrderTimes> all, time_payload_orders(run_));
     for (int number = 1; number <= payload_order_count; ++number) {
       const OrderTimes& times = all[static_cast<std::size_t>(number) - 1];
-      table.rows.push_back({std::string(payload_order_name(number)),
-                            rate(times.size, times.cpu_as_given), rate(times.size, times.cpu),
-                            rate(times.size, times.cuda)});
-      if (!times.cuda) continue;
-      slowest = std::max(slowest.value_or(*times.cuda), *times.cuda);
-      fastest = std::min(fastest.value_or(*times.cuda), *times.cuda);
+      comparison.add_row(table,
+                         {std::string(payload_order_name(number)),
+                          rate(times.size, times.cpu_as_given), rate(times.size, times.cpu)},
+                         times.contenders, double(times.size));
+      if (const auto& cuda = times.contenders.with_copies) {
+        slowest = std::max(slowest.value_or(*cuda), *cuda);
+        fastest = std::min(fastest.value_or(*cuda), *cuda);
+      }
     }
+    comparison.add_notes(table);
     if (slowest)
       table.notes.push_back(
           fmt::format("On the GPU the slowest takes {:.1f} % longer than the fastest.",
@@ -395,27 +442,32 @@ class Paper002 {
         .title = "Authenticated encryption, which the paper leaves to later work: AES-256-GCM",
         .columns = {{"blocks a message", SeedUnit::count},
                     {"messages", SeedUnit::count},
-                    {"in all", SeedUnit::bytes},
-                    {"library, one thread", SeedUnit::bits_per_second},
-                    {"library, all threads", SeedUnit::bits_per_second},
-                    {"GPU kernels", SeedUnit::bits_per_second},
-                    {"GPU with copies", SeedUnit::bits_per_second}},
+                    {"in all", SeedUnit::bytes}},
         .rows = {},
-        .notes = {},
-        .plot = std::nullopt};
+        .notes = {"The paper has no plain code of it."},
+        .plot = {.x = 1, .y = {}, .series = 0}};
+    SeedComparison comparison(
+        payload_contenders_of({&SeedTimes::library, &SeedTimes::library_all, &SeedTimes::kernels,
+                               &SeedTimes::with_copies},
+                              {&SeedTimes::library, &SeedTimes::library_all}));
+    comparison.add_columns(table);
     for (const std::size_t blocks : {16, 512, 16384}) {
-      const std::size_t size = blocks * block_size;
-      const std::size_t whole = std::min(payload_size_max, message_count_max * size);
-      SeedTimes times;
-      if (run_.takes(whole)) {
-        NACRE_ASSIGN(const SeedPairTimes pair,
-                     run_.time_pair(seed_gcm(run_.messages(whole, size))));
-        times = pair.forward;
+      for (const std::size_t whole : payload_sizes) {
+        const std::size_t size = blocks * block_size;
+        const std::size_t count = whole / size;
+        if (count > message_count_max) continue;
+        SeedTimes times;
+        if (run_.takes(whole)) {
+          NACRE_ASSIGN(const SeedPairTimes pair,
+                       run_.time_pair(seed_gcm(run_.messages(whole, size))));
+          times = pair.forward;
+        }
+        comparison.add_row(table, {double(blocks), double(count), double(whole)}, times,
+                           double(whole));
+        comparison.add_place(double(count), times, group_of(blocks));
       }
-      table.rows.push_back({double(blocks), double(whole / size), double(whole),
-                            rate(whole, times.library), rate(whole, times.library_all),
-                            rate(whole, times.kernels), rate(whole, times.with_copies)});
     }
+    comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
   }

@@ -106,6 +106,26 @@ PayloadMessages counter_messages(const SeedRun& run, std::size_t whole, std::siz
   return made;
 }
 
+// Of a payload's messages mode by mode: plain code, libraries, and a device's kernels.
+Result<SeedTimes> time_modes(const SeedRun& run, const PayloadMessages& order) {
+  std::vector<ByteView> parallel, serial;
+  for (const SeedMessage& message : order.messages)
+    (message.message.key_index == 1 ? serial : parallel).push_back(message.input);
+  const auto time = [&](std::vector<ByteView>& messages, engine::CipherMode mode) {
+    return run.time_pair(seed_aes(std::move(messages), engine::BlockCipher::aes_128, mode, false));
+  };
+  NACRE_ASSIGN(SeedPairTimes both, time(parallel, engine::CipherMode::ctr));
+  NACRE_ASSIGN(const SeedPairTimes other, time(serial, engine::CipherMode::cbc));
+  SeedTimes& times = both.forward;
+  for (const SeedTime part : {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library,
+                              &SeedTimes::library_all, &SeedTimes::kernels}) {
+    const auto& [ours, theirs] = std::pair(times.*part, other.forward.*part);
+    times.*part = ours && theirs ? std::optional(*ours + *theirs) : std::nullopt;
+  }
+  times.with_copies.reset();
+  return times;
+}
+
 }  // namespace
 
 Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole,
@@ -149,18 +169,18 @@ Result<std::vector<OrderTimes>> time_payload_orders(const SeedRun& run) {
   NACRE_ASSIGN(const Works expected, make_works(run.cpu(), orders, engine::MessageOrder::as_given));
   for (const auto& work : expected)
     NACRE_TRY(work->run());
-  const auto keep = [&](std::optional<double> OrderTimes::*way, const TimedOrders& timed) {
-    for (std::size_t i = 0; i < times.size(); ++i)
-      times[i].*way = timed.seconds[i];
-  };
   NACRE_ASSIGN(const TimedOrders as_given,
                time_orders(run, run.cpu(), orders, expected, engine::MessageOrder::as_given));
-  keep(&OrderTimes::cpu_as_given, as_given);
   NACRE_ASSIGN(const TimedOrders cpu, time_orders(run, run.cpu(), orders, expected));
-  keep(&OrderTimes::cpu, cpu);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    times[i].cpu_as_given = as_given.seconds[i];
+    times[i].cpu = cpu.seconds[i];
+    NACRE_ASSIGN(times[i].contenders, time_modes(run, orders[i]));
+  }
   if (run.cuda() == nullptr) return times;
   NACRE_ASSIGN(const TimedOrders cuda, time_orders(run, *run.cuda(), orders, expected));
-  if (cuda.ran_on_device) keep(&OrderTimes::cuda, cuda);
+  for (std::size_t i = 0; i < times.size() && cuda.ran_on_device; ++i)
+    times[i].contenders.with_copies = cuda.seconds[i];
   return times;
 }
 

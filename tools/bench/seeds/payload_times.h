@@ -20,7 +20,10 @@ Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole, std::s
 
 struct OrderTimes {
   std::size_t size = 0;  // of all messages
-  std::optional<double> cpu_as_given, cpu, cuda;
+  std::optional<double> cpu_as_given, cpu;
+  // With copies in the engine's order; all others, the kernels too, the messages of one mode after
+  // those of the other.
+  SeedTimes contenders;
 };
 // Of the seven payloads, in turns; nothing measured where they are left out for their size. io.
 Result<std::vector<OrderTimes>> time_payload_orders(const SeedRun& run);

@@ -78,50 +78,186 @@ ordered_json to_json(const SeedTable& table) {
           {"columns", columns},   {"rows", rows},       {"notes", table.notes}};
 }
 
-// Text in quotes, numbers in the unit's base, "?" for nothing; an empty line before each row apart.
+// What has lines of its own, in the order of the rows; empty where the plot has no series.
+std::vector<SeedCell> series_of(const SeedTable& table) {
+  std::vector<SeedCell> series;
+  if (!table.plot.series) return series;
+  for (const auto& row : table.rows) {
+    const SeedCell& value = row[*table.plot.series];
+    if (std::ranges::find(series, value) == series.end()) series.push_back(value);
+  }
+  return series;
+}
+
+std::string data_line(const std::vector<SeedCell>& row) {
+  std::string line;
+  for (const SeedCell& value : row) {
+    if (const auto* const text = std::get_if<std::string>(&value))
+      line += fmt::format("\"{}\" ", *text);
+    else if (const auto* const number = std::get_if<double>(&value))
+      line += fmt::format("{} ", *number);
+    else
+      line += "? ";
+  }
+  line.back() = '\n';
+  return line;
+}
+
+// Text in quotes, numbers in the unit's base, "?" for nothing. To gnuplot an empty line ends a
+// line: there is one before each row apart; two end a block, which a series is.
 std::string data_of(const SeedTable& table) {
   std::string data = "#";
   for (const SeedColumn& column : table.columns)
     data += fmt::format(" \"{}{}\"", column.is_published ? "paper: " : "", column.title);
   data += '\n';
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    // To gnuplot an empty line ends a line.
+  const std::vector<SeedCell> series = series_of(table);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (i > 0) data += "\n\n";
+    for (const auto& row : table.rows)
+      if (row[*table.plot.series] == series[i]) data += data_line(row);
+  }
+  for (std::size_t i = 0; i < table.rows.size() && series.empty(); ++i) {
     if (i + table.rows_apart >= table.rows.size()) data += '\n';
-    for (const SeedCell& value : table.rows[i]) {
-      if (const auto* const text = std::get_if<std::string>(&value))
-        data += fmt::format("\"{}\" ", *text);
-      else if (const auto* const number = std::get_if<double>(&value))
-        data += fmt::format("{} ", *number);
-      else
-        data += "? ";
-    }
-    data.back() = '\n';
+    data += data_line(table.rows[i]);
   }
   return data;
 }
 
-std::string script_of(const SeedTable& table) {
-  const SeedPlot& plot = *table.plot;
-  const SeedColumn& x = table.columns[plot.x];
-  const SeedUnit y_unit = table.columns[plot.y.front()].unit;
-  std::string script = fmt::format(
-      "# gnuplot {0}.gp makes {0}.svg.\n"
-      "set terminal svg size 900,600\nset output '{0}.svg'\nset datafile missing '?'\n"
-      "set title \"{1}\"\nset xlabel '{2}'\nset ylabel '{3}'\nset key left top\n",
-      table.name, table.title, x.title, json_unit(y_unit));
-  if (plot.is_logarithmic) script += "set logscale xy\n";
-  // Text is a place of its own for each row.
-  const bool is_text = x.unit == SeedUnit::text;
-  if (is_text) script += "set xtics rotate by -20\nset yrange [0:*]\n";
-  std::string separator = "plot ";
-  for (const std::size_t y : plot.y) {
-    script += separator;
-    script += is_text ? fmt::format("'{}.dat' using {}:xtic({})", table.name, y + 1, plot.x + 1)
-                      : fmt::format("'{}.dat' using {}:{}", table.name, plot.x + 1, y + 1);
-    script += fmt::format(" with linespoints title \"{}\"", head_of(table.columns[y]));
+// A line of a figure, or the bars of a column.
+struct PlotLine {
+  std::string title;
+  std::string source;  // as gnuplot's plot command has it
+  std::size_t style;   // the same in all panels
+};
+struct PlotPanel {
+  std::string title;
+  SeedUnit unit;  // of its vertical axis
+  std::vector<PlotLine> lines;
+};
+
+bool has_numbers(const SeedTable& table, std::size_t column, const SeedCell* series) {
+  return std::ranges::any_of(table.rows, [&](const std::vector<SeedCell>& row) {
+    return std::holds_alternative<double>(row[column]) &&
+           (series == nullptr || row[*table.plot.series] == *series);
+  });
+}
+
+std::string title_of(const SeedColumn& column) {
+  return (column.is_published ? "paper: " : "") + column.title;
+}
+
+// all: with lines of which nothing was measured.
+std::vector<PlotPanel> panels_of(const SeedTable& table, bool all) {
+  const SeedPlot& plot = table.plot;
+  const std::vector<SeedCell> series = series_of(table);
+  // Of one of the series, or of the whole table.
+  const auto add = [&](PlotPanel& panel, const std::string& title, std::size_t y,
+                       const std::optional<std::size_t>& of, std::size_t place) {
+    if (!all && !has_numbers(table, y, of ? &series[*of] : nullptr)) return;
+    const bool has_bars = table.columns[plot.x].unit == SeedUnit::text;
+    const std::string columns = has_bars ? fmt::format("{}:xtic({})", y + 1, plot.x + 1)
+                                         : fmt::format("{}:{}", plot.x + 1, y + 1);
+    panel.lines.push_back({title,
+                           fmt::format("'{}.dat'{} using {}", table.name,
+                                       of ? fmt::format(" index {}", *of) : "", columns),
+                           place + 1});
+  };
+  const auto add_columns = [&](const std::string& title, const std::optional<std::size_t>& of) {
+    PlotPanel panel = {title, table.columns[plot.y.front()].unit, {}};
+    for (std::size_t i = 0; i < plot.y.size(); ++i)
+      add(panel, title_of(table.columns[plot.y[i]]), plot.y[i], of, i);
+    return panel;
+  };
+  std::vector<PlotPanel> panels;
+  if (series.empty()) {
+    panels.push_back(add_columns(table.title, std::nullopt));
+  } else if (const SeedColumn& column = table.columns[*plot.series];
+             column.unit != SeedUnit::text) {
+    for (std::size_t i = 0; i < series.size(); ++i)
+      panels.push_back(add_columns(column.title + ": " + to_text(series[i], column.unit), i));
+  } else {
+    for (const std::size_t y : plot.y) {
+      panels.push_back({title_of(table.columns[y]), table.columns[y].unit, {}});
+      for (std::size_t i = 0; i < series.size(); ++i)
+        add(panels.back(), to_text(series[i], column.unit), y, i, i);
+    }
+  }
+  std::erase_if(panels, [](const PlotPanel& panel) { return panel.lines.empty(); });
+  return panels;
+}
+
+// How gnuplot writes numbers of an axis.
+const char* axis_format(SeedUnit unit) {
+  switch (unit) {
+    case SeedUnit::seconds:
+      return "%.0s %cs";
+    case SeedUnit::bits_per_second:
+      return "%.0s %cbit/s";
+    case SeedUnit::bytes_per_second:
+      return "%.0s %cB/s";
+    case SeedUnit::bytes:
+      return "%.0b %BB";
+    case SeedUnit::count:
+      return "%.0f";
+    default:
+      return "%g";
+  }
+}
+
+std::string plot_command(const std::vector<PlotLine>& lines, const char* with) {
+  std::string command = "plot ";
+  const char* separator = "";
+  for (const PlotLine& line : lines) {
+    command += fmt::format("{}{} with {} lt {} title \"{}\"", separator, line.source, with,
+                           line.style, line.title);
     separator = ", \\\n  ";
   }
-  return script + "\n";
+  return command + "\n";
+}
+
+// What several panels show, in a place of its own.
+std::string key_command(const std::vector<PlotPanel>& panels) {
+  std::vector<PlotLine> key;
+  for (const PlotPanel& panel : panels) {
+    for (const PlotLine& line : panel.lines)
+      if (std::ranges::find(key, line.style, &PlotLine::style) == key.end())
+        key.push_back({line.title, "NaN", line.style});
+  }
+  std::ranges::sort(key, {}, &PlotLine::style);
+  return "unset title\nunset xlabel\nunset logscale\nunset tics\nunset grid\nunset border\n"
+         "set xrange [0:1]\nset yrange [0:1]\nset key center center\n" +
+         plot_command(key, "linespoints");
+}
+
+std::string script_of(const SeedTable& table) {
+  const SeedColumn& x = table.columns[table.plot.x];
+  const bool has_bars = x.unit == SeedUnit::text;
+  std::vector<PlotPanel> panels = panels_of(table, false);
+  if (panels.empty()) panels = panels_of(table, true);
+  const bool is_one = panels.size() == 1;
+  const std::size_t across = is_one ? 1 : panels.size() < 4 ? 2 : 3;
+  const std::size_t down = is_one ? 1 : panels.size() / across + 1;
+  std::string script = fmt::format(
+      "# gnuplot {0}.gp makes {0}.svg.\nset encoding utf8\n"
+      "set terminal svg size {1},{2} noenhanced font 'sans,11' background 'white'\n"
+      "set output '{0}.svg'\nset datafile missing '?'\nset grid\nset logscale y\n"
+      "set linetype 5 lc rgb 'dark-goldenrod'\nset linetype 9 lc rgb 'gray40'\n",
+      table.name, is_one ? 860 : 400 * across, is_one ? 420 : 300 * down);
+  if (has_bars)
+    script += "set style fill solid 0.8\nset boxwidth 0.9\nset xtics rotate by -25\n";
+  else
+    script += fmt::format(
+        "set logscale x 2\nset xlabel \"{}\"\nset format x '{}'\nset xtics rotate by -40\n",
+        title_of(x), axis_format(x.unit));
+  script += is_one ? "set key outside right top\n"
+                   : fmt::format("set multiplot layout {},{} title \"{}\"\nunset key\n", down,
+                                 across, table.title);
+  for (const PlotPanel& panel : panels) {
+    script +=
+        fmt::format("set title \"{}\"\nset format y '{}'\n", panel.title, axis_format(panel.unit));
+    script += plot_command(panel.lines, has_bars ? "histogram" : "linespoints");
+  }
+  return is_one ? script : script + key_command(panels) + "unset multiplot\n";
 }
 
 Result<> write_file(const std::filesystem::path& path, const std::string& text) {
@@ -130,6 +266,15 @@ Result<> write_file(const std::filesystem::path& path, const std::string& text) 
   file.close();
   if (file) return {};
   return fail(ErrorCode::io, fmt::format("{}: {}", path.string(), std::strerror(errno)));
+}
+
+// An image is there once gnuplot made it.
+std::string links_to(const std::string& name, const SeedFigures& figures) {
+  std::error_code error;
+  std::string links;
+  if (std::filesystem::exists(std::filesystem::path(figures.folder) / (name + ".svg"), error))
+    links = fmt::format("[svg]({}/{}.svg), ", figures.link, name);
+  return links + fmt::format("[gp]({0}/{1}.gp), [dat]({0}/{1}.dat)", figures.link, name);
 }
 
 }  // namespace
@@ -173,7 +318,7 @@ std::string seed_text(const SeedTable& table) {
 }
 
 std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTable>& tables,
-                          const std::string& figures) {
+                          const SeedFigures& figures) {
   std::string text = fmt::format(
       "# The source papers' tables\n\n"
       "Written by `nacre bench seeds --markdown`. Columns that begin with \"paper\" are what the "
@@ -188,7 +333,7 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
       "all "
       "being on\nthe device; *with copies* goes from page-locked memory to the device and back. "
       "What every column computed was compared with\nwhat a library computes, or undone and then "
-      "compared.\n",
+      "compared. A *crossover* is the size from which on the GPU, with copies, stays faster.\n",
       setting.processor, setting.engine, setting.thread_count, setting.seconds, setting.date,
       setting.note.empty() ? "" : "; " + setting.note, setting.data);
   for (const SeedPaper& paper : seed_papers) {
@@ -210,12 +355,10 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
           text += fmt::format(" {} |", to_text(row[i], table.columns[i].unit));
         text += "\n";
       }
-      if (!table.notes.empty() || (table.plot && !figures.empty())) text += "\n";
+      if (!table.notes.empty() || !figures.link.empty()) text += "\n";
       for (const std::string& note : table.notes)
         text += "* " + note + "\n";
-      if (table.plot && !figures.empty())
-        text += fmt::format("* Figure: [{0}.gp]({1}/{0}.gp), [{0}.dat]({1}/{0}.dat)\n", table.name,
-                            figures);
+      if (!figures.link.empty()) text += "* Figure: " + links_to(table.name, figures) + "\n";
     }
   }
   return text;
@@ -246,7 +389,7 @@ Result<> write_seed_figures(const std::string& folder, const std::vector<SeedTab
   for (const SeedTable& table : tables) {
     const auto base = std::filesystem::path(folder) / table.name;
     NACRE_TRY(write_file(base.string() + ".dat", data_of(table)));
-    if (table.plot) NACRE_TRY(write_file(base.string() + ".gp", script_of(table)));
+    NACRE_TRY(write_file(base.string() + ".gp", script_of(table)));
   }
   return {};
 }

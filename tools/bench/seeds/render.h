@@ -23,11 +23,16 @@ struct SeedSetting {
 
 // Columns side by side, lines of any width; ends with an empty line.
 std::string seed_text(const SeedTable& table);
-// A whole document. figures: the folder of the plots as links name it; empty: no links.
+// Where the figures are.
+struct SeedFigures {
+  std::string folder;
+  std::string link;  // the folder as links of the document name it; empty: no links
+};
+// A whole document.
 std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTable>& tables,
-                          const std::string& figures);
+                          const SeedFigures& figures);
 std::string seed_json(const SeedSetting& setting, const std::vector<SeedTable>& tables);
-// NAME.dat of every table in the folder, and NAME.gp of those that are figures. io.
+// NAME.dat of every table in the folder, and NAME.gp, which makes NAME.svg of it. io.
 Result<> write_seed_figures(const std::string& folder, const std::vector<SeedTable>& tables);
 
 // What a paper is: "000" to its authors and title.

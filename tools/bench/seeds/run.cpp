@@ -134,12 +134,9 @@ class PairRun {
   }
 
   Result<> run_libraries() {
-    const auto forward = engine::find_baselines(to_baseline_task(pair_.forward));
     std::vector<engine::BaselineLibrary> back;
-    if (pair_.back) back = engine::find_baselines(to_baseline_task(*pair_.back));
-    for (const engine::BaselineLibrary& library : forward) {
-      // A copy of the bytes is no library for the task.
-      if (!library.make || library.build_package.empty()) continue;
+    if (pair_.back) back = libraries_for(*pair_.back);
+    for (const engine::BaselineLibrary& library : libraries_for(pair_.forward)) {
       const auto same = std::ranges::find(back, library.name, &engine::BaselineLibrary::name);
       const engine::BaselineLibrary* const undoes = same == back.end() ? nullptr : &*same;
       for (const unsigned threads : {1u, run_.thread_count()}) {
@@ -285,6 +282,14 @@ std::vector<ByteView> SeedRun::messages(std::size_t size, std::size_t message_si
 
 Result<SeedPairTimes> SeedRun::time_pair(const SeedPair& pair) const {
   return PairRun(*this, pair).run();
+}
+
+std::vector<engine::BaselineLibrary> libraries_for(const BenchTask& task) {
+  auto libraries = engine::find_baselines(to_baseline_task(task));
+  std::erase_if(libraries, [](const engine::BaselineLibrary& library) {
+    return !library.make || library.build_package.empty();
+  });
+  return libraries;
 }
 
 Result<double> SeedRun::median_time(const std::function<Result<double>()>& once) const {

@@ -24,12 +24,7 @@ struct SeedOptions {
   std::uint64_t size_max = 0;       // inputs larger than this are left out
 };
 
-// Seconds for all messages; nothing where it was not measured.
-struct SeedTimes {
-  std::optional<double> plain, plain_all, library, library_all, kernels, with_copies;
-  std::string library_name;  // the fastest on one thread
-};
-
+// Of all messages.
 struct SeedPairTimes {
   SeedTimes forward, back;
 };
@@ -93,6 +88,9 @@ class SeedRun {
   engine::Engine* const cuda_;
   Bytes bytes_;
 };
+
+// The libraries of this build that do a task; a copy of the bytes is none. They refer to its key.
+std::vector<engine::BaselineLibrary> libraries_for(const BenchTask& task);
 
 // The tables of each paper, in its order.
 Result<> run_paper_000(SeedRun& run, std::vector<SeedTable>& tables);

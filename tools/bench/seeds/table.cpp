@@ -2,6 +2,7 @@
 // See table.h.
 #include "tools/bench/seeds/table.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -10,6 +11,8 @@
 
 namespace nacre::tools {
 namespace {
+
+constexpr SeedTime on_device[] = {&SeedTimes::kernels, &SeedTimes::with_copies};
 
 struct Prefix {
   double factor;
@@ -55,25 +58,14 @@ SeedCell cell(const std::optional<double>& value) {
   return value ? SeedCell(*value) : SeedCell();
 }
 
-SeedCell ratio(const std::optional<double>& a, const std::optional<double>& b) {
-  return a && b && *b > 0 ? SeedCell(*a / *b) : SeedCell();
+SeedCell rate_cell(double bytes, const std::optional<double>& seconds, SeedUnit unit) {
+  if (!seconds) return {};
+  if (unit == SeedUnit::seconds) return *seconds;
+  return (unit == SeedUnit::bits_per_second ? 8 : 1) * bytes / *seconds;
 }
 
-std::string crossover(const std::vector<double>& sizes,
-                      const std::vector<std::optional<double>>& seconds,
-                      const std::vector<std::optional<double>>& other_seconds) {
-  double from = 0, last = 0;
-  bool is_ahead = false, has_any = false;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (!seconds[i] || !other_seconds[i]) continue;
-    const bool wins = *seconds[i] < *other_seconds[i];
-    if (wins && !is_ahead) from = sizes[i];
-    is_ahead = wins;
-    has_any = true;
-    last = sizes[i];
-  }
-  if (!has_any) return "";
-  return is_ahead ? "from " + size(from) + " on" : "not up to " + size(last);
+SeedCell ratio(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b && *b > 0 ? SeedCell(*a / *b) : SeedCell();
 }
 
 std::string to_text(const SeedCell& cell, SeedUnit unit) {
@@ -103,6 +95,82 @@ std::string to_text(const SeedCell& cell, SeedUnit unit) {
 const char* unit_name(SeedUnit unit) {
   if (unit == SeedUnit::bits_per_second) return "Mbit/s";
   return unit == SeedUnit::bytes_per_second ? "GB/s" : "";
+}
+
+std::string SeedComparison::title(SeedTime time) const {
+  if (time == &SeedTimes::plain) return contenders_.plain_name + ", one thread";
+  if (time == &SeedTimes::plain_all) return contenders_.plain_name + ", all threads";
+  if (time == &SeedTimes::library) return "library, one thread";
+  if (time == &SeedTimes::library_all) return "library, all threads";
+  return time == &SeedTimes::kernels ? "GPU kernels" : "GPU with copies";
+}
+
+void SeedComparison::add_columns(SeedTable& table) const {
+  for (const SeedTime time : contenders_.shown) {
+    table.plot.y.push_back(table.columns.size());
+    table.columns.push_back({title(time), contenders_.unit});
+  }
+  for (const SeedTime other : contenders_.beaten) {
+    for (const SeedTime ours : on_device)
+      table.columns.push_back({title(ours) + " by " + title(other), SeedUnit::times});
+  }
+}
+
+void SeedComparison::add_row(SeedTable& table, std::vector<SeedCell> row, const SeedTimes& times,
+                             double bytes) {
+  keep_library_name(times);
+  for (const SeedTime time : contenders_.shown)
+    row.push_back(rate_cell(bytes, times.*time, contenders_.unit));
+  for (const SeedTime other : contenders_.beaten) {
+    for (const SeedTime ours : on_device)
+      row.push_back(ratio(times.*other, times.*ours));
+  }
+  table.rows.push_back(std::move(row));
+}
+
+void SeedComparison::add_place(double size, const SeedTimes& times, const std::string& group) {
+  auto found = std::ranges::find(groups_, group, &Group::name);
+  if (found == groups_.end()) found = groups_.insert(found, {group, {}});
+  found->places.push_back({size, times});
+  keep_library_name(times);
+}
+
+void SeedComparison::keep_library_name(const SeedTimes& times) {
+  if (!times.library_name.empty()) library_name_ = times.library_name;
+}
+
+std::string SeedComparison::crossover(const Group& group, SeedTime other) const {
+  const auto at = [&](double size) {
+    return to_text(size, contenders_.size_unit) + contenders_.size_noun;
+  };
+  double from = 0, last = 0;
+  bool is_ahead = false, has_any = false;
+  for (const Place& place : group.places) {
+    const auto& [ours, theirs] = std::pair(place.times.with_copies, place.times.*other);
+    if (!ours || !theirs) continue;
+    const bool wins = *ours < *theirs;
+    if (wins && !is_ahead) from = place.size;
+    is_ahead = wins;
+    has_any = true;
+    last = place.size;
+  }
+  if (!has_any) return "not measured";
+  return is_ahead ? "from " + at(from) + " on" : "not up to " + at(last);
+}
+
+void SeedComparison::add_notes(SeedTable& table) const {
+  table.notes.push_back("The library is " + (library_name_.empty() ? "none" : library_name_) + ".");
+  for (const Group& group : groups_) {
+    std::string note = "Crossover" + (group.name.empty() ? "" : " of " + group.name) +
+                       ", the GPU with copies ahead of: ";
+    const char* separator = "";
+    for (const SeedTime time : contenders_.shown) {
+      if (std::ranges::find(on_device, time) != std::end(on_device)) continue;
+      note += separator + title(time) + ", " + crossover(group, time);
+      separator = "; ";
+    }
+    table.notes.push_back(note + ".");
+  }
 }
 
 }  // namespace nacre::tools

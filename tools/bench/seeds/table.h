@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table or figure of a paper with ours beside it: columns with units, rows of cells. How it looks
-// as text, Markdown, JSON and gnuplot is elsewhere (render.h).
+// A table or figure of a paper with ours beside it: columns with units, rows of cells, and what the
+// contenders of its rows compare to. How it looks as text, Markdown, JSON and gnuplot is elsewhere
+// (render.h).
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,6 +28,8 @@ using SeedCell = std::variant<std::monostate, std::string, double>;
 
 // A number where there is one, else a dash.
 SeedCell cell(const std::optional<double>& value);
+// Seconds, or the rate of so many bytes in them: bytes or bits a second.
+SeedCell rate_cell(double bytes, const std::optional<double>& seconds, SeedUnit unit);
 // a / b, where there are both and b is not 0.
 SeedCell ratio(const std::optional<double>& a, const std::optional<double>& b);
 
@@ -35,11 +39,13 @@ struct SeedColumn {
   bool is_published = false;  // what the paper says; else measured in this run
 };
 
-// Which columns a figure shows.
+// Which columns a figure shows, on logarithmic axes: bars for each text in column x, lines over
+// numbers. A column of series keeps rows apart: those of a text are a line in the panel of each y,
+// those of a number have a panel of their own.
 struct SeedPlot {
   std::size_t x = 0;
   std::vector<std::size_t> y;
-  bool is_logarithmic = true;
+  std::optional<std::size_t> series = std::nullopt;
 };
 
 struct SeedTable {
@@ -50,19 +56,69 @@ struct SeedTable {
   std::vector<std::vector<SeedCell>> rows;  // as long as columns
   std::size_t rows_apart = 0;               // how many of the last no line of a figure leads to
   std::vector<std::string> notes;
-  std::optional<SeedPlot> plot;
+  SeedPlot plot;
 };
-
-// Where what a column measures ends up faster than another: "from 592 KiB on", "not up to
-// 78.9 MiB". sizes and seconds have one entry a row, in the order of sizes; rows that lack one of
-// both play no part. Empty where no row has both.
-std::string crossover(const std::vector<double>& sizes,
-                      const std::vector<std::optional<double>>& seconds,
-                      const std::vector<std::optional<double>>& other_seconds);
 
 // "4.35 s", "78.9 MiB", "15,423"; a dash for nothing.
 std::string to_text(const SeedCell& cell, SeedUnit unit);
 // The unit as a column's head names it; empty where each cell has its own.
 const char* unit_name(SeedUnit unit);
+
+// What the contenders of a row take for the same work, in seconds; nothing where it was not
+// measured. kernels and with_copies are the engine's on a device.
+struct SeedTimes {
+  std::optional<double> plain, plain_all, library, library_all, kernels, with_copies;
+  std::string library_name;  // the fastest on one thread
+};
+using SeedTime = std::optional<double> SeedTimes::*;
+inline const std::vector<SeedTime> seed_times_all = {&SeedTimes::plain,   &SeedTimes::plain_all,
+                                                     &SeedTimes::library, &SeedTimes::library_all,
+                                                     &SeedTimes::kernels, &SeedTimes::with_copies};
+
+// What a table compares.
+struct SeedContenders {
+  std::string plain_name = "plain code";
+  SeedUnit unit = SeedUnit::seconds;  // or bytes or bits a second
+  std::vector<SeedTime> shown;        // a column each
+  std::vector<SeedTime> beaten = {};  // the GPU's speed-ups by each, without and with copies
+  // Of the sizes from which on a contender is behind: "16 KiB", "16 messages".
+  SeedUnit size_unit = SeedUnit::bytes;
+  std::string size_noun = {};
+};
+
+// The columns of a table that SeedTimes fill, and what its rows say of where the GPU is ahead.
+class SeedComparison {
+ public:
+  explicit SeedComparison(SeedContenders contenders) : contenders_(std::move(contenders)) {}
+
+  // Columns of the contenders, which the table's figure shows then, and of the speed-ups.
+  void add_columns(SeedTable& table) const;
+  // The cells of those columns, for work on so many bytes, behind the others of the row.
+  void add_row(SeedTable& table, std::vector<SeedCell> row, const SeedTimes& times, double bytes);
+  // A row that crossovers count, those of a group in the order of their sizes. The group is "" or
+  // what its rows have in common, as "messages of 16 blocks".
+  void add_place(double size, const SeedTimes& times, const std::string& group = {});
+  // The library's name, and of each group the sizes from which on the GPU with copies is faster
+  // than the processor's contenders, where it stays so.
+  void add_notes(SeedTable& table) const;
+  // As columns have it.
+  std::string title(SeedTime time) const;
+
+ private:
+  struct Place {
+    double size;
+    SeedTimes times;
+  };
+  struct Group {
+    std::string name;
+    std::vector<Place> places;
+  };
+  void keep_library_name(const SeedTimes& times);
+  std::string crossover(const Group& group, SeedTime other) const;
+
+  SeedContenders contenders_;
+  std::vector<Group> groups_;
+  std::string library_name_;
+};
 
 }  // namespace nacre::tools

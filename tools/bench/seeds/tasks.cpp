@@ -41,6 +41,7 @@ SeedPair seed_checksum(std::vector<ByteView> messages) {
   pair.forward.message.operation = Operation::checksum;
   pair.forward.message.checksum = engine::Checksum::crc32;
   pair.plain_code = [](const BenchTask&) { return engine::seeds::plain_crc(); };
+  pair.plain_on_all_threads = true;
   return pair;
 }
 
