@@ -82,8 +82,10 @@ double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   return at[i - 1] + (at[i] - at[i - 1]) * (bytes - low) / (high - low);
 }
 
-double CostModel::cpu_ns(WorkClass work, double bytes) const {
-  return cost(cpu_, work, bytes) * std::min(1.0, bytes / static_cast<double>(sizes.front()));
+// A message is one thread's: a few take as long as one for each thread would.
+double CostModel::cpu_ns(WorkClass work, double bytes, double longest) const {
+  const double share = std::max(bytes, longest * cpu_threads_) / static_cast<double>(sizes.front());
+  return cost(cpu_, work, bytes) * std::min(1.0, share);
 }
 
 // What the serial class took longer than the parallel one, for few messages of a chunk side by
@@ -109,7 +111,10 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
                : learned->factor(LearnedCosts::cell_of(side, work.work_class, bytes));
   };
   const auto on_cpu = [&](double part) {
-    return part == 0 ? 0 : cpu_backlog_ns + cpu_ns(work.work_class, part) * factor(Side::cpu, part);
+    return part == 0
+               ? 0
+               : cpu_backlog_ns + cpu_ns(work.work_class, part, static_cast<double>(work.longest)) *
+                                      factor(Side::cpu, part);
   };
   const auto on_cuda = [&](double part) {
     const double load = part * cuda_load;
@@ -145,7 +150,8 @@ std::string CostModel::machine(const std::string& cpu_name, const std::string& c
                      cpu_name, cuda_name);
 }
 
-std::optional<CostModel> CostModel::read(const std::string& file, const std::string& machine) {
+std::optional<CostModel> CostModel::read(const std::string& file, const std::string& machine,
+                                         unsigned cpu_threads) {
   std::ifstream in(file);
   std::string line;
   if (!in || !std::getline(in, line) || line != fmt::format("{}{}", magic, machine))
@@ -163,7 +169,7 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
   if (!std::getline(in, line) || line.size() != work_class_count ||
       line.find_first_not_of("01") != std::string::npos)
     return std::nullopt;
-  return CostModel(costs[0], costs[1], WorkClasses(line));
+  return CostModel(costs[0], costs[1], WorkClasses(line), cpu_threads);
 }
 
 void CostModel::write(const std::string& file, const std::string& machine) const {

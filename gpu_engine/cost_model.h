@@ -5,8 +5,9 @@
 // A cost is the time of a whole payload of one class, by its size: a device needs milliseconds for
 // any batch, then grows slowly, so no single speed describes it. Between measured sizes costs are
 // interpolated, beyond the last they grow as between the last two, below the first the cpu's are in
-// proportion and a device's stay. Where a device gives each message to one thread, it also takes as
-// long as that thread does for the longest message. Immutable, so thread-safe.
+// proportion, as far as there are messages for all of its threads, and a device's stay. Where a
+// device gives each message to one thread, it also takes as long as that thread does for the
+// longest message. Immutable, so thread-safe.
 #pragma once
 
 #include <array>
@@ -38,9 +39,10 @@ class CostModel {
   using Costs = std::array<ClassCosts, work_class_count>;  // by index_of()
 
   // Runs payloads on both backends, two or three seconds in all. allocate gives their memory.
-  // Nothing when there is no memory or a message fails.
-  static std::optional<CostModel> measure(
-      Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate);
+  // Nothing when there is no memory or a message fails. cpu_threads: how many the cpu has.
+  static std::optional<CostModel> measure(Backend& cpu, Backend& cuda,
+                                          const std::function<Result<Arena>(std::size_t)>& allocate,
+                                          unsigned cpu_threads);
   // Of sizes[i], at least 1, from those before it: in proportion to the first, else as between the
   // last two, and no less than the last.
   static double predict(const ClassCosts& costs, std::size_t i);
@@ -50,17 +52,19 @@ class CostModel {
   // Names what costs depend on: the backends, the processor, the engine's version and this model's.
   static std::string machine(const std::string& cpu_name, const std::string& cuda_name);
   // What a file of this machine says; nothing where there is none, or it is another machine's.
-  static std::optional<CostModel> read(const std::string& file, const std::string& machine);
+  static std::optional<CostModel> read(const std::string& file, const std::string& machine,
+                                       unsigned cpu_threads);
   // Replaces the file as a whole. A cost that could not be kept is measured again: no error.
   void write(const std::string& file, const std::string& machine) const;
 
   // splits: classes for which both backends together are sooner than the better one alone. They
   // are not where the host's memory is what both wait for.
-  CostModel(const Costs& cpu, const Costs& cuda, const WorkClasses& splits)
-      : cpu_(cpu), cuda_(cuda), splits_(splits) {}
+  CostModel(const Costs& cpu, const Costs& cuda, const WorkClasses& splits,
+            unsigned cpu_threads = 1)
+      : cpu_(cpu), cuda_(cuda), splits_(splits), cpu_threads_(cpu_threads) {}
 
-  double cpu_ns(WorkClass work, double bytes) const;
   // longest: bytes of the longest message.
+  double cpu_ns(WorkClass work, double bytes, double longest) const;
   double cuda_ns(WorkClass work, double bytes, double longest) const;
   // Of bytes of work, how many to give to the devices so that all ends soonest, when each backend
   // has that many nanoseconds of other work before it. None of a class that does not split where
@@ -76,6 +80,7 @@ class CostModel {
   Costs cpu_;
   Costs cuda_;
   WorkClasses splits_;
+  unsigned cpu_threads_;
 };
 
 }  // namespace nacre::engine

@@ -302,7 +302,9 @@ class Costing {
     return true;
   }
 
-  CostModel model() const { return CostModel(costs_[0], costs_[1], splits_); }
+  CostModel model(unsigned cpu_threads) const {
+    return CostModel(costs_[0], costs_[1], splits_, cpu_threads);
+  }
 
  private:
   bool measure_pair(WorkKind writes, WorkKind reads, Codec codec) {
@@ -351,7 +353,7 @@ class Costing {
     splits_[at] = true;
     const std::uint64_t whole = CostModel::sizes.back();
     const std::uint64_t share =
-        model().cuda_share({.work_class = work, .bytes = whole, .longest = chunk}, 1, 0, 0);
+        model(1).cuda_share({.work_class = work, .bytes = whole, .longest = chunk}, 1, 0, 0);
     if (share == 0 || share == whole) return true;
     const auto both = measurement_.measure_both(cpu_, cuda_, work, share);
     if (!both) return false;
@@ -397,7 +399,8 @@ class Costing {
 }  // namespace
 
 std::optional<CostModel> CostModel::measure(
-    Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate) {
+    Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate,
+    unsigned cpu_threads) {
   // What opens records writes where sealing read, and resealing needs room for records there.
   auto input = allocate(sizes.back() / chunk * Measurement::record_room());
   auto output = allocate(sizes.back() / chunk * Measurement::record_room());
@@ -405,7 +408,7 @@ std::optional<CostModel> CostModel::measure(
   try {
     Costing costing(cpu, cuda, Measurement(std::move(*input), std::move(*output)));
     if (!costing.measure_all()) return std::nullopt;
-    return costing.model();
+    return costing.model(cpu_threads);
   } catch (const std::bad_alloc&) {
     return std::nullopt;
   }

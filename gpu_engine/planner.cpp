@@ -20,6 +20,13 @@ namespace {
 
 // Below this, waking a device costs more than any of its work saves.
 constexpr std::uint64_t cuda_size_bytes_min = 512u << 10;
+// But of bare DES a core makes 64 KiB in a millisecond, and a device in a tenth of that.
+constexpr std::uint64_t cuda_des_size_bytes_min = 16u << 10;
+
+std::uint64_t cuda_size_bytes_min_of(WorkClass work) {
+  const bool is_des = work.kind == WorkKind::crypt_des || work.kind == WorkKind::crypt_des_serial;
+  return is_des ? cuda_des_size_bytes_min : cuda_size_bytes_min;
+}
 
 // What keeps the backends busy: a device has few pieces at a time below 16 MiB
 // (docs/PERFORMANCE_CUDA.md).
@@ -36,7 +43,7 @@ constexpr double cuda_backlog_share = 0.25;
 constexpr std::size_t looked_at_for_codec = 256;
 
 // The costs of this machine: from the file, else measured, once a process.
-std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
+std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cpu,
                                     DeviceBackend& cuda) {
   static std::mutex mutex;
   static std::string known_for;
@@ -46,9 +53,11 @@ std::optional<CostModel> find_costs(const EngineOptions& options, Backend& cpu,
   const std::lock_guard lock(mutex);
   if (known && known_for == wanted) return known;
   known.reset();
-  if (!options.cost_file.empty()) known = CostModel::read(options.cost_file, machine);
+  if (!options.cost_file.empty())
+    known = CostModel::read(options.cost_file, machine, cpu.thread_count());
   if (!known) {
-    known = CostModel::measure(cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); });
+    known = CostModel::measure(
+        cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); }, cpu.thread_count());
     // The cpu did what a device failed at: that is not what a device costs.
     if (cuda.stats().failed_batch_count > 0) known.reset();
     if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
@@ -82,12 +91,13 @@ Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec)
   return work;
 }
 
-// As soon as that is known.
-bool is_smaller(const Payload& payload, std::uint64_t bytes) {
+// Whether no device is worth waking for it. As soon as that is known.
+bool is_small(const Payload& payload) {
   std::uint64_t sum = 0;
   for (const Message& message : payload.messages) {
-    sum += size_of(message);
-    if (sum >= bytes) return false;
+    sum += size_of(message) *
+           (cuda_size_bytes_min / cuda_size_bytes_min_of(class_of(payload, message)));
+    if (sum >= cuda_size_bytes_min) return false;
   }
   return true;
 }
@@ -230,10 +240,8 @@ Plan Planner::plan(const Payload& payload, bool waits) {
   const bool may_use_cuda =
       cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
   const double load_factor = may_use_cuda ? cuda_->load_factor() : 0;
-  const bool is_small =
-      choice_ == EngineChoice::automatic && is_smaller(payload, cuda_size_bytes_min);
   // What the cpu does besides what is dealt out is of no known length.
-  if (load_factor == 0 || is_small || (choice_ == EngineChoice::automatic && !costs_))
+  if (load_factor == 0 || (choice_ == EngineChoice::automatic && (!costs_ || is_small(payload))))
     return begin(all_on_cpu(payload, PlannedPart{}));
   if (auto unsorted = deal_out_unsorted(payload, load_factor)) return std::move(*unsorted);
   const std::vector<std::uint32_t> all = all_indexes(payload);
@@ -271,9 +279,9 @@ void Planner::ended(const std::optional<PlannedPart>& part, Side side) {
 PlannedPart Planner::predict(Side side, const Work& work, double bytes) const {
   const CostCell cell = LearnedCosts::cell_of(side, work.work_class, bytes);
   const double factor = state_->learned.factor(cell);
-  const double ns = side == Side::cpu ? costs_->cpu_ns(work.work_class, bytes)
-                                      : costs_->cuda_ns(work.work_class, bytes,
-                                                        static_cast<double>(work.longest));
+  const auto longest = static_cast<double>(work.longest);
+  const double ns = side == Side::cpu ? costs_->cpu_ns(work.work_class, bytes, longest)
+                                      : costs_->cuda_ns(work.work_class, bytes, longest);
   return {.predicted_ns = ns * factor, .cell = cell, .factor = factor};
 }
 
@@ -318,7 +326,8 @@ Plan Planner::deal_out(const Payload& payload, cuda::Sorted sorted, double load_
     const bool is_undecodable = group.kind.operation == Operation::unseal &&
                                 payload.messages[group.indexes.front()].codec == Codec::none &&
                                 cuda::find_device_codec(record_codec) == nullptr;
-    const bool has_choice = work.bytes >= cuda_size_bytes_min && !is_undecodable;
+    const bool has_choice =
+        work.bytes >= cuda_size_bytes_min_of(work.work_class) && !is_undecodable;
     std::uint64_t share = 0;
     // A few messages run on one thread, with no choice to be made: nothing to be learned from.
     bool teaches = has_choice;

@@ -4,7 +4,7 @@
 # and out through the device. Its log is the evidence; its last lines are a short table.
 #
 #   tools/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
-#                      [--engines LIST] [--seconds N] [--auto-seconds N] [PART…]
+#                      [--engines LIST] [--seconds N] [--auto-seconds N] [--reference FILE] [PART…]
 #
 # DIR of --bin holds the built programs (cuda_tests, engine_tests, seeds_tests, nacre, mkfs.nacre, mount.nacre,
 # fsck.nacre), of --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
@@ -20,7 +20,8 @@
 # minute or two); scale (scaling.py beside this: a mount with 1 to 16 writers and readers; two minutes, --seconds at
 # the most; memory_mount among the programs makes the floor).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
-# --engines: of the mounts.
+# --engines: of the mounts; --reference: the library of the reference GDeflate codec, which the tests then ask
+# (tests/gpu_engine/gdeflate_reference.h says where that is from).
 # Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
 set -u
 bin='' corpus='' gib=8 repeat=8 engines='cpu auto' seconds=150 auto_seconds=1.5
@@ -36,6 +37,7 @@ while [ $# -gt 0 ]; do
     --engines) engines=$2; shift 2 ;;
     --seconds) seconds=$2; shift 2 ;;
     --auto-seconds) auto_seconds=$2; shift 2 ;;
+    --reference) NACRE_GDEFLATE_REFERENCE=$(realpath "$2"); export NACRE_GDEFLATE_REFERENCE; shift 2 ;;
     -*) echo "gpu_check.sh: unknown option $1" >&2; exit 2 ;;
     *) parts+=("$1"); shift ;;
   esac
@@ -71,6 +73,7 @@ if wants tests; then
   code=$?
   grep -v NACRE_TEST_SEED "$work/tests.log" | tail -40
   verdict 'gpu tests' $code
+  note 'the reference GDeflate codec' "${NACRE_GDEFLATE_REFERENCE:-not asked}"
   if command -v engine_tests >/dev/null; then
     "$(dirname "$0")/../tests/gpu_engine/engine_on_devices.sh" engine_tests >"$work/tests.log" 2>&1
     code=$?
@@ -91,7 +94,7 @@ if wants sanitize; then
   pids=()
   for tool in memcheck racecheck; do
     for suite in CudaLz4 CudaGdeflateEncode CudaGdeflateDecode CudaLzw CudaRle CudaCipherModes CudaDes \
-      CudaCipherSuites CudaCrc CudaRsa RsaSlot CudaPrimes CudaEngine CudaShortMessages CudaAuto; do
+      CudaCipherSuites CudaHmac CudaCrc CudaRsa RsaSlot CudaPrimes CudaEngine CudaShortMessages CudaAuto; do
       # Their kernels are the engine's: racecheck has seen them.
       case "$tool $suite" in
         'racecheck CudaAuto' | 'racecheck CudaShortMessages') continue ;;
@@ -143,7 +146,7 @@ fi
 if wants auto; then
   # Beyond 10 %: said.
   nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds "$auto_seconds" --json "$work/auto.json" \
-    --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ofb,aes-256-ctr+hmac,des-ede3-ctr,des-cbc,crc32" \
+    --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ofb,aes-256-ctr+hmac,des-ede3-ctr,des-ede3-ofb,des-cbc,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
   code=$?
   # A row of an operation begins in the first column.

@@ -38,6 +38,7 @@ class CpuBackend final : public Backend {
   ~CpuBackend() override;  // ends what was submitted, then the threads
 
   std::string name() const override;
+  unsigned thread_count() const { return static_cast<unsigned>(workers_.size()); }
   void run(Payload& payload, MessageIndexes indexes) override;
   void submit(Payload& payload, std::vector<std::uint32_t> indexes,
               std::function<void()> done) override;

@@ -28,6 +28,11 @@ CostModel::Costs linear(double latency_ns, double ns_per_byte) {
   return costs;
 }
 
+// The same of one class alone.
+void set_line(CostModel::Costs& costs, WorkClass work, double latency_ns, double ns_per_byte) {
+  costs[index_of(work)] = linear(latency_ns, ns_per_byte)[index_of(work)];
+}
+
 // The device's part of so many bytes in chunks.
 std::uint64_t share_of(const CostModel& model, WorkClass work, std::uint64_t bytes,
                        double cuda_load = 1, double cpu_backlog_ns = 0,
@@ -41,10 +46,20 @@ const WorkClasses all_split = WorkClasses().set();
 TEST(CostModel, interpolates_and_goes_on_as_it_ended) {
   const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
   for (const double size : {2 * megabyte, 10 * megabyte, 1000 * megabyte}) {
-    EXPECT_NEAR(model.cpu_ns(unseal_lz77, size), size, size / 100);
+    EXPECT_NEAR(model.cpu_ns(unseal_lz77, size, chunk), size, size / 100);
     EXPECT_NEAR(model.cuda_ns(unseal_lz77, size, chunk), 3e6 + size / 10, size / 100);
   }
-  EXPECT_EQ(model.cpu_ns(unseal_lz77, 0), 0);
+  EXPECT_EQ(model.cpu_ns(unseal_lz77, 0, chunk), 0);
+}
+
+TEST(CostModel, knows_that_a_message_is_one_threads) {
+  constexpr double first = 1u << 20;
+  const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split, 16);
+  EXPECT_EQ(model.cpu_ns(unseal_lz77, chunk, chunk), first) << "as many as threads take as long";
+  EXPECT_EQ(model.cpu_ns(unseal_lz77, first, chunk), first);
+  EXPECT_EQ(model.cpu_ns(unseal_lz77, chunk, chunk / 32), chunk) << "two for each thread";
+  const CostModel few_threads(linear(0, 1), linear(3e6, 0.1), all_split, 2);
+  EXPECT_EQ(few_threads.cpu_ns(unseal_lz77, chunk, chunk), 2 * chunk);
 }
 
 TEST(CostModel, gives_small_work_to_the_cpu_and_large_work_to_both) {
@@ -59,13 +74,18 @@ TEST(CostModel, gives_small_work_to_the_cpu_and_large_work_to_both) {
 TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
   for (const double cuda_ns : {0.01, 0.3, 1.0, 3.0, 50.0}) {
     const CostModel model(linear(0, 1), linear(2e6, cuda_ns), all_split);
-    for (std::uint64_t size = 1 << 20; size < 4ull << 30; size = size * 3 / 2) {
-      const auto bytes = static_cast<double>(size);
-      const auto share = static_cast<double>(share_of(model, crypt, size));
-      const double planned = std::max(model.cpu_ns(crypt, bytes - share),
-                                      share > 0 ? model.cuda_ns(crypt, share, chunk) : 0);
-      const double alone = std::min(model.cpu_ns(crypt, bytes), model.cuda_ns(crypt, bytes, chunk));
-      EXPECT_LE(planned, alone * 1.04) << size << " bytes at " << cuda_ns;
+    for (std::size_t i = 0; i < work_class_count; ++i) {
+      const WorkClass work = work_class_at(i);
+      for (std::uint64_t size = 1 << 20; size < 4ull << 30; size = size * 3 / 2) {
+        const auto bytes = static_cast<double>(size);
+        const auto share = static_cast<double>(share_of(model, work, size));
+        const double planned = std::max(model.cpu_ns(work, bytes - share, chunk),
+                                        share > 0 ? model.cuda_ns(work, share, chunk) : 0);
+        const double alone =
+            std::min(model.cpu_ns(work, bytes, chunk), model.cuda_ns(work, bytes, chunk));
+        EXPECT_LE(planned, alone * 1.04)
+            << to_string(work) << ", " << size << " bytes at " << cuda_ns;
+      }
     }
   }
 }
@@ -90,15 +110,11 @@ TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
 
 // Measured with lz77 alone, a device got a fifth of what it was the better one at.
 TEST(CostModel, deals_each_codec_out_by_its_own_cost) {
-  const auto set = [](CostModel::Costs& costs, WorkClass work, double ns_per_byte) {
-    for (std::size_t i = 0; i < CostModel::size_count; ++i)
-      costs[index_of(work)][i] = ns_per_byte * static_cast<double>(CostModel::sizes[i]);
-  };
   constexpr std::uint64_t size = 16u << 20;
   for (std::size_t slow = 0; slow < costed_codecs.size(); ++slow) {
     for (std::size_t kind = 0; kind < coded_kind_count; ++kind) {
       CostModel::Costs cpu = linear(0, 1);
-      set(cpu, {static_cast<WorkKind>(kind), costed_codecs[slow]}, 8);
+      set_line(cpu, {static_cast<WorkKind>(kind), costed_codecs[slow]}, 0, 8);
       const CostModel model(cpu, linear(3e6, 0.9), {});
       for (std::size_t i = 0; i < work_class_count; ++i) {
         const WorkClass work = work_class_at(i);
@@ -106,6 +122,112 @@ TEST(CostModel, deals_each_codec_out_by_its_own_cost) {
         EXPECT_EQ(share_of(model, work, size), is_slow ? size : 0) << to_string(work);
       }
     }
+  }
+}
+
+// Ciphers, checksums and RSA.
+constexpr std::size_t first_without_codec = coded_kind_count * costed_codecs.size();
+
+TEST(CostModel, deals_each_operation_without_a_codec_out_by_its_own_cost) {
+  constexpr std::uint64_t size = 16u << 20;
+  for (std::size_t own = first_without_codec; own < work_class_count; ++own) {
+    // The cpu is slow at that one alone, so it is the device's.
+    CostModel::Costs cpu = linear(0, 1);
+    set_line(cpu, work_class_at(own), 0, 8);
+    const CostModel slow_cpu(cpu, linear(3e6, 0.9), {});
+    // And the cpu is quick at that one alone, so it keeps it.
+    CostModel::Costs quick = linear(0, 1);
+    set_line(quick, work_class_at(own), 0, 0.1);
+    const CostModel quick_cpu(quick, linear(3e6, 0.3), {});
+    for (std::size_t i = 0; i < work_class_count; ++i) {
+      const WorkClass work = work_class_at(i);
+      EXPECT_EQ(share_of(slow_cpu, work, size), i == own ? size : 0)
+          << to_string(work) << " beside " << to_string(work_class_at(own));
+      EXPECT_EQ(share_of(quick_cpu, work, size), i == own ? 0 : size)
+          << to_string(work) << " beside " << to_string(work_class_at(own));
+    }
+  }
+}
+
+// A device is no sooner at a serial mode than at one that its lanes share.
+TEST(CostModel, lets_slow_parallel_ciphers_hold_up_the_serial_ones) {
+  constexpr std::uint64_t size = 16u << 20;
+  for (const auto& [parallel, serial] :
+       {std::pair{WorkKind::crypt, WorkKind::crypt_serial},
+        std::pair{WorkKind::crypt, WorkKind::crypt_hmac},
+        std::pair{WorkKind::crypt_des, WorkKind::crypt_des_serial}}) {
+    CostModel::Costs cuda = linear(1e6, 0.1);
+    set_line(cuda, {parallel}, 0, 8);
+    const CostModel model(linear(0, 1), cuda, all_split);
+    EXPECT_LE(share_of(model, {parallel}, size), size / 8);
+    EXPECT_EQ(share_of(model, {serial}, size), share_of(model, {parallel}, size));
+    const WorkKind other = parallel == WorkKind::crypt ? WorkKind::crypt_des : WorkKind::crypt;
+    EXPECT_GT(share_of(model, {other}, size), size / 2);
+    EXPECT_GT(share_of(model, {WorkKind::rsa_private}, size), size / 2);
+  }
+}
+
+TEST(CostModel, splits_an_operation_without_a_codec_where_it_is_said_to_gain) {
+  constexpr std::uint64_t size = 64u << 20;
+  for (std::size_t own = first_without_codec; own < work_class_count; ++own) {
+    WorkClasses splits;
+    splits.set(own);
+    // Both are as quick as each other, but for the device's beginning.
+    const CostModel model(linear(0, 1), linear(1e6, 1), splits);
+    for (std::size_t i = first_without_codec; i < work_class_count; ++i) {
+      const auto share = static_cast<double>(share_of(model, work_class_at(i), size));
+      EXPECT_NEAR(share, i == own ? size / 2.0 : 0, size / 16.0) << to_string(work_class_at(i));
+    }
+  }
+}
+
+// Figures made up so that each class has payloads of both backends: DES is dear on the cpu, in
+// serial modes as well; AES is so cheap that a device is worth its way to it in large payloads
+// alone, and in a serial mode only where no message is long, since a thread of the device has three
+// or four milliseconds of work with each chunk; in RSA the device is slow with a few messages.
+TEST(CostModel, gives_ciphers_and_rsa_to_whom_they_cost_less) {
+  CostModel::Costs cpu = linear(0, 0.1);
+  CostModel::Costs cuda = linear(4e5, 0.05);
+  set_line(cpu, {WorkKind::crypt_serial}, 0, 0.2);
+  set_line(cuda, {WorkKind::crypt_serial}, 3.4e6, 0.05);
+  set_line(cpu, {WorkKind::crypt_des}, 0, 1.2);
+  set_line(cpu, {WorkKind::crypt_des_serial}, 0, 1.2);
+  set_line(cuda, {WorkKind::crypt_des_serial}, 4.4e6, 0.05);
+  set_line(cpu, {WorkKind::rsa_private}, 0, 5);
+  set_line(cuda, {WorkKind::rsa_private}, 8e6, 0.5);
+  set_line(cpu, {WorkKind::rsa_public}, 0, 2);
+  set_line(cuda, {WorkKind::rsa_public}, 5e5, 0.2);
+  set_line(cpu, {WorkKind::rsa_generate}, 0, 15);
+  set_line(cuda, {WorkKind::rsa_generate}, 3e7, 1);
+  const CostModel model(cpu, cuda, {});
+  struct Case {
+    WorkKind kind;
+    std::uint64_t bytes;
+    std::uint64_t longest;
+    bool on_cuda;
+  };
+  constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
+  for (const Case& of : {Case{WorkKind::crypt, 4 * mib, 64 * kib, false},
+                         Case{WorkKind::crypt, 64 * mib, 64 * kib, true},
+                         Case{WorkKind::crypt_serial, 4 * mib, 64 * kib, false},
+                         Case{WorkKind::crypt_serial, 64 * mib, 64 * kib, true},
+                         Case{WorkKind::crypt_serial, 64 * mib, 1 * mib, false},
+                         Case{WorkKind::crypt_des, 1 * mib, 64 * kib, true},
+                         Case{WorkKind::crypt_des, 64 * mib, 64 * mib, true},
+                         Case{WorkKind::crypt_des_serial, 1 * mib, 64 * kib, false},
+                         Case{WorkKind::crypt_des_serial, 16 * mib, 64 * kib, true},
+                         Case{WorkKind::crypt_des_serial, 64 * mib, 1 * mib, true},
+                         Case{WorkKind::crypt_des_serial, 64 * mib, 64 * mib, false},
+                         Case{WorkKind::rsa_private, 128 * rsa_private_bytes, 8 * kib, false},
+                         Case{WorkKind::rsa_private, 1024 * rsa_private_bytes, 8 * kib, true},
+                         Case{WorkKind::rsa_public, 1024 * rsa_public_bytes, 512, true},
+                         Case{WorkKind::rsa_generate, 2 * rsa_generate_bytes, 512 * kib, false},
+                         Case{WorkKind::rsa_generate, 64 * rsa_generate_bytes, 512 * kib, true}}) {
+    EXPECT_EQ(model.cuda_share({.work_class = {of.kind}, .bytes = of.bytes, .longest = of.longest},
+                               1, 0, 0),
+              of.on_cuda ? of.bytes : 0)
+        << to_string(WorkClass{of.kind}) << ", " << of.bytes << " bytes, the longest of "
+        << of.longest;
   }
 }
 
@@ -202,20 +324,20 @@ TEST(CostModel, predicts_no_less_than_what_was_measured) {
 TEST(CostModel, measures_every_class_on_any_two_backends) {
   const auto first = CpuBackend::create(1, 4).value();
   const auto second = CpuBackend::create(2, 4).value();
-  const auto model = CostModel::measure(*first, *second, allocate_host_arena);
+  const auto model = CostModel::measure(*first, *second, allocate_host_arena, 1);
   ASSERT_TRUE(model) << "a message failed";
   for (std::size_t i = 0; i < work_class_count; ++i) {
     const WorkClass work = work_class_at(i);
-    EXPECT_GT(model->cpu_ns(work, megabyte), 0) << to_string(work);
+    EXPECT_GT(model->cpu_ns(work, megabyte, chunk), 0) << to_string(work);
     EXPECT_GT(model->cuda_ns(work, megabyte, chunk), 0) << to_string(work);
   }
   // Under HMAC what is not measured is made of what is.
   for (const Codec codec : costed_codecs) {
     if (codec == Codec::none || codec == Codec::lz77) continue;
-    EXPECT_GE(model->cpu_ns({WorkKind::seal_hmac, codec}, megabyte),
-              model->cpu_ns({WorkKind::seal, codec}, megabyte));
-    EXPECT_GE(model->cpu_ns({WorkKind::unseal_hmac, codec}, megabyte),
-              model->cpu_ns({WorkKind::unseal, codec}, megabyte));
+    EXPECT_GE(model->cpu_ns({WorkKind::seal_hmac, codec}, megabyte, chunk),
+              model->cpu_ns({WorkKind::seal, codec}, megabyte, chunk));
+    EXPECT_GE(model->cpu_ns({WorkKind::unseal_hmac, codec}, megabyte, chunk),
+              model->cpu_ns({WorkKind::unseal, codec}, megabyte, chunk));
   }
 }
 
@@ -234,16 +356,16 @@ TEST(CostModel, names_the_processor_and_both_backends) {
 TEST(CostModel, is_kept_in_a_file_of_one_machine) {
   const tests::TemporaryDirectory directory;
   const std::string file = directory.path() + "/cache/nacre/engine-costs";
-  EXPECT_FALSE(CostModel::read(file, "a"));
+  EXPECT_FALSE(CostModel::read(file, "a", 1));
   const CostModel model(linear(100, 1), linear(3e6, 0.1), all_split);
   model.write(file, "a");
-  const auto read = CostModel::read(file, "a");
+  const auto read = CostModel::read(file, "a", 1);
   ASSERT_TRUE(read);
   EXPECT_NEAR(read->cuda_ns(WorkClass{WorkKind::reseal}, 7 * megabyte, chunk),
               model.cuda_ns(WorkClass{WorkKind::reseal}, 7 * megabyte, chunk), 2);
-  EXPECT_FALSE(CostModel::read(file, "b"));
+  EXPECT_FALSE(CostModel::read(file, "b", 1));
   std::ofstream(file) << "nacre-engine-costs 2 a\n1 2 x\n";
-  EXPECT_FALSE(CostModel::read(file, "a"));
+  EXPECT_FALSE(CostModel::read(file, "a", 1));
 }
 
 }  // namespace

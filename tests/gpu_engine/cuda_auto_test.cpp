@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine auto on a machine with devices: payloads that both backends share, with costs that
 // force it, and with those that are measured.
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/cuda/runtime.h"
 #include "gpu_engine/planner.h"
+#include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/cuda_engine_fixture.h"
 #include "tests/gpu_engine/cuda_test_device.h"
 #include "tests/support/temporary_directory.h"
@@ -124,6 +126,78 @@ TEST_F(CudaAuto, gives_the_cpus_results_for_any_mixture_that_it_splits) {
   EXPECT_LT(stats.cuda_message_count, stats.message_count);
   EXPECT_EQ(stats.cuda_failed_batch_count, 0u);
   EXPECT_TRUE(warnings_.empty());
+}
+
+// What auto is held against, besides records: ciphers that are dear on the cpu or serial on a
+// device, and RSA.
+struct Figure {
+  const char* name;
+  KeyUse use;
+  Operation operation;
+  std::size_t message_count;
+};
+constexpr KeyUse block_cipher_use(BlockCipher cipher, CipherMode mode) {
+  return {.kind = KeyKind::block_cipher, .cipher = cipher, .mode = mode};
+}
+constexpr std::array figures = {
+    Figure{"des-ctr, encrypt", block_cipher_use(BlockCipher::des, CipherMode::ctr),
+           Operation::encrypt, 256},
+    Figure{"des-cbc, encrypt", block_cipher_use(BlockCipher::des, CipherMode::cbc),
+           Operation::encrypt, 256},
+    Figure{"des-cbc, decrypt", block_cipher_use(BlockCipher::des, CipherMode::cbc),
+           Operation::decrypt, 256},
+    Figure{"des-ede3-ctr, encrypt", block_cipher_use(BlockCipher::des_ede3, CipherMode::ctr),
+           Operation::encrypt, 256},
+    Figure{"des-ede3-ofb, encrypt", block_cipher_use(BlockCipher::des_ede3, CipherMode::ofb),
+           Operation::encrypt, 256},
+    Figure{"aes-256-ofb, encrypt", block_cipher_use(BlockCipher::aes_256, CipherMode::ofb),
+           Operation::encrypt, 256},
+    Figure{"aes-256-ofb, decrypt", block_cipher_use(BlockCipher::aes_256, CipherMode::ofb),
+           Operation::decrypt, 256},
+    Figure{"rsa-2048, private", {.kind = KeyKind::rsa_private}, Operation::rsa_private, 1024},
+    Figure{"rsa-2048, public", {.kind = KeyKind::rsa_private}, Operation::rsa_public, 8192}};
+
+// Chunks of 64 KiB, or numbers below a modulus of 2,048 bits.
+std::vector<Item> items_of(const Figure& figure, TestRandom& random) {
+  const bool is_rsa = figure.use.kind == KeyKind::rsa_private;
+  Bytes key;
+  if (is_rsa) {
+    const SecretBytes der =
+        RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value().to_der().value();
+    key.assign(der.view().begin(), der.view().end());
+  } else {
+    key = random.bytes(key_size_bytes(figure.use.cipher));
+  }
+  std::vector<Item> items(figure.message_count / std::min<std::size_t>(test_part(), 4));
+  for (Item& item : items) {
+    item.use = figure.use;
+    item.key = key;
+    item.input = random.bytes(is_rsa ? 256 : 65536);
+    if (is_rsa) item.input[0] = 0;
+    item.message.operation = figure.operation;
+    random.fill(item.message.iv);
+    item.message.output_capacity = item.input.size();
+  }
+  return items;
+}
+
+TEST_F(CudaAuto, splits_ciphers_and_rsa_operations) {
+  for (const Figure& figure : figures) {
+    // Its kernels are seen under a sanitizer by other tests, in smaller numbers.
+    if (test_part() > 1 && figure.use.kind == KeyKind::rsa_private) continue;
+    SCOPED_TRACE(figure.name);
+    const std::vector<Item> items = items_of(figure, random_);
+    const std::uint64_t before = auto_->stats().cuda_message_count;
+    Built dealt_out(items, auto_.get(), random_);
+    Built on_cpu(items, nullptr, random_);
+    run(dealt_out.get(), false);
+    cpu_->run(on_cpu.get());
+    expect_same(items, dealt_out, on_cpu, *cpu_, random_);
+    const auto count = static_cast<double>(items.size());
+    const auto by_devices = static_cast<double>(auto_->stats().cuda_message_count - before);
+    EXPECT_NEAR(by_devices, count * 2 / 3, count / 8);
+  }
+  EXPECT_EQ(auto_->stats().cuda_failed_batch_count, 0u);
 }
 
 TEST_F(CudaAuto, splits_messages_of_one_kind) {

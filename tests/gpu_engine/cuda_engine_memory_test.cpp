@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of devices and page-locked memory that an engine holds: made once, and wiped.
+// Memory of devices and page-locked memory that an engine holds: made once, and wiped beside its
+// use.
 #include <atomic>
-#include <cstring>
 #include <latch>
 #include <thread>
 
 #include "gpu_engine/cuda/runtime.h"
-#include "gpu_engine/cuda/tuning.h"
 #include "gpu_engine/forget_keys.h"
 #include "tests/gpu_engine/cuda_engine_fixture.h"
 #include "tests/gpu_engine/cuda_test_device.h"
@@ -65,67 +64,7 @@ TEST_F(CudaEngine, allocates_nothing_in_the_steady_state) {
   EXPECT_EQ(cuda::runtime_counts().pinned_frees, before.pinned_frees + 1);
 }
 
-std::atomic<std::uint64_t> wiped_on_device = 0;
-std::atomic<std::uint64_t> wiped_on_host = 0;
-std::atomic<std::uint64_t> not_wiped = 0;
-
-void look_at_wiped(const Byte* data, std::size_t size, bool on_device) {
-  Bytes copy(on_device ? size : 0);
-  if (on_device) {
-    if (cudaMemcpy(copy.data(), data, size, cudaMemcpyDeviceToHost) != cudaSuccess) {
-      ++not_wiped;
-      return;
-    }
-    data = copy.data();
-  }
-  (on_device ? wiped_on_device : wiped_on_host) += size;
-  // All are zero where the first is, and each is the one before it.
-  not_wiped += data[0] != 0 || std::memcmp(data, data + 1, size - 1) != 0;
-}
-
-// Keys, plain bytes and records were in all of it.
-TEST_F(CudaEngine, wipes_memory_of_devices_and_page_locked_memory_at_its_end) {
-  Maker maker(*cpu_, random_);
-  std::vector<Item> items;
-  for (int i = 0; i < 400; ++i)
-    items.push_back(maker.make());
-  for (const bool pinned : {true, false}) {
-    Built built(items, pinned ? cuda_.get() : nullptr, random_);
-    cuda_->run(built.get());
-    if (!pinned) continue;
-    cuda::set_wipe_hook(look_at_wiped);  // of the payload's arenas
-  }
-  EXPECT_GT(cuda_->stats().cuda_message_count, 100u);
-  EXPECT_GT(wiped_on_host, 1u << 20);
-  cuda_.reset();
-  cuda::set_wipe_hook(nullptr);
-  EXPECT_GE(wiped_on_device, cuda::slot_size_bytes);
-  EXPECT_GE(wiped_on_host, cuda::upload_size_bytes + cuda::download_size_bytes);
-  EXPECT_EQ(not_wiped, 0u);
-}
-
-// A key that was destroyed must not be left where a batch had it.
-TEST_F(CudaEngine, forgets_keys_in_memory_of_devices_and_goes_on) {
-  Maker maker(*cpu_, random_);
-  std::vector<Item> items;
-  for (std::size_t i = 0; i < std::max<std::size_t>(400 / test_part(), 4); ++i)
-    items.push_back(maker.make());
-  for (int round = 0; round < 2; ++round) {
-    Built built(items, nullptr, random_);
-    Built on_cpu(items, nullptr, random_);
-    cuda_->run(built.get());
-    cpu_->run(on_cpu.get());
-    expect_same(items, built, on_cpu, *cpu_, random_);
-    wiped_on_device = wiped_on_host = not_wiped = 0;
-    cuda::set_wipe_hook(look_at_wiped);
-    forget_keys(*cuda_);
-    cuda::set_wipe_hook(nullptr);
-    EXPECT_GE(wiped_on_device, cuda::slot_size_bytes);
-    EXPECT_GE(wiped_on_host, cuda::upload_size_bytes + cuda::download_size_bytes);
-    EXPECT_EQ(not_wiped, 0u);
-  }
-}
-
+// Between batches, whose results stay right.
 TEST_F(CudaEngine, forgets_keys_beside_payloads) {
   Maker maker(*cpu_, random_);
   std::vector<Item> items;

@@ -148,7 +148,6 @@ TEST_F(CudaRsa, gives_the_cpus_results_for_keys_of_every_size) {
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
 }
 
-// More messages than a batch holds, so that all slots have some.
 // The longest numbers have code of their own, and few of them are few enough for a sanitizer.
 TEST_F(CudaRsa, gives_the_cpus_results_for_one_number_of_each_long_key) {
   Twins twins(*cuda_, *cpu_);
@@ -164,6 +163,7 @@ TEST_F(CudaRsa, gives_the_cpus_results_for_one_number_of_each_long_key) {
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
 }
 
+// More messages than a batch holds, so that all slots have some.
 TEST_F(CudaRsa, raises_and_brings_back_in_many_batches) {
   const TestKey key = vector_key("test_key_pkcs8.pem");
   const std::size_t count = 20000 / test_part();
@@ -327,8 +327,10 @@ void expect_sound_key(ByteView der, int bits) {
 
 TEST_F(CudaRsa, generates_keys_that_openssl_finds_sound) {
   TestPayload payload(*cuda_);
-  std::vector<int> bits(40 / std::min<std::size_t>(test_part(), 10), 2048);
-  bits.insert(bits.end(), {1024, 1024, 1026, 1500, 2050, 2049});
+  const std::size_t count_each = 64 / std::min<std::size_t>(test_part(), 16);
+  std::vector<int> bits(count_each, 2048);
+  bits.insert(bits.end(), count_each, 1024);
+  bits.insert(bits.end(), {1026, 1500, 2050, 2049});
   // A search for long primes takes minutes where each access is checked.
   if (test_part() < 100) bits.insert(bits.end(), {3072, 4096});
   for (const int b : bits)
@@ -375,48 +377,74 @@ TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
   twins.expect_same();
 }
 
-using CudaPrimes = cuda::CudaTest;
+class CudaPrimes : public cuda::CudaTest {
+ protected:
+  // Searches as the generation of keys does, but always under one key, so that each time the same
+  // intervals have one. Expects what is found to be primes of so many limbs, none of them twice;
+  // returns how many.
+  template <int limb_count>
+  std::size_t search(std::uint32_t interval_count) {
+    const std::vector<cuda::SmallPrime> small = small_primes_for(32 * limb_count);
+    const cuda::DeviceArray<cuda::SmallPrime> small_primes(small);
+    const cuda::DeviceArray<cuda::ChaChaKey> key(std::vector{cuda::ChaChaKey{{1, 2, 3}}});
+    const cuda::DeviceArray<std::uint32_t> found(1), failed(interval_count),
+        primes(std::size_t{limb_count} * interval_count);
+    const cuda::DeviceArray<Byte> workspace(
+        cuda::prime_search_workspace_size<limb_count>(interval_count));
+    EXPECT_EQ(cuda::search_primes<limb_count>(
+                  {.key = key.data(),
+                   .small_primes = small_primes.data(),
+                   .small_prime_count = static_cast<std::uint32_t>(small.size()),
+                   .bits = 32 * limb_count,
+                   .interval_count = interval_count,
+                   .found_count = found.data(),
+                   .primes = primes.data(),
+                   .failed = failed.data()},
+                  workspace.data(), nullptr),
+              cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    const std::size_t count = found.copy()[0];
+    EXPECT_LE(count, interval_count);
+    const std::vector<std::uint32_t> limbs = primes.copy();
+    const std::vector<std::uint32_t> failures = failed.copy();
+    std::set<std::vector<std::uint32_t>> distinct;
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, interval_count); ++i) {
+      EXPECT_EQ(failures[i], 0u);
+      const std::uint32_t* const at = &limbs[limb_count * i];
+      const Number prime(BN_lebin2bn(reinterpret_cast<const Byte*>(at),
+                                     sizeof(std::uint32_t) * limb_count, nullptr));
+      EXPECT_EQ(BN_num_bits(prime.get()), 32 * limb_count);
+      EXPECT_EQ(BN_check_prime(prime.get(), nullptr, nullptr), 1);
+      EXPECT_TRUE(distinct.emplace(at, at + limb_count).second) << "a prime came twice";
+    }
+    return count;
+  }
 
-// As the generation of keys searches them, but few: racecheck ends with these.
+ private:
+  static std::vector<cuda::SmallPrime> small_primes_for(int bits) {
+    std::vector<cuda::SmallPrime> small;
+    for (std::uint32_t n = 3; n < 2000; n += 2) {
+      if (std::ranges::any_of(small, [&](const auto& of) { return n % of.prime == 0; })) continue;
+      std::uint32_t r = 1;  // a quarter of 2^bits, modulo n
+      for (int bit = 0; bit < bits - 2; ++bit)
+        r = 2 * r % n;
+      small.push_back({.prime = n, .negative_inverse = cuda::negative_inverse(n), .factor = n - r});
+    }
+    return small;
+  }
+};
+
+// Few: racecheck ends with these. An interval has one with a probability of 0.3.
 TEST_F(CudaPrimes, of_a_short_search_are_prime) {
-  constexpr int limb_count = 16;
-  constexpr std::uint32_t interval_count = 8;
-  std::vector<cuda::SmallPrime> small;
-  for (std::uint32_t n = 3; n < 2000; n += 2) {
-    if (std::ranges::any_of(small, [&](const auto& of) { return n % of.prime == 0; })) continue;
-    std::uint32_t r = 1;  // a quarter of 2^512, modulo n
-    for (int bit = 0; bit < 32 * limb_count - 2; ++bit)
-      r = 2 * r % n;
-    small.push_back({.prime = n, .negative_inverse = cuda::negative_inverse(n), .factor = n - r});
-  }
-  const cuda::DeviceArray<cuda::SmallPrime> small_primes(small);
-  const cuda::DeviceArray<cuda::ChaChaKey> key(std::vector{cuda::ChaChaKey{{1, 2, 3}}});
-  const cuda::DeviceArray<std::uint32_t> found(1), failed(interval_count),
-      primes(limb_count * interval_count);
-  const cuda::DeviceArray<Byte> workspace(
-      cuda::prime_search_workspace_size<limb_count>(interval_count));
-  ASSERT_CUDA(cuda::search_primes<limb_count>(
-      {.key = key.data(),
-       .small_primes = small_primes.data(),
-       .small_prime_count = static_cast<std::uint32_t>(small.size()),
-       .bits = 32 * limb_count,
-       .interval_count = interval_count,
-       .found_count = found.data(),
-       .primes = primes.data(),
-       .failed = failed.data()},
-      workspace.data(), nullptr));
-  const std::uint32_t count = found.copy()[0];
-  // An interval has one with a probability of 0.3; of this key it is always the same ones that do.
-  ASSERT_GT(count, 0u);
-  ASSERT_LE(count, interval_count);
-  const std::vector<std::uint32_t> limbs = primes.copy();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    EXPECT_EQ(failed.copy()[i], 0u);
-    const Number prime(BN_lebin2bn(reinterpret_cast<const Byte*>(&limbs[limb_count * i]),
-                                   sizeof(std::uint32_t) * limb_count, nullptr));
-    EXPECT_EQ(BN_num_bits(prime.get()), 32 * limb_count);
-    EXPECT_EQ(BN_check_prime(prime.get(), nullptr, nullptr), 1);
-  }
+  EXPECT_GT(search<16>(8), 0u);
+}
+
+// Halves of keys of 1,024 and 2,048 bits, of which an interval has one with a probability of 0.30
+// and 0.16.
+TEST_F(CudaPrimes, of_long_searches_are_prime) {
+  if (test_part() > 1) GTEST_SKIP() << "long: where each access is checked, the short search is";
+  EXPECT_GE(search<16>(400), 64u);
+  EXPECT_GE(search<32>(800), 64u);
 }
 
 using RsaSlot = cuda::CudaTest;

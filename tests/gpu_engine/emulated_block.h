@@ -21,6 +21,7 @@
 #include <vector>
 
 #define __device__
+#define __constant__
 #define __forceinline__ inline
 #define __noinline__
 #define __builtin_assume(condition)
@@ -35,6 +36,12 @@ struct alignas(16) uint4 {
 };
 inline uint4 make_uint4(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) {
   return {x, y, z, w};
+}
+struct alignas(8) uint2 {
+  std::uint32_t x, y;
+};
+inline uint2 make_uint2(std::uint32_t x, std::uint32_t y) {
+  return {x, y};
 }
 
 namespace nacre::engine::emulated {

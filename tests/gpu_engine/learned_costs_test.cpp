@@ -97,6 +97,23 @@ TEST(LearnedCosts, lets_sizes_of_which_nothing_is_known_follow_the_nearest) {
   EXPECT_EQ(learned.factor(cell(4 * megabyte, Side::cpu, checksum)), 1);
 }
 
+// Of DES in a serial mode nothing is learned from AES in one, nor of new RSA keys from RSA.
+TEST(LearnedCosts, keeps_what_it_learns_of_a_class_and_a_backend_to_these) {
+  for (std::size_t own = 0; own < work_class_count; ++own) {
+    for (const Side own_side : {Side::cpu, Side::cuda}) {
+      LearnedCosts learned;
+      for (int i = 0; i < 2; ++i)
+        learned.learn(cell(4 * megabyte, own_side, work_class_at(own)), 2);
+      for (std::size_t i = 0; i < work_class_count; ++i) {
+        for (const Side side : {Side::cpu, Side::cuda})
+          EXPECT_EQ(learned.factor(cell(4 * megabyte, side, work_class_at(i))),
+                    i == own && side == own_side ? 2 : 1)
+              << to_string(work_class_at(i)) << " beside " << to_string(work_class_at(own));
+      }
+    }
+  }
+}
+
 PlannedPart part(double ns, WorkClass work = seal_lz77, double factor = 1) {
   return {.predicted_ns = ns, .cell = cell(megabyte, Side::cpu, work), .factor = factor};
 }

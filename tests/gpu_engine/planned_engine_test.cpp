@@ -438,7 +438,7 @@ TEST_F(PlannedEngineTest, keeps_measured_costs_for_the_next_engine) {
     EXPECT_EQ(device_->submission_count > before, round == 0);
   }
   const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();
-  EXPECT_TRUE(CostModel::read(file, CostModel::machine(cpu_name, device_name_)));
+  EXPECT_TRUE(CostModel::read(file, CostModel::machine(cpu_name, device_name_), 1));
 }
 
 }  // namespace

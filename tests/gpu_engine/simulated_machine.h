@@ -10,6 +10,7 @@
 
 #include "gpu_engine/cpu/cpu_backend.h"
 #include "gpu_engine/planner.h"
+#include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/fake_device.h"
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/temporary_directory.h"
@@ -20,27 +21,60 @@ inline constexpr std::array sides = {Side::cpu, Side::cuda};
 // Octaves of sizes that factors are drawn for: of parts, too.
 inline constexpr std::size_t octave_count = 40;
 
+// What all messages of a payload are. The cipher and its mode count where they encrypt or decrypt.
 struct Shape {
   Operation operation;
-  Codec codec;
+  Codec codec = Codec::none;
+  BlockCipher cipher = BlockCipher::aes_256;
+  CipherMode mode = CipherMode::ctr;
 };
 inline constexpr std::array shapes = {
-    Shape{Operation::seal, Codec::none},       Shape{Operation::seal, Codec::lz77},
-    Shape{Operation::seal, Codec::gdeflate},   Shape{Operation::unseal, Codec::lz77},
-    Shape{Operation::unseal, Codec::gdeflate}, Shape{Operation::compress, Codec::huffman},
-    Shape{Operation::decompress, Codec::lzw},  Shape{Operation::checksum, Codec::none},
-    Shape{Operation::encrypt, Codec::none},    Shape{Operation::decrypt, Codec::none}};
+    Shape{Operation::seal},
+    Shape{Operation::seal, Codec::lz77},
+    Shape{Operation::seal, Codec::gdeflate},
+    Shape{Operation::unseal, Codec::lz77},
+    Shape{Operation::unseal, Codec::gdeflate},
+    Shape{Operation::compress, Codec::huffman},
+    Shape{Operation::decompress, Codec::lzw},
+    Shape{Operation::checksum},
+    Shape{Operation::encrypt},
+    Shape{Operation::decrypt},
+    Shape{Operation::encrypt, Codec::none, BlockCipher::aes_256, CipherMode::ofb},
+    Shape{Operation::decrypt, Codec::none, BlockCipher::des, CipherMode::ecb},
+    Shape{Operation::encrypt, Codec::none, BlockCipher::des_ede3, CipherMode::cbc},
+    Shape{Operation::rsa_private},
+    Shape{Operation::rsa_generate}};
 inline constexpr int size_count = 7;  // 1 to 64 MiB
+
+// As many operations of 2,048 bits as count as so many bytes.
+inline Payload make_rsa_payload(Operation operation, std::uint64_t size) {
+  constexpr std::uint32_t bits = 2048;
+  Payload payload;
+  Message message = {.operation = operation,
+                     .key_index = payload.add_rsa_private_key(Bytes(32)),
+                     .input_size = bits / 8,
+                     .output_capacity = bits / 8};
+  if (operation == Operation::rsa_generate) {
+    message.rsa_bits = bits;
+    message.output_capacity = rsa_private_key_size_bound(bits);
+  }
+  payload.input_size = payload.output_size = 1u << 20;
+  payload.messages.assign(size / size_of(message), message);
+  return payload;
+}
 
 // Of so many plain bytes, nearly. Never run, so without arenas.
 inline Payload make_payload(Shape shape, std::uint64_t size) {
+  if (cuda::is_rsa(shape.operation)) return make_rsa_payload(shape.operation, size);
+  const bool crypts =
+      shape.operation == Operation::encrypt || shape.operation == Operation::decrypt;
   Payload payload;
-  const std::uint64_t piece = std::clamp<std::uint64_t>(size / 16, 64u << 10, 1u << 20);
+  // Whole blocks.
+  const std::uint64_t piece = std::clamp<std::uint64_t>(size / 256 * 16, 64u << 10, 1u << 20);
   payload.input_size = payload.output_size = size + (1u << 20);
-  const bool is_record = shape.operation == Operation::seal || shape.operation == Operation::unseal;
-  const std::uint32_t key = is_record
-                                ? payload.add_key(CipherSuite::aes_256_gcm, Bytes(32))
-                                : payload.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32));
+  const std::uint32_t key =
+      crypts ? payload.add_key(shape.cipher, shape.mode, Bytes(key_size_bytes(shape.cipher)))
+             : payload.add_key(CipherSuite::aes_256_gcm, Bytes(32));
   const bool opens =
       shape.operation == Operation::unseal || shape.operation == Operation::decompress;
   for (std::uint64_t at = 0; at + piece <= size; at += piece) {
@@ -95,7 +129,7 @@ class Machine {
     if (bytes == 0) return 0;
     const WorkClass work = class_of(payload, payload.messages[0]);
     const auto size = static_cast<double>(bytes);
-    const double ns = side == Side::cpu ? model_.cpu_ns(work, size)
+    const double ns = side == Side::cpu ? model_.cpu_ns(work, size, 0)
                                         : model_.cuda_ns(work, size * device->load_factor, 0);
     const double load = side == Side::cpu ? 1 : device->load_factor.load();
     const auto octave = static_cast<std::size_t>(std::log2(size * load));

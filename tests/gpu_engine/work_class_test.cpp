@@ -82,6 +82,66 @@ TEST(WorkClass, is_told_apart_by_suite_and_mode) {
   }
 }
 
+// Serial is what chains each block to the one before: OFB both ways, CBC where it encrypts.
+TEST(WorkClass, is_that_of_each_cipher_mode_and_direction) {
+  struct Case {
+    CipherMode mode;
+    Operation operation;
+    bool serial;
+  };
+  Payload payload;
+  const Bytes key(32, 1);
+  for (const BlockCipher cipher : {BlockCipher::aes_128, BlockCipher::aes_192, BlockCipher::aes_256,
+                                   BlockCipher::des, BlockCipher::des_ede3}) {
+    const bool is_des = cipher == BlockCipher::des || cipher == BlockCipher::des_ede3;
+    for (const Case& of : {Case{CipherMode::ecb, Operation::encrypt, false},
+                           Case{CipherMode::ecb, Operation::decrypt, false},
+                           Case{CipherMode::cbc, Operation::encrypt, true},
+                           Case{CipherMode::cbc, Operation::decrypt, false},
+                           Case{CipherMode::ofb, Operation::encrypt, true},
+                           Case{CipherMode::ofb, Operation::decrypt, true},
+                           Case{CipherMode::ctr, Operation::encrypt, false},
+                           Case{CipherMode::ctr, Operation::decrypt, false}}) {
+      const Message message = {.operation = of.operation,
+                               .key_index = payload.add_key(
+                                   cipher, of.mode, ByteView(key).first(key_size_bytes(cipher))),
+                               .input_size = 80,
+                               .output_capacity = 80};
+      const WorkKind wanted = is_des ? of.serial ? WorkKind::crypt_des_serial : WorkKind::crypt_des
+                              : of.serial ? WorkKind::crypt_serial
+                                          : WorkKind::crypt;
+      EXPECT_EQ(class_of(payload, message), WorkClass{wanted})
+          << "cipher " << static_cast<int>(cipher) << ", mode " << static_cast<int>(of.mode)
+          << (of.operation == Operation::encrypt ? ", encrypt" : ", decrypt");
+      EXPECT_EQ(size_of(message), 80u);
+    }
+  }
+}
+
+// Whatever stands in the messages besides: no key, padding, a label.
+TEST(WorkClass, of_rsa_is_the_operations_alone) {
+  Payload payload;
+  const std::uint32_t private_key = payload.add_rsa_private_key(Bytes(100, 1));
+  const std::uint32_t public_key = payload.add_rsa_public_key(Bytes(100, 2));
+  for (const RsaPadding padding : {RsaPadding::none, RsaPadding::oaep_sha256}) {
+    for (const std::uint32_t key : {private_key, public_key, 77u}) {
+      const auto class_with = [&](Operation operation) {
+        return class_of(payload, {.operation = operation,
+                                  .codec = Codec::lz77,
+                                  .key_index = key,
+                                  .input_size = 256,
+                                  .output_capacity = 256,
+                                  .aad_size = 5,
+                                  .rsa_bits = 2048,
+                                  .rsa_padding = padding});
+      };
+      EXPECT_EQ(class_with(Operation::rsa_private), WorkClass{WorkKind::rsa_private});
+      EXPECT_EQ(class_with(Operation::rsa_public), WorkClass{WorkKind::rsa_public});
+      EXPECT_EQ(class_with(Operation::rsa_generate), WorkClass{WorkKind::rsa_generate});
+    }
+  }
+}
+
 TEST(WorkClass, counts_rsa_by_its_work) {
   const Payload payload;
   Message message = {
