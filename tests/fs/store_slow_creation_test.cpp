@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that does not answer while a segment is made: who has room in the one before goes on.
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "tests/fs/disk_gate.h"
 #include "tests/fs/store_fixture.h"
 
 namespace nacre::tests {
@@ -13,34 +12,6 @@ namespace {
 
 constexpr std::uint32_t chunk_size = 16u << 10;
 constexpr std::uint64_t segment_size = 1u << 20;
-
-// Keeps whoever creates a file in segments/ waiting while it is closed.
-class Gate {
- public:
-  void pass(std::uint32_t operation, std::string_view path) {
-    if (operation != change_create || !path.starts_with("segments/")) return;
-    std::unique_lock lock(mutex_);
-    ++waiting_count_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return is_open_; });
-    --waiting_count_;
-  }
-  void set_open(bool open) {
-    const std::lock_guard lock(mutex_);
-    is_open_ = open;
-    changed_.notify_all();
-  }
-  void wait_for_one() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return waiting_count_ > 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_open_ = true;
-  int waiting_count_ = 0;
-};
 
 class SlowCreation : public ::testing::Test {
  protected:
@@ -86,7 +57,7 @@ class SlowCreation : public ::testing::Test {
     return segments;
   }
 
-  Gate gate_;
+  DiskGate gate_{change_create, "segments/"};
   std::shared_ptr<MemoryBacking> directory_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<metadata::Database> database_;
