@@ -188,7 +188,8 @@ ssize_t Dispatcher::send(iovec* parts, int count) noexcept {
 void Dispatcher::complete_init_reply(iovec* parts, int count) noexcept {
   if (count < 2 || parts[1].iov_len < sizeof(fuse_init_out)) return;
   auto* reply = static_cast<fuse_init_out*>(parts[1].iov_base);
-  constexpr std::uint32_t wanted = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT;
+  constexpr std::uint32_t wanted =
+      FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | FUSE_PARALLEL_DIROPS;
   reply->flags |= wanted & static_cast<std::uint32_t>(offered_flags_);
   if (over_rings_) {
     reply->flags |= FUSE_INIT_EXT;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <future>
 #include <latch>
 #include <thread>
@@ -181,6 +182,29 @@ TEST_F(FuseSlowReads, and_writers_go_on_when_the_disk_answers) {
   for (std::thread& other : others)
     other.join();
   EXPECT_GE(begun_, count);
+}
+
+// The kernel would look names of a directory up one after the other, were it not told otherwise.
+TEST_F(FuseSlowReads, of_a_name_keep_no_other_name_of_its_directory_waiting) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  std::latch looking_up(1);
+  std::promise<void> disk;
+  memory().before_lookups("slow", [&] {
+    looking_up.count_down();
+    disk.get_future().wait();
+  });
+  std::thread slow([this] { EXPECT_EQ(access(path("d/slow").c_str(), F_OK), -1); });
+  looking_up.wait();
+  auto others = std::async(std::launch::async, [this] {
+    EXPECT_EQ(access(path("d/other").c_str(), F_OK), -1);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("d")), {}), 0);
+  });
+  EXPECT_EQ(others.wait_for(std::chrono::seconds(60)), std::future_status::ready)
+      << "a directory's names wait for one that is slow";
+  disk.set_value();
+  slow.join();
+  others.wait();
 }
 
 }  // namespace

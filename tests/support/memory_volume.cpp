@@ -84,6 +84,17 @@ void MemoryVolume::before_reads(InodeNumber inode, std::function<Result<>()> cal
   if (auto node = find(inode)) (*node)->before_read = std::move(call);
 }
 
+void MemoryVolume::before_lookups(std::string name, std::function<void()> call) {
+  std::unique_lock lock(tree_);
+  slow_name_ = std::move(name);
+  before_lookup_ = std::move(call);
+}
+
+std::function<void()> MemoryVolume::before_lookup(std::string_view name) {
+  std::unique_lock lock(tree_);
+  return name == slow_name_ ? before_lookup_ : nullptr;
+}
+
 void MemoryVolume::hold_syncs(bool held) {
   {
     std::lock_guard lock(sync_mutex_);
@@ -137,6 +148,7 @@ Attributes MemoryVolume::snapshot(Node& node) {
 }
 
 Result<Attributes> MemoryVolume::lookup(InodeNumber parent, std::string_view name) {
+  if (const auto call = before_lookup(name)) call();
   std::unique_lock lock(tree_);
   NACRE_TRY(check_name(name));
   NACRE_ASSIGN(Node * directory, find_directory(parent));

@@ -43,6 +43,8 @@ class MemoryVolume final : public fs::Volume {
 
   // Called before each later read of this file, and may fail it or throw; empty: no more.
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
+  // Each lookup of the name, in whatever directory, calls it first, holding nothing.
+  void before_lookups(std::string name, std::function<void()> call);
   // While held, sync_inode() calls done later, when they are no longer held.
   void hold_syncs(bool held);
   // Holds writers as compaction would, while a test engages it.
@@ -158,6 +160,7 @@ class MemoryVolume final : public fs::Volume {
     std::function<Result<>()> before_read;
   };
 
+  std::function<void()> before_lookup(std::string_view name);
   Result<Node*> find(InodeNumber inode);
   Result<Node*> find_directory(InodeNumber inode);
   Result<Node*> find_child(Node& directory, std::string_view name);
@@ -183,6 +186,8 @@ class MemoryVolume final : public fs::Volume {
   fs::WritePacer pacer_{{.rate_min_bytes_per_second = 0, .burst_bytes_max = 1}};
   std::shared_mutex tree_;
   std::unordered_map<InodeNumber, std::unique_ptr<Node>> nodes_;
+  std::string slow_name_;
+  std::function<void()> before_lookup_;
   std::uint64_t next_inode_ = metadata::root_inode.value + 1;
 
   std::mutex sync_mutex_;
