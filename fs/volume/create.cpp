@@ -71,10 +71,11 @@ Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view 
   const InodeNumber parent = directory->number();
   InodeRef inode;
   {
+    FoundName existing = look_for(*directory, name, false);
     const auto operation = committer_.begin_operation();
     std::unique_lock names(namespace_lock_);
-    NACRE_ASSIGN(const auto existing, names_.find(parent, name));
-    if (existing) return fail(ErrorCode::exists);
+    NACRE_TRY(make_current(existing, *directory, name));
+    if (existing.row) return fail(ErrorCode::exists);
     NACRE_TRY(check_may_add(*directory));
     const bool is_directory = S_ISDIR(made.row.mode);
     if (is_directory) NACRE_TRY(check_may_get_name(*directory));

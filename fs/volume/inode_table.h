@@ -49,6 +49,8 @@ struct InodeState {
   Presence xattrs = Presence::unknown;
   Presence capability = Presence::unknown;  // security.capability
   std::uint64_t xattr_change_count = 0;
+  // Of a directory: counts changes of its entries. Raised under the namespace lock, after the rows.
+  std::uint64_t entries_version = 0;
   // The name it was last seen under, for messages.
   InodeNumber name_parent;
   std::string name;

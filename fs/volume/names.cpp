@@ -78,6 +78,7 @@ void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int
   row.size += static_cast<std::uint64_t>(entries);
   row.link_count += static_cast<std::uint32_t>(subdirectories);
   row.modified = row.changed = time;
+  ++locked->entries_version;
   mark_dirty(directory, locked);
 }
 
@@ -94,6 +95,28 @@ void VolumeImpl::remember_name(Inode& inode, InodeNumber parent, std::string_vie
   if (locked->name != name) locked->name = name;
 }
 
+Result<> VolumeImpl::read_name(FoundName& found, InodeNumber directory, std::string_view name) {
+  NACRE_ASSIGN(found.row, names_.find(directory, name));
+  if (!found.row || !found.with_inode) return {};
+  NACRE_ASSIGN(found.inode, acquire_entry(directory, name, found.row->inode));
+  return {};
+}
+
+// Where that fails, who holds the lock finds out why.
+VolumeImpl::FoundName VolumeImpl::look_for(Inode& directory, std::string_view name,
+                                           bool with_inode) {
+  FoundName found{.with_inode = with_inode};
+  found.entries_version = directory.lock()->entries_version;
+  found.is_read = read_name(found, directory.number(), name).has_value();
+  return found;
+}
+
+Result<> VolumeImpl::make_current(FoundName& found, Inode& directory, std::string_view name) {
+  if (found.is_read && directory.lock()->entries_version == found.entries_version) return {};
+  found.outdated = std::exchange(found.inode, InodeRef());
+  return read_name(found, directory.number(), name);
+}
+
 Result<Attributes> VolumeImpl::lookup(InodeNumber parent, std::string_view name) {
   // Of any inode, for NFS.
   if (name == ".") return lookup_inode(parent);
@@ -104,10 +127,11 @@ Result<Attributes> VolumeImpl::lookup(InodeNumber parent, std::string_view name)
     NACRE_ASSIGN(inode, acquire_entry(parent, name, above));
   } else {
     NACRE_TRY(check_name(name));
+    FoundName found = look_for(*directory, name, true);
     std::shared_lock names(namespace_lock_);
-    NACRE_ASSIGN(const auto row, names_.find(parent, name));
-    if (!row) return fail(ErrorCode::not_found);
-    NACRE_ASSIGN(inode, acquire_entry(parent, name, row->inode));
+    NACRE_TRY(make_current(found, *directory, name));
+    if (!found.row) return fail(ErrorCode::not_found);
+    inode = std::move(found.inode);
     remember_name(*inode, parent, name);
   }
   inodes_.add_lookup(inode);
@@ -133,10 +157,11 @@ Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std:
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (inode->is_directory()) return fail(ErrorCode::not_permitted);
   {
+    FoundName existing = look_for(*directory, name, false);
     const auto operation = committer_.begin_move();
     std::unique_lock names(namespace_lock_);
-    NACRE_ASSIGN(const auto existing, names_.find(parent, name));
-    if (existing) return fail(ErrorCode::exists);
+    NACRE_TRY(make_current(existing, *directory, name));
+    if (existing.row) return fail(ErrorCode::exists);
     NACRE_TRY(check_may_add(*directory));
     NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new one
     NACRE_TRY(check_may_get_name(*inode));
@@ -175,12 +200,12 @@ Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, boo
   NACRE_TRY(check_name(name));
   {
     NACRE_ASSIGN(const InodeRef holder, acquire_directory(parent));
-    InodeRef inode;
+    FoundName found = look_for(*holder, name, true);
     const auto operation = committer_.begin_operation();
     std::unique_lock names(namespace_lock_);
-    NACRE_ASSIGN(const auto row, names_.find(parent, name));
-    if (!row) return fail(ErrorCode::not_found);
-    NACRE_ASSIGN(inode, acquire_entry(parent, name, row->inode));
+    NACRE_TRY(make_current(found, *holder, name));
+    if (!found.row) return fail(ErrorCode::not_found);
+    const InodeRef& inode = found.inode;
     if (directory && !inode->is_directory()) return fail(ErrorCode::not_directory);
     if (!directory && inode->is_directory()) return fail(ErrorCode::is_directory);
     NACRE_TRY(check_may_remove(*holder));

@@ -13,13 +13,13 @@ constexpr std::size_t directory_depth_max = 1u << 20;
 
 }  // namespace
 
-// Both ends of a rename. replaced is what new_name means so far; exchanged with inode, or removed.
+// Both ends of a rename. What new_name means so far is exchanged with what name means, or removed.
 struct VolumeImpl::Moving {
   InodeRef from, to;  // the directories
+  FoundName source;
+  FoundName target;
   InodeRef inode;
   InodeRef replaced;  // may be none
-  DentryRow row;
-  DentryRow replaced_row;
 };
 
 Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
@@ -31,6 +31,8 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
     Moving moving;
     NACRE_ASSIGN(moving.from, acquire_directory(parent));
     NACRE_ASSIGN(moving.to, acquire_directory(new_parent));
+    moving.source = look_for(*moving.from, name, true);
+    moving.target = look_for(*moving.to, new_name, mode != RenameMode::no_replace);
     const auto operation = committer_.begin_move();
     std::unique_lock names(namespace_lock_);
     NACRE_TRY(find_moving(moving, name, new_name, mode));
@@ -45,19 +47,13 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
 
 Result<> VolumeImpl::find_moving(Moving& moving, std::string_view name, std::string_view new_name,
                                  RenameMode mode) {
-  const InodeNumber parent = moving.from->number();
-  const InodeNumber new_parent = moving.to->number();
-  NACRE_ASSIGN(const auto row, names_.find(parent, name));
-  if (!row) return fail(ErrorCode::not_found);
-  NACRE_ASSIGN(const auto replaced_row, names_.find(new_parent, new_name));
-  if (replaced_row && mode == RenameMode::no_replace) return fail(ErrorCode::exists);
-  if (!replaced_row && mode == RenameMode::exchange) return fail(ErrorCode::not_found);
-  moving.row = *row;
-  NACRE_ASSIGN(moving.inode, acquire_entry(parent, name, row->inode));
-  if (replaced_row) {
-    moving.replaced_row = *replaced_row;
-    NACRE_ASSIGN(moving.replaced, acquire_entry(new_parent, new_name, replaced_row->inode));
-  }
+  NACRE_TRY(make_current(moving.source, *moving.from, name));
+  if (!moving.source.row) return fail(ErrorCode::not_found);
+  NACRE_TRY(make_current(moving.target, *moving.to, new_name));
+  if (moving.target.row && mode == RenameMode::no_replace) return fail(ErrorCode::exists);
+  if (!moving.target.row && mode == RenameMode::exchange) return fail(ErrorCode::not_found);
+  moving.inode = moving.source.inode;
+  moving.replaced = moving.target.inode;
   return {};
 }
 
@@ -117,8 +113,8 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
   const std::int64_t leaving = moving.inode->is_directory() ? 1 : 0;
   const std::int64_t replaced = moving.replaced && moving.replaced->is_directory() ? 1 : 0;
   if (mode == RenameMode::exchange) {
-    names_.replace(parent, name, moving.replaced_row);
-    names_.replace(new_parent, new_name, moving.row);
+    names_.replace(parent, name, *moving.target.row);
+    names_.replace(new_parent, new_name, *moving.source.row);
     set_parent(*moving.replaced, parent, name, time);
     note_move(*moving.replaced);
     change_entries(*moving.from, 0, replaced - leaving, time);
@@ -126,10 +122,10 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
   } else {
     names_.remove(parent, name);
     if (moving.replaced) {
-      names_.replace(new_parent, new_name, moving.row);
+      names_.replace(new_parent, new_name, *moving.source.row);
       drop_name(*moving.replaced, time);
     } else {
-      names_.add(new_parent, new_name, moving.row);
+      names_.add(new_parent, new_name, *moving.source.row);
     }
     change_entries(*moving.from, -1, -leaving, time);
     change_entries(*moving.to, moving.replaced ? 0 : +1, leaving - replaced, time);

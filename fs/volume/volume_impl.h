@@ -239,6 +239,21 @@ class VolumeImpl final : public Volume,
   void drop_name(Inode& inode, const Timestamp& time);
   void remember_name(Inode& inode, InodeNumber parent, std::string_view name);
   void note_namespace_change();
+  // A name's row, and the inode that it means where that is asked for. It is read before the
+  // namespace lock is taken, so that nobody waits there for the disk, and again under the lock only
+  // if the directory's entries changed in between. To be declared before the lock: inodes are not
+  // let go of under it.
+  struct FoundName {
+    std::optional<metadata::DentryRow> row;
+    InodeRef inode;
+    bool with_inode = false;
+    bool is_read = false;
+    std::uint64_t entries_version = 0;
+    InodeRef outdated;
+  };
+  FoundName look_for(Inode& directory, std::string_view name, bool with_inode);
+  Result<> make_current(FoundName& found, Inode& directory, std::string_view name);
+  Result<> read_name(FoundName& found, InodeNumber directory, std::string_view name);
   Result<> remove_entry(InodeNumber parent, std::string_view name, bool directory);
   struct Moving;
   Result<> find_moving(Moving& moving, std::string_view name, std::string_view new_name,

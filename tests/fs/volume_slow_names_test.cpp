@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names whose rows a disk is slow to give: others' names do not wait for them, and what changed
+// meanwhile is seen.
+#include <atomic>
+#include <future>
+#include <string>
+
+#include "tests/fs/disk_gate.h"
+#include "tests/fs/volume_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+class VolumeSlowNames : public VolumeTest {
+ protected:
+  // A directory whose rows only the disk has.
+  void SetUp() override {
+    VolumeTest::SetUp();
+    slow_ = make_directory(root, "slow");
+    for (int i = 0; i < file_count; ++i)
+      make_file(slow_, "a name of some length " + std::to_string(i));
+    // Far from the rows of other directories, which are read below.
+    int place = 0;
+    NACRE_EXPECT_OK(volume().read_directory(slow_, 0, false, [&](const fs::DirectoryEntry& entry) {
+      name_ = entry.name;
+      return ++place < file_count / 2;
+    }));
+    other_ = make_directory(root, "other");
+    remount();
+    EXPECT_EQ(find(root, "slow"), slow_);
+    EXPECT_EQ(find(root, "other"), other_);
+    make_file(other_, "first");
+    backing_->watch([this](std::uint32_t operation, std::string_view path) {
+      if ((operation & operation_read) != 0 && holds_.exchange(false)) gate_.pass(operation, path);
+    });
+  }
+  void TearDown() override {
+    gate_.set_open(true);
+    backing_->watch({});
+    VolumeTest::TearDown();
+  }
+
+  // The first read that it makes does not end before answer().
+  std::future<Result<>> begin_slow(std::function<Result<>()> call) {
+    gate_.set_open(false);
+    holds_ = true;
+    auto slow = std::async(std::launch::async, std::move(call));
+    gate_.wait_for_one();
+    return slow;
+  }
+  void answer() { gate_.set_open(true); }
+  Result<> look_up(fs::InodeNumber parent, const std::string& name) {
+    NACRE_TRY(volume().lookup(parent, name));
+    return {};
+  }
+  Result<> rename(fs::InodeNumber parent, const std::string& from, const std::string& to) {
+    return volume().rename(parent, from, parent, to, fs::RenameMode::replace);
+  }
+
+  static constexpr int file_count = 4000;
+  fs::InodeNumber slow_;
+  std::string name_;  // in slow_
+  fs::InodeNumber other_;
+  DiskGate gate_{operation_read};
+  std::atomic<bool> holds_{false};
+};
+
+TEST_F(VolumeSlowNames, keep_no_others_waiting) {
+  const std::vector<std::function<Result<>()>> slow_calls = {
+      [&] { return look_up(slow_, name_); }, [&] { return rename(slow_, name_, "new"); },
+      [&] { return volume().unlink(slow_, name_); },
+      [&] { return volume().link(find(slow_, name_), slow_, "link").map([](auto&&) {}); }};
+  for (const auto& call : slow_calls) {
+    auto slow = begin_slow(call);
+    auto others = std::async(std::launch::async, [&] {
+      make_file(other_, "a");
+      EXPECT_TRUE(exists(other_, "a"));
+      NACRE_EXPECT_OK(rename(other_, "a", "b"));
+      NACRE_EXPECT_OK(volume().unlink(other_, "b"));
+    });
+    EXPECT_EQ(others.wait_for(std::chrono::seconds(60)), std::future_status::ready)
+        << "others wait for the disk";
+    answer();
+    NACRE_EXPECT_OK(slow.get());
+    others.wait();
+    TearDown();
+    SetUp();
+  }
+}
+
+// Each slow call has read, or is about to read, what another changes before it holds the lock.
+TEST_F(VolumeSlowNames, see_what_changed_while_they_waited) {
+  {
+    auto slow = begin_slow([&] { return look_up(slow_, name_); });
+    NACRE_EXPECT_OK(volume().unlink(slow_, name_));
+    answer();
+    EXPECT_CODE(not_found, slow.get());
+  }
+  TearDown();
+  SetUp();
+  {
+    auto slow = begin_slow([&] { return volume().unlink(slow_, name_); });
+    NACRE_EXPECT_OK(rename(slow_, name_, "elsewhere"));
+    answer();
+    EXPECT_CODE(not_found, slow.get());
+    EXPECT_TRUE(exists(slow_, "elsewhere"));
+  }
+  TearDown();
+  SetUp();
+  {
+    auto slow = begin_slow([&] { return rename(slow_, name_, "new"); });
+    NACRE_EXPECT_OK(volume().unlink(slow_, name_));
+    const fs::InodeNumber again = make_file(slow_, name_);
+    answer();
+    NACRE_EXPECT_OK(slow.get());
+    EXPECT_EQ(find(slow_, "new"), again) << "the file that has the name by now";
+  }
+}
+
+}  // namespace
+}  // namespace nacre::tests
