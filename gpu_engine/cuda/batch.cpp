@@ -33,6 +33,12 @@ KindGroup sorted_by_size(const Payload& payload, const KindGroup& group) {
   return sorted;
 }
 
+// What no codec takes part in.
+bool is_bare(const BatchKind& kind) {
+  return kind.operation == Operation::encrypt || kind.operation == Operation::decrypt ||
+         kind.operation == Operation::checksum;
+}
+
 // How far a batch is filled.
 struct Fill {
   std::uint64_t bytes;
@@ -56,6 +62,18 @@ Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
     bytes += group.input_bytes;
   }
   return fill_of(bytes, messages, batch_count);
+}
+
+// Where no codec waits for pieces in flight, a batch of few bytes is not worth its calls; but
+// copies up, kernels and copies down are to run beside each other.
+Fill filled_with_bytes(Fill fill, const KindGroup& group) {
+  const std::size_t count = group.indexes.size();
+  const std::uint64_t size_bytes = group.input_bytes / count;
+  if (size_bytes >= short_message_size_bytes)
+    fill.messages = std::clamp<std::size_t>(
+        std::min<std::size_t>(batch_fill_bytes_min / size_bytes, count / overlapping_batches),
+        fill.messages, batch_message_count_max);
+  return fill;
 }
 
 Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
@@ -112,7 +130,8 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   std::vector<Batch> batches;
   // A slot's second batch would wait as long again.
   const auto fill_for = [&](const KindGroup& group) {
-    return is_all_waiting(group.kind) ? fill_of_one : fill_of_many;
+    if (is_all_waiting(group.kind)) return fill_of_one;
+    return is_bare(group.kind) ? filled_with_bytes(fill_of_many, group) : fill_of_many;
   };
   // Of long payloads the first batches are short, so that records come down soon. What opens them
   // waits for pieces in flight, and would be slower (docs/PERFORMANCE_CUDA.md).

@@ -25,6 +25,9 @@ inline constexpr std::uint32_t batch_message_count_max = 4096;
 inline constexpr std::uint32_t batch_message_count_min = 256;
 inline constexpr std::uint32_t batch_message_count_min_of_short = 1024;
 inline constexpr std::uint64_t short_message_size_bytes = 1024;
+// Of messages that no codec takes part in batches have batch_fill_bytes_min at least, where so many
+// are left: 2,048 of 8 KiB in four batches take 0.8 of what they take in eight.
+inline constexpr std::size_t overlapping_batches = 4;
 
 // Payloads that go to the slots' threads without being sorted: from so many messages, as a sample
 // says none of which is longer.

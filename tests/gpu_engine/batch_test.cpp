@@ -107,6 +107,21 @@ TEST_F(Batches, spread_many_short_messages_over_the_slots) {
     EXPECT_LE(batch.indexes.size(), cuda::batch_message_count_max);
 }
 
+// Eight batches of 2 MiB took a quarter longer than four.
+TEST_F(Batches, of_bare_ciphers_are_worth_their_calls) {
+  Message encrypted = message(counter_key_, 8192, Operation::encrypt);
+  encrypted.output_capacity = encrypted.input_size;
+  payload_.messages.assign(2048, encrypted);
+  EXPECT_EQ(cut().size(), 4u);
+  payload_.messages.resize(1024);
+  EXPECT_EQ(cut().size(), 4u) << "which copy and compute beside each other";
+  // Codecs take their time for a piece, however few there are.
+  payload_.messages.assign(2048, message(0, 8192, Operation::compress));
+  for (Message& compressed : payload_.messages)
+    compressed.codec = Codec::lz77;
+  EXPECT_EQ(cut().size(), 8u);
+}
+
 // Of 640 MB the first records came down when eight batches of 24 MiB had gone up.
 TEST_F(Batches, of_long_payloads_that_are_sealed_begin_short) {
   const std::uint32_t key = payload_.add_key({.suite = CipherSuite::aes_256_gcm}, Bytes(32, 2));
