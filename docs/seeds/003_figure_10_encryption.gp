@@ -1,16 +1,23 @@
 # gnuplot 003_figure_10_encryption.gp makes 003_figure_10_encryption.svg.
-set terminal svg size 900,600
+set encoding utf8
+set terminal svg size 860,420 noenhanced font 'sans,11' background 'white'
 set output '003_figure_10_encryption.svg'
 set datafile missing '?'
+set grid
+set logscale y
+set linetype 5 lc rgb 'dark-goldenrod'
+set linetype 9 lc rgb 'gray40'
+set logscale x 2
+set xlabel "size"
+set format x '%.0b %BB'
+set xtics rotate by -40
+set key outside right top
 set title "Figure 10: RSA-1024, encryption"
-set xlabel 'size'
-set ylabel 'seconds'
-set key left top
-set logscale xy
-plot '003_figure_10_encryption.dat' using 2:3 with linespoints title "paper: CPU", \
-  '003_figure_10_encryption.dat' using 2:4 with linespoints title "paper: GPU", \
-  '003_figure_10_encryption.dat' using 2:6 with linespoints title "plain code", \
-  '003_figure_10_encryption.dat' using 2:7 with linespoints title "library, one thread", \
-  '003_figure_10_encryption.dat' using 2:8 with linespoints title "library, all threads", \
-  '003_figure_10_encryption.dat' using 2:9 with linespoints title "GPU kernels", \
-  '003_figure_10_encryption.dat' using 2:10 with linespoints title "GPU with copies"
+set format y '%.0s %cs'
+plot '003_figure_10_encryption.dat' using 2:3 with linespoints lt 1 title "paper: CPU", \
+  '003_figure_10_encryption.dat' using 2:4 with linespoints lt 2 title "paper: GPU", \
+  '003_figure_10_encryption.dat' using 2:6 with linespoints lt 3 title "plain code, one thread", \
+  '003_figure_10_encryption.dat' using 2:7 with linespoints lt 4 title "library, one thread", \
+  '003_figure_10_encryption.dat' using 2:8 with linespoints lt 5 title "library, all threads", \
+  '003_figure_10_encryption.dat' using 2:9 with linespoints lt 6 title "GPU kernels", \
+  '003_figure_10_encryption.dat' using 2:10 with linespoints lt 7 title "GPU with copies"
