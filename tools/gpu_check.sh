@@ -194,6 +194,9 @@ fi
 if wants rsa; then
   nacre bench rsa --threads "1,$(nproc)" --seconds 0.3 --json "${OUT:-$work}/rsa.json"
   verdict 'bench rsa' $?
+  # What a device is for: on sixteen cores 16,384 numbers.
+  nacre bench rsa --engine cuda --threads "$(nproc)" --repeat 64 --seconds 0.1
+  verdict 'bench rsa, many numbers' $?
 fi
 # Thorough levels and DES take seconds for each 100 MiB.
 if wants codecs; then bench codecs 2; fi
@@ -261,7 +264,7 @@ if wants formats; then
       make_volume --codec $format
       mount_volume "$engine" || continue
       timed "$format, $engine: write" "$size" copy_in 1
-      nacre stats "$work/mnt" | grep -E 'engine'
+      nacre stats "$work/mnt" | grep -A1 engine
       note "$format, $engine: stored" "$(nacre stats "$work/mnt" | sed -n 's/^ *stored  *//p')"
       nacre umount "$work/mnt" && mount_volume "$engine" || continue
       timed "$format, $engine: cold read" "$size" read_out 1
@@ -294,7 +297,7 @@ if wants mount; then
     verdict "mkfs" $?
     mount_volume "$engine" || continue
     for jobs in 1 8; do timed "write $jobs jobs, $engine" $total copy_in $jobs; done
-    nacre stats "$work/mnt" | grep -E 'engine|stored|live'
+    nacre stats "$work/mnt" | grep -E -A1 'engine|stored|live'
     nacre umount "$work/mnt" && mount_volume "$engine" || continue
     for jobs in 1 8; do
       timed "cold read $jobs jobs, $engine" $total read_out $jobs

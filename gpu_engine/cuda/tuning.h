@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of the backend's machinery. Measured on one H200; docs/PERFORMANCE.md has the runs.
+// Sizes of the backend's machinery. Measured on one H200; docs/PERFORMANCE_CUDA.md has the runs.
 #pragma once
 
 #include <chrono>

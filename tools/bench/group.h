@@ -26,6 +26,7 @@ struct BenchOptions {
   std::vector<std::size_t> chunk_sizes;
   std::vector<std::uint64_t> payload_sizes;  // empty: one payload of all the data
   std::vector<std::string> only;             // names of codecs, ciphers and checksums; empty: all
+  unsigned repeat = 1;  // times that the data, or the numbers of rsa, are taken over
   double seconds = 1;
   std::uint64_t sample_size_max = 8u << 20;
 };

@@ -32,7 +32,7 @@ BenchGroup make_group(const std::string& operation, int bits, unsigned thread_co
 Result<> bench_pair(Bench& bench, int bits, const Bytes& public_key, const Bytes& private_key,
                     engine::RsaPadding padding, unsigned thread_count) {
   const bool wraps = padding == engine::RsaPadding::oaep_sha256;
-  const std::size_t message_count = 16 * std::size_t{thread_count};
+  const std::size_t message_count = 16 * std::size_t{thread_count} * bench.options.repeat;
   BenchGroup first = make_group(wraps ? "wrap" : "public", bits, thread_count, message_count);
   first.task.message.operation = Operation::rsa_public;
   first.task.message.rsa_padding = padding;

@@ -126,6 +126,7 @@ Result<BenchOptions> parse(const Arguments& arguments) {
                        .chunk_sizes = {},
                        .payload_sizes = {},
                        .only = {},
+                       .repeat = arguments.repeat,
                        .seconds = arguments.seconds};
   for (const BenchFamily& family : bench_families()) {
     if (arguments.what == "all" || arguments.what == family.name)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random primes in batches, for RSA keys: random starts, a sieve over the 64 candidates of each,
-// one round of Miller-Rabin for what is left, and 31 more for what passed. After each step only
-// what is left of it goes on, in a list without gaps.
+// one round of Miller-Rabin for what is left, and 31 more for what passed. After each of these
+// steps only what is left of it goes on, in a list without gaps. The 31 are one step: a random
+// number of such a length that passes one round is prime but once in many millions.
 #pragma once
 
 #include <cuda_runtime_api.h>
