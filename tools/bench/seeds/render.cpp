@@ -117,7 +117,7 @@ std::string data_of(const SeedTable& table) {
       if (row[*table.plot.series] == series[i]) data += data_line(row);
   }
   for (std::size_t i = 0; i < table.rows.size() && series.empty(); ++i) {
-    if (i + table.rows_apart >= table.rows.size()) data += '\n';
+    if (i + table.rows_apart == table.rows.size()) data += '\n';
     data += data_line(table.rows[i]);
   }
   return data;

@@ -54,7 +54,7 @@ struct SeedTable {
   std::string title;
   std::vector<SeedColumn> columns;
   std::vector<std::vector<SeedCell>> rows;  // as long as columns
-  std::size_t rows_apart = 0;               // how many of the last no line of a figure leads to
+  std::size_t rows_apart = 0;  // how many of the last have lines of their own in a figure
   std::vector<std::string> notes;
   SeedPlot plot;
 };
