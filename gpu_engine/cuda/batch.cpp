@@ -69,10 +69,12 @@ Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
 Fill filled_with_bytes(Fill fill, const KindGroup& group) {
   const std::size_t count = group.indexes.size();
   const std::uint64_t size_bytes = group.input_bytes / count;
-  if (size_bytes >= short_message_size_bytes)
-    fill.messages = std::clamp<std::size_t>(
-        std::min<std::size_t>(batch_fill_bytes_min / size_bytes, count / overlapping_batches),
-        fill.messages, batch_message_count_max);
+  if (size_bytes < short_message_size_bytes) return fill;
+  fill.messages = std::clamp<std::size_t>(
+      std::min<std::size_t>(batch_fill_bytes_min / size_bytes, count / overlapping_batches),
+      fill.messages, batch_message_count_max);
+  // Where messages end is to make no batch more.
+  fill.bytes += fill.bytes / 16;
   return fill;
 }
 
