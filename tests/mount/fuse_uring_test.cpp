@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -244,7 +245,9 @@ TEST_F(FuseUring, many_pending_fsyncs_block_nobody) {
     files.emplace_back(path(fmt::format("f{}", i)), O_WRONLY | O_CREAT);
     ASSERT_EQ(write(files.back(), "x", 1), 1);
   }
-  std::vector<int> results(count_of_files, -1);
+  std::vector<std::atomic<int>> results(count_of_files);
+  for (std::atomic<int>& result : results)
+    result = -1;
   std::vector<std::thread> waiting;
   for (int i = 0; i < count_of_files; ++i)
     waiting.emplace_back([&, i] { results[i] = fsync(files[i]); });
@@ -252,12 +255,12 @@ TEST_F(FuseUring, many_pending_fsyncs_block_nobody) {
     std::this_thread::yield();
   put(path("g"), "meanwhile");
   EXPECT_EQ(get(path("g")), "meanwhile");
-  for (const int result : results)
+  for (const std::atomic<int>& result : results)
     EXPECT_EQ(result, -1);
   memory().hold_syncs(false);
   for (std::thread& thread : waiting)
     thread.join();
-  for (const int result : results)
+  for (const std::atomic<int>& result : results)
     EXPECT_EQ(result, 0);
 }
 
