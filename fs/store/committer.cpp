@@ -15,6 +15,10 @@ namespace {
 // How often a commit flushes files that were renamed meanwhile before it holds renames back.
 constexpr int flush_rounds_before_holding_moves = 2;
 
+// How long the thread looks for the next request before it sleeps. Being woken costs an fsync 40 µs
+// of 190 on a virtual machine; whoever writes and syncs without a pause asks again within this.
+constexpr std::chrono::microseconds awake_wait{80};
+
 // Errors that say something about the backing store as a whole, not about one file's bytes.
 bool is_of_the_medium(ErrorCode code) {
   switch (code) {
@@ -64,6 +68,7 @@ void Committer::request(CommitScope scope, std::function<void(Result<>)> done) {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
       requests_.push_back(Request{std::move(scope), std::move(done)});
+      has_requests_.store(true, std::memory_order_release);
       ++stats_.request_count;
       wake_.notify_all();
       return;
@@ -96,6 +101,18 @@ CommitterStats Committer::stats() const {
   return stats_;
 }
 
+// Whoever was told writes and asks again.
+void Committer::stay_awake() const {
+  if (std::thread::hardware_concurrency() < 2) return;
+  const auto until = std::chrono::steady_clock::now() + awake_wait;
+  while (!has_requests_.load(std::memory_order_acquire) &&
+         std::chrono::steady_clock::now() < until) {
+#ifdef __x86_64__
+    __builtin_ia32_pause();  // leaves the core to the other thread that it has, often the caller
+#endif
+  }
+}
+
 void Committer::run() {
   const auto interval = std::chrono::milliseconds(options_.interval_ms);
   auto next = std::chrono::steady_clock::now() + interval;
@@ -112,6 +129,7 @@ void Committer::run() {
       continue;
     }
     std::vector<Request> requests = std::exchange(requests_, {});
+    has_requests_.store(false, std::memory_order_relaxed);
     lock.unlock();
 
     CommitScope scope{.everything = requests.empty() || due};
@@ -132,6 +150,7 @@ void Committer::run() {
     lock.unlock();
     for (Request& request : requests)
       request.done(outcome);
+    if (!requests.empty()) stay_awake();
     requests.clear();
     lock.lock();
   }

@@ -126,6 +126,7 @@ class Committer {
     std::function<void(Result<>)> done;
   };
   void run();
+  void stay_awake() const;
   Result<> commit_group(const CommitScope& scope);
   Result<bool> freeze_group();  // false: nothing changed
   Result<> finish_group();      // (c) to (e)
@@ -147,6 +148,7 @@ class Committer {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Request> requests_;
+  std::atomic<bool> has_requests_{false};  // for who looks without the mutex
   bool stopping_ = false;
   Result<> health_ = {};
   CommitterStats stats_;
