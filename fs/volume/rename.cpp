@@ -17,9 +17,7 @@ constexpr std::size_t directory_depth_max = 1u << 20;
 struct VolumeImpl::Moving {
   InodeRef from, to;  // the directories
   FoundName source;
-  FoundName target;
-  InodeRef inode;
-  InodeRef replaced;  // may be none
+  FoundName target;  // may mean nothing
 };
 
 Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
@@ -37,7 +35,8 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
     std::unique_lock names(namespace_lock_);
     NACRE_TRY(find_moving(moving, name, new_name, mode));
     // Two names of one file: POSIX has nothing happen.
-    if (moving.replaced && moving.replaced->number() == moving.inode->number()) return {};
+    if (moving.target.inode && moving.target.inode->number() == moving.source.inode->number())
+      return {};
     NACRE_TRY(check_move(moving, mode));
     move(moving, name, new_name, mode);
   }
@@ -52,37 +51,35 @@ Result<> VolumeImpl::find_moving(Moving& moving, std::string_view name, std::str
   NACRE_TRY(make_current(moving.target, *moving.to, new_name));
   if (moving.target.row && mode == RenameMode::no_replace) return fail(ErrorCode::exists);
   if (!moving.target.row && mode == RenameMode::exchange) return fail(ErrorCode::not_found);
-  moving.inode = moving.source.inode;
-  moving.replaced = moving.target.inode;
   return {};
 }
 
 Result<> VolumeImpl::check_move(const Moving& moving, RenameMode mode) {
-  Inode& inode = *moving.inode;
+  Inode& inode = *moving.source.inode;
   const bool exchange = mode == RenameMode::exchange;
   const bool same_parent = moving.from->number() == moving.to->number();
   // No directory may come to lie below itself.
   if (!same_parent && inode.is_directory()) {
     NACRE_TRY(check_not_below(moving.to->number(), inode.number()));
   }
-  if (!same_parent && exchange && moving.replaced->is_directory()) {
-    NACRE_TRY(check_not_below(moving.from->number(), moving.replaced->number()));
+  if (!same_parent && exchange && moving.target.inode->is_directory()) {
+    NACRE_TRY(check_not_below(moving.from->number(), moving.target.inode->number()));
   }
   NACRE_TRY(check_may_remove(*moving.from));
   NACRE_TRY(check_may_lose_name(inode));
   NACRE_TRY(check_data_fits(inode));
-  if (exchange) NACRE_TRY(check_data_fits(*moving.replaced));
+  if (exchange) NACRE_TRY(check_data_fits(*moving.target.inode));
   NACRE_TRY(check_may_add(*moving.to));
-  if (moving.replaced) {
+  if (moving.target.inode) {
     NACRE_TRY(check_may_remove(*moving.to));
-    NACRE_TRY(check_may_lose_name(*moving.replaced));
+    NACRE_TRY(check_may_lose_name(*moving.target.inode));
   }
-  const bool replaces_directory = moving.replaced && moving.replaced->is_directory();
-  if (moving.replaced && !exchange) {
+  const bool replaces_directory = moving.target.inode && moving.target.inode->is_directory();
+  if (moving.target.inode && !exchange) {
     if (inode.is_directory() && !replaces_directory) return fail(ErrorCode::not_directory);
     if (!inode.is_directory() && replaces_directory) return fail(ErrorCode::is_directory);
     if (replaces_directory) {
-      NACRE_ASSIGN(const bool empty, names_.is_empty(moving.replaced->number()));
+      NACRE_ASSIGN(const bool empty, names_.is_empty(moving.target.inode->number()));
       if (!empty) return fail(ErrorCode::not_empty);
     }
   }
@@ -110,28 +107,28 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
   const auto time = now();
   const InodeNumber parent = moving.from->number();
   const InodeNumber new_parent = moving.to->number();
-  const std::int64_t leaving = moving.inode->is_directory() ? 1 : 0;
-  const std::int64_t replaced = moving.replaced && moving.replaced->is_directory() ? 1 : 0;
+  const std::int64_t leaving = moving.source.inode->is_directory() ? 1 : 0;
+  const std::int64_t replaced = moving.target.inode && moving.target.inode->is_directory() ? 1 : 0;
   if (mode == RenameMode::exchange) {
     names_.replace(parent, name, *moving.target.row);
     names_.replace(new_parent, new_name, *moving.source.row);
-    set_parent(*moving.replaced, parent, name, time);
-    note_move(*moving.replaced);
+    set_parent(*moving.target.inode, parent, name, time);
+    note_move(*moving.target.inode);
     change_entries(*moving.from, 0, replaced - leaving, time);
     change_entries(*moving.to, 0, leaving - replaced, time);
   } else {
     names_.remove(parent, name);
-    if (moving.replaced) {
+    if (moving.target.inode) {
       names_.replace(new_parent, new_name, *moving.source.row);
-      drop_name(*moving.replaced, time);
+      drop_name(*moving.target.inode, time);
     } else {
       names_.add(new_parent, new_name, *moving.source.row);
     }
     change_entries(*moving.from, -1, -leaving, time);
-    change_entries(*moving.to, moving.replaced ? 0 : +1, leaving - replaced, time);
+    change_entries(*moving.to, moving.target.inode ? 0 : +1, leaving - replaced, time);
   }
-  set_parent(*moving.inode, new_parent, new_name, time);
-  note_move(*moving.inode);
+  set_parent(*moving.source.inode, new_parent, new_name, time);
+  note_move(*moving.source.inode);
   note_namespace_change();
 }
 
