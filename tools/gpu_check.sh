@@ -15,9 +15,9 @@
 # ciphers, rsa (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in
 # one run; five minutes); devices (what the buses carry, by bus_ceilings among the programs, and payloads of 4 GiB, by one
 # device, two, four and eight, as many as there are); seeds (bench of the papers' tables, a minute or two); rotate
-# (rotation_speed.sh beside this, a minute or two); formats (a small mount for each codec, with cuda and auto, a
+# (tests/measure/rotation_speed.sh, a minute or two); formats (a small mount for each codec, with cuda and auto, a
 # minute); crypt (a file through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a
-# minute or two); scale (scaling.py beside this: a mount with 1 to 16 writers and readers; two minutes, --seconds at
+# minute or two); scale (tests/measure/scaling.py: a mount with 1 to 16 writers and readers; two minutes, --seconds at
 # the most; memory_mount among the programs makes the floor).
 # --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
 # --engines: of the mounts; --reference: the library of the reference GDeflate codec, which the tests then ask
@@ -345,14 +345,14 @@ if wants crypt; then
   rm -f "$work"/file{,.out,.ncr}
 fi
 if wants rotate; then
-  "$(dirname "$0")/rotation_speed.sh" --bin "$bin" --corpus "$corpus" --folder "$work" --gib "$gib" \
+  "$(dirname "$0")/../tests/measure/rotation_speed.sh" --bin "$bin" --corpus "$corpus" --folder "$work" --gib "$gib" \
     --engines "$engines" | tee "$work/rotation.log"
   code=${PIPESTATUS[0]}
   while read -r line; do note 'rotation of keys' "$line"; done < <(grep ^median "$work/rotation.log")
   verdict 'rotation of keys' "$code"
 fi
 if wants scale; then
-  python3 "$(dirname "$0")/scaling.py" --bin "$bin" --corpus "$corpus" --folder "$work" --engines "$engines" \
+  python3 "$(dirname "$0")/../tests/measure/scaling.py" --bin "$bin" --corpus "$corpus" --folder "$work" --engines "$engines" \
     --seconds "$seconds" | tee "${OUT:-$work}/scaling.log"
   verdict 'scaling' "${PIPESTATUS[0]}"
 fi

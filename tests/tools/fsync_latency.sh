@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/fsync_latency.py: the table that it prints, and that it leaves nothing mounted, whatever happens.
+# tests/measure/fsync_latency.py: the table that it prints, and that it leaves nothing mounted, whatever happens.
 . "$(dirname "$0")/command_harness.sh"
 needs_mounts
-tool=$(dirname "$0")/../../tools/fsync_latency.py
+tool=$(dirname "$0")/../measure/fsync_latency.py
 measure=("$tool" --bin "$NACRE_BIN" --work "$work/measured")
 few=(--rounds 2 --count 5 --mib 1 --transports device)
 

@@ -3,7 +3,7 @@
 # How fast the keys of a volume that is not mounted are rotated, beside a plain copy of its segments
 # to the same file system, both with sync, in turns; then whether everything is right.
 #
-#   tools/rotation_speed.sh --bin DIR --corpus DIR [--folder DIR] [--gib N] [--rounds N] [--engines LIST]
+#   tests/measure/rotation_speed.sh --bin DIR --corpus DIR [--folder DIR] [--gib N] [--rounds N] [--engines LIST]
 #
 # --bin: mkfs.nacre, mount.nacre, nacre, fsck.nacre. The corpus is copied into a volume in --folder
 # (/dev/shm) until that holds N GiB (8). Each round, for each engine of the list ("cpu auto"): copy,
