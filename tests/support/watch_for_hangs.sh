@@ -22,14 +22,14 @@ show() { # PID
 
 declare -A seen=()
 while kill -0 "$watched" 2>/dev/null; do
-  for process in /proc/[0-9]*; do
+  for process in $(find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$folder/*" -printf '%h\n' 2>/dev/null); do
     pid=${process##*/}
-    program=$(readlink "$process/exe" 2>/dev/null) || continue
-    [[ $program == "$folder"/* && -z ${seen[$pid]-} ]] || continue
+    [ -z "${seen[$pid]-}" ] || continue
     age=$(ps -o etimes= -p "$pid") || continue
     [ "$age" -ge "$seconds" ] || continue
     seen[$pid]=1
     show "$pid" >>"$log" 2>/dev/null || true
   done
-  sleep 5
+  # A look costs as little as one process, and a hang lasts.
+  sleep 10
 done
