@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every text that a key, a label or a MAC is bound to. FORMAT: "Keys" and "keyring".
+
+A volume opens with exactly these: tests/golden/read_volume_test.py changes each in turn.
+"""
+DERIVATIONS = {
+    # HKDF-SHA256(volume key, salt = volume id, info), 32 bytes
+    "superblock mac": b"nacre superblock mac",
+    "keyring mac": b"nacre keyring mac",
+    "epoch wrap": b"nacre epoch wrap",
+    "previous volume key": b"nacre previous volume key",
+    # HKDF-SHA256(epoch key, salt = session salt, info + the suite's name), as long as the suite's key
+    "write session": b"nacre write session ",
+    # HKDF-SHA256(epoch key, salt = file salt, info), 32 bytes
+    "database file": b"nacre database file",
+    # RSA-OAEP label, before the volume id in hexadecimal
+    "oaep label": b"nacre volume key",
+    # additional data of a passphrase's private key
+    "private key": b"nacre private key",
+    # HMAC-SHA256 under K2, before volume id, fingerprint and wrapped volume key
+    "recipient mac": b"nacre recipient",
+}
