@@ -12,7 +12,7 @@ fi
 refused() {
   local what=$1 status=$2 words=$3 got=0
   shift 3
-  local limit=(timeout 90)
+  local limit=(timeout 600)
   ! declare -F "$1" >/dev/null || limit=()
   "${limit[@]}" "$@" >"$work/said" 2>&1 </dev/null || got=$?
   [ $got = "$status" ] || fail "$what: status $got instead of $status: $(cat "$work/said")"
@@ -36,7 +36,7 @@ holder=$(daemons_of "$volume")
 mkdir "$work/mnt2"
 refused_busy() {
   local got=0
-  timeout 90 "$@" >"$work/said" 2>&1 </dev/null || got=$?
+  timeout 600 "$@" >"$work/said" 2>&1 </dev/null || got=$?
   [ $got = 32 ] || fail "$1 on a mounted volume: status $got: $(cat "$work/said")"
   grep -qwE "$holder" "$work/said" || fail "$1 does not name process $holder: $(cat "$work/said")"
 }

@@ -350,7 +350,7 @@ def finish(workers):
     for worker in workers:
         worker.stopping = True
     for worker in workers:
-        worker.join(60)
+        worker.join(60 * PATIENCE)
         if worker.is_alive():
             raise Failure("a system call hangs")
         if worker.error is not None:

@@ -29,7 +29,7 @@ def start_writer(database, mode, number, receipts):
     """A process that writes for ever and says outside of the volume what it was promised."""
     pid = os.fork()
     if pid == 0:
-        signal.alarm(120)
+        signal.alarm(600)
         fd = os.open(f"{receipts}.{number}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         folder = os.open(os.path.dirname(database), os.O_RDONLY | os.O_DIRECTORY)
 

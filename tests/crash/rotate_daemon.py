@@ -78,7 +78,7 @@ class Work:
     def stop(self):
         self.stopping = True
         for thread in self.threads:
-            thread.join(60)
+            thread.join(60 * PATIENCE)
             if thread.is_alive():
                 raise Failure("a worker hangs")
         if self.failure:

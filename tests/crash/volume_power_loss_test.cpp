@@ -23,14 +23,14 @@ namespace {
 
 using Script = std::function<void(WorkedVolume&)>;
 
-constexpr std::uint64_t disk_size_bytes = 128u << 20;
+constexpr std::uint64_t small_disk_size_bytes = 128u << 20;
 
 class VolumePowerLoss : public ::testing::Test {
  protected:
   void SetUp() override {
     spdlog::set_level(spdlog::level::off);  // each state has its warnings
     formatted_ = MemoryBacking::create();
-    formatted_->set_capacity(disk_size_bytes);
+    formatted_->set_capacity(small_disk_size_bytes);
     WorkedVolume::format(formatted_);
   }
 

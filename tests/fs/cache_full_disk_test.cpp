@@ -16,6 +16,7 @@
 #include "fs/cache/flush.h"
 #include "fs/store/ballast.h"
 #include "tests/fs/store_fixture.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -23,7 +24,6 @@ namespace {
 using fs::Ballast;
 
 constexpr std::uint64_t last_chunk = 1u << 20;
-constexpr auto patience = std::chrono::seconds(20);  // of what must not take any time
 constexpr auto chance = std::chrono::milliseconds(300);
 
 Bytes noise(std::size_t size, std::uint64_t seed) {

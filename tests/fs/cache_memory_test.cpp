@@ -14,7 +14,7 @@
 namespace nacre::fs {
 namespace {
 
-constexpr std::uint32_t chunk_size = 64u << 10;
+constexpr std::uint32_t budgeted_chunk_size = 64u << 10;
 constexpr std::uint64_t budget = 128u << 20;
 constexpr std::size_t empty_slab_count_max = 1;
 
@@ -42,7 +42,7 @@ class ChunkCacheMemory : public ::testing::Test {
 
   std::unique_ptr<engine::Engine> engine_ =
       engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 1}).value();
-  PlainMemory memory_{*engine_, chunk_size, empty_slab_count_max};
+  PlainMemory memory_{*engine_, budgeted_chunk_size, empty_slab_count_max};
   std::vector<std::weak_ptr<const ChunkContent>> alive_;
   ChunkCache cache_{budget};
 };
@@ -55,8 +55,8 @@ TEST_F(ChunkCacheMemory, is_bounded_whatever_lengths_come_and_go) {
   std::uint64_t chunk = 0;
   for (int phase = 0; phase < 6; ++phase) {
     const std::uint64_t first_whole = chunk;
-    for (std::uint64_t i = 0; i < budget / chunk_size; ++i)
-      insert(chunk++, chunk_size);
+    for (std::uint64_t i = 0; i < budget / budgeted_chunk_size; ++i)
+      insert(chunk++, budgeted_chunk_size);
     // Some of them, in all slabs, are asked for again and again while short ones come.
     const std::uint64_t every = 4 + random() % 12;
     const auto longest = static_cast<std::uint32_t>(1u << (12 + random() % 5));
@@ -65,7 +65,7 @@ TEST_F(ChunkCacheMemory, is_bounded_whatever_lengths_come_and_go) {
       const auto size = 1 + static_cast<std::uint32_t>(random() % longest);
       insert(chunk++, size);
       bytes += size;
-      insert(first_whole + i * every % (budget / chunk_size), chunk_size);
+      insert(first_whole + i * every % (budget / budgeted_chunk_size), budgeted_chunk_size);
       if (i % 500 != 0) continue;
       // One slab's blocks may be free here and there, and some slabs empty.
       ASSERT_LE(memory_bytes(), budget + (1 + empty_slab_count_max) * PlainMemory::slab_size_bytes)

@@ -20,7 +20,7 @@ using metadata::ChunkRow;
 using metadata::RecordLocation;
 
 constexpr std::uint32_t part_size = fs::part_size_bytes_min;
-constexpr std::uint32_t chunk_size = 4 * part_size;
+constexpr std::uint32_t parted_chunk_size = 4 * part_size;
 
 ChunkPatch patch(std::uint32_t offset, std::uint32_t size) {
   return {.offset = offset,
@@ -31,7 +31,7 @@ ChunkPatch patch(std::uint32_t offset, std::uint32_t size) {
 }
 ChunkRow parts_row() {
   ChunkRow row;
-  for (std::uint32_t offset = 0; offset < chunk_size; offset += part_size)
+  for (std::uint32_t offset = 0; offset < parted_chunk_size; offset += part_size)
     row.patches.push_back(patch(offset, part_size));
   return row;
 }
@@ -101,12 +101,12 @@ TEST(Parts, a_range_needs_those_that_give_bytes_of_it_and_all_that_lies_over_the
   EXPECT_EQ(one->patches[0].offset, part_size);
   EXPECT_EQ(one->patches[1].offset, part_size + 10);
   EXPECT_FALSE(fs::row_of_range(row, part_size - 1, 2 * part_size + 1)) << "three of four";
-  EXPECT_FALSE(fs::row_of_range(row, 0, chunk_size));
-  row.base = ChunkBase{.plain_size = chunk_size, .valid_size = chunk_size};
+  EXPECT_FALSE(fs::row_of_range(row, 0, parted_chunk_size));
+  row.base = ChunkBase{.plain_size = parted_chunk_size, .valid_size = parted_chunk_size};
   EXPECT_FALSE(fs::row_of_range(row, 0, 1));
 }
 
-fs::SharedContent content_of(std::uint32_t size) {
+fs::SharedContent parted_content(std::uint32_t size) {
   auto content = std::make_shared<fs::ChunkContent>();
   content->resize(size);
   return content;
@@ -118,7 +118,7 @@ class ChunkCacheParts : public ::testing::Test {
   bool read(std::uint64_t chunk) {
     const fs::ChunkCache::Key key{fs::InodeNumber{2}, fs::ChunkIndex{chunk}, 1};
     auto lookup = cache_.acquire(key, fs::ChunkCache::Need::part, {});
-    if (lookup.claimed) cache_.finish(key, lookup.load, content_of(chunk_size), {});
+    if (lookup.claimed) cache_.finish(key, lookup.load, parted_content(parted_chunk_size), {});
     return !lookup.content && !lookup.claimed;
   }
 
@@ -166,15 +166,15 @@ class PartReads : public ::testing::Test {
   static constexpr std::size_t chunk_count = 64;
 
   void SetUp() override {
-    options_.segments.chunk_size_bytes = chunk_size;
-    options_.cache.cache_budget_bytes = 8 * (chunk_size + 1000);
+    options_.segments.chunk_size_bytes = parted_chunk_size;
+    options_.cache.cache_budget_bytes = 8 * (parted_chunk_size + 1000);
     const auto memory = MemoryBacking::create();
     NACRE_ASSERT_OK(TestStore::format(memory));
     backing_ = std::make_shared<CountedBacking>(memory, disk_);
     auto store = TestStore::open(backing_, options_);
     NACRE_ASSERT_OK(store);
     store_ = std::move(*store);
-    content_.resize(chunk_count * chunk_size - 5000);
+    content_.resize(chunk_count * parted_chunk_size - 5000);
     for (Byte& byte : content_)
       byte = static_cast<Byte>(random_());
     NACRE_ASSERT_OK(store_->file(2).write(0, content_));
@@ -302,17 +302,17 @@ TEST_F(PartReads, writing_one_part_leaves_the_others_alone) {
   store_ = std::move(*store);
   const std::uint64_t before = disk_->segments.bytes_written;
   for (std::uint32_t part = 0; part < 4; ++part) {
-    write(3 * chunk_size + ((part * 3) % 4) * part_size, part_size);
+    write(3 * parted_chunk_size + ((part * 3) % 4) * part_size, part_size);
     NACRE_ASSERT_OK(store_->sync(2));
   }
   EXPECT_EQ(fs::count_parts(row(3)), 4u);
   EXPECT_EQ(row(3).patches.size(), 4u);
-  EXPECT_LT(disk_->segments.bytes_written - before, chunk_size + 4000);
-  expect_bytes(3 * chunk_size, chunk_size);
+  EXPECT_LT(disk_->segments.bytes_written - before, parted_chunk_size + 4000);
+  expect_bytes(3 * parted_chunk_size, parted_chunk_size);
 }
 
 TEST_F(PartReads, of_a_file_that_was_cut_and_grown_give_zeros) {
-  const std::size_t cut = 5 * chunk_size + part_size + 100;
+  const std::size_t cut = 5 * parted_chunk_size + part_size + 100;
   NACRE_ASSERT_OK(store_->file(2).resize(cut));
   NACRE_ASSERT_OK(store_->file(2).resize(content_.size()));
   std::fill(content_.begin() + static_cast<std::ptrdiff_t>(cut), content_.end(), Byte{0});

@@ -18,10 +18,10 @@
 namespace nacre::tests {
 namespace {
 
-constexpr std::uint32_t chunk_size = 64u << 10;
+constexpr std::uint32_t spent_chunk_size = 64u << 10;
 constexpr std::uint64_t budget = 16u << 20;
 
-fs::SharedContent content_of(std::uint32_t size) {
+fs::SharedContent spent_content(std::uint32_t size) {
   auto content = std::make_shared<fs::ChunkContent>();
   content->resize(size);
   return content;
@@ -35,12 +35,13 @@ class ChunkCacheSpent : public ::testing::Test {
   // True: it was there.
   bool read(std::uint64_t chunk, std::uint32_t from, std::uint32_t to) {
     auto lookup = cache_.acquire(key(chunk), fs::ChunkCache::Need::chunk, {from, to});
-    if (lookup.claimed) cache_.finish(key(chunk), lookup.load, content_of(chunk_size), {from, to});
+    if (lookup.claimed)
+      cache_.finish(key(chunk), lookup.load, spent_content(spent_chunk_size), {from, to});
     return lookup.content != nullptr;
   }
   void stream(std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t chunk = first; chunk < first + count; ++chunk)
-      read(chunk, 0, chunk_size);
+      read(chunk, 0, spent_chunk_size);
   }
 
   fs::ChunkCache cache_{budget};
@@ -56,10 +57,10 @@ TEST_F(ChunkCacheSpent, a_file_that_is_read_once_takes_a_sixteenth) {
 TEST_F(ChunkCacheSpent, also_where_its_chunks_come_ahead_and_are_taken_in_pieces) {
   for (std::uint64_t chunk = 0; chunk < 2000; ++chunk) {
     read(chunk + 8, 0, 0);
-    for (std::uint32_t from = 0; from < chunk_size; from += chunk_size / 4)
-      read(chunk, from, from + chunk_size / 4);
+    for (std::uint32_t from = 0; from < spent_chunk_size; from += spent_chunk_size / 4)
+      read(chunk, from, from + spent_chunk_size / 4);
   }
-  EXPECT_LE(cache_.stats().bytes, budget / 16 + 8 * (chunk_size + 1024));
+  EXPECT_LE(cache_.stats().bytes, budget / 16 + 8 * (spent_chunk_size + 1024));
 }
 
 TEST_F(ChunkCacheSpent, drives_out_nothing_that_others_come_back_for) {
@@ -78,7 +79,7 @@ TEST_F(ChunkCacheSpent, drives_out_nothing_that_others_come_back_for) {
 }
 
 TEST_F(ChunkCacheSpent, what_is_found_is_like_others_again) {
-  read(7, 0, chunk_size);
+  read(7, 0, spent_chunk_size);
   EXPECT_GT(cache_.stats().spent_bytes, 0u);
   EXPECT_TRUE(read(7, 4096, 8192));
   EXPECT_EQ(cache_.stats().spent_bytes, 0u);
@@ -92,46 +93,47 @@ TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
     for (int twice = 0; twice < 2; ++twice)
       stream(chunk, 1);
   for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
-    EXPECT_TRUE(read(chunk, 0, chunk_size)) << chunk;
+    EXPECT_TRUE(read(chunk, 0, spent_chunk_size)) << chunk;
   stream(1000, 2000);
-  EXPECT_TRUE(read(99, 0, chunk_size));
+  EXPECT_TRUE(read(99, 0, spent_chunk_size));
 }
 
 // A look ahead that comes late brought back what its reader had taken.
 TEST_F(ChunkCacheSpent, a_look_ahead_changes_nothing_of_what_is_here) {
-  read(7, 0, chunk_size);
+  read(7, 0, spent_chunk_size);
   EXPECT_EQ(cache_.claim_ahead(key(7)), nullptr);
   EXPECT_GT(cache_.stats().spent_bytes, 0u);
   EXPECT_EQ(cache_.stats().hits, 0u);
   const auto load = cache_.claim_ahead(key(8));
   ASSERT_NE(load, nullptr);
   EXPECT_EQ(cache_.claim_ahead(key(8)), nullptr) << "it is on its way";
-  cache_.finish(key(8), load, content_of(chunk_size), {});
+  cache_.finish(key(8), load, spent_content(spent_chunk_size), {});
   EXPECT_TRUE(read(8, 0, 4096));
 }
 
 TEST_F(ChunkCacheSpent, is_not_what_is_taken_out_of_order) {
-  read(7, chunk_size / 2, chunk_size);
-  read(7, 0, chunk_size / 4);
+  read(7, spent_chunk_size / 2, spent_chunk_size);
+  read(7, 0, spent_chunk_size / 4);
   EXPECT_EQ(cache_.stats().spent_bytes, 0u);
 }
 
 TEST_F(ChunkCacheSpent, is_also_what_somebody_waited_for) {
   const auto claim = cache_.acquire(key(7), fs::ChunkCache::Need::chunk, {});
   ASSERT_TRUE(claim.claimed);
-  const auto lookup = cache_.acquire(key(7), fs::ChunkCache::Need::chunk, {0, chunk_size});
+  const auto lookup = cache_.acquire(key(7), fs::ChunkCache::Need::chunk, {0, spent_chunk_size});
   ASSERT_NE(lookup.load, nullptr);
-  std::thread loader([&] { cache_.finish(key(7), claim.load, content_of(chunk_size), {}); });
-  const auto content = cache_.wait(key(7), *lookup.load, {0, chunk_size});
+  std::thread loader(
+      [&] { cache_.finish(key(7), claim.load, spent_content(spent_chunk_size), {}); });
+  const auto content = cache_.wait(key(7), *lookup.load, {0, spent_chunk_size});
   loader.join();
   NACRE_ASSERT_OK(content);
-  EXPECT_EQ((*content)->size(), chunk_size);
+  EXPECT_EQ((*content)->size(), spent_chunk_size);
   EXPECT_GT(cache_.stats().spent_bytes, 0u);
 }
 
 TEST_F(ChunkCacheSpent, gives_way_before_all_others) {
   for (std::uint64_t chunk = 0; chunk < 10; ++chunk)
-    read(chunk, 0, chunk_size);
+    read(chunk, 0, spent_chunk_size);
   for (std::uint64_t chunk = 1000; chunk < 1400; ++chunk)
     read(chunk, 0, 4096);
   EXPECT_EQ(cache_.stats().spent_bytes, 0u);
@@ -156,11 +158,11 @@ class NoMemoryToOpen final : public ForwardingDirectory {
 class FileView : public ::testing::Test {
  protected:
   void SetUp() override {
-    options_.segments.chunk_size_bytes = chunk_size;
+    options_.segments.chunk_size_bytes = spent_chunk_size;
     directory_ = std::make_shared<NoMemoryToOpen>(MemoryBacking::create());
     NACRE_ASSERT_OK(TestStore::format(directory_));
     store_ = TestStore::open(directory_, options_).value();
-    content_.resize(10 * chunk_size + 5000);
+    content_.resize(10 * spent_chunk_size + 5000);
     for (std::size_t i = 0; i < content_.size(); ++i)
       content_[i] = static_cast<Byte>(i / 37);
     NACRE_ASSERT_OK(store_->file(2).write(0, content_));
@@ -195,22 +197,22 @@ class FileView : public ::testing::Test {
 
 TEST_F(FileView, copies_nothing_of_clean_chunks) {
   EXPECT_EQ(copied(0, content_.size()), 0u);
-  EXPECT_EQ(copied(chunk_size - 100, 4096), 0u);
-  EXPECT_EQ(copied(10 * chunk_size, 9000), 0u) << "also of the last one";
+  EXPECT_EQ(copied(spent_chunk_size - 100, 4096), 0u);
+  EXPECT_EQ(copied(10 * spent_chunk_size, 9000), 0u) << "also of the last one";
 }
 
 TEST_F(FileView, copies_the_chunk_that_dirty_bytes_lie_over) {
   const Bytes written(100, Byte{'w'});
-  std::copy(written.begin(), written.end(), content_.begin() + 2 * chunk_size + 50);
-  NACRE_ASSERT_OK(store_->file(2).write(2 * chunk_size + 50, written));
-  EXPECT_EQ(copied(0, content_.size()), chunk_size);
+  std::copy(written.begin(), written.end(), content_.begin() + 2 * spent_chunk_size + 50);
+  NACRE_ASSERT_OK(store_->file(2).write(2 * spent_chunk_size + 50, written));
+  EXPECT_EQ(copied(0, content_.size()), spent_chunk_size);
 }
 
 TEST_F(FileView, copies_holes_and_what_lies_behind_content) {
-  content_.resize(14 * chunk_size);
+  content_.resize(14 * spent_chunk_size);
   NACRE_ASSERT_OK(store_->file(2).resize(content_.size()));
   NACRE_ASSERT_OK(store_->sync(2));
-  EXPECT_EQ(copied(0, content_.size()), 4u * chunk_size);
+  EXPECT_EQ(copied(0, content_.size()), 4u * spent_chunk_size);
 }
 
 // Its chunks stayed claimed, and every later reader waited for ever.

@@ -12,12 +12,18 @@
 namespace nacre::fs {
 namespace {
 
-constexpr std::size_t chunk = 4096;
+constexpr std::size_t container_chunk = 4096;
 
 class Container : public ContainerFixture {};
 
 TEST_F(Container, round_trips_every_suite_and_codec) {
-  const std::vector<std::size_t> sizes = {0, 1, 31, chunk - 1, chunk, chunk + 1, 5 * chunk + 77};
+  const std::vector<std::size_t> sizes = {0,
+                                          1,
+                                          31,
+                                          container_chunk - 1,
+                                          container_chunk,
+                                          container_chunk + 1,
+                                          5 * container_chunk + 77};
   for (std::uint8_t suite = 1; suite <= engine::cipher_suite_number_max; ++suite) {
     for (int codec = 0; codec < 256; ++codec) {
       if (!engine::codec_is_choosable(static_cast<engine::Codec>(codec))) continue;
@@ -64,7 +70,7 @@ TEST_F(Container, compresses_zeros_into_more_records_than_fit_a_batch) {
 
 TEST_F(Container, changes_keys_where_a_cipher_has_short_blocks) {
   // Three sessions of 512 records.
-  const Bytes plain = random_content(1100 * chunk + 9, 5);
+  const Bytes plain = random_content(1100 * container_chunk + 9, 5);
   const Bytes container = seal(plain, make_keys(engine::CipherSuite::des_cbc));
   std::set<Bytes> salts;
   const auto offsets = record_offsets(container);
@@ -130,24 +136,24 @@ TEST_F(Container, thousands_of_files_share_payloads_and_no_key) {
 TEST_F(Container, of_several_keyrings_in_one_run) {
   std::vector<MemoryFile> opened;
   for (std::size_t i = 0; i < 6; ++i)
-    opened.push_back({.source = seal(random_content(3 * chunk, i), make_keys())});
+    opened.push_back({.source = seal(random_content(3 * container_chunk, i), make_keys())});
   decrypt(opened);
   for (std::size_t i = 0; i < 6; ++i) {
     ASSERT_TRUE(*opened[i].outcome) << opened[i].outcome->error().message;
-    EXPECT_EQ(opened[i].sink, random_content(3 * chunk, i));
+    EXPECT_EQ(opened[i].sink, random_content(3 * container_chunk, i));
   }
 }
 
 TEST_F(Container, a_file_that_fails_fails_alone) {
   const auto keys = make_keys();
-  const Bytes plain = random_content(30 * chunk, 3);
+  const Bytes plain = random_content(30 * container_chunk, 3);
   const Bytes container = seal(plain, keys);
   for (const bool encrypts : {true, false}) {
     const Bytes& source = encrypts ? plain : container;
     std::vector<MemoryFile> files(7, MemoryFile{.source = source});
     files[1].read_fails_at = 0;
     files[2].write_fails_at = 0;
-    files[4].write_fails_at = 7 * chunk;
+    files[4].write_fails_at = 7 * container_chunk;
     files[5].read_fails_at = source.size() - 1;
     if (encrypts) {
       encrypt(files, keys);
@@ -194,7 +200,7 @@ TEST_F(Container, opens_with_a_passphrase_and_not_with_another) {
 }
 
 TEST_F(Container, shows_what_anybody_can_see) {
-  const Bytes container = seal(random_content(9 * chunk, 2), make_keys());
+  const Bytes container = seal(random_content(9 * container_chunk, 2), make_keys());
   for (std::size_t cut = 0; cut <= 2; ++cut) {
     std::size_t at = 0;
     const std::size_t size = cut == 0 ? container.size() : container.size() - cut * 5000;
@@ -211,7 +217,7 @@ TEST_F(Container, shows_what_anybody_can_see) {
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(found->record_count, 10u);
     EXPECT_EQ(found->stored_bytes, container.size());
-    EXPECT_EQ(found->header.chunk_size_bytes(), chunk);
+    EXPECT_EQ(found->header.chunk_size_bytes(), container_chunk);
     EXPECT_EQ(found->keyring.recipients.size(), 1u);
   }
 }

@@ -13,8 +13,8 @@
 namespace nacre::tests {
 namespace {
 
-constexpr std::uint32_t chunk_size = 16u << 10;
-constexpr std::size_t size_max = 12 * chunk_size;
+constexpr std::uint32_t lost_chunk_size = 16u << 10;
+constexpr std::size_t size_max = 12 * lost_chunk_size;
 
 struct Model {
   Bytes bytes;
@@ -83,12 +83,12 @@ class LostChunks : public ::testing::Test {
           const std::uint32_t end = std::min(from + size, fs::content_end(row));
           if (from >= end) return std::nullopt;
           metadata::ChunkRow changed = row;
-          std::vector<bool> bytes(chunk_size + 1);
+          std::vector<bool> bytes(lost_chunk_size + 1);
           for (const auto& range : row.lost)
             std::fill_n(bytes.begin() + range.offset, range.size, true);
           std::fill_n(bytes.begin() + from, end - from, true);
           changed.lost.clear();
-          for (std::uint32_t at = 0; at < chunk_size; ++at) {
+          for (std::uint32_t at = 0; at < lost_chunk_size; ++at) {
             if (!bytes[at]) continue;
             std::uint32_t next = at;
             while (bytes[next])
@@ -101,7 +101,7 @@ class LostChunks : public ::testing::Test {
           return changed;
         }};
     NACRE_ASSERT_OK(file().change_rows(std::span(&change, 1)));
-    if (done) model_.lose(index * chunk_size + from, size);
+    if (done) model_.lose(index * lost_chunk_size + from, size);
   }
   // The same to a whole hole, of which one row says so.
   void lose_hole() {
@@ -114,10 +114,10 @@ class LostChunks : public ::testing::Test {
         }));
     for (const auto& [key, count] : holes) {
       const std::uint64_t first = metadata::decode_chunk_key(key)->index.value;
-      if ((first + count) * chunk_size > model_.bytes.size()) continue;
+      if ((first + count) * lost_chunk_size > model_.bytes.size()) continue;
       if (random_() % 2 == 0) continue;
       store_->database().put(metadata::Table::chunks, key, encode(metadata::LostRow{count}));
-      model_.lose(first * chunk_size, count * chunk_size);
+      model_.lose(first * lost_chunk_size, count * lost_chunk_size);
       ++lost_holes_;
     }
   }
@@ -161,9 +161,9 @@ class LostChunks : public ::testing::Test {
 
 // Rows that are changed together are looked up together.
 TEST_F(LostChunks, are_changed_beside_each_other_over_holes_and_twice_in_a_row) {
-  write(0, 8 * chunk_size);
-  write(60 * chunk_size, chunk_size);
-  punch(3 * chunk_size, 2 * chunk_size);
+  write(0, 8 * lost_chunk_size);
+  write(60 * lost_chunk_size, lost_chunk_size);
+  punch(3 * lost_chunk_size, 2 * lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync(2));
   std::vector<fs::RowChange> changes;
   std::vector<std::uint64_t> seen;
@@ -177,7 +177,7 @@ TEST_F(LostChunks, are_changed_beside_each_other_over_holes_and_twice_in_a_row) 
                          return std::optional(changed);
                        }});
     const bool is_there = index < 8 ? index != 3 : index == 60;
-    if (is_there) model_.lose(index * chunk_size + nth * 8, 4);
+    if (is_there) model_.lose(index * lost_chunk_size + nth * 8, 4);
   }
   const auto changed = file().change_rows(changes);
   NACRE_ASSERT_OK(changed);
@@ -190,15 +190,15 @@ TEST_F(LostChunks, are_changed_beside_each_other_over_holes_and_twice_in_a_row) 
 }
 
 TEST_F(LostChunks, fail_to_read_and_are_known_again_where_written) {
-  write(0, 3 * chunk_size);
+  write(0, 3 * lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync(2));
-  lose(1, 0, chunk_size);
+  lose(1, 0, lost_chunk_size);
   expect_content();
-  write(chunk_size + 1000, 500);  // over the lost chunk: before and after it is flushed
+  write(lost_chunk_size + 1000, 500);  // over the lost chunk: before and after it is flushed
   expect_content();
   NACRE_ASSERT_OK(store_->sync_all());
   expect_content();
-  write(chunk_size, chunk_size);
+  write(lost_chunk_size, lost_chunk_size);
   expect_content();
   NACRE_ASSERT_OK(store_->sync_all());
   expect_content();
@@ -207,7 +207,7 @@ TEST_F(LostChunks, fail_to_read_and_are_known_again_where_written) {
 }
 
 TEST_F(LostChunks, stay_lost_when_their_patches_are_merged) {
-  write(0, chunk_size);
+  write(0, lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync_all());
   lose(0, 100, 10000);
   for (std::size_t at = 0; at < 12; ++at) {
@@ -225,19 +225,19 @@ TEST_F(LostChunks, stay_lost_when_their_patches_are_merged) {
 }
 
 TEST_F(LostChunks, of_one_row_are_split_and_cut_as_the_file_changes) {
-  resize(10 * chunk_size);
+  resize(10 * lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync_all());
   while (lost_holes_ == 0)
     lose_hole();
   expect_content();
-  write(4 * chunk_size + 7, 100);
-  punch(6 * chunk_size, 2 * chunk_size);
+  write(4 * lost_chunk_size + 7, 100);
+  punch(6 * lost_chunk_size, 2 * lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync_all());
   expect_content();
   store_->check_map();
-  resize(9 * chunk_size + 5);  // in the middle of the last lost run
+  resize(9 * lost_chunk_size + 5);  // in the middle of the last lost run
   NACRE_ASSERT_OK(store_->sync_all());
-  resize(10 * chunk_size);
+  resize(10 * lost_chunk_size);
   NACRE_ASSERT_OK(store_->sync_all());
   expect_content();
   store_->check_map();
@@ -256,14 +256,14 @@ TEST_F(LostChunks, equal_a_model_through_random_changes) {
         resize(at);
         break;
       case 1:
-        punch(at, 1 + random_() % (4 * chunk_size));
+        punch(at, 1 + random_() % (4 * lost_chunk_size));
         break;
       case 2:
       case 3:
         NACRE_ASSERT_OK(store_->sync_all());
         for (int i = 0; i < 3; ++i) {
           const std::uint64_t index = random_() % 12;
-          const auto from = static_cast<std::uint32_t>(random_() % chunk_size);
+          const auto from = static_cast<std::uint32_t>(random_() % lost_chunk_size);
           lose(index, random_() % 2 ? 0 : from, 1 + static_cast<std::uint32_t>(random_() % 9000));
         }
         lose_hole();
@@ -273,12 +273,12 @@ TEST_F(LostChunks, equal_a_model_through_random_changes) {
         break;
       case 5:
         NACRE_ASSERT_OK(store_->sync_all());
-        for (std::uint64_t i = 0; i * chunk_size < model_.bytes.size(); ++i)
+        for (std::uint64_t i = 0; i * lost_chunk_size < model_.bytes.size(); ++i)
           NACRE_ASSERT_OK(fs::tidy_chunk(store_->cache(), file(), fs::ChunkIndex{i}));
         store_->check_map();
         break;
       default:
-        write(at, 1 + random_() % (random_() % 3 == 0 ? 2 * chunk_size : 900));
+        write(at, 1 + random_() % (random_() % 3 == 0 ? 2 * lost_chunk_size : 900));
     }
     expect_content();
     if (round % 40 == 39) {

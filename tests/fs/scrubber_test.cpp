@@ -13,6 +13,7 @@
 #include "metadata/format/checkpoint.h"
 #include "tests/fs/compaction_fixture.h"
 #include "tests/support/error_of.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -50,7 +51,7 @@ class TestClock final : public fs::ScrubClock {
   void release() { held_at_ = UINT64_MAX; }
   void wait_until_held() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(reached_.wait_for(lock, 60s, [&] { return wait_count_ >= held_at_; }));
+    EXPECT_TRUE(reached_.wait_for(lock, patience, [&] { return wait_count_ >= held_at_; }));
   }
   // Called in each wait. Only while nothing runs.
   void set_user(std::function<void()> user) { user_ = std::move(user); }
@@ -92,7 +93,7 @@ class ScrubberTest : public VolumeCompaction {
     NACRE_EXPECT_OK(scrubber().apply(ScrubCommand::begin, rate));
   }
   ScrubRow finish() {
-    EXPECT_TRUE(scrubber().wait_until_idle(60s));
+    EXPECT_TRUE(scrubber().wait_until_idle(patience));
     const ScrubRow row = scrubber().status();
     EXPECT_EQ(to_string(row.state), to_string(ScrubState::finished)) << row.error;
     return row;
@@ -271,7 +272,7 @@ TEST_F(ScrubberTest, stays_paused_over_a_restart_until_it_is_resumed) {
   begin(1u << 20);
   clock_->wait_until_held();
   NACRE_EXPECT_OK(scrubber().apply(ScrubCommand::pause, {}));
-  EXPECT_TRUE(scrubber().wait_until_idle(60s));
+  EXPECT_TRUE(scrubber().wait_until_idle(patience));
   const ScrubRow paused = scrubber().status();
   EXPECT_EQ(paused.state, ScrubState::paused);
   clock_->release();
@@ -292,7 +293,7 @@ TEST_F(ScrubberTest, that_was_stopped_begins_anew) {
   begin(1u << 20);
   clock_->wait_until_held();
   NACRE_EXPECT_OK(scrubber().apply(ScrubCommand::stop, {}));
-  EXPECT_TRUE(scrubber().wait_until_idle(60s));
+  EXPECT_TRUE(scrubber().wait_until_idle(patience));
   EXPECT_EQ(scrubber().status().state, ScrubState::stopped);
   clock_->release();
   kill();

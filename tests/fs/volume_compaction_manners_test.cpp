@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/fs/compaction_fixture.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -206,7 +207,7 @@ TEST_F(CompactionManners, holds_up_no_writer_while_the_disk_is_slow_for_it) {
         NACRE_EXPECT_OK(sync(file));
       }
     });
-    EXPECT_EQ(others.wait_for(std::chrono::seconds(60)), std::future_status::ready)
+    EXPECT_EQ(others.wait_for(patience), std::future_status::ready)
         << "writers wait for compaction";
     EXPECT_EQ(compaction.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
     disk.set_value();

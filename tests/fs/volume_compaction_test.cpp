@@ -10,6 +10,7 @@
 #include "fs/store/segment_table.h"
 #include "tests/fs/compaction_fixture.h"
 #include "tests/fs/table_checker.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -191,8 +192,8 @@ TEST_F(VolumeCompaction, gives_back_the_last_segment_though_nobody_changes_anyth
   NACRE_EXPECT_OK(volume().sync_all());
   NACRE_EXPECT_OK(volume().unlink(root, "f"));
   volume().forget(file, 1);
-  for (int waited = 0; waited < 60'000 && segments().segment_count > before.segment_count;
-       waited += 10)
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (segments().segment_count > before.segment_count && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(segments().segment_count, before.segment_count);
   EXPECT_EQ(segments().stored_bytes, before.stored_bytes);
@@ -282,10 +283,10 @@ TEST_F(VolumeCompaction, works_in_the_background) {
   options_.commit_interval_ms = 20;
   mount();
   make_holey_file("f", 256, 4);
-  for (int waited = 0; waited < 60'000 && segments().stored_bytes > 13 * segments().live_bytes / 10;
-       waited += 10) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (segments().stored_bytes > 13 * segments().live_bytes / 10 &&
+         std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
   EXPECT_LE(segments().stored_bytes, 13 * segments().live_bytes / 10);
   EXPECT_GT(volume().stats().compaction.segment_count, 0u);
   expect_contents();

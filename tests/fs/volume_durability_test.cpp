@@ -7,6 +7,8 @@
 #include <deque>
 #include <mutex>
 
+#include "tests/support/patience.h"
+
 namespace nacre::tests {
 namespace {
 
@@ -252,7 +254,7 @@ TEST_F(VolumeDurability, the_intervals_commit_comes_though_another_file_was_sync
   write(file, 0, std::string(100'000, 'x'));
   write(other, 0, "y");
   NACRE_EXPECT_OK(sync(other));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (volume().stats().dirty_bytes > 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(volume().stats().dirty_bytes, 0u);

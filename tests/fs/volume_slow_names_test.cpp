@@ -7,6 +7,7 @@
 
 #include "tests/fs/disk_gate.h"
 #include "tests/fs/volume_fixture.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -81,8 +82,7 @@ TEST_F(VolumeSlowNames, keep_no_others_waiting) {
       NACRE_EXPECT_OK(rename(other_, "a", "b"));
       NACRE_EXPECT_OK(volume().unlink(other_, "b"));
     });
-    EXPECT_EQ(others.wait_for(std::chrono::seconds(60)), std::future_status::ready)
-        << "others wait for the disk";
+    EXPECT_EQ(others.wait_for(patience), std::future_status::ready) << "others wait for the disk";
     answer();
     if (i + 1 < slow_calls.size()) {
       NACRE_EXPECT_OK(slow.get());

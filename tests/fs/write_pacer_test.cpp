@@ -9,6 +9,7 @@
 
 #include "fs/store/room_bound.h"
 #include "fs/store/space_bound.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -119,7 +120,7 @@ TEST(WritePacer, lets_everybody_go_in_the_end) {
   std::promise<void> last;
   pacer.hold(InodeNumber{1}, mib, [] {});
   pacer.hold(InodeNumber{1}, mib, [&] { last.set_value(); });
-  EXPECT_EQ(last.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(last.get_future().wait_for(patience), std::future_status::ready);
 }
 
 TEST(SpaceBound, is_what_the_ratio_the_slack_and_the_room_say) {

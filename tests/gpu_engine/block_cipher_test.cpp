@@ -21,13 +21,13 @@ constexpr std::array all_ciphers = {BlockCipher::aes_128, BlockCipher::aes_192,
 constexpr std::array all_modes = {CipherMode::ecb, CipherMode::cbc, CipherMode::ofb,
                                   CipherMode::ctr};
 
-struct Algorithm {
+struct BlockAlgorithm {
   BlockCipher cipher;
   CipherMode mode;
 };
 
-std::vector<Algorithm> all_algorithms() {
-  std::vector<Algorithm> all;
+std::vector<BlockAlgorithm> all_algorithms() {
+  std::vector<BlockAlgorithm> all;
   for (const BlockCipher cipher : all_ciphers) {
     for (const CipherMode mode : all_modes)
       all.push_back({cipher, mode});
@@ -35,7 +35,7 @@ std::vector<Algorithm> all_algorithms() {
   return all;
 }
 
-class BlockCiphers : public testing::TestWithParam<Algorithm> {
+class BlockCiphers : public testing::TestWithParam<BlockAlgorithm> {
  protected:
   BlockCipher cipher() const { return GetParam().cipher; }
   CipherMode mode() const { return GetParam().mode; }

@@ -18,7 +18,7 @@
 namespace nacre::engine {
 namespace {
 
-constexpr std::size_t chunk_size = 65536;
+constexpr std::size_t corpus_chunk_size = 65536;
 constexpr std::size_t stride = 8;
 
 class CodecCorpus : public testing::Test {
@@ -31,9 +31,9 @@ class CodecCorpus : public testing::Test {
   template <typename Size>
   static std::size_t sum(const CorpusFile& file, const Size& size_of) {
     std::size_t total = 0;
-    for (std::size_t at = 0; at < file.bytes.size(); at += chunk_size)
-      total +=
-          size_of(ByteView(file.bytes).subspan(at, std::min(chunk_size, file.bytes.size() - at)));
+    for (std::size_t at = 0; at < file.bytes.size(); at += corpus_chunk_size)
+      total += size_of(
+          ByteView(file.bytes).subspan(at, std::min(corpus_chunk_size, file.bytes.size() - at)));
     return total;
   }
   template <typename Size>
@@ -59,7 +59,7 @@ class CodecCorpus : public testing::Test {
 
 TEST_F(CodecCorpus, lz77_packs_better_than_liblz4) {
   const double theirs = ratio([](ByteView plain) {
-    Bytes out(static_cast<std::size_t>(LZ4_COMPRESSBOUND(chunk_size)));
+    Bytes out(static_cast<std::size_t>(LZ4_COMPRESSBOUND(corpus_chunk_size)));
     return static_cast<std::size_t>(LZ4_compress_default(
         reinterpret_cast<const char*>(plain.data()), reinterpret_cast<char*>(out.data()),
         static_cast<int>(plain.size()), static_cast<int>(out.size())));
@@ -70,7 +70,7 @@ TEST_F(CodecCorpus, lz77_packs_better_than_liblz4) {
 // The thorough levels are liblz4's own blocks, each with its word of four bytes.
 TEST_F(CodecCorpus, lz77_packs_as_well_as_liblz4_at_its_best) {
   const double theirs = ratio([](ByteView plain) {
-    Bytes out(static_cast<std::size_t>(LZ4_COMPRESSBOUND(chunk_size)));
+    Bytes out(static_cast<std::size_t>(LZ4_COMPRESSBOUND(corpus_chunk_size)));
     const int size = LZ4_compress_HC(
         reinterpret_cast<const char*>(plain.data()), reinterpret_cast<char*>(out.data()),
         static_cast<int>(plain.size()), static_cast<int>(out.size()), LZ4HC_CLEVEL_MAX);
@@ -137,7 +137,7 @@ TEST_F(CodecCorpus, huffman_comes_near_the_entropy_over_the_corpus) {
       const double entropy = entropy_bytes(plain);
       stored_sum += stored;
       entropy_sum += entropy;
-      if (plain.size() == chunk_size) {
+      if (plain.size() == corpus_chunk_size) {
         excess.push_back(stored / entropy - 1);
         EXPECT_LE(stored, whole_bit_bytes(plain) + 340) << file.name;
       }

@@ -13,7 +13,7 @@
 namespace nacre::engine {
 namespace {
 
-constexpr std::size_t piece_size_bytes = 4096;
+constexpr std::size_t rle_piece_size_bytes = 4096;
 
 // Stretches of all lengths of equal bytes, pairs and noise, so that every kind of group meets every
 // other one and every edge of a piece.
@@ -68,7 +68,7 @@ TEST(Rle, refuses_pieces_that_do_not_fill_their_plain_bytes) {
   for (const Bytes& part : full)
     piece.insert(piece.end(), part.begin(), part.end());
   const Bytes rest = {255, 'b'};  // 2 bytes
-  Bytes decoded(piece_size_bytes + 2);
+  Bytes decoded(rle_piece_size_bytes + 2);
   ASSERT_TRUE(decompress(Codec::rle, frame({piece, rest}), decoded).has_value());
 
   // The same bytes, cut elsewhere: the first piece gives 4098, 3968, or ends within a group.
@@ -95,11 +95,11 @@ TEST(RleOracle, libtiff_reads_what_we_write) {
     Bytes plain = make_runs(64 + random.below(sub_block_size_bytes - 64), random);
     std::fill_n(plain.begin(), plain.size() / 2, Byte{0});  // so that it is smaller when coded
     const std::vector<Bytes> pieces =
-        pieces_of(compressed(Codec::rle, plain), plain.size(), piece_size_bytes);
+        pieces_of(compressed(Codec::rle, plain), plain.size(), rle_piece_size_bytes);
     Bytes strip;  // PackBits has no state: all pieces together are a strip too
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const std::size_t start = i * piece_size_bytes;
-      const std::size_t size = std::min(piece_size_bytes, plain.size() - start);
+      const std::size_t start = i * rle_piece_size_bytes;
+      const std::size_t size = std::min(rle_piece_size_bytes, plain.size() - start);
       const Bytes decoded = decode_tiff_strip(TiffScheme::packbits, pieces[i], size);
       ASSERT_EQ(decoded.size(), size);
       ASSERT_TRUE(std::equal(decoded.begin(), decoded.end(), plain.begin() + start));
@@ -117,8 +117,8 @@ TEST(RleOracle, we_read_what_libtiff_writes_and_are_as_small) {
     Bytes plain = make_runs(64 + random.below(sub_block_size_bytes - 64), random);
     std::fill_n(plain.begin(), plain.size() / 2, Byte{0});
     std::vector<Bytes> pieces;
-    for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
-      const std::size_t size = std::min(piece_size_bytes, plain.size() - start);
+    for (std::size_t start = 0; start < plain.size(); start += rle_piece_size_bytes) {
+      const std::size_t size = std::min(rle_piece_size_bytes, plain.size() - start);
       pieces.push_back(
           encode_tiff_strip(TiffScheme::packbits, ByteView(plain).subspan(start, size)));
     }

@@ -7,19 +7,19 @@
 namespace nacre::engine::cuda {
 namespace {
 
-struct PlannedMessage {
+struct PlannedChecksum {
   std::size_t at, size;
   std::uint32_t before;
 };
 
 // bytes_max: what the launcher is told there may be, by which it chooses the size of tiles.
 std::vector<std::uint32_t> run(ChecksumPolynomial polynomial, const Bytes& arena,
-                               const std::vector<PlannedMessage>& messages,
+                               const std::vector<PlannedChecksum>& messages,
                                std::uint64_t bytes_max = 0) {
   const DeviceArray<Byte> d_arena(arena);
   std::vector<ChecksumTask> tasks;
   std::uint64_t total_bytes = 0;
-  for (const PlannedMessage& message : messages) {
+  for (const PlannedChecksum& message : messages) {
     tasks.push_back({d_arena.data() + message.at, message.size, message.before});
     total_bytes += message.size;
   }
@@ -52,7 +52,7 @@ TEST_F(CudaCrc, every_short_size_at_every_address_matches_the_cpu) {
   TestRandom random;
   const Bytes arena = random.bytes(4096);
   for (const auto polynomial : {ChecksumPolynomial::crc32, ChecksumPolynomial::crc32c}) {
-    std::vector<PlannedMessage> messages;
+    std::vector<PlannedChecksum> messages;
     for (std::size_t at = 0; at < 17; ++at) {
       for (std::size_t size = 0; size < 150; ++size)
         messages.push_back({at, size, static_cast<std::uint32_t>(random.next())});
@@ -80,7 +80,7 @@ TEST_F(CudaCrc, random_mixtures_match_the_cpu) {
         Payload{ChecksumPolynomial::crc32c, 600 << 20},
         Payload{ChecksumPolynomial::crc32, 8ull << 30}}) {
     RangeAllocator ranges(random);
-    std::vector<PlannedMessage> messages;
+    std::vector<PlannedChecksum> messages;
     for (std::size_t i = 0; i < 500 / test_part(); ++i) {
       const std::size_t size = i == 10 ? (5u << 20) + 3 : i == 11 ? 1u << 20 : random_size(random);
       const auto before = i % 2 == 0 ? 0 : static_cast<std::uint32_t>(random.next());

@@ -15,7 +15,7 @@ using nacre::engine::gdeflate::make_skewed;
 using nacre::engine::gdeflate::page_plain_size_max;
 using nacre::engine::gdeflate::write_plain_blocks;
 
-void decode(std::vector<Piece>& pieces) {
+void decode_gdeflate(std::vector<Piece>& pieces) {
   run_pieces(pieces, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
     EXPECT_EQ(gdeflate_decode_workspace_size(count), 0u);
     return gdeflate_decode(tasks, count, results, nullptr, nullptr);
@@ -23,10 +23,10 @@ void decode(std::vector<Piece>& pieces) {
 }
 
 // How pieces are handled depends on how many there are at once.
-constexpr std::size_t counts_at_once[] = {std::size_t{1} << 20, 300};
+constexpr std::size_t gdeflate_counts_at_once[] = {std::size_t{1} << 20, 300};
 
-void decode(std::vector<Piece>& pieces, std::size_t at_once) {
-  in_lots(pieces, at_once, [](std::vector<Piece>& lot) { decode(lot); });
+void decode_gdeflate(std::vector<Piece>& pieces, std::size_t at_once) {
+  in_lots(pieces, at_once, [](std::vector<Piece>& lot) { decode_gdeflate(lot); });
 }
 
 constexpr int level_count = 10;  // 0: literals alone
@@ -42,11 +42,11 @@ class CudaGdeflateDecode : public CudaTest {
   static constexpr std::size_t kind_count = data_kinds.size() + 2;
 
   void expect_decodes(const std::vector<Bytes>& plains, const std::vector<Bytes>& pages) {
-    for (const std::size_t at_once : counts_at_once) {
+    for (const std::size_t at_once : gdeflate_counts_at_once) {
       std::vector<Piece> pieces;
       for (std::size_t i = 0; i < plains.size(); ++i)
         pieces.push_back({.in = pages[i], .out_size = plains[i].size()});
-      decode(pieces, at_once);
+      decode_gdeflate(pieces, at_once);
       for (std::size_t i = 0; i < plains.size(); ++i) {
         ASSERT_EQ(pieces[i].result, 1u) << "piece " << i << " of " << plains[i].size();
         ASSERT_EQ(pieces[i].out, plains[i]) << "piece " << i << " of " << plains[i].size();
@@ -62,7 +62,7 @@ TEST_F(CudaGdeflateDecode, reads_the_pages_of_the_reference_codec) {
   const std::vector<GdeflateVector> vectors = read_gdeflate_vectors();
   for (const GdeflateVector& vector : vectors)
     pieces.push_back({.in = vector.page, .out_size = vector.plain_size});
-  decode(pieces);
+  decode_gdeflate(pieces);
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     ASSERT_EQ(pieces[i].result, 1u) << vectors[i].file;
     ASSERT_EQ(crc32(0, pieces[i].out), vectors[i].plain_crc) << vectors[i].file;
@@ -121,7 +121,7 @@ TEST_F(CudaGdeflateDecode, refuses_a_page_of_another_size) {
     pieces.push_back({.in = Bytes(size), .out_size = 0});
   for (Piece& piece : pieces)
     ASSERT_FALSE(judge_page(piece.in, piece.out_size).has_value());
-  decode(pieces);
+  decode_gdeflate(pieces);
   for (const Piece& piece : pieces)
     EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes for " << piece.out_size;
 }
@@ -149,7 +149,7 @@ TEST_F(CudaGdeflateDecode, judges_hostile_pages_as_the_plain_decoder_does) {
     if (random_.below(8) != 0) page.resize(page.size() / 4 * 4);
     pieces.push_back({.in = std::move(page), .out_size = random_.below(10) == 0 ? size - 1 : size});
   }
-  decode(pieces);
+  decode_gdeflate(pieces);
   std::size_t refused = 0;
   std::size_t accepted = 0;
   for (const Piece& piece : pieces) {
@@ -166,7 +166,7 @@ TEST_F(CudaGdeflateDecode, judges_hostile_pages_as_the_plain_decoder_does) {
 
 TEST_F(CudaGdeflateDecode, takes_no_tasks_at_all) {
   std::vector<Piece> none;
-  decode(none);
+  decode_gdeflate(none);
 }
 
 }  // namespace

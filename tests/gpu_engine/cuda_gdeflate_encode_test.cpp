@@ -14,7 +14,7 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr std::size_t piece_size_max = 65536;
-constexpr Byte untouched = 0xa5;
+constexpr Byte untouched_out = 0xa5;
 
 struct PieceToCode {
   Bytes in;
@@ -42,7 +42,7 @@ void run(const Encoder& encoder, std::vector<PieceToCode>& pieces) {
   for (std::size_t i = 0; i < pieces.size(); ++i)
     std::copy(pieces[i].in.begin(), pieces[i].in.end(), in.begin() + in_at[i]);
   const DeviceArray<Byte> d_in(in);
-  const DeviceArray<Byte> d_out(Bytes(out_size, untouched));
+  const DeviceArray<Byte> d_out(Bytes(out_size, untouched_out));
   std::vector<CodecTask> tasks;
   for (std::size_t i = 0; i < pieces.size(); ++i)
     tasks.push_back({d_in.data() + in_at[i], d_out.data() + out_at[i],
@@ -60,7 +60,7 @@ void run(const Encoder& encoder, std::vector<PieceToCode>& pieces) {
   const Bytes out = d_out.copy();
   std::size_t band = 0;
   const auto expect_untouched = [&](std::size_t to) {
-    EXPECT_EQ(std::count(out.begin() + band, out.begin() + to, untouched),
+    EXPECT_EQ(std::count(out.begin() + band, out.begin() + to, untouched_out),
               static_cast<std::ptrdiff_t>(to - band))
         << "bytes outside the output were written";
   };

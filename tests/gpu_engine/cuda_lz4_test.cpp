@@ -16,7 +16,7 @@
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr std::size_t piece_size_max = 65536;
+constexpr std::size_t lz4_piece_size_max = 65536;
 
 const char* chars(const Bytes& bytes) {
   return reinterpret_cast<const char*>(bytes.data());
@@ -32,9 +32,10 @@ std::size_t by_cpu(const Bytes& plain) {
 }
 
 // How pieces are handled depends on how many there are at once.
-constexpr std::size_t counts_at_once[] = {std::size_t{1} << 20, 1000, 300};
+constexpr std::size_t lz4_counts_at_once[] = {std::size_t{1} << 20, 1000, 300};
 
-void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = counts_at_once[0]) {
+void encode_lz4(std::vector<Piece>& pieces, int level = 0,
+                std::size_t at_once = lz4_counts_at_once[0]) {
   in_lots(pieces, at_once, [&](std::vector<Piece>& lot) {
     const DeviceArray<Byte> workspace(
         lz4_encode_workspace_size(static_cast<std::uint32_t>(lot.size())));
@@ -44,7 +45,7 @@ void encode(std::vector<Piece>& pieces, int level = 0, std::size_t at_once = cou
   });
 }
 
-void decode(std::vector<Piece>& pieces, std::size_t at_once = counts_at_once[0]) {
+void decode_lz4(std::vector<Piece>& pieces, std::size_t at_once = lz4_counts_at_once[0]) {
   in_lots(pieces, at_once, [](std::vector<Piece>& lot) {
     run_pieces(lot, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
       return lz4_decode(tasks, count, results, nullptr, nullptr);
@@ -102,12 +103,12 @@ std::vector<std::size_t> sizes_at_every_edge() {
     sizes.push_back(size);
   for (std::size_t size : {4095, 4096, 4097, 32768, 65519, 65520, 65523, 65524, 65525, 65530})
     sizes.push_back(size);
-  for (std::size_t size = piece_size_max - 5; size <= piece_size_max; ++size)
+  for (std::size_t size = lz4_piece_size_max - 5; size <= lz4_piece_size_max; ++size)
     sizes.push_back(size);
   return sizes;
 }
 
-std::vector<Bytes> plain_pieces(TestRandom& random) {
+std::vector<Bytes> plain_lz4_pieces(TestRandom& random) {
   std::vector<Bytes> pieces;
   for (std::size_t size : sizes_at_every_edge()) {
     for (DataKind kind : data_kinds)
@@ -115,7 +116,7 @@ std::vector<Bytes> plain_pieces(TestRandom& random) {
     pieces.push_back(periodic(size, 1 + random.below(70), random));
   }
   for (std::size_t period = 1; period <= 300; ++period)
-    pieces.push_back(periodic(piece_size_max - random.below(400), period, random));
+    pieces.push_back(periodic(lz4_piece_size_max - random.below(400), period, random));
   return pieces;
 }
 
@@ -125,13 +126,13 @@ class CudaLz4 : public CudaTest {
 };
 
 TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
-  const std::vector<Bytes> plains = plain_pieces(random_);
+  const std::vector<Bytes> plains = plain_lz4_pieces(random_);
   for (int way = 0; way < 4; ++way) {
     const int level = way < 3 ? way : 9;
     std::vector<Piece> pieces;
     for (const Bytes& plain : plains)
       pieces.push_back({.in = plain, .out_size = plain.size() + random_.below(300)});
-    encode(pieces, level, counts_at_once[way % 3]);
+    encode_lz4(pieces, level, lz4_counts_at_once[way % 3]);
     std::vector<Piece> back;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const Piece& piece = pieces[i];
@@ -143,7 +144,7 @@ TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
     }
     ASSERT_GT(back.size(), plains.size() / 2);
     std::vector<Piece> decoded = back;
-    decode(decoded, counts_at_once[way % 3]);
+    decode_lz4(decoded, lz4_counts_at_once[way % 3]);
     for (std::size_t i = 0; i < back.size(); ++i) {
       ASSERT_EQ(decoded[i].result, 1u) << "coded piece " << i;
       ASSERT_EQ(decoded[i].out, back[i].out) << "coded piece " << i;
@@ -152,19 +153,19 @@ TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
 }
 
 TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
-  for (std::size_t at_once : counts_at_once) {
+  for (std::size_t at_once : lz4_counts_at_once) {
     for (DataKind kind : {DataKind::text, DataKind::mixed}) {
       std::vector<Piece> pieces;
       std::size_t by_liblz4_size = 0;
       for (int i = 0; i < 800; ++i) {
         pieces.push_back(
-            {.in = make_data(kind, piece_size_max, random_), .out_size = piece_size_max});
-        by_liblz4_size += std::min(by_liblz4(pieces.back().in).size(), piece_size_max);
+            {.in = make_data(kind, lz4_piece_size_max, random_), .out_size = lz4_piece_size_max});
+        by_liblz4_size += std::min(by_liblz4(pieces.back().in).size(), lz4_piece_size_max);
       }
-      encode(pieces, 0, at_once);
+      encode_lz4(pieces, 0, at_once);
       std::size_t size = 0;
       for (const Piece& piece : pieces)
-        size += piece.result != 0 ? piece.result : piece_size_max;
+        size += piece.result != 0 ? piece.result : lz4_piece_size_max;
       EXPECT_LT(size * 95 / 100, by_liblz4_size) << "kind " << static_cast<int>(kind);
     }
   }
@@ -178,15 +179,15 @@ TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4_and_the_cpu) {
   std::size_t plain_size = 0, size = 0, by_liblz4_size = 0, by_cpu_size = 0;
   for (const CorpusFile& file : corpus) {
     std::vector<Piece> pieces;
-    for (std::size_t at = 0; at < file.bytes.size(); at += piece_size_max) {
-      const std::size_t end = std::min(at + piece_size_max, file.bytes.size());
+    for (std::size_t at = 0; at < file.bytes.size(); at += lz4_piece_size_max) {
+      const std::size_t end = std::min(at + lz4_piece_size_max, file.bytes.size());
       pieces.push_back({.in = Bytes(file.bytes.begin() + static_cast<std::ptrdiff_t>(at),
                                     file.bytes.begin() + static_cast<std::ptrdiff_t>(end)),
                         .out_size = end - at});
       by_liblz4_size += std::min(by_liblz4(pieces.back().in).size(), end - at);
       by_cpu_size += by_cpu(pieces.back().in);
     }
-    encode(pieces);
+    encode_lz4(pieces);
     for (const Piece& piece : pieces) {
       plain_size += piece.in.size();
       size += piece.result != 0 ? piece.result : piece.in.size();
@@ -208,14 +209,14 @@ TEST_F(CudaLz4, gives_up_what_does_not_fit) {
   for (std::size_t size : {20, 100, 600, 5000, 65536})
     for (DataKind kind : data_kinds)
       whole.push_back({.in = make_data(kind, size, random_), .out_size = size});
-  encode(whole);
+  encode_lz4(whole);
   std::vector<Piece> tight;
   for (const Piece& piece : whole) {
     const std::size_t size = piece.result != 0 ? piece.result : piece.in.size();
     for (std::size_t room : {size, size - 1, size / 2, std::size_t{1}, std::size_t{0}})
       tight.push_back({.in = piece.in, .out_size = room});
   }
-  encode(tight);
+  encode_lz4(tight);
   std::size_t fitting = 0;
   for (const Piece& piece : tight) {
     ASSERT_LE(piece.result, piece.out_size);
@@ -228,15 +229,15 @@ TEST_F(CudaLz4, gives_up_what_does_not_fit) {
 }
 
 TEST_F(CudaLz4, decodes_what_liblz4_encodes) {
-  const std::vector<Bytes> plains = plain_pieces(random_);
+  const std::vector<Bytes> plains = plain_lz4_pieces(random_);
   for (int thorough_level : {0, 3, LZ4HC_CLEVEL_MAX}) {
     std::vector<Piece> coded;
     for (const Bytes& plain : plains)
       if (!plain.empty())
         coded.push_back({.in = by_liblz4(plain, thorough_level), .out_size = plain.size()});
-    for (std::size_t at_once : counts_at_once) {
+    for (std::size_t at_once : lz4_counts_at_once) {
       std::vector<Piece> pieces = coded;
-      decode(pieces, at_once);
+      decode_lz4(pieces, at_once);
       auto piece = pieces.begin();
       for (const Bytes& plain : plains) {
         if (plain.empty()) continue;
@@ -261,7 +262,7 @@ TEST_F(CudaLz4, refuses_a_code_of_another_size) {
   }
   pieces.push_back({.in = {}, .out_size = 0});
   pieces.push_back({.in = {}, .out_size = 100});
-  decode(pieces);
+  decode_lz4(pieces);
   for (const Piece& piece : pieces)
     EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes";
 }
@@ -294,9 +295,9 @@ TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
       }
     }
   }
-  for (std::size_t at_once : counts_at_once) {
+  for (std::size_t at_once : lz4_counts_at_once) {
     std::vector<Piece> decoded = pieces;
-    decode(decoded, at_once);
+    decode_lz4(decoded, at_once);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       ASSERT_EQ(judge(pieces[i].in, pieces[i].out_size).has_value(), valid[i]) << i;
       ASSERT_EQ(decoded[i].result, valid[i] ? 1u : 0u) << i;
@@ -308,14 +309,14 @@ TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
   for (std::size_t at_once : {std::size_t{20000}, std::size_t{500}}) {
     std::vector<Piece> pieces;
     for (std::size_t round = 0; round < 10000 / test_part(); ++round) {
-      const std::size_t size = 1 + random_.below(round % 50 == 0 ? piece_size_max : 2000);
+      const std::size_t size = 1 + random_.below(round % 50 == 0 ? lz4_piece_size_max : 2000);
       const DataKind kind = data_kinds[random_.below(data_kinds.size())];
       Bytes coded = round % 100 == 7 ? random_.bytes(size)
                                      : by_liblz4(make_data(kind, size, random_), round % 2 * 9);
       mutate(coded, random_);
       pieces.push_back({.in = coded, .out_size = size});
     }
-    decode(pieces, at_once);
+    decode_lz4(pieces, at_once);
     std::size_t refused = 0;
     for (const Piece& piece : pieces) {
       const std::optional<Bytes> plain = judge(piece.in, piece.out_size);
@@ -331,8 +332,8 @@ TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
 
 TEST_F(CudaLz4, takes_no_tasks_at_all) {
   std::vector<Piece> none;
-  encode(none);
-  decode(none);
+  encode_lz4(none);
+  decode_lz4(none);
 }
 
 }  // namespace

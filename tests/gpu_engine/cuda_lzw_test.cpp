@@ -6,21 +6,21 @@
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr std::size_t part_size = 8192;
+constexpr std::size_t lzw_part_size = 8192;
 
-void encode(std::vector<Piece>& pieces) {
+void encode_lzw(std::vector<Piece>& pieces) {
   encode_on_device(pieces, lzw_encode_workspace_size, lzw_encode);
 }
-void decode(std::vector<Piece>& pieces) {
+void decode_lzw(std::vector<Piece>& pieces) {
   decode_on_device(pieces, lzw_decode_workspace_size, lzw_decode);
 }
 
 class CudaLzw : public CudaTest {
  protected:
   std::vector<Bytes> plains(std::size_t count) {
-    std::vector<Bytes> made = pieces_at_every_edge(part_size, random_);
+    std::vector<Bytes> made = pieces_at_every_edge(lzw_part_size, random_);
     for (std::size_t i = 0; i < count / test_part(); ++i) {
-      const std::size_t size = random_piece_size(random_, part_size, 10);
+      const std::size_t size = random_piece_size(random_, lzw_part_size, 10);
       made.push_back(i % 3 == 0 ? make_data(DataKind::text, size, random_)
                                 : make_stretches(size, random_));
     }
@@ -44,25 +44,25 @@ class CudaLzw : public CudaTest {
 
 // More pieces than are coded at once.
 TEST_F(CudaLzw, encodes_as_the_cpu_does) {
-  expect_the_cpus_code(Codec::lzw, plains(5000), encode);
-  expect_the_cpus_code(Codec::lzw, plains_with_clear_codes(), encode);
+  expect_the_cpus_code(Codec::lzw, plains(5000), encode_lzw);
+  expect_the_cpus_code(Codec::lzw, plains_with_clear_codes(), encode_lzw);
 }
 
 TEST_F(CudaLzw, gives_up_what_does_not_fit) {
-  expect_no_more_than_room(Codec::lzw, plains(300), encode);
+  expect_no_more_than_room(Codec::lzw, plains(300), encode_lzw);
 }
 
 TEST_F(CudaLzw, decodes_what_the_cpu_encodes) {
   const std::vector<Piece> pieces = coded_pieces(Codec::lzw, plains(5000));
-  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, pieces, decode), 0u);
+  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, pieces, decode_lzw), 0u);
   const std::vector<Piece> cleared = coded_pieces(Codec::lzw, plains_with_clear_codes());
   ASSERT_GT(cleared.size(), 100u);
-  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, cleared, decode), 0u);
+  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, cleared, decode_lzw), 0u);
 }
 
 TEST_F(CudaLzw, judges_hostile_codes_as_the_cpu_does) {
   const std::vector<Piece> pieces = hostile_pieces(Codec::lzw, plains(15000), random_);
-  EXPECT_GT(expect_the_cpus_verdicts(Codec::lzw, pieces, decode), 2000 / test_part());
+  EXPECT_GT(expect_the_cpus_verdicts(Codec::lzw, pieces, decode_lzw), 2000 / test_part());
 }
 
 // A section a byte: what no encoder does, and any may.
@@ -97,17 +97,17 @@ TEST_F(CudaLzw, decodes_a_clear_code_before_every_byte) {
     --piece.out_size;
     pieces.push_back(piece);
   }
-  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, pieces, decode), 4u);
+  EXPECT_EQ(expect_the_cpus_verdicts(Codec::lzw, pieces, decode_lzw), 4u);
 }
 
 TEST_F(CudaLzw, codes_the_corpus_as_the_cpu_does) {
-  expect_corpus_both_ways(Codec::lzw, encode, decode);
+  expect_corpus_both_ways(Codec::lzw, encode_lzw, decode_lzw);
 }
 
 TEST_F(CudaLzw, takes_no_tasks_at_all) {
   std::vector<Piece> none;
-  encode(none);
-  decode(none);
+  encode_lzw(none);
+  decode_lzw(none);
 }
 
 }  // namespace

@@ -9,21 +9,21 @@
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr std::size_t part_size = 4096;
+constexpr std::size_t rle_part_size = 4096;
 
-void encode(std::vector<Piece>& pieces) {
+void encode_rle(std::vector<Piece>& pieces) {
   encode_on_device(pieces, rle_encode_workspace_size, rle_encode);
 }
-void decode(std::vector<Piece>& pieces) {
+void decode_rle(std::vector<Piece>& pieces) {
   decode_on_device(pieces, rle_decode_workspace_size, rle_decode);
 }
 
 class CudaRle : public CudaTest {
  protected:
   std::vector<Bytes> plains(std::size_t count) {
-    std::vector<Bytes> made = pieces_at_every_edge(part_size, random_);
+    std::vector<Bytes> made = pieces_at_every_edge(rle_part_size, random_);
     for (std::size_t i = 0; i < count / test_part(); ++i)
-      made.push_back(make_stretches(random_piece_size(random_, part_size, 10), random_));
+      made.push_back(make_stretches(random_piece_size(random_, rle_part_size, 10), random_));
     return made;
   }
 
@@ -31,21 +31,21 @@ class CudaRle : public CudaTest {
 };
 
 TEST_F(CudaRle, encodes_as_the_cpu_does) {
-  expect_the_cpus_code(Codec::rle, plains(10000), encode);
+  expect_the_cpus_code(Codec::rle, plains(10000), encode_rle);
 }
 
 TEST_F(CudaRle, gives_up_what_does_not_fit) {
-  expect_no_more_than_room(Codec::rle, plains(500), encode);
+  expect_no_more_than_room(Codec::rle, plains(500), encode_rle);
 }
 
 TEST_F(CudaRle, decodes_what_the_cpu_encodes) {
   const std::vector<Piece> pieces = coded_pieces(Codec::rle, plains(10000));
-  EXPECT_EQ(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 0u);
+  EXPECT_EQ(expect_the_cpus_verdicts(Codec::rle, pieces, decode_rle), 0u);
 }
 
 TEST_F(CudaRle, judges_hostile_codes_as_the_cpu_does) {
   const std::vector<Piece> pieces = hostile_pieces(Codec::rle, plains(20000), random_);
-  EXPECT_GT(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 2000 / test_part());
+  EXPECT_GT(expect_the_cpus_verdicts(Codec::rle, pieces, decode_rle), 2000 / test_part());
 }
 
 // Longer than encoders make them: each group behind headers that mean nothing.
@@ -64,17 +64,17 @@ TEST_F(CudaRle, decodes_parts_full_of_headers_that_mean_nothing) {
     ++piece.in[14];  // the size of one part
     pieces.push_back(piece);
   }
-  EXPECT_EQ(expect_the_cpus_verdicts(Codec::rle, pieces, decode), 3u);
+  EXPECT_EQ(expect_the_cpus_verdicts(Codec::rle, pieces, decode_rle), 3u);
 }
 
 TEST_F(CudaRle, codes_the_corpus_as_the_cpu_does) {
-  expect_corpus_both_ways(Codec::rle, encode, decode);
+  expect_corpus_both_ways(Codec::rle, encode_rle, decode_rle);
 }
 
 TEST_F(CudaRle, takes_no_tasks_at_all) {
   std::vector<Piece> none;
-  encode(none);
-  decode(none);
+  encode_rle(none);
+  decode_rle(none);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace nacre::engine {
 namespace {
 
-std::unique_ptr<Engine> make_engine(unsigned thread_count) {
+std::unique_ptr<Engine> make_cipher_engine(unsigned thread_count) {
   return Engine::create({.choice = test_engine_choice(), .thread_count = thread_count}).value();
 }
 
@@ -36,7 +36,7 @@ Bytes crypt_alone(BlockCipher cipher, CipherMode mode, ByteView key, Direction d
 TEST(EngineCiphers, mixtures_of_ciphers_modes_lengths_and_directions_give_what_each_gives_alone) {
   TestRandom random;
   for (const unsigned thread_count : {1u, 3u}) {
-    const auto engine = make_engine(thread_count);
+    const auto engine = make_cipher_engine(thread_count);
     TestPayload payload(*engine, 8u << 20);
     std::vector<Bytes> expected;
     for (std::size_t i = 0; i < 200; ++i) {
@@ -67,7 +67,7 @@ TEST(EngineCiphers, mixtures_of_ciphers_modes_lengths_and_directions_give_what_e
 // Input and output are one memory, and the message is cut between the workers.
 TEST(EngineCiphers, long_messages_split_in_place) {
   TestRandom random;
-  const auto engine = make_engine(4);
+  const auto engine = make_cipher_engine(4);
   for (const BlockCipher cipher : {BlockCipher::aes_128, BlockCipher::aes_256, BlockCipher::des}) {
     for (const CipherMode mode : {CipherMode::ecb, CipherMode::cbc, CipherMode::ctr}) {
       const std::size_t size =
@@ -97,7 +97,7 @@ TEST(EngineCiphers, long_messages_split_in_place) {
 
 TEST(EngineCiphers, split_counters_wrap_as_whole_ones_do) {
   TestRandom random;
-  const auto engine = make_engine(4);
+  const auto engine = make_cipher_engine(4);
   const Bytes key = random.bytes(32);
   const Bytes in = random.bytes((8u << 20) + 1);
   TestPayload payload(*engine, in.size());
@@ -114,7 +114,7 @@ TEST(EngineCiphers, split_counters_wrap_as_whole_ones_do) {
 
 TEST(EngineCiphers, suites_encrypt_and_decrypt_with_additional_data) {
   TestRandom random;
-  const auto engine = make_engine(3);
+  const auto engine = make_cipher_engine(3);
   std::vector<Bytes> plains;
   std::vector<Bytes> keys;
   TestPayload sealing(*engine, 4u << 20);
@@ -162,7 +162,7 @@ TEST(EngineCiphers, suites_encrypt_and_decrypt_with_additional_data) {
 TEST(EngineCiphers, bad_messages_are_refused_and_fail_no_neighbour) {
   TestRandom random;
   for (const unsigned thread_count : {1u, 3u}) {
-    const auto engine = make_engine(thread_count);
+    const auto engine = make_cipher_engine(thread_count);
     const Bytes key = random.bytes(32);
     const Bytes plain = random.bytes(4096);
     TestPayload payload(*engine, 16u << 20);
@@ -254,7 +254,7 @@ TEST(EngineCiphers, bad_messages_are_refused_and_fail_no_neighbour) {
 }
 
 TEST(EngineCiphers, empty_messages_are_fine_in_every_mode) {
-  const auto engine = make_engine(2);
+  const auto engine = make_cipher_engine(2);
   TestPayload payload(*engine, 4096);
   for (std::size_t cipher = 0; cipher < 5; ++cipher) {
     for (std::size_t mode = 0; mode < 4; ++mode) {
@@ -275,7 +275,7 @@ TEST(EngineCiphers, empty_messages_are_fine_in_every_mode) {
 TEST(EngineChecksum, both_crcs_of_all_lengths_whole_and_split) {
   TestRandom random;
   for (const unsigned thread_count : {1u, 4u}) {
-    const auto engine = make_engine(thread_count);
+    const auto engine = make_cipher_engine(thread_count);
     TestPayload payload(*engine, 40u << 20);
     std::vector<Bytes> inputs;
     for (const std::size_t size : {0u, 1u, 4095u, 65536u, 131073u, 3u << 20, (9u << 20) + 7}) {

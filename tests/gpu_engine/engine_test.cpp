@@ -23,7 +23,8 @@ namespace {
 
 constexpr CipherSuite suite = TestPayload::suite;
 
-std::unique_ptr<Engine> make_engine(unsigned thread_count = 4, unsigned queued_payload_max = 64) {
+std::unique_ptr<Engine> make_threaded_engine(unsigned thread_count = 4,
+                                             unsigned queued_payload_max = 64) {
   return Engine::create({.choice = test_engine_choice(),
                          .thread_count = thread_count,
                          .queued_payload_max = queued_payload_max})
@@ -49,7 +50,7 @@ TEST(Engine, says_what_runs_it) {
 }
 
 TEST(Engine, an_empty_payload_is_done_at_once) {
-  const auto engine = make_engine();
+  const auto engine = make_threaded_engine();
   Payload payload;
   engine->run(payload);
   EXPECT_TRUE(payload.results.empty());
@@ -61,7 +62,7 @@ TEST(Engine, an_empty_payload_is_done_at_once) {
 
 TEST(Engine, seals_and_unseals_many_messages_of_all_sizes_kinds_and_keys) {
   TestRandom random;
-  const auto engine = make_engine();
+  const auto engine = make_threaded_engine();
   const std::vector<Bytes> keys = {random.bytes(32), random.bytes(32), random.bytes(32)};
   std::vector<Bytes> plains;
   TestPayload sealing(*engine);
@@ -119,7 +120,7 @@ void add_unseals(TestPayload& opening, Engine& engine, const Bytes& key, const B
 // Results are cleared by whoever fills them.
 TEST(Engine, keeps_no_result_of_an_earlier_run) {
   TestRandom random;
-  const auto engine = make_engine();
+  const auto engine = make_threaded_engine();
   const auto run = [&](Payload& payload) { engine->run(payload); };
   const Bytes plain = make_data(DataKind::text, 65536, random);
   TestPayload opening(*engine);
@@ -135,7 +136,7 @@ TEST(Engine, keeps_no_result_of_an_earlier_run) {
 
 TEST(Engine, mixes_operations_in_one_payload) {
   TestRandom random;
-  const auto engine = make_engine();
+  const auto engine = make_threaded_engine();
   const Bytes key = random.bytes(32);
   const Bytes text = make_data(DataKind::text, 100000, random);
   TestPayload payload(*engine);
@@ -162,7 +163,7 @@ TEST(Engine, mixes_operations_in_one_payload) {
 TEST(Engine, a_bad_message_never_fails_its_neighbours) {
   TestRandom random;
   for (const std::size_t plain_size : {500u, 65536u}) {  // inline, and over the workers
-    const auto engine = make_engine();
+    const auto engine = make_threaded_engine();
     const Bytes key = random.bytes(32);
     const Bytes plain = make_data(DataKind::text, plain_size, random);
     constexpr std::size_t count = 30;
@@ -248,7 +249,7 @@ TEST(Engine, a_checksum_with_offsets_outside_the_payload_is_refused_at_every_siz
 
 TEST(Engine, a_payload_is_used_again_after_clear) {
   TestRandom random;
-  const auto engine = make_engine();
+  const auto engine = make_threaded_engine();
   Arena memory = engine->allocate(1u << 20).value();
   random.fill({memory.data(), 1000});
   Payload payload;
@@ -288,7 +289,7 @@ void seal_and_open(Engine& engine, const Bytes& key, const Bytes& plain, std::si
 TEST(Engine, serves_many_callers_at_once) {
   TestRandom random;
   for (const unsigned thread_count : {1u, 4u}) {
-    const auto engine = make_engine(thread_count, 2);
+    const auto engine = make_threaded_engine(thread_count, 2);
     std::vector<Bytes> plains;
     for (std::size_t t = 0; t < 6; ++t)
       plains.push_back(make_data(DataKind::mixed, 1000 + 12345 * t, random));
@@ -307,7 +308,7 @@ TEST(Engine, serves_many_callers_at_once) {
 }
 
 TEST(Engine, submit_blocks_while_the_queue_is_full) {
-  const auto engine = make_engine(1, 2);
+  const auto engine = make_threaded_engine(1, 2);
   std::latch release(1);
   std::atomic<int> ended = 0;
   std::array<Payload, 5> payloads;
@@ -335,7 +336,7 @@ TEST(Engine, submit_blocks_while_the_queue_is_full) {
 }
 
 TEST(Engine, done_may_submit_again_into_a_full_queue) {
-  const auto engine = make_engine(1, 1);
+  const auto engine = make_threaded_engine(1, 1);
   std::array<Payload, 40> payloads;
   std::atomic<std::size_t> next = 0;
   std::latch ended(static_cast<std::ptrdiff_t>(payloads.size()));
@@ -356,7 +357,7 @@ TEST(Engine, done_may_submit_again_into_a_full_queue) {
 
 TEST(Engine, done_may_run_a_large_payload_on_the_only_worker) {
   TestRandom random;
-  const auto engine = make_engine(1);
+  const auto engine = make_threaded_engine(1);
   const Bytes plain = make_data(DataKind::text, 60000, random);
   Payload first;
   std::latch ended(1);
@@ -370,7 +371,7 @@ TEST(Engine, done_may_run_a_large_payload_on_the_only_worker) {
 
 TEST(Engine, done_comes_after_the_last_result_and_off_the_callers_thread) {
   TestRandom random;
-  const auto engine = make_engine(2);
+  const auto engine = make_threaded_engine(2);
   const Bytes plain = make_data(DataKind::text, 20000, random);
   TestPayload payload(*engine);
   for (std::uint32_t i = 0; i < 40; ++i)
@@ -389,7 +390,7 @@ TEST(Engine, done_comes_after_the_last_result_and_off_the_callers_thread) {
 }
 
 TEST(Engine, an_exception_out_of_done_ends_no_thread) {
-  const auto engine = make_engine(1);
+  const auto engine = make_threaded_engine(1);
   Payload first;
   Payload second;
   engine->submit(first, [] { throw 1; });
@@ -404,7 +405,7 @@ TEST(Engine, its_end_waits_for_what_was_submitted) {
   std::atomic<int> ended = 0;
   std::vector<std::unique_ptr<TestPayload>> payloads;
   {
-    const auto engine = make_engine(2);
+    const auto engine = make_threaded_engine(2);
     for (int i = 0; i < 10; ++i) {
       payloads.push_back(std::make_unique<TestPayload>(*engine, 1u << 20));
       for (std::uint32_t m = 0; m < 10; ++m)
@@ -418,7 +419,7 @@ TEST(Engine, its_end_waits_for_what_was_submitted) {
 }
 
 TEST(Engine, its_threads_take_no_signals) {
-  const auto engine = make_engine(1);
+  const auto engine = make_threaded_engine(1);
   Payload payload;
   sigset_t blocked;
   std::latch ended(1);

@@ -19,12 +19,13 @@ namespace {
 
 using Limbs = std::vector<std::uint32_t>;
 
-RsaPrivateKey test_key() {
+RsaPrivateKey numbers_test_key() {
   return RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value();
 }
 
 RsaNumbers test_numbers() {
-  return RsaNumbers::from_der(KeyKind::rsa_private, test_key().to_der().value().view()).value();
+  return RsaNumbers::from_der(KeyKind::rsa_private, numbers_test_key().to_der().value().view())
+      .value();
 }
 
 Limbs limbs_of(const RsaNumbers& numbers, RsaNumber which, std::size_t count) {
@@ -50,7 +51,7 @@ TEST(RsaNumbers, are_those_of_the_key) {
 
 TEST(RsaNumbers, of_public_keys_are_the_modulus_alone) {
   const auto numbers =
-      RsaNumbers::from_der(KeyKind::rsa_public, test_key().public_key().to_der()).value();
+      RsaNumbers::from_der(KeyKind::rsa_public, numbers_test_key().public_key().to_der()).value();
   Limbs limbs(64);
   EXPECT_EQ(numbers.prime_bits(), 0);
   EXPECT_TRUE(numbers.write(RsaNumber::modulus, limbs).has_value());
@@ -59,7 +60,7 @@ TEST(RsaNumbers, of_public_keys_are_the_modulus_alone) {
 }
 
 TEST(RsaNumbers, refuse_what_is_no_key_or_none_whose_numbers_fit) {
-  const SecretBytes der = test_key().to_der().value();
+  const SecretBytes der = numbers_test_key().to_der().value();
   EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_public, der.view())),
             ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_private, {})), ErrorCode::invalid_argument);
@@ -77,7 +78,7 @@ TEST(RsaNumbers, refuse_what_is_no_key_or_none_whose_numbers_fit) {
 
 // Soundness is looked into once a key, which says nothing of keys like it.
 TEST(RsaNumbers, refuse_an_unsound_modulus_each_time) {
-  const Bytes sound = test_key().public_key().to_der();
+  const Bytes sound = numbers_test_key().public_key().to_der();
   Bytes big_endian(256);
   Limbs limbs = limbs_of(test_numbers(), RsaNumber::modulus, 64);
   std::copy_n(reinterpret_cast<const Byte*>(limbs.data()), 256, big_endian.begin());
@@ -99,7 +100,7 @@ TEST(RsaNumbers, refuse_an_unsound_modulus_each_time) {
 }
 
 TEST(RsaNumbers, of_public_keys_are_read_once) {
-  const Bytes der = test_key().public_key().to_der();
+  const Bytes der = numbers_test_key().public_key().to_der();
   const auto first = RsaNumbers::of_public_key(der).value();
   EXPECT_EQ(RsaNumbers::of_public_key(der).value(), first);
   EXPECT_EQ(limbs_of(*first, RsaNumber::modulus, 64),
@@ -121,7 +122,7 @@ TEST(RsaNumbers, of_public_keys_are_read_once) {
 
 TEST(RsaNumbers, of_padding_open_as_openssl_pads) {
   TestRandom random;
-  const RsaPrivateKey key = test_key();
+  const RsaPrivateKey key = numbers_test_key();
   const std::size_t size = key.public_key().modulus_size_bytes();
   for (const std::size_t secret_size :
        {std::size_t{0}, std::size_t{1}, std::size_t{32}, size - 67, size - 66}) {
@@ -148,8 +149,8 @@ TEST(RsaFromPrimes, makes_the_key_that_the_primes_are_of) {
     const auto der = swapped ? make_rsa_key(2048, q, p) : make_rsa_key(2048, p, q);
     ASSERT_TRUE(der.has_value());
     const RsaPrivateKey key = RsaPrivateKey::from_der(der->view()).value();
-    EXPECT_EQ(key.public_key().to_der(), test_key().public_key().to_der());
-    const Bytes wrapped = test_key().public_key().wrap(as_bytes("secret"), "").value();
+    EXPECT_EQ(key.public_key().to_der(), numbers_test_key().public_key().to_der());
+    const Bytes wrapped = numbers_test_key().public_key().wrap(as_bytes("secret"), "").value();
     EXPECT_EQ(as_text(key.unwrap(wrapped, "").value().view()), "secret");
   }
 }

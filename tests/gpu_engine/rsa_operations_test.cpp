@@ -17,7 +17,7 @@
 namespace nacre::engine {
 namespace {
 
-RsaPrivateKey test_key() {
+RsaPrivateKey operations_test_key() {
   return RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value();
 }
 
@@ -61,7 +61,7 @@ Bytes random_number(TestRandom& random, std::size_t size) {
 
 TEST(RsaOracle, the_bare_operation_is_the_power_modulo_n) {
   TestRandom random;
-  const RsaPrivateKey key = test_key();
+  const RsaPrivateKey key = operations_test_key();
   const Bytes modulus = modulus_of(key.public_key());
   for (int round = 0; round < 10; ++round) {
     const Bytes number = random_number(random, modulus.size());
@@ -72,7 +72,7 @@ TEST(RsaOracle, the_bare_operation_is_the_power_modulo_n) {
 }
 
 TEST(RsaRaw, takes_numbers_below_the_modulus_only) {
-  const RsaPrivateKey key = test_key();
+  const RsaPrivateKey key = operations_test_key();
   const Bytes modulus = modulus_of(key.public_key());
   Bytes below = modulus;
   below.back() ^= 1;  // n is odd
@@ -91,7 +91,7 @@ TEST(RsaRaw, takes_numbers_below_the_modulus_only) {
 
 TEST(EngineRsa, batches_wrap_unwrap_and_raise_on_all_workers) {
   TestRandom random;
-  const RsaPrivateKey key = test_key();
+  const RsaPrivateKey key = operations_test_key();
   const Bytes public_der = key.public_key().to_der();
   const SecretBytes private_der = key.to_der().value();
   const std::size_t size = key.public_key().modulus_size_bytes();
@@ -194,7 +194,7 @@ TEST(EngineRsa, messages_may_name_keys_that_are_too_short_for_a_recipient) {
 }
 
 TEST(EngineRsa, refuses_bad_messages_each_for_itself) {
-  const RsaPrivateKey key = test_key();
+  const RsaPrivateKey key = operations_test_key();
   const std::size_t size = key.public_key().modulus_size_bytes();
   const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
   TestPayload payload(*engine, 1u << 20);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view secret_text = "thirty-two bytes of a volume key";
 constexpr std::string_view label = "nacre volume key";
 
-RsaPrivateKey test_key() {
+RsaPrivateKey oracle_test_key() {
   return RsaPrivateKey::from_pem(read_vector("rsa/test_key_pkcs8.pem")).value();
 }
 
@@ -43,31 +43,31 @@ Bytes run_openssl(EVP_PKEY* key, bool encrypt, ByteView in) {
 }
 
 TEST(RsaOracle, openssl_opens_what_we_wrap) {
-  const SecretBytes der = test_key().to_der().value();
+  const SecretBytes der = oracle_test_key().to_der().value();
   const Byte* at = der.view().data();
   EVP_PKEY* const key = d2i_AutoPrivateKey(nullptr, &at, static_cast<long>(der.size()));
   ASSERT_NE(key, nullptr);
-  const Bytes wrapped = test_key().public_key().wrap(as_bytes(secret_text), label).value();
+  const Bytes wrapped = oracle_test_key().public_key().wrap(as_bytes(secret_text), label).value();
   EXPECT_EQ(as_text(run_openssl(key, false, wrapped)), secret_text);
 }
 
 TEST(RsaOracle, we_open_what_openssl_wraps) {
-  const Bytes der = test_key().public_key().to_der();
+  const Bytes der = oracle_test_key().public_key().to_der();
   const Byte* at = der.data();
   EVP_PKEY* const key = d2i_PUBKEY(nullptr, &at, static_cast<long>(der.size()));
   ASSERT_NE(key, nullptr);
   const Bytes wrapped = run_openssl(key, true, as_bytes(secret_text));
-  EXPECT_EQ(as_text(test_key().unwrap(wrapped, label).value().view()), secret_text);
+  EXPECT_EQ(as_text(oracle_test_key().unwrap(wrapped, label).value().view()), secret_text);
 }
 
 TEST(RsaOracle, we_open_what_the_openssl_command_wrapped) {
   const std::string wrapped = read_vector("rsa/wrapped_by_openssl.bin");
-  const auto opened = test_key().unwrap(as_bytes(wrapped), label);
+  const auto opened = oracle_test_key().unwrap(as_bytes(wrapped), label);
   ASSERT_TRUE(opened.has_value());
   EXPECT_EQ(as_text(opened->view()), secret_text);
   // With SHA-1, OpenSSL's default, it is another scheme.
   const std::string with_sha1 = read_vector("rsa/wrapped_with_sha1.bin");
-  EXPECT_EQ(error_of(test_key().unwrap(as_bytes(with_sha1), "")), ErrorCode::wrong_key);
+  EXPECT_EQ(error_of(oracle_test_key().unwrap(as_bytes(with_sha1), "")), ErrorCode::wrong_key);
 }
 
 TEST(RsaOracle, agrees_with_the_wycheproof_vectors_of_oaep) {

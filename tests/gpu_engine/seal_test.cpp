@@ -13,10 +13,10 @@
 namespace nacre::engine {
 namespace {
 
-constexpr CipherSuite suite = CipherSuite::aes_256_gcm;
+constexpr CipherSuite sealed_suite = CipherSuite::aes_256_gcm;
 constexpr std::size_t tag_size = 16;
 
-void put_crc(Bytes& record) {
+void put_record_crc(Bytes& record) {
   const ByteView view(record);
   store_le(record.data() + offsetof(RecordHeader, crc32),
            crc32(crc32(0, view.first(36)), view.subspan(40)));
@@ -32,12 +32,13 @@ class Seal : public testing::Test {
     message_.check_identity = true;
     message_.epoch = 3;
     message_.counter = 0x89abcdef;
-    key_ = AeadKey::create(suite, random_.bytes(32)).value();
+    key_ = AeadKey::create(sealed_suite, random_.bytes(32)).value();
   }
 
   Bytes seal(ByteView plain) {
-    Bytes record(record_size_bound(suite, message_.padding, plain.size()));
-    const MessageResult result = seal_record(*key_, suite, volume_id_, message_, plain, record);
+    Bytes record(record_size_bound(sealed_suite, message_.padding, plain.size()));
+    const MessageResult result =
+        seal_record(*key_, sealed_suite, volume_id_, message_, plain, record);
     EXPECT_TRUE(result.ok) << result.detail;
     EXPECT_LE(result.output_size, record.size());
     sealed_codec_ = result.codec;
@@ -47,7 +48,7 @@ class Seal : public testing::Test {
 
   MessageResult unseal(ByteView record, std::size_t capacity) {
     plain_.assign(capacity, 0xee);
-    return unseal_record(*key_, suite, volume_id_, message_, record, plain_);
+    return unseal_record(*key_, sealed_suite, volume_id_, message_, record, plain_);
   }
 
   void expect_verdict(ErrorCode verdict, ByteView record, const std::string& what) {
@@ -78,7 +79,7 @@ class Seal : public testing::Test {
     const MutableByteView view(record);
     const MutableByteView body = view.subspan(40, record.size() - 40 - tag_size);
     key_->seal(nonce, aad, body, body, view.last(tag_size));
-    put_crc(record);
+    put_record_crc(record);
     return record;
   }
 
@@ -154,8 +155,9 @@ TEST_F(Seal, more_room_than_the_bound_changes_nothing) {
   for (const DataKind kind : data_kinds) {
     const Bytes plain = make_data(kind, 65536, random_);
     const Bytes record = seal(plain);
-    Bytes roomy(2 * record_size_bound(suite, Padding::none, plain.size()));
-    const MessageResult result = seal_record(*key_, suite, volume_id_, message_, plain, roomy);
+    Bytes roomy(2 * record_size_bound(sealed_suite, Padding::none, plain.size()));
+    const MessageResult result =
+        seal_record(*key_, sealed_suite, volume_id_, message_, plain, roomy);
     ASSERT_TRUE(result.ok);
     EXPECT_EQ(result.codec, sealed_codec_);
     roomy.resize(result.output_size);
@@ -222,7 +224,7 @@ TEST_F(Seal, any_changed_byte_with_its_crc_put_right_is_tampering) {
     for (const unsigned change : {0x01u, 0x80u, 0xffu}) {
       Bytes changed = record;
       changed[at] = static_cast<Byte>(changed[at] ^ change);
-      put_crc(changed);
+      put_record_crc(changed);
       // Magic, version, reserved and size fields are caught before the tag.
       const bool structure = at < offsetof(RecordHeader, epoch);
       const MessageResult result = unseal(changed, 5000);
@@ -243,7 +245,7 @@ TEST_F(Seal, records_cut_or_with_a_tail_are_rot) {
   // Cut with all sizes and the CRC put right: the tag is no longer one.
   Bytes shorter(record.begin(), record.end() - 1);
   store_le(shorter.data() + 8, static_cast<std::uint32_t>(shorter.size()));
-  put_crc(shorter);
+  put_record_crc(shorter);
   expect_verdict(ErrorCode::tampered, shorter, "cut and patched");
 }
 
@@ -251,7 +253,7 @@ TEST_F(Seal, another_key_volume_or_identity_is_tampering) {
   const Bytes plain = make_data(DataKind::text, 150, random_);
   const Bytes record = seal(plain);
   const auto right_key = key_;
-  key_ = AeadKey::create(suite, random_.bytes(32)).value();
+  key_ = AeadKey::create(sealed_suite, random_.bytes(32)).value();
   expect_verdict(ErrorCode::tampered, record, "another key");
   key_ = right_key;
   volume_id_[5] ^= 1;
@@ -275,7 +277,7 @@ TEST_F(Seal, another_key_volume_or_identity_is_tampering) {
 TEST_F(Seal, the_identity_is_not_reported_when_the_tag_is_wrong) {
   Bytes record = seal(Bytes(100, 1));
   record.back() ^= 1;
-  put_crc(record);
+  put_record_crc(record);
   EXPECT_EQ(unseal(record, 100).identity, RecordIdentity{});
 }
 
@@ -341,15 +343,15 @@ TEST_F(Seal, a_record_too_small_for_its_suite_is_rot) {
   header.version = record_version;
   header.stored_size = record_size_bytes_min;
   store_le(record.data(), header);
-  put_crc(record);
+  put_record_crc(record);
   expect_verdict(ErrorCode::tampered, record, "smallest record with a zero tag");
 }
 
 TEST_F(Seal, refuses_requests_that_are_not_valid) {
   const Bytes plain(1000, 1);
-  Bytes record(record_size_bound(suite, Padding::none, plain.size()));
+  Bytes record(record_size_bound(sealed_suite, Padding::none, plain.size()));
   const auto code_of = [&](ByteView in, MutableByteView out) {
-    return seal_record(*key_, suite, volume_id_, message_, in, out).error;
+    return seal_record(*key_, sealed_suite, volume_id_, message_, in, out).error;
   };
   EXPECT_EQ(code_of(plain, MutableByteView(record).first(record.size() - 1)), ErrorCode::range);
   EXPECT_EQ(code_of(plain, {}), ErrorCode::range);
@@ -369,9 +371,9 @@ TEST_F(Seal, refuses_requests_that_are_not_valid) {
 TEST_F(Seal, both_aead_implementations_make_the_same_record) {
   const Bytes raw = random_.bytes(32);
   const Bytes plain = make_data(DataKind::mixed, 65536, random_);
-  key_ = AeadKey::create(suite, raw, CryptoImplementation::openssl).value();
+  key_ = AeadKey::create(sealed_suite, raw, CryptoImplementation::openssl).value();
   const Bytes one = seal(plain);
-  key_ = AeadKey::create(suite, raw).value();
+  key_ = AeadKey::create(sealed_suite, raw).value();
   EXPECT_TRUE(seal(plain) == one);
   EXPECT_TRUE(unseal(one, plain.size()).ok);
 }

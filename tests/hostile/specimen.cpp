@@ -24,7 +24,7 @@ using metadata::VolumeSecret;
 
 namespace {
 
-constexpr std::uint32_t chunk_size = 4u << 10;
+constexpr std::uint32_t specimen_chunk_size = 4u << 10;
 constexpr InodeNumber root = metadata::root_inode;
 
 std::string noise(std::size_t size, unsigned seed) {
@@ -37,9 +37,9 @@ std::string noise(std::size_t size, unsigned seed) {
 
 std::shared_ptr<MemoryBacking> format() {
   auto backing = MemoryBacking::create();
-  const auto made =
-      metadata::create_volume_files(*backing, {.label = "specimen", .chunk_size_bytes = chunk_size},
-                                    recipients(public_key(0, "zero"), passphrase("words", "said")));
+  const auto made = metadata::create_volume_files(
+      *backing, {.label = "specimen", .chunk_size_bytes = specimen_chunk_size},
+      recipients(public_key(0, "zero"), passphrase("words", "said")));
   NACRE_EXPECT_OK(made);
   NACRE_EXPECT_OK(fs::Volume::format(backing, made->keys, 1, {.uid = 1000, .gid = 100}));
   NACRE_EXPECT_OK(metadata::complete_volume_files(*backing, *made));
@@ -80,16 +80,16 @@ void fill(fs::Volume& volume) {
   const auto folder = work.directory(root, "folder");
   const auto inner = work.directory(folder, "inner");
   const auto small = work.file(folder, "small", "a few bytes");
-  const auto large = work.file(inner, "large", noise(7 * chunk_size + 100, 1));
-  work.file(inner, "text", std::string(6 * chunk_size, 'x'));
+  const auto large = work.file(inner, "large", noise(7 * specimen_chunk_size + 100, 1));
+  work.file(inner, "text", std::string(6 * specimen_chunk_size, 'x'));
   const auto sparse = work.file(root, "sparse", "");
-  work.write(sparse, 10 * chunk_size, noise(chunk_size, 2));
-  work.file(root, "to be removed", noise(3 * chunk_size, 3));
+  work.write(sparse, 10 * specimen_chunk_size, noise(specimen_chunk_size, 2));
+  work.file(root, "to be removed", noise(3 * specimen_chunk_size, 3));
   NACRE_EXPECT_OK(volume.link(small, root, "second name"));
   NACRE_EXPECT_OK(volume.make_symlink(root, "link", {}, "folder/small"));
   NACRE_EXPECT_OK(volume.set_xattr(small, "user.note", "noted", fs::XattrMode::set, false));
   work.sync();
-  work.write(large, chunk_size + 10, "inlined bytes");
+  work.write(large, specimen_chunk_size + 10, "inlined bytes");
   work.sync();
 }
 
@@ -97,8 +97,8 @@ void change(fs::Volume& volume) {
   Work work(volume);
   const auto folder = work.find(root, "folder");
   const auto large = work.find(work.find(folder, "inner"), "large");
-  work.write(large, 2 * chunk_size, noise(2 * chunk_size, 4));
-  work.write(large, 5 * chunk_size + 7, noise(3000, 5));  // a patch
+  work.write(large, 2 * specimen_chunk_size, noise(2 * specimen_chunk_size, 4));
+  work.write(large, 5 * specimen_chunk_size + 7, noise(3000, 5));  // a patch
   work.sync();
   NACRE_EXPECT_OK(volume.unlink(root, "to be removed"));
   for (unsigned i = 0; i < 12; ++i)
@@ -121,7 +121,7 @@ void with_volume(const std::shared_ptr<MemoryBacking>& backing,
 ObservedTree tree_of(const std::shared_ptr<MemoryBacking>& backing) {
   ObservedTree tree;
   with_volume(backing->process_kill(), [&](fs::Volume& volume) {
-    tree = observe(volume, chunk_size);
+    tree = observe(volume, specimen_chunk_size);
     EXPECT_TRUE(tree.codes.empty());
   });
   return tree;
@@ -193,7 +193,7 @@ Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
       return {};
     };
     NACRE_ASSERT_OK(back_up(*target));
-    Work(volume).file(root, "since the first", noise(3 * chunk_size, 70));
+    Work(volume).file(root, "since the first", noise(3 * specimen_chunk_size, 70));
     NACRE_ASSERT_OK(back_up(*target->process_kill()));
     for (std::uint64_t change = 1;; ++change) {
       const auto cut = target->process_kill();
@@ -244,7 +244,7 @@ fs::VolumeOptions specimen_options() {
   options.cache_budget_bytes = 1u << 20;
   options.background_compaction = false;
   options.store.segment_size_bytes = 16u << 10;
-  options.store.chunk_size_bytes = chunk_size;
+  options.store.chunk_size_bytes = specimen_chunk_size;
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/metadata/database_fixture.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 namespace {
@@ -90,7 +91,7 @@ class DatabaseCompaction : public ::testing::Test {
       const auto closed = database_->close();
       return closed ? std::string() : closed.error().message;
     });
-    if (after.wait_for(std::chrono::minutes(2)) != std::future_status::ready) {
+    if (after.wait_for(patience) != std::future_status::ready) {
       std::fprintf(stderr, "the database waits for ever\n");
       std::_Exit(1);  // nobody can end those threads
     }
@@ -145,7 +146,7 @@ TEST_F(DatabaseCompaction, that_never_fits_holds_up_no_commit) {
     }
     return true;
   });
-  if (written.wait_for(std::chrono::minutes(4)) != std::future_status::ready) {
+  if (written.wait_for(patience) != std::future_status::ready) {
     std::fprintf(stderr, "a commit waits for ever\n");
     std::_Exit(1);
   }

@@ -17,7 +17,7 @@ using metadata::Database;
 using metadata::DatabaseSnapshot;
 using metadata::Table;
 
-using Rows = std::map<std::string, std::string, std::less<>>;
+using SnapshotRows = std::map<std::string, std::string, std::less<>>;
 
 std::string value_of(std::uint64_t round, std::uint64_t row, std::mt19937_64& random) {
   std::string value = fmt::format("{} {} ", round, row);
@@ -27,7 +27,8 @@ std::string value_of(std::uint64_t round, std::uint64_t row, std::mt19937_64& ra
 }
 
 // A round changes many rows of two tables, so that a few rounds make tables and compact them.
-void write_round(Database& database, std::uint64_t round, std::mt19937_64& random, Rows& rows) {
+void write_round(Database& database, std::uint64_t round, std::mt19937_64& random,
+                 SnapshotRows& rows) {
   for (std::uint64_t i = 0; i < 60; i++) {
     const std::string key = fmt::format("{:04}", random() % 400);
     if (random() % 5 == 0) {
@@ -56,8 +57,8 @@ std::shared_ptr<MemoryBacking> copy_of(const MemoryBacking& from,
   return to;
 }
 
-Rows rows_of(std::shared_ptr<MemoryBacking> backing, bool read_only) {
-  Rows rows;
+SnapshotRows rows_of(std::shared_ptr<MemoryBacking> backing, bool read_only) {
+  SnapshotRows rows;
   const auto database = open_database(std::move(backing), {.read_only = read_only});
   if (database == nullptr) return rows;
   for (const Table table : {Table::inodes, Table::system}) {
@@ -78,14 +79,14 @@ TEST(DatabaseSnapshotFiles, are_the_commit_they_were_taken_at_whatever_goes_on_s
   const auto backing = MemoryBacking::create();
   const auto database = create_database(backing);
   ASSERT_NE(database, nullptr);
-  Rows rows;
+  SnapshotRows rows;
   std::uint64_t round = 0;
   for (int snapshots = 0; snapshots < 6; snapshots++) {
     for (int i = 0; i < 15; i++) {
       write_round(*database, ++round, random, rows);
       ASSERT_TRUE(commit(*database));
     }
-    const Rows then = rows;
+    const SnapshotRows then = rows;
     auto snapshot = database->snapshot();
     ASSERT_TRUE(snapshot) << snapshot.error().message;
     // Until it is copied, enough happens to make files of it obsolete: flushes, and a compaction.
@@ -111,7 +112,7 @@ TEST(DatabaseSnapshotFiles, hold_no_rows_in_their_one_log) {
   const auto database = create_database(backing);
   ASSERT_NE(database, nullptr);
   std::mt19937_64 random(1);
-  Rows rows;
+  SnapshotRows rows;
   write_round(*database, 1, random, rows);
   ASSERT_TRUE(commit(*database));
   const auto snapshot = database->snapshot();
@@ -130,13 +131,13 @@ TEST(DatabaseSnapshotFiles, stay_for_each_of_several_snapshots_until_that_one_go
   const auto database = create_database(backing);
   ASSERT_NE(database, nullptr);
   std::mt19937_64 random(2);
-  Rows rows;
+  SnapshotRows rows;
   write_round(*database, 1, random, rows);
   ASSERT_TRUE(commit(*database));
   auto first = database->snapshot();
   auto second = database->snapshot();
   ASSERT_TRUE(first && second);
-  const Rows then = rows;
+  const SnapshotRows then = rows;
   for (std::uint64_t round = 2; round < 80; round++) {
     write_round(*database, round, random, rows);
     ASSERT_TRUE(commit(*database));
@@ -152,7 +153,7 @@ TEST(DatabaseSnapshotFiles, are_consistent_at_any_moment_of_a_background_compact
   const auto database = create_database(backing);
   ASSERT_NE(database, nullptr);
   std::mt19937_64 random(3);
-  Rows rows;
+  SnapshotRows rows;
   for (std::uint64_t round = 1; round <= 120; round++) {
     write_round(*database, round, random, rows);
     ASSERT_TRUE(commit(*database));
@@ -170,7 +171,7 @@ TEST(DatabaseSnapshotFiles, are_refused_while_the_disk_is_full_and_given_once_th
   const auto database = create_database(backing);
   ASSERT_NE(database, nullptr);
   std::mt19937_64 random(4);
-  Rows rows;
+  SnapshotRows rows;
   write_round(*database, 1, random, rows);
   ASSERT_TRUE(commit(*database));
   backing->inject({.operations = change_write, .path_part = ".sst", .code = ErrorCode::no_space});

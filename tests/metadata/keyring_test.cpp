@@ -23,9 +23,9 @@ using tests::public_key;
 using tests::recipients;
 using tests::secret;
 
-constexpr auto suite = engine::CipherSuite::aes_256_gcm;
+constexpr auto keyring_suite = engine::CipherSuite::aes_256_gcm;
 
-engine::VolumeId volume_id_of(Byte seed) {
+engine::VolumeId keyring_volume_id(Byte seed) {
   engine::VolumeId volume_id;
   volume_id.fill(seed);
   return volume_id;
@@ -37,7 +37,7 @@ struct Made {
 };
 
 Made make(Byte seed, const std::vector<NewRecipient>& wanted) {
-  const NewKeyring made = create_keyring(volume_id_of(seed), suite, wanted).value();
+  const NewKeyring made = create_keyring(keyring_volume_id(seed), keyring_suite, wanted).value();
   return {encode_keyring(made.keyring, *made.keys), made.keys->fingerprint()};
 }
 
@@ -48,18 +48,19 @@ const Made& volume() {
   return made;
 }
 
-Result<std::shared_ptr<const KeyTree>> open(const std::string& text, const VolumeSecret& with) {
+Result<std::shared_ptr<const KeyTree>> open_keyring_text(const std::string& text,
+                                                         const VolumeSecret& with) {
   NACRE_ASSIGN(const auto parsed, parse_keyring(as_bytes(text)));
   NACRE_ASSIGN(auto opened, open_keyring(parsed, with));
   return std::move(opened.keys);
 }
 
-ErrorCode open_error(const std::string& text, const VolumeSecret& with) {
-  const auto opened = open(text, with);
+ErrorCode keyring_open_error(const std::string& text, const VolumeSecret& with) {
+  const auto opened = open_keyring_text(text, with);
   return opened ? ErrorCode::exists : opened.error().code;
 }
 
-ErrorCode parse_error(const std::string& text) {
+ErrorCode keyring_parse_error(const std::string& text) {
   const auto parsed = parse_keyring(as_bytes(text));
   return parsed ? ErrorCode::exists : parsed.error().code;
 }
@@ -68,16 +69,16 @@ TEST(Keyring, opens_for_every_recipient_to_the_same_keys) {
   const auto from_pem = engine::RsaPrivateKey::from_pem(identity(0).to_pem().value()).value();
   const VolumeSecret secrets[] = {secret("one"), secret("two"), from_pem};
   for (const VolumeSecret& with : secrets) {
-    const auto keys = open(volume().text, with);
+    const auto keys = open_keyring_text(volume().text, with);
     ASSERT_TRUE(keys) << keys.error().message;
     EXPECT_EQ((*keys)->fingerprint(), volume().fingerprint);
-    EXPECT_EQ((*keys)->volume_id(), volume_id_of(0xaa));
+    EXPECT_EQ((*keys)->volume_id(), keyring_volume_id(0xaa));
     EXPECT_EQ((*keys)->current_epoch().number, 1u);
-    EXPECT_EQ((*keys)->current_epoch().suite, suite);
+    EXPECT_EQ((*keys)->current_epoch().suite, keyring_suite);
     EXPECT_EQ((*keys)->current_epoch().key.size(), 32u);
   }
-  const auto first = open(volume().text, secret("one"));
-  const auto second = open(volume().text, from_pem);
+  const auto first = open_keyring_text(volume().text, secret("one"));
+  const auto second = open_keyring_text(volume().text, from_pem);
   EXPECT_TRUE(equal_constant_time((*first)->current_epoch().key.view(),
                                   (*second)->current_epoch().key.view()));
 }
@@ -99,26 +100,26 @@ TEST(Keyring, says_who_its_recipients_are) {
 }
 
 TEST(Keyring, holds_no_secret_in_the_clear) {
-  const auto keys = open(volume().text, secret("one")).value();
+  const auto keys = open_keyring_text(volume().text, secret("one")).value();
   const std::string& text = volume().text;
   EXPECT_EQ(text.find(to_base64(keys->current_epoch().key.view())), std::string::npos);
   EXPECT_EQ(text.find("PRIVATE"), std::string::npos);
 }
 
 TEST(Keyring, wrong_secrets_are_wrong_keys) {
-  EXPECT_EQ(open_error(volume().text, secret("three")), ErrorCode::wrong_key);
-  EXPECT_EQ(open_error(volume().text, secret("")), ErrorCode::wrong_key);
-  EXPECT_EQ(open_error(volume().text, secret("one ")), ErrorCode::wrong_key);
-  EXPECT_EQ(open_error(volume().text, identity(1)), ErrorCode::wrong_key);
+  EXPECT_EQ(keyring_open_error(volume().text, secret("three")), ErrorCode::wrong_key);
+  EXPECT_EQ(keyring_open_error(volume().text, secret("")), ErrorCode::wrong_key);
+  EXPECT_EQ(keyring_open_error(volume().text, secret("one ")), ErrorCode::wrong_key);
+  EXPECT_EQ(keyring_open_error(volume().text, identity(1)), ErrorCode::wrong_key);
   const Made no_passphrase = make(1, recipients(public_key(0)));
-  const auto opened = open(no_passphrase.text, secret("one"));
+  const auto opened = open_keyring_text(no_passphrase.text, secret("one"));
   EXPECT_EQ(opened.error().code, ErrorCode::wrong_key);
   EXPECT_NE(opened.error().message.find("--identity"), std::string::npos);
 }
 
 TEST(Keyring, is_not_made_without_sound_recipients) {
   const auto error_of = [](const std::vector<NewRecipient>& wanted) {
-    const auto made = create_keyring(volume_id_of(1), suite, wanted);
+    const auto made = create_keyring(keyring_volume_id(1), keyring_suite, wanted);
     return made ? ErrorCode::exists : made.error().code;
   };
   EXPECT_EQ(error_of({}), ErrorCode::invalid_argument);
@@ -142,10 +143,10 @@ TEST(Keyring, is_corrupt_after_any_change_of_a_byte_and_when_cut_off) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string changed = text;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
-    ASSERT_EQ(parse_error(changed), ErrorCode::corrupt) << at;
+    ASSERT_EQ(keyring_parse_error(changed), ErrorCode::corrupt) << at;
     changed[at] = static_cast<char>(text[at] + 1 + static_cast<char>(random() % 255));
-    ASSERT_EQ(parse_error(changed), ErrorCode::corrupt) << at;
-    ASSERT_EQ(parse_error(text.substr(0, at)), ErrorCode::corrupt) << at;
+    ASSERT_EQ(keyring_parse_error(changed), ErrorCode::corrupt) << at;
+    ASSERT_EQ(keyring_parse_error(text.substr(0, at)), ErrorCode::corrupt) << at;
   }
 }
 
@@ -167,39 +168,40 @@ TEST(Keyring, is_tampered_with_after_any_forged_field) {
   };
   std::size_t index = 0;
   for (const auto& change : changes) {
-    EXPECT_EQ(open_error(forge(volume().text, change), secret("one")), ErrorCode::tampered)
+    EXPECT_EQ(keyring_open_error(forge(volume().text, change), secret("one")), ErrorCode::tampered)
         << "change " << index++;
   }
   // What makes a passphrase fail is not told from a wrong one; another recipient tells.
   const std::string resalted = forge(
       volume().text, [](json& f) { f["recipients"][0]["kdf"]["salt"] = to_base64(Bytes(32)); });
-  EXPECT_EQ(open_error(resalted, secret("one")), ErrorCode::wrong_key);
-  EXPECT_EQ(open_error(resalted, secret("two")), ErrorCode::tampered);
-  EXPECT_EQ(open_error(resalted, identity(0)), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(resalted, secret("one")), ErrorCode::wrong_key);
+  EXPECT_EQ(keyring_open_error(resalted, secret("two")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(resalted, identity(0)), ErrorCode::tampered);
 }
 
 // Anybody can wrap a key of his own to the public keys in a keyring and make everything else fit.
 TEST(Keyring, substituted_around_an_attackers_volume_key_is_tampered_with) {
   const json ours = json::parse(volume().text);
-  auto attacker = create_keyring(volume_id_of(0xaa), suite, recipients(public_key(1))).value();
+  auto attacker =
+      create_keyring(keyring_volume_id(0xaa), keyring_suite, recipients(public_key(1))).value();
   Keyring forged = attacker.keyring;
   forged.recipients = parse_keyring(as_bytes(volume().text))->claims.recipients;
   // The attacker's own volume key, as RSA gives it to him, wrapped to our public keys.
   const auto key = identity(1)
                        .unwrap(attacker.keyring.recipients[0].wrapped_volume_key,
-                               "nacre volume key" + to_hex(volume_id_of(0xaa)))
+                               "nacre volume key" + to_hex(keyring_volume_id(0xaa)))
                        .value();
   for (Recipient& recipient : forged.recipients) {
     recipient.wrapped_volume_key =
         engine::RsaPublicKey::from_der(recipient.public_key)
-            ->wrap(key.view(), "nacre volume key" + to_hex(volume_id_of(0xaa)))
+            ->wrap(key.view(), "nacre volume key" + to_hex(keyring_volume_id(0xaa)))
             .value();
   }
   const std::string text = encode_keyring(forged, *attacker.keys);
-  EXPECT_EQ(open_error(text, secret("one")), ErrorCode::tampered);
-  EXPECT_EQ(open_error(text, secret("two")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(text, secret("one")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(text, secret("two")), ErrorCode::tampered);
   // For a bare RSA key nothing in the volume can tell; the pinned fingerprint does.
-  const auto opened = open(text, identity(0));
+  const auto opened = open_keyring_text(text, identity(0));
   ASSERT_TRUE(opened);
   EXPECT_NE((*opened)->fingerprint(), volume().fingerprint);
 }
@@ -212,15 +214,15 @@ TEST(Keyring, wrapped_keys_swapped_between_volumes_are_tampered_with) {
       f["recipients"][i]["wrapped_volume_key"] = theirs["recipients"][i]["wrapped_volume_key"];
     }
   });
-  EXPECT_EQ(open_error(swapped, secret("one")), ErrorCode::tampered);
-  EXPECT_EQ(open_error(swapped, identity(0)), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(swapped, secret("one")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(swapped, identity(0)), ErrorCode::tampered);
   // A whole recipient with the same passphrase.
   const std::string moved =
       forge(volume().text, [&](json& f) { f["recipients"][0] = theirs["recipients"][0]; });
-  EXPECT_EQ(open_error(moved, secret("one")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(moved, secret("one")), ErrorCode::tampered);
   // Epoch keys.
   const std::string epochs = forge(volume().text, [&](json& f) { f["epochs"] = theirs["epochs"]; });
-  EXPECT_EQ(open_error(epochs, identity(0)), ErrorCode::tampered);
+  EXPECT_EQ(keyring_open_error(epochs, identity(0)), ErrorCode::tampered);
 }
 
 TEST(Keyring, with_a_public_key_exchanged_for_another_is_refused) {
@@ -229,8 +231,8 @@ TEST(Keyring, with_a_public_key_exchanged_for_another_is_refused) {
     f["recipients"][0]["public_key"] = to_base64(other.to_der());
     f["recipients"][0]["fingerprint"] = to_hex(other.fingerprint());
   });
-  EXPECT_EQ(open_error(text, secret("one")), ErrorCode::tampered);
-  EXPECT_EQ(parse_error(forge(
+  EXPECT_EQ(keyring_open_error(text, secret("one")), ErrorCode::tampered);
+  EXPECT_EQ(keyring_parse_error(forge(
                 volume().text,
                 [&](json& f) { f["recipients"][0]["public_key"] = to_base64(other.to_der()); })),
             ErrorCode::corrupt);
@@ -257,8 +259,8 @@ TEST(Keyring, with_hostile_kdf_parameters_is_refused_before_they_are_used) {
     EXPECT_NE(parsed.error().message.find(name), std::string::npos) << parsed.error().message;
     EXPECT_NE(parsed.error().message.find("recipient 1"), std::string::npos);
   }
-  EXPECT_EQ(parse_error(forge(volume().text,
-                              [](json& f) { f["recipients"][0]["kdf"]["memory_kib"] = -1; })),
+  EXPECT_EQ(keyring_parse_error(forge(
+                volume().text, [](json& f) { f["recipients"][0]["kdf"]["memory_kib"] = -1; })),
             ErrorCode::corrupt);
 }
 
@@ -286,14 +288,14 @@ TEST(Keyring, with_fields_out_of_bounds_is_corrupt) {
       },
   };
   for (const auto& change : changes) {
-    EXPECT_EQ(parse_error(forge(volume().text, change)), ErrorCode::corrupt);
+    EXPECT_EQ(keyring_parse_error(forge(volume().text, change)), ErrorCode::corrupt);
   }
-  EXPECT_EQ(parse_error(forge(volume().text,
-                              [](json& f) {
-                                for (int i = 0; i < 40; ++i) {
-                                  f["recipients"].push_back(f["recipients"][0]);
-                                }
-                              })),
+  EXPECT_EQ(keyring_parse_error(forge(volume().text,
+                                      [](json& f) {
+                                        for (int i = 0; i < 40; ++i) {
+                                          f["recipients"].push_back(f["recipients"][0]);
+                                        }
+                                      })),
             ErrorCode::corrupt);
 }
 
@@ -305,7 +307,7 @@ TEST(Keyring, of_a_newer_nacre_is_unsupported) {
       [](json& f) { f["recipients"][0]["kdf"]["name"] = "scrypt"; },
   };
   for (const auto& change : changes) {
-    EXPECT_EQ(parse_error(forge(volume().text, change)), ErrorCode::unsupported);
+    EXPECT_EQ(keyring_parse_error(forge(volume().text, change)), ErrorCode::unsupported);
   }
 }
 
@@ -315,12 +317,12 @@ TEST(Keyring, nested_without_end_is_corrupt) {
   const std::string text = R"({"crc32":"00000000","mac":")" + std::string(64, '0') +
                            R"(","nested":)" + std::string(depth, '[') + std::string(depth, ']') +
                            "}";
-  EXPECT_EQ(parse_error(text), ErrorCode::corrupt);
+  EXPECT_EQ(keyring_parse_error(text), ErrorCode::corrupt);
   // Brackets within text are not nesting.
-  EXPECT_EQ(
-      parse_error(forge(volume().text,
-                        [](json& f) { f["recipients"][0]["label"] = "[[[[[[[[[[\\\"{{{{{{{{{{"; })),
-      ErrorCode::exists);
+  EXPECT_EQ(keyring_parse_error(
+                forge(volume().text,
+                      [](json& f) { f["recipients"][0]["label"] = "[[[[[[[[[[\\\"{{{{{{{{{{"; })),
+            ErrorCode::exists);
 }
 
 TEST(Keyring, takes_as_many_recipients_as_it_may_have) {

@@ -12,15 +12,15 @@
 namespace nacre::metadata {
 namespace {
 
-constexpr auto u64_max = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t numbers[] = {1, 2, 0xff, 0x100, 0xffff'ffff, 1ull << 32, u64_max};
+constexpr auto number_max = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t numbers[] = {1, 2, 0xff, 0x100, 0xffff'ffff, 1ull << 32, number_max};
 
 TEST(RowKeys, sort_by_number) {
   for (std::size_t i = 1; i < std::size(numbers); ++i) {
     EXPECT_LT(inode_key({numbers[i - 1]}), inode_key({numbers[i]}));
     EXPECT_LT(segment_key({numbers[i - 1]}), segment_key({numbers[i]}));
     EXPECT_LT(chunk_key({7}, {numbers[i - 1]}), chunk_key({7}, {numbers[i]}));
-    EXPECT_LT(chunk_key({numbers[i - 1]}, {u64_max}), chunk_key({numbers[i]}, {0}));
+    EXPECT_LT(chunk_key({numbers[i - 1]}, {number_max}), chunk_key({numbers[i]}, {0}));
     EXPECT_LT(inlined_key({1}, {1}, {numbers[i - 1]}, 9), inlined_key({1}, {1}, {numbers[i]}, 0));
     EXPECT_LT(dentry_key({1}, numbers[i - 1], "z"), dentry_key({1}, numbers[i], "a"));
     EXPECT_LE(dentry_key({1}, numbers[i - 1], "z"), dentry_seek_key({1}, numbers[i]));
@@ -45,11 +45,11 @@ TEST(RowKeys, come_back) {
     EXPECT_EQ(inlined->offset, 0xdeadbeef);
   }
   const std::string name(name_size_bytes_max, 'n');
-  const std::string key = dentry_key({9}, u64_max >> 1, name);
+  const std::string key = dentry_key({9}, number_max >> 1, name);
   const auto dentry = decode_dentry_key(key);
   ASSERT_TRUE(dentry);
   EXPECT_EQ(dentry->parent.value, 9u);
-  EXPECT_EQ(dentry->name_hash, u64_max >> 1);
+  EXPECT_EQ(dentry->name_hash, number_max >> 1);
   EXPECT_EQ(dentry->name, name);
 }
 
@@ -68,7 +68,7 @@ TEST(RowKeys, prefix_end_is_the_first_key_after) {
   EXPECT_EQ(prefix_end("a\xff\xff"), "b");
   EXPECT_EQ(prefix_end("\xff\xff"), "");
   EXPECT_EQ(prefix_end(""), "");
-  EXPECT_GT(prefix_end(chunk_prefix({0xff})), chunk_key({0xff}, {u64_max}));
+  EXPECT_GT(prefix_end(chunk_prefix({0xff})), chunk_key({0xff}, {number_max}));
   EXPECT_LE(prefix_end(chunk_prefix({0xff})), chunk_key({0x100}, {0}));
 }
 
@@ -99,9 +99,9 @@ TEST(RowKeys, of_the_wrong_shape_are_refused) {
 
 TEST(RecordName, comes_back) {
   for (const RecordName name :
-       {RecordName{.inode = {1}, .chunk = {0}, .version = {0}}, RecordName{.inode = {u64_max},
-                                                                .chunk = {u64_max},
-                                                                .version = {u64_max},
+       {RecordName{.inode = {1}, .chunk = {0}, .version = {0}}, RecordName{.inode = {number_max},
+                                                                .chunk = {number_max},
+                                                                .version = {number_max},
                                                                 .offset = chunk_size_bytes_max - 1,
                                                                 .kind = RecordKind::patch}}) {
     const auto decoded = decode_record_name(encode(name));

@@ -18,7 +18,7 @@ Result<std::uint64_t> generation_of(ByteView text) {
   return text[0] - '0';
 }
 
-Result<ChosenCopy> read(const char* first, const char* second) {
+Result<ChosenCopy> read_both(const char* first, const char* second) {
   const auto backing = MemoryBacking::create();
   if (first) backing->store("f", as_bytes(first));
   if (second) backing->store("f.copy", as_bytes(second));
@@ -26,7 +26,7 @@ Result<ChosenCopy> read(const char* first, const char* second) {
 }
 
 TEST(TwoCopies, that_agree_need_no_warning) {
-  const auto chosen = read("1a", "1a");
+  const auto chosen = read_both("1a", "1a");
   ASSERT_TRUE(chosen);
   EXPECT_EQ(as_text(chosen->text), "1a");
   EXPECT_TRUE(chosen->warnings.empty());
@@ -42,7 +42,7 @@ TEST(TwoCopies, one_stands_in_for_the_other_with_a_warning_that_names_it) {
                {"1a", nullptr, "/f.copy:", ErrorCode::missing},
                {nullptr, "1a", "/f:", ErrorCode::missing}};
   for (const auto& c : cases) {
-    const auto chosen = read(c.first, c.second);
+    const auto chosen = read_both(c.first, c.second);
     ASSERT_TRUE(chosen) << c.named;
     EXPECT_EQ(as_text(chosen->text), "1a");
     ASSERT_EQ(chosen->warnings.size(), 1u);
@@ -54,7 +54,7 @@ TEST(TwoCopies, one_stands_in_for_the_other_with_a_warning_that_names_it) {
 
 TEST(TwoCopies, the_newer_wins_when_an_update_was_interrupted) {
   for (const auto& [first, second] : {std::pair("2b", "1a"), std::pair("1a", "2b")}) {
-    const auto chosen = read(first, second);
+    const auto chosen = read_both(first, second);
     ASSERT_TRUE(chosen);
     EXPECT_EQ(as_text(chosen->text), "2b");
     ASSERT_EQ(chosen->warnings.size(), 1u);
@@ -63,23 +63,23 @@ TEST(TwoCopies, the_newer_wins_when_an_update_was_interrupted) {
 }
 
 TEST(TwoCopies, of_one_generation_that_differ_are_tampered_with) {
-  EXPECT_EQ(read("1a", "1b").error().code, ErrorCode::tampered);
+  EXPECT_EQ(read_both("1a", "1b").error().code, ErrorCode::tampered);
 }
 
 TEST(TwoCopies, say_what_is_wrong_when_neither_is_good) {
-  EXPECT_EQ(read(nullptr, nullptr).error().code, ErrorCode::not_found);
-  EXPECT_EQ(read("rubbish", nullptr).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(read(nullptr, "rubbish").error().code, ErrorCode::corrupt);
-  const auto both = read("rubbish", "");
+  EXPECT_EQ(read_both(nullptr, nullptr).error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_both("rubbish", nullptr).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(read_both(nullptr, "rubbish").error().code, ErrorCode::corrupt);
+  const auto both = read_both("rubbish", "");
   EXPECT_EQ(both.error().code, ErrorCode::corrupt);
   EXPECT_NE(both.error().message.find("/f:"), std::string::npos);
   EXPECT_NE(both.error().message.find("/f.copy:"), std::string::npos);
-  EXPECT_EQ(read(std::string(101, '1').c_str(), nullptr).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(read_both(std::string(101, '1').c_str(), nullptr).error().code, ErrorCode::corrupt);
 }
 
 TEST(TwoCopies, a_later_version_is_never_passed_over_for_an_older_one) {
-  EXPECT_EQ(read("!", "1a").error().code, ErrorCode::unsupported);
-  EXPECT_EQ(read("1a", "!").error().code, ErrorCode::unsupported);
+  EXPECT_EQ(read_both("!", "1a").error().code, ErrorCode::unsupported);
+  EXPECT_EQ(read_both("1a", "!").error().code, ErrorCode::unsupported);
 }
 
 TEST(TwoCopies, an_unreadable_one_does_not_cost_the_other) {

@@ -152,7 +152,7 @@ TEST(VolumeLock, waits_for_a_predecessor_that_is_finishing) {
     held.reset();
   });
   LockRequest patient = writer;
-  patient.wait_ms = 60'000;
+  patient.wait_ms = 300'000;
   EXPECT_TRUE(VolumeLock::acquire(volume.path(), patient));
 }
 

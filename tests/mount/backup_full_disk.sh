@@ -22,7 +22,7 @@ backup=$!
 tries=0
 until "$NACRE_BIN/nacre" stats "$mnt" | grep -q 'backup .*1 under way'; do
   tries=$((tries + 1))
-  [ $tries -lt 600 ] || fail "no backup is under way: $(cat "$work/backup.log")"
+  [ $tries -lt 3000 ] || fail "no backup is under way: $(cat "$work/backup.log")"
   sleep 0.1
 done
 

@@ -14,7 +14,7 @@ ballast_size=$(stat -c %s "$volume/ballast")
 # From the inside, by somebody who neither syncs nor closes: he is told, too, and does not go on for
 # ever.
 code=0
-timeout 300 dd if=/dev/urandom of="$mnt/endless" bs=1M 2>"$work/dd.log" || code=$?
+timeout 1200 dd if=/dev/urandom of="$mnt/endless" bs=1M 2>"$work/dd.log" || code=$?
 [ $code = 1 ] || fail "dd without an end: status $code, $(cat "$work/dd.log")"
 grep -q 'No space left' "$work/dd.log" || fail "dd without an end: $(cat "$work/dd.log")"
 stat "$mnt/endless" >/dev/null || fail "stat of a file that was refused room"
@@ -59,7 +59,7 @@ for i in $(seq 2 $((count - 1))); do rm "$mnt/f$i" || fail "rm fails on a full d
 takes() { cp "$work/piece" "$mnt/again" 2>/dev/null && sync "$mnt/again" 2>/dev/null; }
 eventually() {
   local tries
-  for tries in $(seq 300); do
+  for tries in $(seq 3000); do
     "$@" && return 0
     sleep 0.1
   done

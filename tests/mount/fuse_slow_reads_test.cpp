@@ -13,6 +13,7 @@
 
 #include "fs/fuse/read_queue.h"
 #include "tests/mount/fuse_mount.h"
+#include "tests/support/patience.h"
 
 namespace nacre::tests {
 
@@ -100,8 +101,7 @@ class FuseSlowReads : public FuseMount {
         EXPECT_EQ(rmdir(path("e").c_str()), 0);
       }
     });
-    EXPECT_EQ(writing.wait_for(std::chrono::seconds(60)), std::future_status::ready)
-        << "writers wait for readers";
+    EXPECT_EQ(writing.wait_for(patience), std::future_status::ready) << "writers wait for readers";
     // Over io_uring it is the number of threads that leaves some.
     if (!is_over_uring()) {
       EXPECT_EQ(begun_, 3);
@@ -154,7 +154,7 @@ TEST_F(FuseSlowReads, through_the_kernels_cache_do_not_keep_writers_waiting) {
   std::vector<std::thread> readers;
   for (int i = 0; i < count; ++i)
     readers.emplace_back([this, i] { read_slow_file(i, 0); });
-  for (int tries = 0; tries < 6000 && this->count(FUSE_READ) < before + count; ++tries)
+  for (int tries = 0; tries < 30'000 && this->count(FUSE_READ) < before + count; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_GE(this->count(FUSE_READ), before + count) << "the kernel keeps requests back";
   expect_writers_go_on();
@@ -200,7 +200,7 @@ TEST_F(FuseSlowReads, of_a_name_keep_no_other_name_of_its_directory_waiting) {
     EXPECT_EQ(access(path("d/other").c_str(), F_OK), -1);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("d")), {}), 0);
   });
-  EXPECT_EQ(others.wait_for(std::chrono::seconds(60)), std::future_status::ready)
+  EXPECT_EQ(others.wait_for(patience), std::future_status::ready)
       << "a directory's names wait for one that is slow";
   disk.set_value();
   slow.join();

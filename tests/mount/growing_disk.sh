@@ -31,7 +31,7 @@ fill_and_grow() {
   "$@" >"$work/grow.log" 2>&1 || fail "$*: $(cat "$work/grow.log")"
   until takes more; do
     tries=$((tries + 1))
-    [ $tries -lt 60 ] || fail "a disk that has grown gives no room: $(cat "$work/cp.log")"
+    [ $tries -lt 300 ] || fail "a disk that has grown gives no room: $(cat "$work/cp.log")"
     sleep 1
   done
   [ $(($(stat -f -c '%a*%S' "$mnt"))) -gt $((free + (64 << 20))) ] ||

@@ -21,7 +21,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from daemon_memory import is_instrumented  # noqa: E402
 from loop_disk import LoopDisk, why_no_loop_disk  # noqa: E402
-from volume import Failure, Volume, skip_part, wait_for  # noqa: E402
+from volume import PATIENCE, Failure, Volume, skip_part, wait_for  # noqa: E402
 
 HOUR = 3600
 
@@ -143,7 +143,7 @@ def suspend():
             os.kill(pid, signal.SIGCONT)
             time.sleep(0.2)
         for writer in writers:
-            writer.join(120)
+            writer.join(120 * PATIENCE)
             check(not writer.is_alive(), "a system call hangs after the daemon went on")
         check(not errors, f"programs were told of it: {errors}")
         check(stats(volume)["health"] == "ok", stats(volume)["health"])

@@ -28,7 +28,7 @@ takes() {
 }
 eventually() {
   local tries
-  for tries in $(seq 120); do
+  for tries in $(seq 600); do
     "$@" && return 0
     sleep 0.5
   done

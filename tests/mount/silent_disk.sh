@@ -12,7 +12,7 @@ trap 'code=$?; trap - ERR; set +e; fsfreeze -u "$disk" 2>/dev/null; (exit $code)
 make_volume
 says() {
   local tries
-  for tries in $(seq 300); do
+  for tries in $(seq 3000); do
     grep -q "$1" "$work/log" && return 0
     sleep 0.1
   done
@@ -20,7 +20,7 @@ says() {
 }
 gone() {
   local tries
-  for tries in $(seq 300); do
+  for tries in $(seq 3000); do
     mountpoint -q "$mnt" || return 0
     sleep 0.1
   done
@@ -61,7 +61,7 @@ mount_volume -o commit=300 --log-file "$work/log2"
 # umount(8), lazy or not, does not wait for the disk: the daemon does, and says so.
 ended() {
   local tries
-  for tries in $(seq 600); do
+  for tries in $(seq 3000); do
     kill -0 "$1" 2>/dev/null || return 0
     sleep 0.1
   done

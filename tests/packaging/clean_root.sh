@@ -138,7 +138,7 @@ expect 0 'after' within cat /mnt/volume/after
 expect_long "Removing $name" apt_within remove "$name"
 expect 0 'after' within cat /mnt/volume/after
 expect 0 '' within umount /mnt/volume
-for _ in $(seq 300); do
+for _ in $(seq 3000); do
   [ -n "$(find /proc/[0-9]* -maxdepth 1 -name root -lname "$root" 2>/dev/null)" ] || break
   sleep 0.1
 done

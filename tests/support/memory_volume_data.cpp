@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t file_size_max = INT64_MAX;
 
-Timestamp now() {
+Timestamp time_now() {
   timespec time = {};
   clock_gettime(CLOCK_REALTIME_COARSE, &time);
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
@@ -97,7 +97,7 @@ Result<std::size_t> MemoryVolume::read(InodeNumber inode, std::uint64_t offset,
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   std::lock_guard data_lock(node->data_mutex);
-  node->attributes.accessed = now();
+  node->attributes.accessed = time_now();
   if (offset >= node->attributes.size) return 0;
   const std::uint64_t size = std::min<std::uint64_t>(out.size(), node->attributes.size - offset);
   copy_out(*node, offset, out.first(size));
@@ -127,7 +127,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
   }
   copy_in(*node, offset, bytes);
   attributes.size = std::max<std::uint64_t>(attributes.size, offset + bytes.size());
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = now();
+  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
   if (flags.clear_suid_sgid) clear_set_id(*node);
   return {};
 }
@@ -146,7 +146,7 @@ Result<> MemoryVolume::allocate(InodeNumber inode, AllocateMode mode, std::uint6
   const bool grows = mode == AllocateMode::allocate || mode == AllocateMode::zero;
   if (zeroes) zero(*node, offset, length);
   if (grows) attributes.size = std::max(attributes.size, offset + length);
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = now();
+  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
   return {};
 }
 

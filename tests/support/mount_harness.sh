@@ -78,14 +78,14 @@ daemons_of() {
     case "${words[*]}" in *"$1"*) echo "${process#/proc/}" ;; esac
   done
 }
-# Waits until no daemon works below a folder; ends those that do after 60 s, and says so.
+# Waits until no daemon works below a folder; ends those that do after 300 s, and says so.
 wait_for_daemon() {
   local tries
-  for tries in $(seq 600); do
+  for tries in $(seq 3000); do
     [ -n "$(daemons_of "$1")" ] || return 0
     sleep 0.1
   done
-  echo "FAILED: daemons still running after 60 s, killed: $(daemons_of "$1" | tr '\n' ' ')" >&2
+  echo "FAILED: daemons still running after 300 s, killed: $(daemons_of "$1" | tr '\n' ' ')" >&2
   kill -9 $(daemons_of "$1")
   return 1
 }
@@ -101,12 +101,12 @@ make_volume() {
 }
 # mount_volume [-o OPTIONS]
 mount_volume() {
-  timeout 90 "$NACRE_BIN/mount.nacre" --passphrase-file "$passphrase_file" "$@" "$volume" "$mnt" \
+  timeout 600 "$NACRE_BIN/mount.nacre" --passphrase-file "$passphrase_file" "$@" "$volume" "$mnt" \
     >"$work/mount.log" 2>&1 || fail "mount.nacre: $(cat "$work/mount.log")"
   mountpoint -q "$mnt" || fail "mount.nacre returned 0, but nothing is mounted"
 }
 unmount_volume() {
-  timeout 120 "$NACRE_BIN/nacre" umount "$mnt" >"$work/umount.log" 2>&1 ||
+  timeout 600 "$NACRE_BIN/nacre" umount "$mnt" >"$work/umount.log" 2>&1 ||
     fail "nacre umount: $(cat "$work/umount.log")"
   ! mountpoint -q "$mnt" || fail "nacre umount returned 0, but the volume is still mounted"
 }

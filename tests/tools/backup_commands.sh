@@ -27,7 +27,7 @@ close_backup() { expect 0 '^$' nacre umount "$b"; }
 wait_for() {
   local what=$1
   shift
-  for _ in $(seq 600); do
+  for _ in $(seq 3000); do
     "$@" >/dev/null 2>&1 && return
     sleep 0.1
   done

@@ -26,7 +26,6 @@ expect 2 'there is no byte in it' nacre bench checksum "$work/empty"
 printf 'short' >"$work/short"
 expect 2 'not one whole block' nacre bench ciphers "$work/short" --seconds 0.001
 
-expect_seconds=400 # making RSA keys on a busy machine
 # --- What it measures: files whose chunks are whole and cut off, compressible and not.
 mkdir -p "$work/data/folder"
 seq 1 30000 >"$work/data/numbers"

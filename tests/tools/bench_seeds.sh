@@ -8,7 +8,6 @@ expect 2 'only 004: the papers are 000' nacre bench seeds --only 004
 expect 2 'size-max' nacre bench seeds --size-max 12KB
 expect 8 'no/such/place.*No such file' nacre bench seeds --markdown "$work/no/such/place" --only 000
 
-expect_seconds=600 # making RSA keys on a busy machine
 seq 1 30000 >"$work/numbers"
 mkdir "$work/figures" && : >"$work/figures/002_figure_1.svg" # as gnuplot left it
 expect 0 '000: Section V' nacre bench seeds "$work/numbers" --seconds 0.001 --size-max 100K --threads 1,2 --engine cpu \

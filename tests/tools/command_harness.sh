@@ -50,7 +50,7 @@ daemons() {
 }
 # Until none is left: a killed one may hold the volume a moment longer.
 wait_for_daemons() {
-  for _ in $(seq 600); do
+  for _ in $(seq 3000); do
     [ -n "$(daemons)" ] || return 0
     sleep 0.1
   done
@@ -77,7 +77,7 @@ failed() {
 expect() {
   local code=$1 words=$2 got=0 output
   shift 2
-  output=$(timeout "${expect_seconds:-120}" "$@" </dev/null 2>&1) || got=$?
+  output=$(timeout 600 "$@" </dev/null 2>&1) || got=$?
   [ "$words" != '^$' ] || output=$(grep -vE '^nacre: .*; for ([5-9]|[0-9]{2,}) s now$' <<<"$output")
   if [ "$got" != "$code" ]; then
     failed "exit $got, expected $code: $* :: $output"

@@ -27,8 +27,11 @@
 #include "fs/control/mount_table.h"
 #include "fs/maintenance/finding.h"
 #include "tests/support/error_of.h"
+#include "tests/support/patience.h"
 
 namespace nacre::fs {
+
+using tests::patience;
 
 class FakeVolume final : public ControlHandler {
  public:
@@ -143,7 +146,7 @@ class Control : public testing::Test {
     const int socket = connect_raw();
     static_cast<void>(!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));
     ::shutdown(socket, SHUT_WR);
-    const auto line = read_line(socket, reply_size_bytes_max, std::chrono::seconds(20));
+    const auto line = read_line(socket, reply_size_bytes_max, patience);
     ::close(socket);
     EXPECT_TRUE(line) << line.error().message;
     return line ? parse_message(*line).value_or(nlohmann::json()) : nlohmann::json();

@@ -222,7 +222,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' \
   process=$!
   exec 9>"slow$signal"
   head -c 8000000 /dev/zero >&9
-  for _ in $(seq 100); do
+  for _ in $(seq 3000); do
     [ -z "$(ls -A interrupted)" ] || break
     sleep 0.1
   done

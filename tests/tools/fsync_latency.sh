@@ -44,7 +44,7 @@ leaves_nothing "without a mount"
 # --- Told to end in the midst of it.
 "${measure[@]}" --rounds 100000 --count 5 --mib 1 --transports device >"$work/log" 2>&1 &
 told=$!
-for _ in $(seq 1200); do
+for _ in $(seq 3000); do
   findmnt -rn -o TARGET | grep -qF "$work" && break
   sleep 0.05
 done

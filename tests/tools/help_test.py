@@ -29,7 +29,7 @@ def check(holds, what):
 
 def run(words, locale="C.UTF-8"):
     environment = dict(os.environ, LC_ALL=locale, ASAN_OPTIONS="detect_leaks=0")
-    return subprocess.run([os.path.join(BIN, words[0])] + words[1:], capture_output=True, text=True, timeout=120,
+    return subprocess.run([os.path.join(BIN, words[0])] + words[1:], capture_output=True, text=True, timeout=600,
                           env=environment, stdin=subprocess.DEVNULL, check=False)
 
 

@@ -151,7 +151,7 @@ expect 0 'Removed' nacre key remove "$m" ann.pub "${secret[@]}"
 
 # Two at once: one after the other, both there.
 for name in ann bob; do
-  timeout 120 nacre key add "$m" --recipient "$work/$name.pub" "${secret[@]}" >"$work/add.$name" 2>&1 &
+  timeout 600 nacre key add "$m" --recipient "$work/$name.pub" "${secret[@]}" >"$work/add.$name" 2>&1 &
 done
 wait
 grep -q Added "$work/add.ann" && grep -q Added "$work/add.bob" ||
@@ -277,7 +277,7 @@ if [ -n "$module" ] && command -v softhsm2-util >/dev/null &&
   softhsm2-util --import "$work/ann.pkcs8" --token nacre --label ann --id 01 --pin 4711 >/dev/null 2>&1
   token='engine:pkcs11:pkcs11:token=nacre;object=ann;type=private'
   expect 0 'Added' nacre key add "$v" --recipient "$work/ann.pub" "${secret[@]}"
-  timeout 60 mount.nacre --identity "$token" --passphrase-file "$work/pin" "$v" "$m" \
+  timeout 600 mount.nacre --identity "$token" --passphrase-file "$work/pin" "$v" "$m" \
     >"$work/mount.log" 2>&1 || failed "mount with a token: $(cat "$work/mount.log")"
   [ "$(cat "$m/file")" = content ] || failed "a mount with a token has other files"
   expect 0 'Removed' nacre key remove "$m" ann.pub --identity "$token" --passphrase-file "$work/pin"

@@ -14,7 +14,7 @@ v=$work/volume m=$work/mnt
 mkdir "$m"
 make_volume "$v"
 mount_it() {
-  timeout 100 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1 &&
+  timeout 600 mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1 &&
     note_socket
 }
 socket_folder=/run/nacre
@@ -30,7 +30,7 @@ sockets_left() {
     [ "$(stat -c %.9Y "$socket" 2>/dev/null)" != "$made" ] || echo "$socket"
   done <"$work/sockets"
 }
-unmount_it() { timeout 100 nacre umount "$m" >"$work/umount.log" 2>&1; }
+unmount_it() { timeout 600 nacre umount "$m" >"$work/umount.log" 2>&1; }
 is_mounted() { grep -q " $m " /proc/self/mountinfo; }
 plain_umount() { if is_root; then umount "$1"; else fusermount3 -u "$1"; fi; }
 killed_umount() { if is_root; then umount -l "$1"; else fusermount3 -uz "$1"; fi; }
@@ -168,7 +168,7 @@ kill -STOP "$pid"
 killed_umount "$m"
 : >"$work/mount.log"
 {
-  for _ in $(seq 600); do grep -q 'waiting up to 30 s' "$work/mount.log" && break; sleep 0.1; done
+  for _ in $(seq 3000); do grep -q 'waiting up to 30 s' "$work/mount.log" && break; sleep 0.1; done
   kill -CONT "$pid"
 } &
 mount_it || failed "a predecessor that was slow: $(cat "$work/mount.log")"
@@ -187,12 +187,12 @@ for signal in TERM INT HUP; do
 done
 unmount_it || failed "umount: $(cat "$work/umount.log")"
 [ -s "$work/sockets" ] || failed "no socket was noted"
-for _ in $(seq 300); do [ -n "$(sockets_left)" ] || break; sleep 0.1; done
+for _ in $(seq 3000); do [ -n "$(sockets_left)" ] || break; sleep 0.1; done
 [ -z "$(sockets_left)" ] || failed "sockets are left: $(sockets_left)"
 
 # --- In the foreground.
-timeout 100 mount.nacre --foreground "${secret[@]}" "$v" "$m" >"$work/foreground.log" 2>&1 &
-for _ in $(seq 300); do is_mounted && break; sleep 0.1; done
+timeout 600 mount.nacre --foreground "${secret[@]}" "$v" "$m" >"$work/foreground.log" 2>&1 &
+for _ in $(seq 3000); do is_mounted && break; sleep 0.1; done
 expect 0 '^$' nacre umount "$m"
 wait $! || failed "the foreground mount ended with $?: $(cat "$work/foreground.log")"
 check "no message in the foreground" grep -q "is mounted at $m" "$work/foreground.log"
@@ -207,7 +207,7 @@ check "wrong content read-only" cmp "$work/random" "$m/random"
 if touch "$m/new" 2>/dev/null; then failed "a read-only mount took a write"; fi
 mkdir "$work/mnt2"
 expect 0 '' mount.nacre "${secret[@]}" -o ro "$v" "$work/mnt2"
-expect 32 'in use for reading' timeout 100 mount.nacre "${secret[@]}" -o nonempty "$v" "$work/full"
+expect 32 'in use for reading' timeout 600 mount.nacre "${secret[@]}" -o nonempty "$v" "$work/full"
 expect 0 clean fsck.nacre "${secret[@]}" "$v"
 expect 0 '^$' nacre umount "$work/mnt2"
 unmount_it || failed "umount: $(cat "$work/umount.log")"
@@ -237,7 +237,7 @@ check 'the name in the mount table' [ "$(findmnt -n -o SOURCE "$m")" = "anna's v
 check 'owner and permissions' [ "$(stat -c '%u %g %a' "$m/random")" = "$owner 4712 640" ]
 unmount_it || failed "umount: $(cat "$work/umount.log")"
 expect 0 '' mount.nacre "${secret[@]}" -o idle=2 "$v" "$m"
-for _ in $(seq 600); do
+for _ in $(seq 3000); do
   findmnt "$m" >/dev/null || break
   sleep 0.1
 done
@@ -301,7 +301,7 @@ if is_root; then
   user_home=$HOME
   mkdir -p "$view/no-fusermount"
   mount --bind /dev/null "$(command -v fusermount3 || echo /dev/null)"
-  output=$(as_user timeout 60 "$user_bin/mount.nacre" "${secret[@]}" "$v" "$m" 2>&1)
+  output=$(as_user timeout 600 "$user_bin/mount.nacre" "${secret[@]}" "$v" "$m" 2>&1)
   code=$?
   umount "$(command -v fusermount3)" 2>/dev/null
   [ $code = 8 ] && grep -q 'fusermount3 is missing.*fuse3' <<<"$output" ||

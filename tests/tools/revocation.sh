@@ -38,7 +38,7 @@ revoke() {  # mounted|offline WHO SECRET…
   if [ "$how" = mounted ]; then where=$m; else expect 0 '' nacre umount "$m"; fi
 
   expect 0 'Removed.*(has begun|sealed under a new key)' nacre key remove --revoke "$where" "$who" "${secret[@]}"
-  for _ in $(seq 600); do [ "$(state "$where")" = none ] && break; sleep 0.1; done
+  for _ in $(seq 3000); do [ "$(state "$where")" = none ] && break; sleep 0.1; done
   [ "$(state "$where")" = none ] || failed "$how: the rotation does not end: $(nacre key status "$where")"
   [ "$how" = mounted ] || mount_volume "$v"
   cp "$work/since" "$m/since"

@@ -14,10 +14,10 @@ head -c 6000000 /dev/urandom >"$work/noise"
 yes 'a line that is in it very often' | head -c 2000000 >"$work/text"
 begin_slowly() {
   expect 0 "has begun; 'nacre key status $m'" nacre key rotate "$m" --rate 64K --no-wait
-  for _ in $(seq 600); do [ "$(field "$m" stage)" = records ] && break; sleep 0.1; done
+  for _ in $(seq 3000); do [ "$(field "$m" stage)" = records ] && break; sleep 0.1; done
 }
 wait_for_end() {
-  for _ in $(seq 1200); do [ "$(field "$1" rotation)" = none ] && return; sleep 0.1; done
+  for _ in $(seq 3000); do [ "$(field "$1" rotation)" = none ] && return; sleep 0.1; done
   failed "the rotation does not end: $(nacre key status "$1")"
 }
 
@@ -58,7 +58,7 @@ expect 8 'no rotation is under way' nacre key rotate --resume "$m"
 begin_slowly
 [ "$(field "$m" rotation)" = running ] || failed "status says $(field "$m" rotation)"
 expect 0 'rotation to epoch 3: running, records.* of .*%' nacre key status "$m"
-for _ in $(seq 600); do nacre key status --json "$m" | grep -q '"eta_seconds": [0-9]' && break; sleep 0.1; done
+for _ in $(seq 3000); do nacre key status --json "$m" | grep -q '"eta_seconds": [0-9]' && break; sleep 0.1; done
 expect 0 '[KM]iB/s, about [0-9]+ s left' nacre key status "$m"
 expect 32 'under way already: .nacre key status. tells how far' nacre key rotate "$m"
 expect 0 'rotation to epoch 3: paused' nacre key rotate --pause "$m"

@@ -27,7 +27,7 @@ PYTHON
 state() { nacre scrub --status --json "$m" | python3 -c 'import json, sys; print(json.load(sys.stdin)["'"$1"'"])'; }
 wait_for_state() {
   local _
-  for _ in $(seq 300); do
+  for _ in $(seq 3000); do
     [ "$(state state)" != "$1" ] || return 0
     sleep 0.1
   done

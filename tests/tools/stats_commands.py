@@ -41,12 +41,12 @@ def stats_of(volume):
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=60)
+        super().__init__("localhost", timeout=300)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
+        self.sock.settimeout(300)
         self.sock.connect(self.path)
 
 
@@ -246,7 +246,7 @@ def metrics(volume, dashboard):
              "the log does not say where the metrics are")
     port = int(re.findall(r"metrics are at http://127.0.0.1:(\d+)/", read(log))[-1])
     work(volume)
-    check_metrics(volume, lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60),
+    check_metrics(volume, lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=300),
                   dashboard)
     check(SECRET_NAME not in read(log), "a file's name in the log")
     # The port is taken: nothing is mounted, and the words say why.
@@ -414,7 +414,7 @@ def journal():
         os.makedirs("/run/systemd/journal")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind("/run/systemd/journal/socket")
-            listener.settimeout(60)
+            listener.settimeout(300)
             volume.mount("-o", "log=journal")
             seen = b""
             while b"is mounted at" not in seen:

@@ -12,7 +12,7 @@ command -v fusermount3 >/dev/null || skip "there is no fusermount3"
 
 chown -R $user_id:$user_id "$work"
 user_home=$HOME
-tool() { as_user timeout 90 "$user_bin/$1" "${@:2}"; }
+tool() { as_user timeout 600 "$user_bin/$1" "${@:2}"; }
 
 tool mkfs.nacre --passphrase-file "$passphrase_file" "${cheap_kdf[@]}" "$volume" >/dev/null ||
   fail "an ordinary user cannot make a volume"

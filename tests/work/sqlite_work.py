@@ -18,7 +18,7 @@ TOTAL = ACCOUNTS * 1000
 
 def connect(path, mode="delete"):
     # isolation_level None: transactions are begun and ended by hand.
-    db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    db = sqlite3.connect(path, timeout=600, isolation_level=None)
     db.execute(f"PRAGMA journal_mode={mode}")
     # FULL does not wait for the journal's removal to be durable: a crash right after a COMMIT could
     # roll it back, on any filesystem.
@@ -67,7 +67,7 @@ def write(path, mode, seconds, seed, committed=lambda number: None):
 
 
 def check(path):
-    db = sqlite3.connect(path, timeout=60)
+    db = sqlite3.connect(path, timeout=600)
     verdict = db.execute("PRAGMA integrity_check").fetchall()
     assert verdict == [("ok",)], verdict[:5]
     total = db.execute("SELECT sum(balance) FROM account").fetchone()[0]

@@ -84,9 +84,9 @@ def read_document(volume, name, kind):
     return newest
 
 
-def check_mac(fields, key, what):
+def is_mac(fields, key):
     mac = hmac_sha256(key, canonical(fields, ("mac", "crc32"))).hex()
-    require(hmac.compare_digest(mac, fields["mac"]), f"the MAC of the {what} is wrong")
+    return hmac.compare_digest(mac, fields["mac"])
 
 
 def unwrap_volume_key(recipient, volume_id, passphrase):
@@ -118,57 +118,13 @@ def unwrap_volume_key(recipient, volume_id, passphrase):
         raise Damage("the volume key was not wrapped for this recipient and volume") from None
 
 
-class Keys:
-    """What the passphrase opens: superblock (verified), volume id, epochs by number."""
+class EpochKeys:
+    """The epochs of a volume, by number, and what is derived of them."""
 
-    def __init__(self, volume, passphrase):
-        self.superblock = read_document(volume, "superblock", "nacre")
-        require(not self.superblock["features"]["incompatible"], "the volume needs a newer reader")
-        self.keyring = read_document(volume, "keyring", "nacre keyring")
-        self.volume_id = bytes.fromhex(self.superblock["volume_id"])
-        require(self.keyring["volume_id"] == self.superblock["volume_id"],
-                "the keyring is another volume's")
-
-        volume_key = self.open_volume_key(passphrase)
-        check_mac(self.keyring, volume_subkey(volume_key, self.volume_id, "keyring mac"), "keyring")
-        self.check_superblock(volume_key)
-        wrap = volume_subkey(volume_key, self.volume_id, "epoch wrap")
-        self.epochs = {}
-        for epoch in self.keyring["epochs"]:
-            suite = SUITES[epoch["cipher"]]
-            aad = self.volume_id + struct.pack("<IB", epoch["number"], suite.number)
-            key = open_secret(wrap, aad, base64.b64decode(epoch["wrapped_key"]), "an epoch key")
-            require(len(key) == suite.key_size, "an epoch key has not the size of its suite's")
-            self.epochs[epoch["number"]] = Epoch(epoch["number"], suite, key)
+    def __init__(self, volume_id, epochs=()):
+        self.volume_id = volume_id
+        self.epochs = {epoch.number: epoch for epoch in epochs}
         self.sessions = {}
-
-    def open_volume_key(self, passphrase):
-        for recipient in self.keyring["recipients"]:
-            if recipient["kind"] != "passphrase":
-                continue
-            volume_key = unwrap_volume_key(recipient, self.volume_id, passphrase)
-            if volume_key:
-                return volume_key
-        raise Damage("the passphrase does not open this volume")
-
-    def check_superblock(self, volume_key):
-        """While the volume is rotated it may be under the volume key before this one."""
-        try:
-            check_mac(self.superblock, volume_subkey(volume_key, self.volume_id, "superblock mac"),
-                      "superblock")
-        except Damage:
-            if "previous_volume_key" not in self.keyring:
-                raise
-            check_mac(self.superblock, volume_subkey(self.previous_volume_key(volume_key),
-                                                     self.volume_id, "superblock mac"), "superblock")
-            return
-        if "previous_volume_key" in self.keyring:
-            self.previous_volume_key(volume_key)
-
-    def previous_volume_key(self, volume_key):
-        return open_secret(volume_subkey(volume_key, self.volume_id, "previous volume key"),
-                           self.volume_id, base64.b64decode(self.keyring["previous_volume_key"]),
-                           "the previous volume key")
 
     def epoch(self, number):
         require(number in self.epochs, f"key epoch {number} is not in the keyring")
@@ -180,3 +136,48 @@ class Keys:
             epoch = self.epoch(number)
             self.sessions[number, salt] = epoch.suite, session_key(epoch, salt)
         return self.sessions[number, salt]
+
+
+class Keys(EpochKeys):
+    """What the passphrase opens: superblock and keyring, verified, and the epochs."""
+
+    def __init__(self, volume, passphrase):
+        self.superblock = read_document(volume, "superblock", "nacre")
+        require(not self.superblock["features"]["incompatible"], "the volume needs a newer reader")
+        self.keyring = read_document(volume, "keyring", "nacre keyring")
+        super().__init__(bytes.fromhex(self.superblock["volume_id"]))
+        require(self.keyring["volume_id"] == self.superblock["volume_id"],
+                "the keyring is another volume's")
+
+        self.volume_key = self.open_volume_key(passphrase)
+        subkey = volume_subkey(self.volume_key, self.volume_id, "keyring mac")
+        require(is_mac(self.keyring, subkey), "the MAC of the keyring is wrong")
+        self.check_superblock()
+        wrap = volume_subkey(self.volume_key, self.volume_id, "epoch wrap")
+        for epoch in self.keyring["epochs"]:
+            suite = SUITES[epoch["cipher"]]
+            aad = self.volume_id + struct.pack("<IB", epoch["number"], suite.number)
+            key = open_secret(wrap, aad, base64.b64decode(epoch["wrapped_key"]), "an epoch key")
+            require(len(key) == suite.key_size, "an epoch key has not the size of its suite's")
+            self.epochs[epoch["number"]] = Epoch(epoch["number"], suite, key)
+
+    def open_volume_key(self, passphrase):
+        for recipient in self.keyring["recipients"]:
+            if recipient["kind"] != "passphrase":
+                continue
+            volume_key = unwrap_volume_key(recipient, self.volume_id, passphrase)
+            if volume_key:
+                return volume_key
+        raise Damage("the passphrase does not open this volume")
+
+    def check_superblock(self):
+        """While the volume is rotated it may be under the volume key before this one."""
+        keys = [self.volume_key]
+        if "previous_volume_key" in self.keyring:
+            sealing = volume_subkey(self.volume_key, self.volume_id, "previous volume key")
+            keys.append(open_secret(sealing, self.volume_id,
+                                    base64.b64decode(self.keyring["previous_volume_key"]),
+                                    "the previous volume key"))
+        subkeys = [volume_subkey(key, self.volume_id, "superblock mac") for key in keys]
+        require(any(is_mac(self.superblock, subkey) for subkey in subkeys),
+                "the MAC of the superblock is wrong")
