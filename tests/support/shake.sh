@@ -8,6 +8,8 @@
 # A round is one run of ctest: with as many jobs as the gate has, so that chosen tests meet one another.
 # With PAUSE_SECONDS above 0 all processes of the tests are stopped for so long, over and over, at
 # moments that nobody chose: a machine that stands still. What a failed test said is in LOG.
+# NACRE_BURNERS is how many processes keep cores busy, where something else does so already: default is
+# one a core.
 # Exit status: 0 all passed, 1 a test failed or none ran.
 set -euo pipefail
 build=$(realpath -- "$1") rounds=$2 pause_s=$3 log=$4
@@ -41,7 +43,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-for _ in $(seq "$(nproc)"); do
+for _ in $(seq "${NACRE_BURNERS:-$(nproc)}"); do
   env -u NACRE_SHAKEN bash -c '
     while kill -0 "$1" 2>/dev/null; do for ((i = 0; i < 200000; ++i)); do :; done; done' burner $$ "$log" &
   helpers+=($!)
