@@ -2,9 +2,10 @@
 // What payloads really took, as factors of what the cost model says of them: one for each backend,
 // class and size. They last as long as the engine.
 //
-// A factor is the median of the last five payloads' (of two the lesser, of four the second), so up
-// to two hiccups among five change nothing. What is slower than was thought counts from the second
-// payload on: the first one of a kind also pays for memory that is new and code that is not loaded.
+// A factor is the median of the last nine measurements (the lower middle one of an even number), so
+// up to four hiccups among nine change nothing. A factor above 1 is used only after two
+// measurements: the first payload of a kind also pays for memory that is new and code that is not
+// loaded.
 // Sizes of which nothing is known take the factor of the nearest size of their class and backend.
 #pragma once
 
@@ -44,7 +45,7 @@ class LearnedCosts {
 
   // Of what the model says; 1 where nothing is known.
   double factor(CostCell cell) const { return factors_[cell].load(std::memory_order_relaxed); }
-  // How many payloads it was learned from, five of them at most.
+  // How many measurements it was learned from, nine at most.
   unsigned payload_count(CostCell cell) const {
     return counts_[cell].load(std::memory_order_relaxed);
   }
