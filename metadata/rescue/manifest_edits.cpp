@@ -28,6 +28,9 @@ enum Tag : std::uint32_t {
   ignorable = 1u << 13,
 };
 constexpr std::uint32_t last_field_of_file = 1;
+// With this bit a file's field may not be passed over; the one that there is tells of several
+// paths.
+constexpr std::uint32_t needed_field_of_file = 1u << 6;
 constexpr std::size_t key_suffix_size = 8;
 
 struct Edit {
@@ -56,8 +59,12 @@ LiveTable read_file(ByteReader& reader) {
   table.largest = user_key(reader);
   reader.varint64();  // least sequence
   table.sequence_max = reader.varint64();
-  while (reader.is_good() && reader.varint32() != last_field_of_file)
+  while (reader.is_good()) {
+    const std::uint32_t field = reader.varint32();
+    if (field == last_field_of_file) break;
+    reader.require((field & needed_field_of_file) == 0);
     reader.sized_text();
+  }
   return table;
 }
 

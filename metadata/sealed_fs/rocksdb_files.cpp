@@ -171,8 +171,11 @@ class WritableFile final : public rocksdb::FSWritableFile {
 
   using FSWritableFile::Append;
   IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
-    return run([&] { return writer_->append(as_bytes(data.ToStringView())); });
+    const IOStatus status = run([&] { return writer_->append(as_bytes(data.ToStringView())); });
+    if (status.ok()) size_ += data.size();
+    return status;
   }
+  std::uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return size_; }
   IOStatus Flush(const IOOptions&, IODebugContext*) override {
     return run([&] { return writer_->flush(); });
   }
@@ -200,6 +203,7 @@ class WritableFile final : public rocksdb::FSWritableFile {
 
   std::shared_ptr<Writer> writer_;
   WriteGate gate_;
+  std::uint64_t size_ = 0;  // of what was appended
 };
 
 class TrimOnlyFile final : public rocksdb::FSWritableFile {
@@ -210,6 +214,8 @@ class TrimOnlyFile final : public rocksdb::FSWritableFile {
   IOStatus Append(const Slice&, const IOOptions&, IODebugContext*) override {
     return IOStatus::NotSupported("a closed file is never appended to");
   }
+  // As RocksDB 7 has it for files that do not know their size. It asks only before it appends.
+  std::uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return 0; }
   IOStatus Truncate(std::uint64_t, const IOOptions&, IODebugContext*) override {
     return without_exceptions([&] { return to_io_status(trim_()); });
   }

@@ -98,7 +98,7 @@ Result<std::vector<std::string>> RocksdbStore::finish_reseal(
   // Has RocksDB look through the folder: logs that it took over from an earlier opening, it deletes
   // only then.
   auto looked = db_->DisableFileDeletions();
-  if (looked.ok()) looked = db_->EnableFileDeletions(false);
+  if (looked.ok()) looked = enable_file_deletions();
   if (!looked.ok()) return tl::unexpected<Error>(to_error(looked, rewriting));
   NACRE_TRY(file_system_->reseal_files(std::string(database_folder)));
   if (info_log_) NACRE_TRY(info_log_->reseal());

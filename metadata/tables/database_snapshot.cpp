@@ -90,7 +90,7 @@ Result<std::optional<DatabaseSnapshot>> RocksdbStore::try_snapshot(
     }
     snapshot.hold = std::make_shared<Hold>(file_system_->shared_holds(), std::move(paths));
   }
-  if (const auto enabled = db_->EnableFileDeletions(false); !status.ok() || !enabled.ok()) {
+  if (const auto enabled = enable_file_deletions(); !status.ok() || !enabled.ok()) {
     return tl::unexpected<Error>(to_error(status.ok() ? enabled : status, listing));
   }
 

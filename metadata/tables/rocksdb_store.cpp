@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB: its options, its column families, its life.
+// RocksDB: its column families, its life.
 #include "metadata/tables/rocksdb_store.h"
 
 #include <fmt/format.h>
-#include <rocksdb/cache.h>
-#include <rocksdb/convenience.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/table.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +11,7 @@
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/recovery_check.h"
 #include "metadata/sealed_fs/status.h"
+#include "metadata/tables/rocksdb_options.h"
 
 namespace nacre::metadata {
 namespace {
@@ -32,81 +29,6 @@ class NullLogger final : public rocksdb::Logger {
   using Logger::Logv;
   void Logv(const char*, va_list) override {}
 };
-
-rocksdb::CompressionType compression() {
-  const auto supported = rocksdb::GetSupportedCompressions();
-  const bool has_lz4 =
-      std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
-  return has_lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
-}
-
-rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
-  rocksdb::BlockBasedTableOptions table;
-  table.block_size = 8u << 10;  // about a page once compressed
-  table.format_version = 5;
-  table.checksum = rocksdb::kXXH3;
-  // dentries and inodes are looked up far more often than they are there.
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  table.whole_key_filtering = true;
-  table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-  rocksdb::LRUCacheOptions cache;
-  cache.capacity = options.block_cache_bytes;
-  cache.num_shard_bits = 2;  // a filter block must fit into one shard
-  cache.high_pri_pool_ratio = 0.3;
-  table.block_cache = rocksdb::NewLRUCache(cache);
-
-  rocksdb::ColumnFamilyOptions family;
-  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  family.compression = compression();
-  // RocksDB never begins a flush by itself: one that it has queued when a write meets a full disk
-  // is never run and never queued again, and whoever resumes waits for it for ever (7.8.3). We
-  // flush between writes instead; see RocksdbStore::flush_when_full().
-  family.write_buffer_size = std::size_t{1} << 40;
-  family.max_write_buffer_number = 3;
-  family.arena_block_size = 64u << 10;  // nine families share the budget
-  family.target_file_size_base = 16u << 20;
-  family.max_bytes_for_level_base = 64u << 20;
-  // Compactions that never fit onto a full disk must not hold up the commits that make room.
-  family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = 1 << 30;
-  family.soft_pending_compaction_bytes_limit = family.hard_pending_compaction_bytes_limit = 0;
-  family.level_compaction_dynamic_level_bytes = true;
-  return family;
-}
-
-rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env* env) {
-  rocksdb::DBOptions db;
-  db.env = env;
-  db.create_if_missing = options.create;
-  db.create_missing_column_families = options.create;
-  db.error_if_exists = options.create;
-  db.paranoid_checks = true;
-  db.verify_sst_unique_id_in_manifest = true;
-  // Our logs know more of each other (recovery_check.h), and RocksDB's own tracking can fail a
-  // write after its rows took sequence numbers, which the next write then takes again.
-  db.track_and_verify_wals_in_manifest = false;
-  // The frames below tell damage from a torn tail: a read of damage fails, and in this mode such a
-  // failure fails the opening (in kPointInTimeRecovery it would silently end the recovery). A
-  // record that ends with the file was never confirmed and is dropped.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  db.recycle_log_file_num = 0;
-  db.db_write_buffer_size = 0;
-  db.max_total_wal_size = std::uint64_t{1} << 40;
-  db.max_open_files = 256;
-  db.max_file_opening_threads = 2;
-  db.max_background_jobs = 2;
-  db.bytes_per_sync = 1u << 20;
-  db.compaction_readahead_size = 512u << 10;
-  db.writable_file_max_buffer_size = 256u << 10;
-  db.allow_mmap_reads = false;
-  db.allow_mmap_writes = false;
-  db.use_direct_reads = false;
-  db.max_manifest_file_size = 4u << 20;
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  db.skip_stats_update_on_db_open = true;
-  return db;
-}
 
 // What RocksDB would only say in words.
 Result<void> check_presence(BackingDirectory& directory, const DatabaseOptions& options) {
@@ -179,22 +101,13 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
         std::make_shared<InfoLog>(std::move(directory), keys, std::string(database_folder));
     db_options.info_log = store->info_log_;
   }
-  const rocksdb::ColumnFamilyOptions family = family_options(options);
-  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, family);
-  for (std::size_t table = 0; table < table_count; table++) {
-    rocksdb::ColumnFamilyOptions its_family = family;
-    // File data: whether and how it is compressed is the volume's and the files' to say.
-    if (static_cast<Table>(table) == Table::inlined)
-      its_family.compression = rocksdb::kNoCompression;
-    descriptors.emplace_back(std::string(to_string(static_cast<Table>(table))), its_family);
-  }
+  const auto families = family_descriptors(options);
   const std::string path(database_folder);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
-      options.read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, descriptors, &handles, &db)
-                        : rocksdb::DB::Open(db_options, path, descriptors, &handles, &db);
+      options.read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, families, &handles, &db)
+                        : rocksdb::DB::Open(db_options, path, families, &handles, &db);
   if (!status.ok()) return tl::unexpected<Error>(to_error(status, opening));
   store->db_.reset(db);
   store->default_family_ = handles[0];
@@ -402,6 +315,17 @@ Result<std::set<std::string>> RocksdbStore::needed_files() const {
     if (parse_file_name(name).file_class == FileClass::log) needed.insert(name);
   }
   return needed;
+}
+
+// RocksDB 9 takes no argument, and does what false asked for.
+rocksdb::Status RocksdbStore::enable_file_deletions() {
+  return [](auto& db) {
+    if constexpr (requires { db.EnableFileDeletions(false); }) {
+      return db.EnableFileDeletions(false);
+    } else {
+      return db.EnableFileDeletions();
+    }
+  }(*db_);
 }
 
 std::uint64_t RocksdbStore::table_file_bytes() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB as this project runs it: options, column families, opening, closing. Below the overlay,
+// RocksDB as this project runs it: column families, opening, closing. Below the overlay,
 // above the sealed file system.
 #pragma once
 
@@ -75,6 +75,7 @@ class RocksdbStore {
   rocksdb::Status flush_families();
   rocksdb::Status resume();
   void wait_until_at_rest() const;
+  rocksdb::Status enable_file_deletions();
   bool has_room(std::uint64_t bytes) const;
   Result<void> flush_when_full();
   Result<std::optional<DatabaseSnapshot>> try_snapshot(const SealedFileSystem::LogMark& log);
