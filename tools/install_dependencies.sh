@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian 12 packages that Nacre is built with, and with --tests those that its tests
-# need too. Asks apt for nothing when nothing is missing.
+# Installs the packages that Nacre is built with, and with --tests those that its tests need too.
+# Asks apt for nothing when nothing is missing. The systems that it knows stand in known_systems, and
+# in docs/MOVING.md what was tried on each.
 #
-#   install_dependencies.sh [--tests]
+#   install_dependencies.sh [--tests] [--any-system]
 #
-# Exit status: 0 all there, 2 usage, 8 could not be installed (with the command that root must run).
+#   --any-system  on a system that it does not know, too; so does NACRE_ANY_SYSTEM=1, which reaches
+#                 this script through quickstart.sh and test.sh
+#
+# Exit status: 0 all there, 2 usage, 8 not installed: the system is not known, or (with the command
+# that root must run) this user may not.
 set -euo pipefail
 
+known_systems='Debian 12, Debian 13, Ubuntu 24.04, Ubuntu 26.04'
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libfuse3-dev fuse3 liburing-dev librocksdb-dev libssl-dev libipsec-mb-dev libisal-dev liblz4-dev libzstd-dev
@@ -16,22 +22,52 @@ build_packages=(
   libtiff-dev libdeflate-dev zlib1g-dev # what nacre bench compares with; not needed without them
 )
 test_packages=(
-  libgtest-dev libgmock-dev clang-format-14 clang-14 libclang-rt-14-dev
+  libgtest-dev libgmock-dev clang libclang-rt-dev
   python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs btrfs-progs util-linux mount procps psmisc
   softhsm2 libengine-pkcs11-openssl # a PKCS#11 token for the tests of --identity
 )
+formatter=clang-format-14 # the version that the sources are formatted with
 
-wanted=("${build_packages[@]}")
-case ${1-} in
-  '') ;;
-  --tests) wanted+=("${test_packages[@]}") ;;
-  *) echo "usage: $0 [--tests]" >&2; exit 2 ;;
+with_tests=no any_system=${NACRE_ANY_SYSTEM:+yes}
+for argument; do
+  case $argument in
+    --tests) with_tests=yes ;;
+    --any-system) any_system=yes ;;
+    *) echo "usage: $0 [--tests] [--any-system]" >&2; exit 2 ;;
+  esac
+done
+
+# SYSTEM is what known_systems has: an id and a version of os-release(5). Tests give another file.
+release=${NACRE_OS_RELEASE:-/etc/os-release}
+field() { (unset ID VERSION_ID PRETTY_NAME && . "$release" 2>/dev/null && printf %s "${!1-}") || true; }
+system="$(field ID) $(field VERSION_ID)"
+case $system in
+  'debian 12' | 'debian 13' | 'ubuntu 24.04' | 'ubuntu 26.04') ;;
+  *)
+    name=$(field PRETTY_NAME)
+    if [ "$any_system" != yes ]; then
+      echo "$0: this system, ${name:-whose name $release does not tell}, is none of those that Nacre is known to build on:" >&2
+      echo "  $known_systems. Nothing was installed. To try all the same:" >&2
+      echo "  NACRE_ANY_SYSTEM=1 tools/quickstart.sh …, or $0 --any-system" >&2
+      exit 8
+    fi
+    echo "This system, ${name:-whose name $release does not tell}, is not one that Nacre is known to build on; going on anyway." ;;
 esac
 
+wanted=("${build_packages[@]}")
+if [ $with_tests = yes ]; then
+  wanted+=("${test_packages[@]}")
+  # Newer systems have no such old one; tests/tidy says that it leaves formatting out.
+  case $system in
+    'debian 12' | 'ubuntu 24.04') wanted+=("$formatter") ;;
+    *) echo "$formatter is no package of this system: formatting is not checked." ;;
+  esac
+fi
+
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "$0: this system has no apt. Nacre is built on Debian 12; elsewhere install" >&2
-  echo "  ${wanted[*]}" >&2
-  exit 8
+  echo "This system has no apt: what it calls these is taken to be there:"
+  echo "  ${wanted[*]}"
+  exit 0
 fi
 
 missing=()

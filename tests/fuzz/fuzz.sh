@@ -7,14 +7,14 @@
 #
 # Without NAMEs the formats of a volume, which are small, get a third of SECONDS each.
 #
-# Needs clang 14 or later with its sanitizers (Debian: clang-14 libclang-rt-14-dev).
+# Needs clang 14 or later with its sanitizers (Debian: clang libclang-rt-dev).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$root/build/fuzz}
 seconds=${1:-600}
 shift || true
 compiler=$(command -v clang++ || command -v clang++-14) || {
-  echo "fuzz.sh: no clang++ (Debian: clang-14 libclang-rt-14-dev)" >&2
+  echo "fuzz.sh: no clang++ (Debian: clang libclang-rt-dev)" >&2
   exit 8
 }
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \

@@ -9,13 +9,13 @@ skip() { echo "skipped: libFuzzer: $1"; exit 77; }
 
 [ -n "${NACRE_FUZZ_SECONDS-}" ] ||
   skip "NACRE_FUZZ_SECONDS does not say for how long (CI: 10 for each decoder)"
-compiler=$(command -v clang++ || command -v clang++-14) || skip "no clang++ (Debian: clang-14)"
+compiler=$(command -v clang++ || command -v clang++-14) || skip "no clang++ (Debian: clang)"
 probe=$(mktemp -d)
 trap 'rm -rf "$probe"' EXIT
 echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' \
   >"$probe/probe.cpp"
 "$compiler" -fsanitize=fuzzer,address,undefined "$probe/probe.cpp" -o "$probe/probe" 2>/dev/null ||
-  skip "$compiler has no libFuzzer (Debian: libclang-rt-14-dev)"
+  skip "$compiler has no libFuzzer (Debian: libclang-rt-dev)"
 names=()
 if [ -z "${NACRE_LONG-}" ]; then
   names=(lz77 zstd rle huffman gdeflate lzw gdeflate_page codec_round_trip)
