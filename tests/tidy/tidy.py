@@ -43,8 +43,12 @@ OUTSIDE = ["tests/"]
 
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented|placeholder)\b")
 # A path of the machine that a developer sat at, or the folder of shared material beside a checkout.
-MACHINE = re.compile(r"(/work/|/home/\w+|\.\./shared)")
+MACHINE = re.compile(r"((?<!\w)/work/|/home/\w+|\.\./shared)")
 MACHINE_ALLOWED = ("tests/", "tools/", ".ci/")
+# Documents whose figures each name the command that makes them, or say that none does.
+LEDGERS = ["README.md", "docs/COMPARISON.md", "docs/PERFORMANCE.md", "docs/PERFORMANCE_CUDA.md", "docs/SEEDS.md"]
+FIGURE = re.compile(r"\|\s*\**[0-9]")  # a cell that begins with a number
+SOURCE = re.compile(r"\bmade by\b[^`]*`|\bnot repeatable\b|\bmade by th\w+ tests\b", re.I)
 TERMINAL = re.compile(r"\b(std::cout|std::cerr|fmt::print|printf|puts)\b\s*[(<]")
 CODE = (".h", ".cpp", ".cu", ".cuh")
 SCRIPT = (".sh", ".py", ".cmake", "CMakeLists.txt")
@@ -184,6 +188,7 @@ class Tidy:
                     r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)", self.text[name])}
         suites = {test.split(".")[0] for test in tests}
         tops = {name.split("/")[0] for name in self.names if "/" in name}
+        bases = {os.path.basename(name) for name in self.names}
         for name, text in self.text.items():
             if not name.endswith(".md"):
                 continue
@@ -195,12 +200,30 @@ class Tidy:
                         full = os.path.join(self.root, path)
                         if not (os.path.exists(full) or path.startswith("build")):
                             self.breach(name, number, "document", f"{path} does not exist")
+                    if re.fullmatch(r"\w+\.(sh|py)", word) and word not in bases:
+                        self.breach(name, number, "document", f"there is no script {word}")
                     case = re.fullmatch(r"([A-Z]\w*)\.([a-z]\w*_\w+)", word)
                     if case and case.group(1) in suites and word not in tests:
                         self.breach(name, number, "document", f"there is no test {word}")
                 for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", line):
                     if not os.path.exists(os.path.join(self.root, os.path.dirname(name), link)):
                         self.breach(name, number, "document", f"{link} does not exist")
+
+    def check_figures(self):
+        """In a ledger each section with a table of figures names their source; a document may be written as a whole."""
+        for name in LEDGERS:
+            section, begin, is_sourced, is_counted = "", 0, False, False
+            lines = self.text.get(name, "").splitlines() + ["# the end"]
+            if any(line.startswith("Written by `") for line in lines[:10]):
+                continue
+            for number, line in enumerate(lines, 1):
+                if re.match(r"#+ ", line):
+                    if is_counted and not is_sourced:
+                        self.breach(name, begin, "figures", f"'{section}' names no command that makes them")
+                    section, begin, is_sourced, is_counted = line, number, False, False
+                is_counted |= line.lstrip().startswith("|") and FIGURE.search(line) is not None
+                # A sentence may go on in the next line.
+                is_sourced |= SOURCE.search(line + " " + lines[min(number, len(lines) - 1)]) is not None
 
     def check_checklist(self):
         """docs/SECURITY.md: each attack has a test, and each suite that is named is one."""
@@ -246,6 +269,7 @@ class Tidy:
         self.check_heads()
         self.check_built()
         self.check_documents()
+        self.check_figures()
         self.check_checklist()
         self.check_format()
         return self.breaches

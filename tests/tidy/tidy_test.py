@@ -16,7 +16,8 @@ CLEAN = {
     "fs/fuse/fuse.h": HEAD + '#pragma once\n\n#include "fs/store/store.h"\n',
     "tests/a_test.h": HEAD + "#pragma once\nTEST(Unit, says_so)\n",
     "docs/SECURITY.md": "| attack | shown by |\n|---|---|\n| a bit | `Unit.says_so` |\n",
-    "README.md": "See `fs/store/store.h` and `Unit.says_so`.\n",
+    "README.md": "See `fs/store/store.h` and `Unit.says_so`, and do not work/ elsewhere: tests/work/ will do.\n",
+    "docs/PERFORMANCE.md": "# It\n\n## One\n\nMade\nby `nacre bench`:\n\n| | s |\n|---|---|\n| x | 1 |\n",
 }
 # rule, file, content
 DEFECTS = [
@@ -40,6 +41,10 @@ DEFECTS = [
     ("document", "README.md", "See `fs/store/gone.h`.\n"),
     ("document", "README.md", "See `Unit.says_something_else`.\n"),
     ("document", "README.md", "See [it](docs/gone.md).\n"),
+    ("document", "README.md", "See `gone.sh`.\n"),
+    ("figures", "docs/PERFORMANCE.md", "# It\n\n## One\n\nMade by hand.\n\n| | s |\n|---|---|\n| x | **1** |\n"),
+    ("figures", "docs/PERFORMANCE.md",
+     "# It\n\n## One\n\nMade by `nacre bench`.\n\n## Two\n\n| | s |\n|---|---|\n| x | 1 |\n"),
     ("checklist", "docs/SECURITY.md", "| attack | shown by |\n|---|---|\n| a bit | words |\n"),
     ("checklist", "docs/SECURITY.md",
      "| attack | shown by |\n|---|---|\n| a bit | `Gone.says_so` |\n"),
