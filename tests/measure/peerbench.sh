@@ -254,7 +254,7 @@ settle() { # until all that was written is in the store
 stored() { # STEP BYTES
   local now
   settle
-  now=$(du -s -B1 "$back" | cut -f1)
+  now=$(du -s -x -B1 "$back" | cut -f1)
   put "$1" "$(awk -v a="$store_bytes" -v b="$now" -v n="$2" 'BEGIN {printf "%.4f", (b - a) / n}')"
   store_bytes=$now
 }
@@ -316,7 +316,7 @@ one() {
     return
   }
   sync -f "$back"
-  store_bytes=$(du -s -B1 "$back" | cut -f1)
+  store_bytes=$(du -s -x -B1 "$back" | cut -f1)
   find "$data" -maxdepth 1 -type f -exec cat {} + >/dev/null # into the kernel's cache
   if wants big; then
     timed big_write dd if="$data/big" of="$mnt/big" bs=1M conv=fsync
