@@ -22,27 +22,30 @@ bool ChunkCache::passes(Shard& shard) {
 }
 
 // Found: it is like others, and the last to go.
-void ChunkCache::use(Shard& shard, Entry& entry) {
+void ChunkCache::use(Shard& shard, Entries::value_type& found) {
+  Entry& entry = found.second;
   shard.order.splice(shard.order.begin(), entry.is_spent ? shard.spent : shard.order, entry.place);
   if (!entry.is_spent) return;
   entry.is_spent = false;
   entry.was_found_spent = true;
-  shard.spent_bytes -= cost_of(entry);
+  shard.spent_bytes -= cost_of(found);
 }
 
-void ChunkCache::take(Shard& shard, Entry& entry, Taken taken, Dropped& dropped) const {
+void ChunkCache::take(Shard& shard, Entries::value_type& found, Taken taken,
+                      Dropped& dropped) const {
+  Entry& entry = found.second;
   if (entry.was_found_spent || taken.from > entry.taken_end) return;
   entry.taken_end = std::max(entry.taken_end, taken.to);
   if (entry.taken_end < entry.content->size()) return;
   entry.is_spent = true;
   shard.spent.splice(shard.spent.begin(), shard.order, entry.place);
-  shard.spent_bytes += cost_of(entry);
+  shard.spent_bytes += cost_of(found);
   while (shard.spent_bytes > shard_budget_bytes_ / spent_divisor && shard.spent.size() > 1)
-    erase(shard, shard.entries.find(shard.spent.back()), dropped);
+    erase(shard, shard.entries.find(*shard.spent.back()), dropped);
 }
 
 void ChunkCache::erase(Shard& shard, Entries::iterator entry, Dropped& dropped) {
-  const std::uint64_t cost = cost_of(entry->second);
+  const std::uint64_t cost = cost_of(*entry);
   dropped.push_back(std::move(entry->second.content));
   shard.bytes -= cost;
   if (entry->second.is_spent) shard.spent_bytes -= cost;
@@ -53,17 +56,18 @@ void ChunkCache::erase(Shard& shard, Entries::iterator entry, Dropped& dropped) 
 void ChunkCache::insert(Shard& shard, const Key& key, SharedContent content, Taken taken,
                         Dropped& dropped) {
   if (shard.entries.contains(key)) return;
-  std::list<Key> place{key};
-  Entry& entry =
+  Order place{nullptr};
+  const auto entry =
       shard.entries.emplace(key, Entry{.content = std::move(content), .place = place.begin()})
-          .first->second;
+          .first;
+  place.front() = &entry->first;
   shard.order.splice(shard.order.begin(), place);
-  shard.bytes += cost_of(entry);
-  take(shard, entry, taken, dropped);
+  shard.bytes += cost_of(*entry);
+  take(shard, *entry, taken, dropped);
   while (shard.bytes > shard_budget_bytes_) {
     if (shard.spent.empty()) shard.is_full = true;
-    const Key next = shard.spent.empty() ? shard.order.back() : shard.spent.back();
-    erase(shard, shard.entries.find(next), dropped);
+    const Key* const next = shard.spent.empty() ? shard.order.back() : shard.spent.back();
+    erase(shard, shard.entries.find(*next), dropped);
   }
 }
 
@@ -88,8 +92,8 @@ ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
   if (is_hit) {
     ++shard.hits;
     Lookup lookup{.content = found->second.content};
-    use(shard, found->second);
-    take(shard, found->second, taken, dropped);
+    use(shard, *found);
+    take(shard, *found, taken, dropped);
     return lookup;
   }
   ++shard.misses;
@@ -130,8 +134,7 @@ Result<SharedContent> ChunkCache::wait(const Key& key, Load& load, Taken taken) 
   Dropped dropped;
   std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(key);
-  if (found != shard.entries.end() && !found->second.is_spent)
-    take(shard, found->second, taken, dropped);
+  if (found != shard.entries.end() && !found->second.is_spent) take(shard, *found, taken, dropped);
   return *load.result;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clean chunks in memory: decoded content by (file, chunk, tag of its row), least recently used
-// first out, within a byte budget. A row's tag changes with the content that it names (and not when
-// a record merely moves), so stale content is never found and nothing needs to be invalidated. Who
-// misses first loads; others wait for that load.
+// Clean chunks in memory: decoded content by (file, chunk, identity of the content), least recently
+// used first out, within a byte budget. The identity changes with the content that a row names, and
+// not when a record merely moves; keys are compared whole. So stale content is never found, and
+// nothing needs to be invalidated. The first reader that misses loads; others wait for that load.
 //
 // A chunk that was taken from its front to its end is spent: the kernel has it in its page cache,
 // and will not ask again. It waits in a queue for a sixteenth of the budget, so a file that is read
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "fs/store/chunk_map.h"
+#include "fs/store/content_id.h"
 
 namespace nacre::fs {
 
@@ -42,7 +43,7 @@ class ChunkCache {
   struct Key {
     InodeNumber inode;
     ChunkIndex index;
-    std::uint64_t tag = 0;
+    ContentId content;
     bool operator==(const Key&) const = default;
   };
   // A load that somebody is busy with.
@@ -87,13 +88,15 @@ class ChunkCache {
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept {
       return (key.inode.value * 0x9E3779B97F4A7C15ull) ^ (key.index.value * 0xC2B2AE3D27D4EB4Full) ^
-             key.tag;
+             key.content.hash();
     }
   };
+  // Keys that lie in entries, where they stay as long as their entry does.
+  using Order = std::list<const Key*>;
   struct Entry {
     SharedContent content;
-    std::list<Key>::iterator place;  // in order, or in spent
-    std::uint32_t taken_end = 0;     // all before it was taken
+    Order::iterator place;        // in order, or in spent
+    std::uint32_t taken_end = 0;  // all before it was taken
     bool is_spent = false;
     bool was_found_spent = false;  // somebody came back, so it is not spent again
   };
@@ -104,8 +107,8 @@ class ChunkCache {
     mutable std::mutex mutex;
     Entries entries;
     std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads;
-    std::list<Key> order;  // most recent first, as in spent
-    std::list<Key> spent;
+    Order order;  // most recent first, as in spent
+    Order spent;
     std::uint64_t bytes = 0, spent_bytes = 0;  // bytes: of all
     std::uint64_t hits = 0, misses = 0, parts = 0;
     bool is_full = false;        // something had to go
@@ -118,16 +121,17 @@ class ChunkCache {
   // After a miss of a part: read it alone.
   static bool passes(Shard& shard);
   // Under the shard's mutex:
-  static void use(Shard& shard, Entry& entry);
-  void take(Shard& shard, Entry& entry, Taken taken, Dropped& dropped) const;
+  static void use(Shard& shard, Entries::value_type& found);
+  void take(Shard& shard, Entries::value_type& found, Taken taken, Dropped& dropped) const;
   void insert(Shard& shard, const Key& key, SharedContent content, Taken taken, Dropped& dropped);
   static void erase(Shard& shard, Entries::iterator entry, Dropped& dropped);
   static constexpr std::size_t shard_count = 8;
-  // What an entry costs beside its memory.
+  // What an entry costs on top of its content and of its key's identity.
   static constexpr std::uint64_t entry_overhead_bytes = 256;
   static constexpr std::uint64_t spent_divisor = 16;
-  static std::uint64_t cost_of(const Entry& entry) {
-    return entry.content->capacity() + entry_overhead_bytes;
+  static std::uint64_t cost_of(const Entries::value_type& entry) {
+    return entry.second.content->capacity() + entry.first.content.heap_size_bytes() +
+           entry_overhead_bytes;
   }
   Shard& shard_of(const Key& key) {
     const std::size_t hash = KeyHash{}(key);

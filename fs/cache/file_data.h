@@ -85,7 +85,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
   // How often one chunk's records could not be read while its row stayed the same.
   struct Failure {
-    std::uint64_t place = 0;  // of the row
+    metadata::ChunkRow row;
     int count = 0;
   };
   static void give(Piece& piece, const SharedContent& content);

@@ -53,6 +53,7 @@ struct FileData::Piece {
   bool done = false;       // dirty bytes cover it
   bool is_mapped = false;  // the map has a row for it; else zeros below the dirty bytes
   MappedChunk mapped;
+  ChunkCache::Key key;                                // where it is mapped, and no hole
   std::optional<metadata::ChunkRow> part;             // of the row, where it is read alone
   std::vector<std::pair<std::uint32_t, Bytes>> over;  // dirty bytes, within the chunk, in order
 
@@ -189,10 +190,11 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
       continue;
     }
     const ChunkIndex index{piece.index};
+    piece.key = {inode_, index, ContentId(piece.mapped.row)};
     piece.part = row_of_range(piece.mapped.row, piece.from, piece.end());
     auto lookup = cache_.chunks().acquire(
-        {inode_, index, piece.mapped.tag},
-        piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk, {piece.from, piece.end()});
+        piece.key, piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk,
+        {piece.from, piece.end()});
     if (lookup.content) {
       give(piece, lookup.content);
     } else if (lookup.claimed || !lookup.load) {
@@ -213,8 +215,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       const auto& [piece, load] = claimed[i];
       if (load == nullptr) continue;  // a part
-      cache_.chunks().finish({inode_, ChunkIndex{piece->index}, piece->mapped.tag}, load, loaded[i],
-                             {piece->from, piece->end()});
+      cache_.chunks().finish(piece->key, load, loaded[i], {piece->from, piece->end()});
     }
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       Piece* const piece = claimed[i].first;
@@ -223,14 +224,13 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
       } else {
         outcome = tl::unexpected(loaded[i].error());
         Failure& failure = failures[piece->index];
-        failure.count = failure.place == piece->mapped.place ? failure.count + 1 : 1;
-        failure.place = piece->mapped.place;
+        failure.count = failure.row == piece->mapped.row ? failure.count + 1 : 1;
+        failure.row = piece->mapped.row;
       }
     }
   }
   for (const auto& [piece, load] : awaited) {
-    auto content = cache_.chunks().wait({inode_, ChunkIndex{piece->index}, piece->mapped.tag},
-                                        *load, {piece->from, piece->end()});
+    auto content = cache_.chunks().wait(piece->key, *load, {piece->from, piece->end()});
     if (content) {
       give(*piece, *content);
     } else {
@@ -262,12 +262,12 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
     claimed.reserve(mapped.size());
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       if (mapped[i].hole) continue;
-      const ChunkCache::Key key{inode_, ChunkIndex{index + i}, mapped[i].tag};
+      ChunkCache::Key key{inode_, ChunkIndex{index + i}, ContentId(mapped[i].row)};
       // The reader may have overtaken this: what he took stays spent.
       auto load = cache_.chunks().claim_ahead(key);
       if (load == nullptr) continue;
       to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});
-      claimed.emplace_back(key, std::move(load));
+      claimed.emplace_back(std::move(key), std::move(load));
     }
     if (!to_load.empty()) {
       auto loaded = load_chunks(cache_.database(), cache_.store(), chunk_size, to_load);

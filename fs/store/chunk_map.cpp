@@ -19,27 +19,6 @@ using metadata::Table;
 
 namespace {
 
-// Mixes a number into a hash (the finalizer of MurmurHash3).
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
-  hash = (hash ^ (hash >> 33)) * 0xFF51AFD7ED558CCDull;
-  hash = (hash ^ (hash >> 33)) * 0xC4CEB9FE1A85EC53ull;
-  return hash ^ (hash >> 33);
-}
-
-// Versions are never used twice, so they and the sizes tell the content; a record that moves to
-// another segment keeps its version.
-std::uint64_t tag_of(const ChunkRow& row) {
-  std::uint64_t tag = row.patches.size();
-  if (row.base) tag = mix(mix(tag, row.base->version.value), row.base->valid_size);
-  for (const ChunkPatch& patch : row.patches) {
-    tag = mix(mix(tag, patch.version.value), std::uint64_t{patch.offset} << 32 | patch.valid_size);
-  }
-  for (const LostRange& range : row.lost)
-    tag = mix(tag, std::uint64_t{range.offset} << 32 | range.size);
-  return tag;
-}
-
 // Of a row that is no chunk's.
 template <typename Run>
 Run run_of(std::uint64_t first, const ChunkMapRow& row) {
@@ -47,12 +26,8 @@ Run run_of(std::uint64_t first, const ChunkMapRow& row) {
                   : Run{first, row.hole->chunk_count, false};
 }
 
-MappedChunk mapped_row(ChunkRow row, std::string_view value) {
-  const std::uint64_t tag = tag_of(row);
-  return MappedChunk{.row = std::move(row),
-                     .tag = tag,
-                     .place = std::hash<std::string_view>{}(value),
-                     .has_own_row = true};
+MappedChunk mapped_row(ChunkRow row) {
+  return MappedChunk{.row = std::move(row), .has_own_row = true};
 }
 
 tl::unexpected<Error> no_row(InodeNumber inode, std::uint64_t index) {
@@ -128,7 +103,7 @@ Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
   NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
   if (value) {
     NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(*value));
-    if (row.chunk) return mapped_row(std::move(*row.chunk), *value);
+    if (row.chunk) return mapped_row(std::move(*row.chunk));
     return mapped_of(run_of<Run>(index.value, row), index.value);
   }
   NACRE_ASSIGN(auto run, run_before(inode, index));
@@ -138,10 +113,7 @@ Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
 
 MappedChunk ChunkMap::mapped_of(const Run& run, std::uint64_t index) const {
   if (!run.is_lost) return MappedChunk{.hole = true, .run = run.end() - index};
-  ChunkRow row = lost_chunk(chunk_size_bytes_);
-  MappedChunk chunk = mapped_row(row, metadata::encode(row));
-  chunk.has_own_row = false;
-  return chunk;
+  return MappedChunk{.row = lost_chunk(chunk_size_bytes_)};
 }
 
 // What the run adds to the file's data bytes by its chunks in [first, end).
@@ -177,7 +149,7 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
           return false;
         }
         if (row->chunk) {
-          rows.push_back({{parts->index.value, 1}, mapped_row(std::move(*row->chunk), value)});
+          rows.push_back({{parts->index.value, 1}, mapped_row(std::move(*row->chunk))});
         } else {
           rows.push_back({run_of<Run>(parts->index.value, *row), {}});
         }

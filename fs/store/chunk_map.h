@@ -24,8 +24,6 @@ struct MappedChunk {
   bool hole = false;
   metadata::ChunkRow row;    // when not a hole
   std::uint64_t run = 1;     // of a hole: chunks from this one on that it covers
-  std::uint64_t tag = 0;     // of a chunk: names its content in caches, wherever its records lie
-  std::uint64_t place = 0;   // of a chunk: a hash of the row as it is stored, locations and all
   bool has_own_row = false;  // a chunk: its row is its alone, and no run covers it
 };
 

@@ -102,6 +102,7 @@ struct ChunkBase {
   RecordVersion version;
   std::uint32_t plain_size = 0;  // as in the record
   std::uint32_t valid_size = 0;  // <= plain_size
+  bool operator==(const ChunkBase&) const = default;
 };
 struct ChunkPatch {
   std::uint32_t offset = 0;      // within the chunk
@@ -109,6 +110,7 @@ struct ChunkPatch {
   std::uint32_t valid_size = 0;  // > 0, <= plain_size
   RecordVersion version;
   std::optional<RecordLocation> location;  // none: the bytes are a row of the table inlined
+  bool operator==(const ChunkPatch&) const = default;
 };
 struct LostRange {
   std::uint32_t offset = 0;  // within the chunk
@@ -120,6 +122,7 @@ struct ChunkRow {
   std::optional<ChunkBase> base;    // none: zeros below the patches
   std::vector<ChunkPatch> patches;  // at most patch_count_max
   std::vector<LostRange> lost;      // in order; between two there are bytes
+  bool operator==(const ChunkRow&) const = default;
 };
 struct HoleRow {
   std::uint64_t chunk_count = 0;  // > 0

@@ -21,7 +21,7 @@ constexpr std::size_t empty_slab_count_max = 1;
 class ChunkCacheMemory : public ::testing::Test {
  protected:
   void insert(std::uint64_t chunk, std::uint32_t size) {
-    const ChunkCache::Key key{InodeNumber{2}, ChunkIndex{chunk}, 1};
+    const ChunkCache::Key key{InodeNumber{2}, ChunkIndex{chunk}, {}};
     const auto lookup = cache_.acquire(key, ChunkCache::Need::chunk, {0, 1});
     if (!lookup.claimed) return;
     auto content = std::make_shared<ChunkContent>(&memory_);

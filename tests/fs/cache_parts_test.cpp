@@ -116,7 +116,7 @@ class ChunkCacheParts : public ::testing::Test {
  protected:
   // True: the part is read alone.
   bool read(std::uint64_t chunk) {
-    const fs::ChunkCache::Key key{fs::InodeNumber{2}, fs::ChunkIndex{chunk}, 1};
+    const fs::ChunkCache::Key key{fs::InodeNumber{2}, fs::ChunkIndex{chunk}, {}};
     auto lookup = cache_.acquire(key, fs::ChunkCache::Need::part, {});
     if (lookup.claimed) cache_.finish(key, lookup.load, parted_content(parted_chunk_size), {});
     return !lookup.content && !lookup.claimed;

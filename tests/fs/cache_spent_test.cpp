@@ -30,7 +30,7 @@ fs::SharedContent spent_content(std::uint32_t size) {
 class ChunkCacheSpent : public ::testing::Test {
  protected:
   static fs::ChunkCache::Key key(std::uint64_t chunk) {
-    return {fs::InodeNumber{2}, fs::ChunkIndex{chunk}, 1};
+    return {fs::InodeNumber{2}, fs::ChunkIndex{chunk}, {}};
   }
   // True: it was there.
   bool read(std::uint64_t chunk, std::uint32_t from, std::uint32_t to) {
