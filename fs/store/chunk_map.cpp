@@ -111,6 +111,13 @@ Result<MappedChunk> ChunkMap::find(InodeNumber inode, ChunkIndex index) const {
   return mapped_of(*run, index.value);
 }
 
+Result<std::optional<ChunkRow>> ChunkMap::find_own(InodeNumber inode, ChunkIndex index) const {
+  NACRE_ASSIGN(auto value, database_.get(Table::chunks, metadata::chunk_key(inode, index)));
+  if (!value) return std::nullopt;
+  NACRE_ASSIGN(auto row, metadata::decode_chunk_map_row(*value));
+  return std::move(row.chunk);
+}
+
 MappedChunk ChunkMap::mapped_of(const Run& run, std::uint64_t index) const {
   if (!run.is_lost) return MappedChunk{.hole = true, .run = run.end() - index};
   return MappedChunk{.row = lost_chunk(chunk_size_bytes_)};
@@ -368,15 +375,16 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
   return change + trimmed;
 }
 
-Result<bool> ChunkMap::erase(InodeNumber inode, std::size_t row_count_max) {
+Result<std::optional<ChunkIndex>> ChunkMap::erase(InodeNumber inode, ChunkIndex from,
+                                                  std::size_t row_count_max) {
   std::vector<std::pair<std::string, ChunkMapRow>> rows;
   Result<> bad;
-  bool more = false;
-  const std::string prefix = metadata::chunk_prefix(inode);
-  NACRE_TRY(database_.scan(Table::chunks, prefix, metadata::prefix_end(prefix),
+  std::optional<std::string> next;
+  NACRE_TRY(database_.scan(Table::chunks, metadata::chunk_key(inode, from),
+                           metadata::prefix_end(metadata::chunk_prefix(inode)),
                            [&](std::string_view key, std::string_view value) {
                              if (rows.size() == row_count_max) {
-                               more = true;
+                               next = key;
                                return false;
                              }
                              auto row = metadata::decode_chunk_map_row(value);
@@ -395,7 +403,9 @@ Result<bool> ChunkMap::erase(InodeNumber inode, std::size_t row_count_max) {
     }
     database_.erase(Table::chunks, key);
   }
-  return !more;
+  if (!next) return std::nullopt;
+  NACRE_ASSIGN(const auto parts, metadata::decode_chunk_key(*next));
+  return parts.index;
 }
 
 }  // namespace nacre::fs

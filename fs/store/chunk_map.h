@@ -47,7 +47,10 @@ class ChunkMap {
 
   // missing when no row covers the chunk.
   Result<MappedChunk> find(InodeNumber inode, ChunkIndex index) const;
-  // The same for count chunks from first on, in one scan.
+  // The chunk's own row, by one look-up: none where a run covers it, or nothing does. find() then
+  // looks for the run, past all rows of the file before it that are gone.
+  Result<std::optional<metadata::ChunkRow>> find_own(InodeNumber inode, ChunkIndex index) const;
+  // As find(), for count chunks from first on, in one scan.
   Result<std::vector<MappedChunk>> find_range(InodeNumber inode, ChunkIndex first,
                                               std::uint64_t count) const;
 
@@ -64,9 +67,11 @@ class ChunkMap {
   Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
   // Cuts the map down to size bytes: rows past it go, the last chunk's valid sizes shrink.
   Result<std::int64_t> truncate(InodeNumber inode, std::uint64_t size);
-  // Removes up to row_count_max rows of a file that is going away, from its start; true when none
-  // is left.
-  Result<bool> erase(InodeNumber inode, std::size_t row_count_max);
+  // Removes up to row_count_max rows of a file that is going away, from chunk from on: those before
+  // it have gone already, and what erases them is not walked over again. Returns the chunk to go on
+  // from; none when no row is left.
+  Result<std::optional<ChunkIndex>> erase(InodeNumber inode, ChunkIndex from,
+                                          std::size_t row_count_max);
 
  private:
   // Frees what row names and keep (null: nothing) does not.

@@ -3,6 +3,8 @@
 #include "fs/store/compaction.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -22,6 +24,8 @@ namespace {
 
 // Rows that are changed under one hold of a file's locks.
 constexpr std::size_t rows_at_once_max = 32;
+// Files of which a pass remembers what is dead.
+constexpr std::size_t dead_file_count_max = 4096;
 
 enum class Naming : std::uint8_t {
   none,       // the row does not name this place: the record is dead
@@ -105,6 +109,13 @@ class Pass final : public SegmentVisitor {
   Result<> finish_batch();
   Result<std::vector<ByteView>> read_batch(std::uint64_t offset);
   Result<bool> is_live(const Record& record, const RecordName& name);
+  // Chunks of one file of which no row names a record of this segment any more, nor ever will:
+  // records die once, and the segment gets no new ones.
+  struct DeadChunks {
+    std::uint64_t first = 0, end = 0;
+  };
+  bool is_known_dead(const RecordName& name) const;
+  void note_dead(InodeNumber inode, const DeadChunks& chunks);
   Result<> switch_rows(std::vector<Move>& moves);
   // How many of the batch's records it did: all, but where prepared has fewer. None: an epoch began
   // between opening the records and appending them.
@@ -121,24 +132,55 @@ class Pass final : public SegmentVisitor {
   Bytes held_;
   std::vector<Record> batch_;
   std::uint64_t appended_bytes_ = 0;  // of the batch
+  std::map<InodeNumber, DeadChunks> dead_;
   CompactionOutcome outcome_;
 };
 
+bool Pass::is_known_dead(const RecordName& name) const {
+  const auto found = dead_.find(name.inode);
+  return found != dead_.end() && found->second.first <= name.chunk.value &&
+         name.chunk.value < found->second.end;
+}
+
+void Pass::note_dead(InodeNumber inode, const DeadChunks& chunks) {
+  if (dead_.size() == dead_file_count_max) dead_.clear();
+  dead_.insert_or_assign(inode, chunks);
+}
+
+// Where a chunk has no row of its own, finding what covers it means walking back over every row
+// that is gone: over hundreds of thousands after a large file was deleted, cut or punched. That is
+// done once for all records that what is found speaks of.
 Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
   // Those of checkpoints are never moved: all that is in their segments dies at once.
-  if (!is_of_file(name.kind)) return false;
-  const auto mapped = map_.find(name.inode, name.chunk);
-  if (!mapped) {
-    if (ends_pass(mapped.error().code)) return tl::unexpected(mapped.error());
-    if (mapped.error().code != ErrorCode::missing) {  // else: the file is gone or shorter
-      note_damage(record.location.offset, mapped.error());
-    }
+  if (!is_of_file(name.kind) || is_known_dead(name)) return false;
+  const auto fail_or_note = [&](const Error& error) -> Result<bool> {
+    if (ends_pass(error.code)) return tl::unexpected(error);
+    note_damage(record.location.offset, error);
+    return false;
+  };
+  const auto own = map_.find_own(name.inode, name.chunk);
+  if (!own) return fail_or_note(own.error());
+  if (*own) {
+    const Naming naming = naming_of(**own, record.location, name);
+    if (naming == Naming::other_one) note_taken_for_another(record.location);
+    return naming == Naming::this_one;
+  }
+  constexpr std::uint64_t end_of_all = std::numeric_limits<std::uint64_t>::max();
+  if (keeper_.is_going(name.inode)) {
+    // Records that its rows still name die with these, without being moved.
+    note_dead(name.inode, {0, end_of_all});
     return false;
   }
-  if (mapped->hole) return false;
-  const Naming naming = naming_of(mapped->row, record.location, name);
-  if (naming == Naming::other_one) note_taken_for_another(record.location);
-  return naming == Naming::this_one;
+  const auto covering = map_.find(name.inode, name.chunk);
+  if (covering) {
+    const std::uint64_t end = name.chunk.value + (covering->hole ? covering->run : 1);
+    note_dead(name.inode, {name.chunk.value, end});
+  } else if (covering.error().code == ErrorCode::missing) {
+    note_dead(name.inode, {name.chunk.value, end_of_all});  // the file is gone or shorter
+  } else {
+    return fail_or_note(covering.error());
+  }
+  return false;
 }
 
 Result<> Pass::finish_batch() {

@@ -35,6 +35,8 @@ class RowKeeper {
   // FileData::change_rows() of that file. stale when it is gone or going.
   virtual Result<std::size_t> change_rows(InodeNumber inode,
                                           std::span<const RowChange> changes) = 0;
+  // The file is deleted: it is gone, or its rows are being erased. Never false again once true.
+  virtual bool is_going(InodeNumber inode) = 0;
   // Moves what small synchronous writes left in the table inlined to a segment, and merges patches
   // into their base when there are many. Content stays. stale as above.
   virtual Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) = 0;

@@ -38,14 +38,15 @@ enum class Presence : std::uint8_t { unknown, none, some };
 // What an inode's lock guards.
 struct InodeState {
   metadata::InodeRow row;  // of a regular file: size and data_bytes count only while data is null
-  std::shared_ptr<FileData> data;       // of a regular file, once its content was asked for
-  bool dirty = false;                   // waits to be staged
-  bool has_row = false;                 // the table inodes has a row of it
-  bool has_orphan_row = false;          // so has the table orphans
-  bool linkable = false;                // made without a name: link() may give it one
-  bool reaped = false;                  // being erased, or that was tried
-  std::uint64_t staged_group = 0;       // the last group that took its row
-  std::uint64_t staged_data_bytes = 0;  // what that row said
+  std::shared_ptr<FileData> data;            // of a regular file, once its content was asked for
+  bool dirty = false;                        // waits to be staged
+  bool has_row = false;                      // the table inodes has a row of it
+  bool has_orphan_row = false;               // so has the table orphans
+  bool linkable = false;                     // made without a name: link() may give it one
+  bool reaped = false;                       // being erased, or that was tried
+  metadata::ChunkIndex next_chunk_to_erase;  // of a reaped one: rows of chunks before it are gone
+  std::uint64_t staged_group = 0;            // the last group that took its row
+  std::uint64_t staged_data_bytes = 0;       // what that row said
   Presence xattrs = Presence::unknown;
   Presence capability = Presence::unknown;  // security.capability
   std::uint64_t xattr_change_count = 0;

@@ -59,9 +59,13 @@ Result<bool> VolumeImpl::erase_rows(Inode& inode, bool may_have_chunks, std::siz
   const InodeNumber number = inode.number();
   const auto operation = committer_.begin_operation();
   if (may_have_chunks) {
-    NACRE_ASSIGN(const bool done, cache_.map().erase(number, row_count_max));
+    const metadata::ChunkIndex from = inode.lock()->next_chunk_to_erase;
+    NACRE_ASSIGN(const auto next, cache_.map().erase(number, from, row_count_max));
     committer_.note_change();
-    if (!done) return false;
+    if (next) {
+      inode.lock()->next_chunk_to_erase = *next;
+      return false;
+    }
   }
   const auto locked = inode.lock();
   if (locked->xattrs != Presence::none) {

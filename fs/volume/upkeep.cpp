@@ -34,6 +34,11 @@ Result<std::size_t> VolumeImpl::change_rows(InodeNumber number,
   return data_of(*inode)->change_rows(changes);
 }
 
+bool VolumeImpl::is_going(InodeNumber number) {
+  const auto inode = inodes_.acquire(number);
+  return inode ? (*inode)->lock()->reaped : inode.error().code == ErrorCode::stale;
+}
+
 Result<> VolumeImpl::tidy_chunk(InodeNumber number, ChunkIndex index) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (!inode->is_regular()) return fail(ErrorCode::corrupt, "a chunk of no regular file");

@@ -171,6 +171,7 @@ class VolumeImpl final : public Volume,
   void durable_state_changed(InodeNumber inode) override;
   // RowKeeper: upkeep.cpp.
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
+  bool is_going(InodeNumber inode) override;
   Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
   std::uint64_t inlined_bytes() const override;
   PatchedChunks take_patched_chunks() override;

@@ -21,27 +21,57 @@ Result<void> CountedDatabase::scan(
     Table table, std::string_view from, std::string_view to,
     const std::function<bool(std::string_view, std::string_view)>& visit) const {
   ++counters_->iterators;
-  return below_->scan(table, from, to, visit);
+  if (table != Table::chunks) return below_->scan(table, from, to, visit);
+  std::string end(to);
+  auto outcome = below_->scan(table, from, to, [&](std::string_view key, std::string_view value) {
+    const bool goes_on = visit(key, value);
+    if (!goes_on) end = key;
+    return goes_on;
+  });
+  count_passed(from, end);
+  return outcome;
+}
+
+void CountedDatabase::count_passed(std::string_view from, std::string_view to) const {
+  const std::lock_guard lock(erased_mutex_);
+  auto key = erased_chunks_.lower_bound(from);
+  for (; key != erased_chunks_.end() && (to.empty() || *key < to); ++key)
+    ++counters_->erased_chunks_passed;
+}
+
+void CountedDatabase::note_put(Table table, std::string_view key) {
+  if (table != Table::chunks) return;
+  const std::lock_guard lock(erased_mutex_);
+  if (const auto found = erased_chunks_.find(key); found != erased_chunks_.end())
+    erased_chunks_.erase(found);
 }
 
 Result<std::optional<metadata::Database::Row>> CountedDatabase::find_last(
     Table table, std::string_view from, std::string_view at) const {
   ++counters_->iterators;
-  return below_->find_last(table, from, at);
+  auto found = below_->find_last(table, from, at);
+  if (table == Table::chunks) count_passed(found && *found ? (*found)->key : from, at);
+  return found;
 }
 
 void CountedDatabase::put(Table table, std::string_view key, std::string value) {
   ++counters_->puts;
+  note_put(table, key);
   below_->put(table, key, std::move(value));
 }
 
 void CountedDatabase::put_new(Table table, std::string_view key, std::string value) {
   ++counters_->puts;
+  note_put(table, key);
   below_->put_new(table, key, std::move(value));
 }
 
 void CountedDatabase::erase(Table table, std::string_view key) {
   ++counters_->erases;
+  if (table == Table::chunks) {
+    const std::lock_guard lock(erased_mutex_);
+    erased_chunks_.emplace(key);
+  }
   below_->erase(table, key);
 }
 

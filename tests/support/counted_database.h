@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +52,12 @@ class CountedDatabase final : public metadata::Database {
   std::unique_ptr<metadata::Database> below_;
   std::shared_ptr<TableCounters> counters_;
   std::atomic<std::uint64_t> frozen_rows_{0};
+  // Keys of the table chunks that were erased and not put again.
+  mutable std::mutex erased_mutex_;
+  std::set<std::string, std::less<>> erased_chunks_;
+  void note_put(metadata::Table table, std::string_view key);
+  // From from to to; all of it where to is empty.
+  void count_passed(std::string_view from, std::string_view to) const;
 };
 
 }  // namespace nacre::tests

@@ -44,6 +44,9 @@ ByteCounts operator-(const ByteCounts& after, const ByteCounts& before);
 struct TableCounters {
   std::atomic<std::uint64_t> gets{0}, many_gets{0}, iterators{0}, puts{0}, erases{0}, batches{0},
       batch_rows{0};
+  // Rows of the table chunks that scans and looks for a last row went over though they were erased:
+  // each costs them as much as one that is there.
+  std::atomic<std::uint64_t> erased_chunks_passed{0};
 };
 struct DiskCounters {
   struct Folder {
