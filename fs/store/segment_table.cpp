@@ -20,6 +20,8 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view folder = "segments";
+// More segments than that are never made between two commits.
+constexpr std::uint64_t uncommitted_segment_count_max = 1u << 20;
 
 std::uint64_t live_bytes_of(const Segment& segment) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(segment.live_bytes, 0));
@@ -137,11 +139,22 @@ Result<> SegmentTable::recover_known(const std::string& path, Segment& segment,
 
 Result<> SegmentTable::recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
                                        bool read_only) {
+  const auto number = std::strtoull(path.c_str() + folder.size() + 1, nullptr, 10);
+  if (path != segment_path(SegmentNumber{number})) return {};  // not ours
+  // Numbers are given out one by one, and each commit says which is next. One far beyond is
+  // nobody's; counting on from it would end at numbers that are in use.
+  if (number >= staged_next_number_ &&
+      number - staged_next_number_ >= uncommitted_segment_count_max) {
+    return fail(
+        ErrorCode::tampered,
+        fmt::format("{} in {} was not made by Nacre: the next segment of this volume is {}; "
+                    "move the file away",
+                    path, directory_->description(), staged_next_number_));
+  }
   NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::read));
   std::array<Byte, metadata::segment_header_size_bytes> bytes{};
   NACRE_ASSIGN(auto count, file->read(0, bytes));
   const auto header = metadata::decode_segment_header(bytes);
-  const auto number = std::strtoull(path.c_str() + folder.size() + 1, nullptr, 10);
   if (count == bytes.size() && header) {
     NACRE_ASSIGN(auto session,
                  database_.get(Table::system, metadata::session_key_of(header->salt)));
@@ -231,7 +244,8 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
     segment->number = SegmentNumber{next_number_};
   }
   const std::string path = segment_path(segment->number);
-  NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::create_or_empty));
+  // A file of that name would be one that the opening of the volume has not seen.
+  NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::create_new));
   folder_unsynced_ = true;
   const auto header = metadata::encode(metadata::SegmentHeader{
       .volume_id = volume_id, .segment = segment->number, .salt = salt, .epoch = epoch});

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that somebody puts into a volume's folder under names that Nacre might take for its own.
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tests/fs/volume_fixture.h"
+#include "tests/support/error_of.h"
+
+namespace nacre::tests {
+namespace {
+
+constexpr std::uint64_t two_to_32 = 1ull << 32, two_to_63 = 1ull << 63;
+
+class PlantedNames : public VolumeTest {
+ protected:
+  void SetUp() override {
+    VolumeTest::SetUp();
+    write(make_file(root, "file"), 0, content_);
+    NACRE_EXPECT_OK(volume().sync_all());
+    unmount();
+  }
+  void plant(const std::string& path) {
+    ASSERT_TRUE(backing_->open(path, metadata::OpenMode::create_new)) << path;
+  }
+  // The volume can be mounted, and the file is what it was, now and after more has been written.
+  void expect_sound() {
+    mount();
+    EXPECT_EQ(read(find(root, "file")), content_);
+    for (int i = 0; i < 3; ++i) {
+      write(make_file(root, fmt::format("later{}", i)), 0, std::string(1u << 20, 'y'));
+      NACRE_EXPECT_OK(volume().sync_all());
+      remount();
+      EXPECT_EQ(read(find(root, "file")), content_);
+    }
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(read(find(root, fmt::format("later{}", i))), std::string(1u << 20, 'y'));
+  }
+
+  const std::string content_ = std::string(300'000, 'x');
+};
+
+TEST_F(PlantedNames, a_segment_of_a_number_far_beyond_the_next_is_refused_by_name) {
+  for (const std::uint64_t number : {two_to_32, two_to_63, ~0ull - 1, ~0ull}) {
+    const std::string path = fmt::format("segments/{:012}.seg", number);
+    SCOPED_TRACE(path);
+    plant(path);
+    const auto opened = open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::tampered);
+    EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
+    NACRE_EXPECT_OK(backing_->remove(path));
+  }
+  expect_sound();
+}
+
+TEST_F(PlantedNames, a_name_that_no_segment_has_is_left_alone) {
+  for (const char* path : {"segments/1.seg", "segments/-1.seg", "segments/00000000000x.seg",
+                           "segments/.seg", "segments/0000000000001.seg"}) {
+    plant(path);
+  }
+  expect_sound();
+}
+
+TEST_F(PlantedNames, an_empty_segment_of_the_next_number_costs_nothing) {
+  std::uint64_t last = 0;
+  const auto names = backing_->list("segments");
+  NACRE_ASSERT_OK(names);
+  for (const std::string& name : *names)
+    last = std::max<std::uint64_t>(last, std::strtoull(name.c_str(), nullptr, 10));
+  plant(fmt::format("segments/{:012}.seg", last + 1));
+  plant(fmt::format("segments/{:012}.seg", last + 3));
+  expect_sound();
+}
+
+}  // namespace
+}  // namespace nacre::tests
