@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <vector>
 
 #include "metadata/sealed_fs/file_header.h"
@@ -194,6 +196,45 @@ class LogChain {
   LogWitness summary_;  // what a new log would say
 };
 
+// The largest number that a name of digits and other characters holds; the largest of all where it
+// does not fit.
+std::uint64_t largest_number_in(std::string_view name) {
+  constexpr std::string_view digits = "0123456789";
+  std::uint64_t largest = 0;
+  while (true) {
+    const std::size_t from = name.find_first_of(digits);
+    if (from == std::string_view::npos) return largest;
+    name.remove_prefix(from);
+    const std::size_t size = std::min(name.find_first_not_of(digits), name.size());
+    std::uint64_t number = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + size, number);
+    largest = std::max(
+        largest, parsed.ec == std::errc() ? number : std::numeric_limits<std::uint64_t>::max());
+    name.remove_prefix(size);
+  }
+}
+
+// RocksDB believes the numbers in names, and counts on from the largest. They are given out one by
+// one, and both the manifest and each new log take one: what lies far beyond those that are
+// authenticated is nobody's, and near the largest number of all RocksDB ends the process.
+Result<void> check_numbers(BackingDirectory& directory, std::string_view folder,
+                           std::uint64_t newest) {
+  constexpr std::uint64_t numbers_ahead_max = 1u << 20;
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const auto& name : names) {
+    // An info log bears the time at which it was closed.
+    if (is_arriving_log(name) || parse_file_name(name).file_class == FileClass::info_log) continue;
+    const std::uint64_t number = largest_number_in(name);
+    if (number > newest && number - newest > numbers_ahead_max) {
+      return fail_in_file(ErrorCode::tampered, fmt::format("{}/{}", folder, name),
+                          fmt::format("Nacre made no file of that number, the newest of this "
+                                      "volume is {}; move the file away",
+                                      newest));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::string_view folder,
@@ -207,12 +248,14 @@ Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::st
   RecoveryCheck found;
   found.frame_counts[manifest.path] = manifest.frames;
   LogChain chain(folder, manifest);
+  std::uint64_t newest_log = 0;
   for (const std::uint64_t number : logs) {
     if (!chain.still_counts(number)) break;
     const std::string path = log_path(folder, number);
     NACRE_ASSIGN(const FramesContent content, read_present(directory, path, keys));
     if (content.walk.frame_count == 0) continue;  // it was just being made
     NACRE_TRY(chain.add(number, content.walk));
+    newest_log = std::max(newest_log, number);
     found.frame_counts[path] = content.walk.frame_count;
     if (make_durable) NACRE_TRY(make_certain(directory, path, content));
   }
@@ -221,6 +264,7 @@ Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::st
     NACRE_TRY(chain.check_arriving(witness));
   if (make_durable) NACRE_TRY(make_certain(directory, manifest.path, manifest.content));
   NACRE_ASSIGN(found.witness, chain.finish());
+  NACRE_TRY(check_numbers(directory, folder, std::max(manifest.number, newest_log)));
   return found;
 }
 

@@ -22,7 +22,7 @@ struct RecoveryCheck {
   std::map<std::string, std::uint64_t, std::less<>> frame_counts;
 };
 
-// missing (a file that CURRENT or a log names, or all logs), corrupt (a log or manifest that was
+// tampered (a file of a number that no file of this volume has), missing (a file that CURRENT or a log names, or all logs), corrupt (a log or manifest that was
 // longer once), rolled_back (CURRENT names an older manifest than a log does), and what reading the
 // files gives. Logs that are of no use any more are not looked at.
 //

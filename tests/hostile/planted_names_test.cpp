@@ -74,5 +74,34 @@ TEST_F(PlantedNames, an_empty_segment_of_the_next_number_costs_nothing) {
   expect_sound();
 }
 
+// RocksDB 7.8.3 ends the process over numbers like these, and in the end for good.
+TEST_F(PlantedNames, a_file_of_the_database_of_a_number_far_beyond_is_refused_by_name) {
+  for (const std::uint64_t number : {two_to_32, two_to_63, ~0ull - 1, ~0ull}) {
+    for (const char* form : {"db/{:06}.log", "db/{:06}.sst", "db/MANIFEST-{:06}",
+                             "db/OPTIONS-{:06}", "db/{:06}.dbtmp", "db/{:06}.blob"}) {
+      const std::string path = fmt::format(fmt::runtime(form), number);
+      SCOPED_TRACE(path);
+      plant(path);
+      const auto opened = open();
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().code, ErrorCode::tampered) << opened.error().message;
+      EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
+      NACRE_EXPECT_OK(backing_->remove(path));
+    }
+  }
+  plant("db/99999999999999999999999.log");
+  EXPECT_EQ(error_of(open()), ErrorCode::tampered);
+  NACRE_EXPECT_OK(backing_->remove("db/99999999999999999999999.log"));
+  expect_sound();
+}
+
+TEST_F(PlantedNames, empty_files_of_numbers_near_the_newest_cost_nothing) {
+  for (const char* path : {"db/000000.sst", "db/000900.sst", "db/000901.blob", "db/000902.dbtmp",
+                           "db/OPTIONS-000903"}) {
+    plant(path);
+  }
+  expect_sound();
+}
+
 }  // namespace
 }  // namespace nacre::tests
