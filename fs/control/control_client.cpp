@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "fs/control/message.h"
 #include "fs/control/socket_path.h"
+#include "metadata/backing/volume_lock.h"
 
 namespace nacre::fs {
 
@@ -41,6 +43,12 @@ int connect_to(const SocketFolder& folder, const std::string& name) {
     return -1;
   }
   return socket;
+}
+
+// Anybody may mount something of this type, and say anything of it.
+bool may_mount(uid_t owner, const std::string& volume_directory) {
+  struct stat status = {};
+  return owner == 0 || (::stat(volume_directory.c_str(), &status) == 0 && status.st_uid == owner);
 }
 
 }  // namespace
@@ -193,18 +201,39 @@ Result<nlohmann::json> ControlClient::read_reply(Timeout timeout) {
   return reply;
 }
 
+Result<> ControlClient::check_serves(const MountEntry& mount,
+                                     const std::string& volume_directory) const {
+  if (!may_mount(mount.owner, volume_directory)) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{} says that it is the mount of {}, but user {}, to whom the mount "
+                            "belongs, is neither root nor the owner of that folder",
+                            mount.mountpoint, volume_directory, mount.owner));
+  }
+  if (!mount.read_only && !metadata::is_writer(volume_directory, daemon_pid_)) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{} says that it is the mount of {}, but process {}, which serves it, "
+                            "does not hold the lock of that volume; if the volume is mounted "
+                            "within a container, give the command there",
+                            mount.mountpoint, volume_directory, daemon_pid_));
+  }
+  return {};
+}
+
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory) {
   constexpr std::chrono::milliseconds patience{10'000};
   const auto table = read_mount_table();
   if (!table) return std::nullopt;
   for (const auto& mount : *table) {
-    if (mount.type != nacre_mount_type) continue;
+    if (mount.type != nacre_mount_type || !may_mount(mount.owner, volume_directory)) continue;
     auto client = ControlClient::connect(mount);
     if (!client) continue;
     const auto info = client->request("info", patience);
     if (!info) continue;
     const auto volume = info->find("volume");
-    if (volume != info->end() && volume->is_string() && *volume == volume_directory) return mount;
+    if (volume != info->end() && volume->is_string() && *volume == volume_directory &&
+        client->check_serves(mount, volume_directory)) {
+      return mount;
+    }
   }
   return std::nullopt;
 }

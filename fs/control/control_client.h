@@ -49,6 +49,11 @@ class ControlClient {
   Result<> wait_until_closed(Timeout timeout);
   // The process at the other end, by what the kernel says.
   pid_t daemon_pid() const { return daemon_pid_; }
+  // Whether the process at the other end may speak for the volume in that folder (absolute, links
+  // resolved), whatever it says itself: the mount belongs to root or to the folder's owner, and the
+  // volume's lock is held by a writer and names that process. Of a read-only mount, whose daemon
+  // the lock does not name, the first alone. not_permitted, with words for the user.
+  Result<> check_serves(const MountEntry& mount, const std::string& volume_directory) const;
 
  private:
   ControlClient(int socket, pid_t daemon_pid) : socket_(socket), daemon_pid_(daemon_pid) {}
@@ -62,7 +67,8 @@ class ControlClient {
 void remove_dead_socket(const MountEntry& mount);
 
 // Where a volume directory (absolute, links resolved) is mounted, as far as this user may ask the
-// daemons of the mounts in the table; one that does not answer soon is passed over.
+// daemons of the mounts in the table. One that does not answer soon is passed over, and so is one
+// that may not speak for the volume (check_serves()).
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory);
 
 }  // namespace nacre::fs

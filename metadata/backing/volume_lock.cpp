@@ -134,6 +134,17 @@ int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
 
 }  // namespace
 
+bool is_writer(const std::string& volume_path, pid_t process) {
+  const FileDescriptor file = open_at(AT_FDCWD, volume_path + "/lock", O_RDONLY);
+  if (!file) return false;
+  const auto holder = read_holder(file.get());
+  if (!holder || holder->pid != process || holder->host != host_name()) return false;
+  // A dead writer's content may stay, and its process number comes again: so the lock must be held.
+  if (flock(file.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  flock(file.get(), LOCK_UN);
+  return false;
+}
+
 VolumeLock::VolumeLock(FileDescriptor file, std::string path, LockMode mode)
     : file_(std::move(file)), path_(std::move(path)), mode_(mode) {}
 VolumeLock::VolumeLock(VolumeLock&&) noexcept = default;

@@ -9,6 +9,8 @@
 // nothing.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -24,6 +26,10 @@ struct LockRequest {
   std::string mountpoint = {};  // for messages to others
   std::uint32_t wait_ms = 0;    // how long to wait for a predecessor that is finishing
 };
+
+// Whether a writer of this host holds the lock of that volume, and the lock names this process as
+// it. False as well where the file cannot be read.
+bool is_writer(const std::string& volume_path, pid_t process);
 
 // Held until it and every copy of it that fork() made are destroyed or their processes end. So a
 // command may take it, fork its daemon and exit: the daemon calls announce(). Not thread-safe.

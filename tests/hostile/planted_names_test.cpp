@@ -11,7 +11,7 @@
 namespace nacre::tests {
 namespace {
 
-constexpr std::uint64_t two_to_32 = 1ull << 32, two_to_63 = 1ull << 63;
+constexpr std::array<std::uint64_t, 4> planted_numbers = {1ull << 32, 1ull << 63, ~0ull - 1, ~0ull};
 
 class PlantedNames : public VolumeTest {
  protected:
@@ -42,7 +42,7 @@ class PlantedNames : public VolumeTest {
 };
 
 TEST_F(PlantedNames, a_segment_of_a_number_far_beyond_the_next_is_refused_by_name) {
-  for (const std::uint64_t number : {two_to_32, two_to_63, ~0ull - 1, ~0ull}) {
+  for (const std::uint64_t number : planted_numbers) {
     const std::string path = fmt::format("segments/{:012}.seg", number);
     SCOPED_TRACE(path);
     plant(path);
@@ -76,7 +76,7 @@ TEST_F(PlantedNames, an_empty_segment_of_the_next_number_costs_nothing) {
 
 // RocksDB 7.8.3 ends the process over numbers like these, and in the end for good.
 TEST_F(PlantedNames, a_file_of_the_database_of_a_number_far_beyond_is_refused_by_name) {
-  for (const std::uint64_t number : {two_to_32, two_to_63, ~0ull - 1, ~0ull}) {
+  for (const std::uint64_t number : planted_numbers) {
     for (const char* form : {"db/{:06}.log", "db/{:06}.sst", "db/MANIFEST-{:06}",
                              "db/OPTIONS-{:06}", "db/{:06}.dbtmp", "db/{:06}.blob"}) {
       const std::string path = fmt::format(fmt::runtime(form), number);

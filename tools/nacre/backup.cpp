@@ -68,6 +68,7 @@ Result<Source> source_of_mount(const fs::MountEntry& mount) {
     return at != info.end() && at->is_string() ? at->get<std::string>() : std::string();
   };
   NACRE_ASSIGN(auto place, open_place(text("volume")));
+  NACRE_TRY(client.check_serves(mount, place.path));
   const auto superblock = metadata::find_superblock(*place.directory);
   if (!superblock || hex(superblock->superblock.claims.volume_id) != text("volume_id")) {
     return fail(

@@ -64,6 +64,17 @@ Result<> check_same(const KeyTarget& target, std::uint64_t on_disk, std::uint64_
                                            target.place.path));
 }
 
+// The daemon says that it has stored the keyring: the disk must say so, too.
+Result<> check_stored(const VolumePlace& place, const metadata::Keyring& stored) {
+  NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
+  if (found.keyring.claims.generation >= stored.generation) return {};
+  return fail(
+      ErrorCode::io,
+      fmt::format("the daemon says that it changed the keyring of {}, but the keyring there "
+                  "is still of generation {}: nothing was changed",
+                  place.path, found.keyring.claims.generation));
+}
+
 Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOptions& options,
                                          const MakeKeyring& make) {
   const fs::MountEntry& mount = *target.mount;
@@ -79,7 +90,10 @@ Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOp
     if (same) {
       NACRE_ASSIGN(const auto next, make(keys));
       result = hand_over_keyring(mount, next, *keys.keys);
-      if (result) return next;
+      if (result) {
+        NACRE_TRY(check_stored(target.place, next));
+        return next;
+      }
     }
     // Between the look at the daemon and at the disk, and the answer, others may be faster. But an
     // older keyring on the disk stays there.
@@ -97,13 +111,15 @@ Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOp
 
 Result<KeyTarget> find_key_target(const std::string& path) {
   if (const auto mount = fs::find_nacre_mount(path)) {
-    NACRE_ASSIGN(const auto info, ask_info(*mount));
+    NACRE_ASSIGN(auto client, fs::ControlClient::connect(*mount));
+    NACRE_ASSIGN(const auto info, client.request("info", info_patience));
     const auto volume = info.find("volume");
     if (volume == info.end() || !volume->is_string()) {
       return fail(ErrorCode::io, fmt::format("the daemon of {} does not say which volume it serves",
                                              mount->mountpoint));
     }
     NACRE_ASSIGN(auto place, find_volume(volume->get<std::string>()));
+    NACRE_TRY(client.check_serves(*mount, place.path));
     return KeyTarget{std::move(place), *mount};
   }
   auto place = find_unmounted_volume(path);

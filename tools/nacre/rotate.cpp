@@ -144,8 +144,12 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOpti
   if (!asked.cipher.empty()) message["cipher"] = asked.cipher;
   if (!asked.codec.empty()) message["codec"] = asked.codec;
   message["level"] = static_cast<unsigned>(asked.level);
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
+  NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
+  // Its fingerprint is remembered for that folder.
+  NACRE_TRY(client.check_serves(mount, place.path));
   NACRE_ASSIGN(const auto reply, ask(mount, message));
-  NACRE_ASSIGN(const auto place, open_place(text(reply, "volume")));
   const std::string fingerprint = text(reply, "fingerprint");
   remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
   return fingerprint;
