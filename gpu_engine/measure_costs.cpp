@@ -34,8 +34,8 @@ constexpr double long_ns = 20e6;
 // size on what takes long, or what grows nearly as fast as its size and takes a while already. It
 // goes on as between the last two, or, after the first, in proportion.
 constexpr double first_ns_max = 60e6;
-constexpr double steady_ns = 3e6;
-constexpr double steady_growth = 3;
+constexpr double steady_cost_ns = 3e6;
+constexpr double steady_cost_growth = 3;
 // Both backends together have to be sooner than the better one by this much: what they share grows
 // scarcer in long runs than in the short ones here.
 constexpr double split_gain = 0.8;
@@ -339,7 +339,7 @@ class Costing {
   static bool is_predictable(const CostModel::ClassCosts& costs, std::size_t i) {
     if (i == 1) return costs[0] > first_ns_max;
     return costs[i - 1] > long_ns ||
-           (costs[i - 1] > steady_ns && costs[i - 1] > steady_growth * costs[i - 2]);
+           (costs[i - 1] > steady_cost_ns && costs[i - 1] > steady_cost_growth * costs[i - 2]);
   }
 
   // Whether both together are sooner.

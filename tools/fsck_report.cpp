@@ -34,7 +34,7 @@ void print_finding(const fs::Finding& finding) {
   }
 }
 
-nlohmann::json to_json(const fs::Finding& finding) {
+nlohmann::json finding_json(const fs::Finding& finding) {
   nlohmann::json json = {{"severity", to_string(finding.severity)},
                          {"verdict", to_string(finding.verdict)},
                          {"what", finding.what},
@@ -83,7 +83,7 @@ void print_findings(const fs::FindingList& findings) {
 nlohmann::json to_json(const fs::FindingList& findings) {
   auto json = nlohmann::json::array();
   for (const auto& finding : findings.findings())
-    json.push_back(to_json(finding));
+    json.push_back(finding_json(finding));
   return json;
 }
 

@@ -17,7 +17,7 @@ namespace nacre::fs {
 
 namespace {
 
-const std::string current_path = fmt::format("{}/CURRENT", metadata::database_folder);
+const std::string old_current_path = fmt::format("{}/CURRENT", metadata::database_folder);
 
 // The number in "db/000012.log" or "db/MANIFEST-000012"; 0 for other names.
 std::uint64_t number_of(std::string_view path, std::string_view before, std::string_view behind) {
@@ -65,9 +65,9 @@ class Planner {
       NACRE_TRY(file.path.starts_with(metadata::segment_folder) ? add_segment(file)
                                                                 : add_database_file(file));
     }
-    plan_.wanted.insert(current_path);
+    plan_.wanted.insert(old_current_path);
     plan_.total_bytes += snapshot.current.size();
-    const auto current = metadata::read_file(target_, current_path);
+    const auto current = metadata::read_file(target_, old_current_path);
     plan_.replaces_current = !current || *current != snapshot.current;
     if (!is_first_) NACRE_TRY(check_numbers(snapshot));
     return std::move(plan_);

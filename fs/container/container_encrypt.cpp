@@ -12,7 +12,7 @@ namespace {
 
 // Files begin at multiples of this in the input: devices copy aligned bytes faster.
 constexpr std::size_t file_alignment_bytes = 64;
-constexpr std::size_t input_size_bytes_min = 2u << 20;
+constexpr std::size_t plain_input_size_bytes_min = 2u << 20;
 
 class Encryption {
  public:
@@ -26,8 +26,9 @@ class Encryption {
         chunk_room_(room_of(chunk_size_)) {}
 
   BatchSizes sizes(const engine::Engine& engine) const {
-    const std::size_t input = round_up(
-        std::max<std::uint64_t>(engine.payload_size_bytes(), input_size_bytes_min), chunk_size_);
+    const std::size_t input =
+        round_up(std::max<std::uint64_t>(engine.payload_size_bytes(), plain_input_size_bytes_min),
+                 chunk_size_);
     // Of small files records are longer than what is in them, and there are end records too.
     const std::size_t output =
         input / chunk_size_ * chunk_room_ + input / 4 + room_of(container_end_size_bytes_max);

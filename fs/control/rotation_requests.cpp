@@ -25,7 +25,7 @@ Result<std::optional<std::string>> text(const json& message, const char* name) {
   return std::optional(at->get<std::string>());
 }
 
-Result<std::optional<std::uint64_t>> number(const json& message, const char* name) {
+Result<std::optional<std::uint64_t>> optional_number(const json& message, const char* name) {
   const auto at = message.find(name);
   if (at == message.end()) return std::optional<std::uint64_t>();
   if (!at->is_number_unsigned()) return bad_field(name);
@@ -51,10 +51,10 @@ Result<RotationOptions> parse_rotation_options(const json& message) {
   if (codec) {
     NACRE_ASSIGN(options.codec, engine::codec_from_name(*codec));
   }
-  NACRE_ASSIGN(const auto level, number(message, "level"));
+  NACRE_ASSIGN(const auto level, optional_number(message, "level"));
   if (level.value_or(0) > metadata::codec_level_max) return bad_field("level");
   options.level = static_cast<int>(level.value_or(0));
-  NACRE_ASSIGN(const auto rate, number(message, "rate"));
+  NACRE_ASSIGN(const auto rate, optional_number(message, "rate"));
   options.rate_bytes_per_second = rate.value_or(0);
   return options;
 }
@@ -104,7 +104,7 @@ std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view
       NACRE_TRY(rotation->pause());
     }
     if (command == "rotation_resume") {
-      NACRE_ASSIGN(const auto rate, number(message, "rate"));
+      NACRE_ASSIGN(const auto rate, optional_number(message, "rate"));
       NACRE_TRY(rotation->resume(rate));
     }
     json reply = {{"rotation", to_json(rotation->status())}};

@@ -21,7 +21,7 @@ namespace nacre::fs {
 
 namespace {
 
-constexpr std::size_t page_size_bytes = 4096;
+constexpr std::size_t buffer_alignment_bytes = 4096;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Result<> DeviceTransport::start(RequestHandler& handler) {
   std::vector<PageBuffer> buffers;
   for (unsigned i = 0; i < thread_count_; ++i) {
     NACRE_ASSIGN(PageBuffer buffer,
-                 PageBuffer::allocate(page_size_bytes + protocol::request_size_bytes_max));
+                 PageBuffer::allocate(buffer_alignment_bytes + protocol::request_size_bytes_max));
     buffers.push_back(std::move(buffer));
   }
   running_ = thread_count_;
@@ -48,7 +48,7 @@ Result<> DeviceTransport::start(RequestHandler& handler) {
     try {
       threads_.emplace_back([this, &handler, buffer = std::move(buffers[i])]() mutable {
         pthread_setname_np(pthread_self(), "fuse");
-        serve(handler, buffer.view().subspan(page_size_bytes - protocol::write_data_offset));
+        serve(handler, buffer.view().subspan(buffer_alignment_bytes - protocol::write_data_offset));
         if (running_.fetch_sub(1) == 1) ended_();
       });
     } catch (const std::system_error& error) {

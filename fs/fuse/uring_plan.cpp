@@ -27,7 +27,7 @@ constexpr unsigned threads_per_cpu_max = 16;
 constexpr unsigned threads_per_cpu_wanted = 8;
 constexpr unsigned threads_per_cpu_min = 2;
 // Extended attributes are 64 KiB, and the name comes with them.
-constexpr std::size_t payload_size_bytes_min = 128u << 10;
+constexpr std::size_t uring_payload_size_bytes_min = 128u << 10;
 constexpr unsigned cpu_count_max = 8192;
 
 std::optional<bool> read_switch() {
@@ -101,10 +101,10 @@ Result<UringPlan> plan_uring(const UringMachine& machine, UringMode mode) {
                             own, machine.online_cpu_count));
   }
   const unsigned foreign = plan.queue_count - own;
-  for (std::size_t size = protocol::data_size_bytes_max; size >= payload_size_bytes_min;
+  for (std::size_t size = protocol::data_size_bytes_max; size >= uring_payload_size_bytes_min;
        size /= 2) {
     const auto whole = static_cast<unsigned>(uring_payload_bytes_max / size);
-    const bool smallest = size == payload_size_bytes_min;
+    const bool smallest = size == uring_payload_size_bytes_min;
     const unsigned per_foreign = smallest ? 1 : 2;
     if (foreign * per_foreign >= whole) continue;
     const unsigned per_own = (whole - foreign * per_foreign) / own;

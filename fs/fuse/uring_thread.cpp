@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned ring_entry_count = 8;
 constexpr unsigned completion_count_max = 32;  // taken from the ring at a time
-constexpr unsigned cpu_count_max = 8192;
+constexpr unsigned cpu_mask_size = 8192;
 thread_local UringThread* current_thread = nullptr;
 
 // The connection is gone: unmounted, aborted, or this process is ending.
@@ -38,9 +38,9 @@ int UringSystem::set_up(unsigned entry_count, io_uring& ring, io_uring_params& p
 
 int UringSystem::stay_on(unsigned cpu) {
   const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
-      CPU_ALLOC(cpu_count_max), [](cpu_set_t* memory) { CPU_FREE(memory); });
+      CPU_ALLOC(cpu_mask_size), [](cpu_set_t* memory) { CPU_FREE(memory); });
   if (!set) return ENOMEM;
-  const std::size_t size = CPU_ALLOC_SIZE(cpu_count_max);
+  const std::size_t size = CPU_ALLOC_SIZE(cpu_mask_size);
   CPU_ZERO_S(size, set.get());
   CPU_SET_S(cpu, size, set.get());
   return pthread_setaffinity_np(pthread_self(), size, set.get());

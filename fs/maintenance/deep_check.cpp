@@ -15,7 +15,7 @@ namespace nacre::fs {
 namespace {
 
 // One payload: enough to keep all cores busy.
-constexpr std::size_t arena_size_bytes = 16u << 20;
+constexpr std::size_t stage_size_bytes = 16u << 20;
 
 std::string file_of(metadata::SegmentNumber number) {
   return segment_path(number);
@@ -52,8 +52,8 @@ DeepCheck::~DeepCheck() {
 }
 
 Result<> DeepCheck::allocate(Stage& stage) {
-  NACRE_ASSIGN(stage.input, engine_.allocate(arena_size_bytes));
-  NACRE_ASSIGN(stage.output, engine_.allocate(arena_size_bytes));
+  NACRE_ASSIGN(stage.input, engine_.allocate(stage_size_bytes));
+  NACRE_ASSIGN(stage.output, engine_.allocate(stage_size_bytes));
   stage.payload.input = stage.input.data();
   stage.payload.input_size = stage.input.size();
   stage.payload.output = stage.output.data();
@@ -91,8 +91,8 @@ void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& heade
     report(named, Verdict::tampered, key.error().message);
     return;
   }
-  if (stages_[filling_].input_used + bytes.size() > arena_size_bytes ||
-      stages_[filling_].output_used + named.plain_size > arena_size_bytes) {
+  if (stages_[filling_].input_used + bytes.size() > stage_size_bytes ||
+      stages_[filling_].output_used + named.plain_size > stage_size_bytes) {
     submit(stages_[filling_]);
     filling_ = (filling_ + 1) % stages_.size();
     collect(stages_[filling_]);

@@ -29,7 +29,7 @@ using metadata::Table;
 
 namespace {
 
-constexpr std::size_t group_size_bytes = 8u << 20;
+constexpr std::size_t rebuilt_group_size_bytes = 8u << 20;
 // Numbers that may have been used without a trace that is left.
 constexpr std::uint64_t number_margin = 1024;
 constexpr std::uint64_t session_ordinal_max =
@@ -96,7 +96,7 @@ class Rebuild {
   Result<> put(Table table, std::string_view key, std::string value) {
     pending_bytes_ += key.size() + value.size();
     database_->put(table, key, std::move(value));
-    return pending_bytes_ < group_size_bytes ? Result<>() : commit();
+    return pending_bytes_ < rebuilt_group_size_bytes ? Result<>() : commit();
   }
   Result<> put_older(Table table, std::string_view key, std::string value, RowSource source) {
     doubts_.erase({table, std::string(key)});

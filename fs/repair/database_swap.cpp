@@ -16,7 +16,7 @@ using metadata::Table;
 namespace {
 
 constexpr std::size_t header_size_bytes = 64;
-constexpr std::size_t piece_size_bytes = 1u << 20;
+constexpr std::size_t swapped_piece_size_bytes = 1u << 20;
 constexpr std::string_view folder_prefix = "db.";
 constexpr std::string_view moving_folder = "db.moving";
 
@@ -28,7 +28,7 @@ class Digest {
     store_le(size.data(), std::uint64_t{text.size()});
     piece_ += as_text(size);
     piece_ += text;
-    if (piece_.size() >= piece_size_bytes) fold();
+    if (piece_.size() >= swapped_piece_size_bytes) fold();
   }
   Bytes take() {
     fold();

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 namespace {
 
 // How often the background looks at the counts at most.
-constexpr milliseconds look_pause{200};
+constexpr milliseconds compactor_look_pause{200};
 // After no_space or out_of_memory; doubled each time.
 constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
@@ -230,7 +230,8 @@ void Compactor::run_background() {
       stats_.state = fmt::format("stopped: {}", done.error().message);
       return;
     }
-    wake_.wait_for(lock, look_pause, [&] { return stopping_ || (woken_ && pacer_.is_engaged()); });
+    wake_.wait_for(lock, compactor_look_pause,
+                   [&] { return stopping_ || (woken_ && pacer_.is_engaged()); });
   }
 }
 

@@ -15,7 +15,7 @@ using Size = std::optional<std::size_t>;
 using Context = std::shared_ptr<EVP_CIPHER_CTX>;
 using Cipher = std::shared_ptr<EVP_CIPHER>;
 
-constexpr std::size_t gcm_tag_size_bytes = 16;
+constexpr std::size_t gcm_tag_bytes = 16;
 
 // Single DES is in the legacy provider, which gets a library context of its own. Never freed.
 OSSL_LIB_CTX* legacy_library() {
@@ -64,15 +64,15 @@ std::unique_ptr<Baseline> make_gcm(const Cipher& cipher, ByteView key, CipherIv 
   if (encrypts) {
     return each_piece([context, iv](ByteView in, MutableByteView out) {
       const bool fine = begin(context, iv) && update(context, in, out) &&
-                        EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG,
-                                            gcm_tag_size_bytes, out.data() + in.size()) == 1;
-      return fine ? Size(in.size() + gcm_tag_size_bytes) : std::nullopt;
+                        EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG, gcm_tag_bytes,
+                                            out.data() + in.size()) == 1;
+      return fine ? Size(in.size() + gcm_tag_bytes) : std::nullopt;
     });
   }
   return each_piece([context, iv](ByteView in, MutableByteView out) {
-    const ByteView coded = in.first(in.size() - gcm_tag_size_bytes);
+    const ByteView coded = in.first(in.size() - gcm_tag_bytes);
     const bool fine = begin(context, iv) &&
-                      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG, gcm_tag_size_bytes,
+                      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG, gcm_tag_bytes,
                                           const_cast<Byte*>(in.data() + coded.size())) == 1 &&
                       update(context, coded, out);
     return fine ? Size(coded.size()) : std::nullopt;

@@ -13,10 +13,10 @@
 namespace nacre::engine {
 namespace {
 
-constexpr int default_level = 3;
+constexpr int default_gdeflate_level = 3;
 
-std::size_t encode(int level, ByteView plain, MutableByteView out) {
-  return gdeflate::encode_page(level == 0 ? default_level : level, plain, out);
+std::size_t encode_gdeflate(int level, ByteView plain, MutableByteView out) {
+  return gdeflate::encode_page(level == 0 ? default_gdeflate_level : level, plain, out);
 }
 
 std::size_t encode_literals(int /*level*/, ByteView plain, MutableByteView out) {
@@ -25,7 +25,7 @@ std::size_t encode_literals(int /*level*/, ByteView plain, MutableByteView out) 
 
 std::optional<std::size_t> compress_gdeflate(int level, ByteView plain, MutableByteView out,
                                              std::size_t size_max) {
-  return encode_sub_blocks(encode, level, plain, out, size_max);
+  return encode_sub_blocks(encode_gdeflate, level, plain, out, size_max);
 }
 
 std::optional<std::size_t> compress_huffman(int level, ByteView plain, MutableByteView out,
@@ -33,13 +33,13 @@ std::optional<std::size_t> compress_huffman(int level, ByteView plain, MutableBy
   return encode_sub_blocks(encode_literals, level, plain, out, size_max);
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
+bool decompress_gdeflate(ByteView stream, MutableByteView plain) {
   return decode_sub_blocks(gdeflate::decode_page, stream, plain);
 }
 
 }  // namespace
 
-const CodecParts gdeflate_codec = {sub_blocks_size_bound, compress_gdeflate, decompress};
-const CodecParts huffman_codec = {sub_blocks_size_bound, compress_huffman, decompress};
+const CodecParts gdeflate_codec = {sub_blocks_size_bound, compress_gdeflate, decompress_gdeflate};
+const CodecParts huffman_codec = {sub_blocks_size_bound, compress_huffman, decompress_gdeflate};
 
 }  // namespace nacre::engine

@@ -79,11 +79,11 @@ inline Byte* put_length(Byte* to, std::size_t rest) {
 }
 
 // What a token, the rest of its length and the literals take; likewise of a match's length.
-inline std::size_t length_size(std::size_t length) {
+inline std::size_t lz4_length_size(std::size_t length) {
   return length < 15 ? 0 : (length - 15) / 255 + 1;
 }
 inline std::size_t literals_size(std::size_t literals) {
-  return 1 + length_size(literals) + literals;
+  return 1 + lz4_length_size(literals) + literals;
 }
 constexpr std::size_t distance_size = 2;
 
@@ -154,7 +154,7 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
         if (extra < 15) {
           *token = static_cast<Byte>(*token | extra);
         } else {
-          if (!has_room && length_size(extra) > static_cast<std::size_t>(to_end - to)) return 0;
+          if (!has_room && lz4_length_size(extra) > static_cast<std::size_t>(to_end - to)) return 0;
           *token |= 15;
           to = put_length(to, extra - 15);
         }

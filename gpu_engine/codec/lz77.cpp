@@ -66,17 +66,17 @@ bool decode_block(ByteView coded, MutableByteView plain) {
                              static_cast<int>(coded.size()), plain_size) == plain_size;
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
-                                    std::size_t size_max) {
+std::optional<std::size_t> compress_lz77(int level, ByteView plain, MutableByteView out,
+                                         std::size_t size_max) {
   return encode_sub_blocks(encode_block, level, plain, out, size_max);
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
+bool decompress_lz77(ByteView stream, MutableByteView plain) {
   return decode_sub_blocks(decode_block, stream, plain);
 }
 
 }  // namespace
 
-const CodecParts lz77_codec = {sub_blocks_size_bound, compress, decompress};
+const CodecParts lz77_codec = {sub_blocks_size_bound, compress_lz77, decompress_lz77};
 
 }  // namespace nacre::engine

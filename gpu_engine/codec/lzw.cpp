@@ -42,7 +42,7 @@
 namespace nacre::engine {
 namespace {
 
-constexpr std::size_t piece_size_bytes = 8192;
+constexpr std::size_t lzw_piece_size_bytes = 8192;
 constexpr unsigned clear_code = 256;
 constexpr unsigned end_code = 257;
 constexpr unsigned first_string = 258;
@@ -57,11 +57,12 @@ static_assert(first_string + code_count_max < (1u << width_max_bits));
 
 // No code is wider than 12 bits and there are no more codes than bytes, but for the clear code in
 // front, the ones in the middle, and the end code.
-constexpr std::size_t piece_bound_bytes =
-    (piece_size_bytes + 1 + piece_size_bytes / clear_after_codes + 1) * width_max_bits / 8 + 1;
+constexpr std::size_t lzw_piece_bound_bytes =
+    (lzw_piece_size_bytes + 1 + lzw_piece_size_bytes / clear_after_codes + 1) * width_max_bits / 8 +
+    1;
 
-std::size_t count_pieces(std::size_t plain_size) {
-  return (plain_size + piece_size_bytes - 1) / piece_size_bytes;
+std::size_t count_lzw_pieces(std::size_t plain_size) {
+  return (plain_size + lzw_piece_size_bytes - 1) / lzw_piece_size_bytes;
 }
 
 unsigned code_width(unsigned codes_since_clear) {
@@ -108,7 +109,7 @@ struct StringTable {
 // The codes of one piece, clear codes and the end code not among them.
 struct PieceCodes {
   StringTable table;
-  std::array<std::uint16_t, piece_size_bytes + 1> codes;
+  std::array<std::uint16_t, lzw_piece_size_bytes + 1> codes;
   std::size_t before_clear;   // codes before the last clear code,
   std::uint32_t since_clear;  // and after it
   std::uint32_t string;       // what the bytes since the last code make
@@ -128,7 +129,7 @@ template <std::size_t pieces>
 void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::size_t size) {
   for (std::size_t p = 0; p < pieces; ++p) {
     state[p].before_clear = state[p].since_clear = 0;
-    state[p].string = plain[p * piece_size_bytes];
+    state[p].string = plain[p * lzw_piece_size_bytes];
     state[p].clear();
   }
   std::size_t at = 1;
@@ -148,7 +149,7 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
     for (; at < end; ++at) {
 #pragma GCC unroll 8
       for (std::size_t p = 0; p < pieces; ++p) {
-        const std::uint32_t byte = plain[p * piece_size_bytes + at];
+        const std::uint32_t byte = plain[p * lzw_piece_size_bytes + at];
         const std::uint32_t key = string[p] << 8 | byte;
         std::uint64_t& bucket = state[p].table.buckets[StringTable::bucket_of(key)];
         const std::uint64_t slots = bucket;
@@ -195,12 +196,12 @@ std::size_t write_codes(const PieceCodes& piece, Byte* out) {
   return static_cast<std::size_t>(writer.finish() - out);
 }
 
-std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
+std::size_t encode_lzw(int /*level*/, ByteView plain, MutableByteView out) {
   constexpr std::size_t together = 4;
   auto& several = thread_workspace<std::array<PieceCodes, together>>();
   auto& single = thread_workspace<std::array<PieceCodes, 1>>();
-  const std::size_t table_size = 2 * count_pieces(plain.size());
-  std::array<Byte, piece_bound_bytes + 8> scratch;
+  const std::size_t table_size = 2 * count_lzw_pieces(plain.size());
+  std::array<Byte, lzw_piece_bound_bytes + 8> scratch;
   std::size_t written = table_size;
   if (written > out.size()) return 0;
   Byte* entry = out.data();
@@ -214,13 +215,13 @@ std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
     return true;
   };
   while (!plain.empty()) {
-    if (plain.size() >= together * piece_size_bytes) {
-      find_codes(several, plain.data(), piece_size_bytes);
+    if (plain.size() >= together * lzw_piece_size_bytes) {
+      find_codes(several, plain.data(), lzw_piece_size_bytes);
       for (const PieceCodes& piece : several)
         if (!write(piece)) return 0;
-      plain = plain.subspan(together * piece_size_bytes);
+      plain = plain.subspan(together * lzw_piece_size_bytes);
     } else {
-      const std::size_t size = std::min(piece_size_bytes, plain.size());
+      const std::size_t size = std::min(lzw_piece_size_bytes, plain.size());
       find_codes(single, plain.data(), size);
       if (!write(single[0])) return 0;
       plain = plain.subspan(size);
@@ -238,7 +239,7 @@ struct PieceMemory {
   static constexpr std::uint32_t size_one = 1u << 16;
   static constexpr std::uint32_t size_mask = 0xffff0000;
 
-  std::array<Byte, start + piece_size_bytes + step_bytes_max> bytes;
+  std::array<Byte, start + lzw_piece_size_bytes + step_bytes_max> bytes;
   std::array<std::uint32_t, 1u << width_max_bits> strings;  // size above 16 bits of position
 
   PieceMemory() {
@@ -415,16 +416,17 @@ class PieceDecoder {
   unsigned making_ = end_code;                 // which string the next code makes
 };
 
-bool decode(ByteView coded, MutableByteView plain) {
+bool decode_lzw(ByteView coded, MutableByteView plain) {
   auto& memory = thread_workspace<PieceMemory>();
-  const std::size_t table_size = 2 * count_pieces(plain.size());
+  const std::size_t table_size = 2 * count_lzw_pieces(plain.size());
   if (coded.size() < table_size) return false;
   ByteView rest = coded.subspan(table_size);
-  for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
-    const std::size_t size = load_le<std::uint16_t>(coded.data() + 2 * (start / piece_size_bytes));
+  for (std::size_t start = 0; start < plain.size(); start += lzw_piece_size_bytes) {
+    const std::size_t size =
+        load_le<std::uint16_t>(coded.data() + 2 * (start / lzw_piece_size_bytes));
     if (size > rest.size()) return false;
     const MutableByteView piece =
-        plain.subspan(start, std::min(piece_size_bytes, plain.size() - start));
+        plain.subspan(start, std::min(lzw_piece_size_bytes, plain.size() - start));
     if (!PieceDecoder(memory, rest.first(size), piece.size()).run()) return false;
     std::memcpy(piece.data(), memory.bytes.data() + PieceMemory::start, piece.size());
     rest = rest.subspan(size);
@@ -432,17 +434,17 @@ bool decode(ByteView coded, MutableByteView plain) {
   return rest.empty();
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
-                                    std::size_t size_max) {
-  return encode_sub_blocks(encode, level, plain, out, size_max);
+std::optional<std::size_t> compress_lzw(int level, ByteView plain, MutableByteView out,
+                                        std::size_t size_max) {
+  return encode_sub_blocks(encode_lzw, level, plain, out, size_max);
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
-  return decode_sub_blocks(decode, stream, plain);
+bool decompress_lzw(ByteView stream, MutableByteView plain) {
+  return decode_sub_blocks(decode_lzw, stream, plain);
 }
 
 }  // namespace
 
-const CodecParts lzw_codec = {sub_blocks_size_bound, compress, decompress};
+const CodecParts lzw_codec = {sub_blocks_size_bound, compress_lzw, decompress_lzw};
 
 }  // namespace nacre::engine

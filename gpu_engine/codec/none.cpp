@@ -7,18 +7,18 @@
 namespace nacre::engine {
 namespace {
 
-std::size_t stream_size_bound(std::size_t plain_size) {
+std::size_t none_size_bound(std::size_t plain_size) {
   return plain_size;
 }
 
-std::optional<std::size_t> compress(int /*level*/, ByteView plain, MutableByteView out,
-                                    std::size_t size_max) {
+std::optional<std::size_t> compress_none(int /*level*/, ByteView plain, MutableByteView out,
+                                         std::size_t size_max) {
   if (std::min(out.size(), size_max) < plain.size()) return std::nullopt;
   std::copy(plain.begin(), plain.end(), out.begin());
   return plain.size();
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
+bool decompress_none(ByteView stream, MutableByteView plain) {
   if (stream.size() != plain.size()) return false;
   std::copy(stream.begin(), stream.end(), plain.begin());
   return true;
@@ -26,6 +26,6 @@ bool decompress(ByteView stream, MutableByteView plain) {
 
 }  // namespace
 
-const CodecParts none_codec = {stream_size_bound, compress, decompress};
+const CodecParts none_codec = {none_size_bound, compress_none, decompress_none};
 
 }  // namespace nacre::engine

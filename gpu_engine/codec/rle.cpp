@@ -36,17 +36,18 @@
 namespace nacre::engine {
 namespace {
 
-constexpr std::size_t piece_size_bytes = 4096;
+constexpr std::size_t rle_piece_size_bytes = 4096;
 constexpr std::size_t group_size_max = 128;  // plain bytes under one header
-constexpr std::size_t piece_bound_bytes = piece_size_bytes + piece_size_bytes / group_size_max;
+constexpr std::size_t rle_piece_bound_bytes =
+    rle_piece_size_bytes + rle_piece_size_bytes / group_size_max;
 constexpr std::size_t encode_step_bytes = 16;
-constexpr std::size_t piece_room_bytes = piece_bound_bytes + encode_step_bytes;
+constexpr std::size_t piece_room_bytes = rle_piece_bound_bytes + encode_step_bytes;
 // Groups are copied in steps of this many bytes where there is room behind them.
 constexpr std::size_t step_bytes = 32;
 static_assert(group_size_max == 4 * step_bytes);
 
-std::size_t count_pieces(std::size_t plain_size) {
-  return (plain_size + piece_size_bytes - 1) / piece_size_bytes;
+std::size_t count_rle_pieces(std::size_t plain_size) {
+  return (plain_size + rle_piece_size_bytes - 1) / rle_piece_size_bytes;
 }
 
 // Bit i of word i / 64: byte i equals byte i + 1. Two clear words behind the end.
@@ -107,7 +108,7 @@ class EqualNeighbours {
 #endif
   }
 
-  std::array<std::uint64_t, piece_size_bytes / 64 + 2> words_;
+  std::array<std::uint64_t, rle_piece_size_bytes / 64 + 2> words_;
   std::size_t end_;
 };
 
@@ -164,13 +165,14 @@ Byte* encode_piece(ByteView plain, Byte* out) {
   return out;
 }
 
-std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
-  const std::size_t table_size = 2 * count_pieces(plain.size());
+std::size_t encode_rle(int /*level*/, ByteView plain, MutableByteView out) {
+  const std::size_t table_size = 2 * count_rle_pieces(plain.size());
   std::array<Byte, piece_room_bytes> scratch;
   std::size_t written = table_size;
   if (written > out.size()) return 0;
-  for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
-    const ByteView piece = plain.subspan(start, std::min(piece_size_bytes, plain.size() - start));
+  for (std::size_t start = 0; start < plain.size(); start += rle_piece_size_bytes) {
+    const ByteView piece =
+        plain.subspan(start, std::min(rle_piece_size_bytes, plain.size() - start));
     const bool has_room = out.size() - written >= piece_room_bytes;
     Byte* const to = has_room ? out.data() + written : scratch.data();
     const auto size = static_cast<std::size_t>(encode_piece(piece, to) - to);
@@ -178,7 +180,7 @@ std::size_t encode(int /*level*/, ByteView plain, MutableByteView out) {
       if (size > out.size() - written) return 0;
       std::memcpy(out.data() + written, scratch.data(), size);
     }
-    store_le(out.data() + 2 * (start / piece_size_bytes), static_cast<std::uint16_t>(size));
+    store_le(out.data() + 2 * (start / rle_piece_size_bytes), static_cast<std::uint16_t>(size));
     written += size;
   }
   return written;
@@ -262,20 +264,21 @@ Cursor decode_groups(Cursor at, const Byte* from_end, const Byte* from_safe, con
   return {from, to};
 }
 
-bool decode(ByteView coded, MutableByteView plain) {
-  const std::size_t table_size = 2 * count_pieces(plain.size());
+bool decode_rle(ByteView coded, MutableByteView plain) {
+  const std::size_t table_size = 2 * count_rle_pieces(plain.size());
   if (coded.size() < table_size) return false;
   // Room for a pair of groups.
   const Byte* const coded_end = coded.data() + coded.size();
   const Byte* const from_safe = coded_end - std::min(coded.size(), 2 * (group_size_max + 1));
   Byte* const to_safe = plain.data() + plain.size() - std::min(plain.size(), 2 * group_size_max);
   const Byte* from = coded.data() + table_size;
-  for (std::size_t start = 0; start < plain.size(); start += piece_size_bytes) {
-    const std::size_t size = load_le<std::uint16_t>(coded.data() + 2 * (start / piece_size_bytes));
+  for (std::size_t start = 0; start < plain.size(); start += rle_piece_size_bytes) {
+    const std::size_t size =
+        load_le<std::uint16_t>(coded.data() + 2 * (start / rle_piece_size_bytes));
     if (size > static_cast<std::size_t>(coded_end - from)) return false;
     const Byte* const from_end = from + size;
     Byte* const to = plain.data() + start;
-    Byte* const to_end = to + std::min(piece_size_bytes, plain.size() - start);
+    Byte* const to_end = to + std::min(rle_piece_size_bytes, plain.size() - start);
     const Cursor at = decode_groups({from, to}, from_end, from_safe, to_safe);
     if (at.from > from_end || at.to > to_end) return false;
     if (!decode_piece({at.from, from_end}, {at.to, to_end})) return false;
@@ -284,17 +287,17 @@ bool decode(ByteView coded, MutableByteView plain) {
   return from == coded_end;
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
-                                    std::size_t size_max) {
-  return encode_sub_blocks(encode, level, plain, out, size_max);
+std::optional<std::size_t> compress_rle(int level, ByteView plain, MutableByteView out,
+                                        std::size_t size_max) {
+  return encode_sub_blocks(encode_rle, level, plain, out, size_max);
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
-  return decode_sub_blocks(decode, stream, plain);
+bool decompress_rle(ByteView stream, MutableByteView plain) {
+  return decode_sub_blocks(decode_rle, stream, plain);
 }
 
 }  // namespace
 
-const CodecParts rle_codec = {sub_blocks_size_bound, compress, decompress};
+const CodecParts rle_codec = {sub_blocks_size_bound, compress_rle, decompress_rle};
 
 }  // namespace nacre::engine

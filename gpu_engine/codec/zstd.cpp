@@ -82,12 +82,12 @@ ZSTD_DCtx* decompression_context() {
   return context.get();
 }
 
-std::size_t stream_size_bound(std::size_t plain_size) {
+std::size_t zstd_size_bound(std::size_t plain_size) {
   return ZSTD_compressBound(plain_size);
 }
 
-std::optional<std::size_t> compress(int level, ByteView plain, MutableByteView out,
-                                    std::size_t size_max) {
+std::optional<std::size_t> compress_zstd(int level, ByteView plain, MutableByteView out,
+                                         std::size_t size_max) {
   if (size_max < plain.size() && !looks_compressible(plain)) return std::nullopt;
   ZSTD_CCtx* const context = compression_context();
   if (context == nullptr) return std::nullopt;
@@ -113,7 +113,7 @@ bool has_our_frame_header(ByteView stream, std::size_t plain_size) {
   return (std::uint64_t{8 + eighths} << exponent) <= window_size_max / 1024 * 8;
 }
 
-bool decompress(ByteView stream, MutableByteView plain) {
+bool decompress_zstd(ByteView stream, MutableByteView plain) {
   if (!has_our_frame_header(stream, plain.size())) return false;
   if (ZSTD_getFrameContentSize(stream.data(), stream.size()) != plain.size()) return false;
   if (ZSTD_findFrameCompressedSize(stream.data(), stream.size()) != stream.size()) return false;
@@ -126,6 +126,6 @@ bool decompress(ByteView stream, MutableByteView plain) {
 
 }  // namespace
 
-const CodecParts zstd_codec = {stream_size_bound, compress, decompress};
+const CodecParts zstd_codec = {zstd_size_bound, compress_zstd, decompress_zstd};
 
 }  // namespace nacre::engine

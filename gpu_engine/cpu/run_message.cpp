@@ -14,7 +14,7 @@
 namespace nacre::engine {
 namespace {
 
-MessageResult failed(ErrorCode error, const char* detail) {
+MessageResult message_failed(ErrorCode error, const char* detail) {
   return {.ok = false, .error = error, .detail = detail};
 }
 
@@ -23,9 +23,9 @@ MessageResult run_guarded(Run run) noexcept {
   try {
     return run();
   } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::out_of_memory, "no memory to run the message");
+    return message_failed(ErrorCode::out_of_memory, "no memory to run the message");
   } catch (...) {
-    return failed(ErrorCode::io, "the message could not be run");
+    return message_failed(ErrorCode::io, "the message could not be run");
   }
 }
 
@@ -55,7 +55,7 @@ struct Buffers {
 
 tl::expected<Buffers, MessageResult> find_buffers(const Payload& payload, const Message& message) {
   const auto refuse = [](const char* detail, ErrorCode error = ErrorCode::invalid_argument) {
-    return tl::unexpected<MessageResult>(failed(error, detail));
+    return tl::unexpected<MessageResult>(message_failed(error, detail));
   };
   if (!lies_within(message.input_offset, message.input_size, payload.input_size))
     return refuse("message's input lies outside the payload's");
@@ -80,10 +80,11 @@ struct SuiteKey {
 
 MessageResult key_fault(const ExpandedKeys& keys, std::uint32_t index) {
   if (index >= keys.size())
-    return failed(ErrorCode::invalid_argument, "message names a key that its payload lacks");
+    return message_failed(ErrorCode::invalid_argument,
+                          "message names a key that its payload lacks");
   if (!keys[index].object)
-    return failed(keys[index].error, "key cannot be used with its cipher suite");
-  return failed(ErrorCode::invalid_argument, "message's key is one for another operation");
+    return message_failed(keys[index].error, "key cannot be used with its cipher suite");
+  return message_failed(ErrorCode::invalid_argument, "message's key is one for another operation");
 }
 
 SuiteKey find_suite_key(const Payload& payload, const ExpandedKeys& keys, std::uint32_t index) {
@@ -110,22 +111,23 @@ MessageResult run_record(const Payload& payload, const ExpandedKeys& keys, const
 
 MessageResult run_compress(const Message& message, ByteView input, MutableByteView output) {
   if (!codec_is_choosable(message.codec))
-    return failed(ErrorCode::unsupported, "codec is not in this build");
+    return message_failed(ErrorCode::unsupported, "codec is not in this build");
   if (message.level < 0 || message.level > codec_level_max)
-    return failed(ErrorCode::invalid_argument, "compression level is not 0 to 9");
+    return message_failed(ErrorCode::invalid_argument, "compression level is not 0 to 9");
   const CodecChoice choice = choose_codec(message.codec, message.level, input);
   const auto size = compress_to_fit(choice.codec, choice.level, input, output);
-  if (!size) return failed(ErrorCode::range, "output has no room for the compressed stream");
+  if (!size)
+    return message_failed(ErrorCode::range, "output has no room for the compressed stream");
   return {.ok = true, .codec = choice.codec, .output_size = *size};
 }
 
 MessageResult run_decompress(const Message& message, ByteView input, MutableByteView output) {
   if (!codec_is_available(message.codec))
-    return failed(ErrorCode::unsupported, "codec is not in this build");
+    return message_failed(ErrorCode::unsupported, "codec is not in this build");
   if (output.size() > message_size_bytes_max)
-    return failed(ErrorCode::too_big, "message is longer than 1 GiB");
+    return message_failed(ErrorCode::too_big, "message is longer than 1 GiB");
   if (!decompress(message.codec, input, output))
-    return failed(ErrorCode::corrupt, "compressed stream is malformed");
+    return message_failed(ErrorCode::corrupt, "compressed stream is malformed");
   return {.ok = true, .codec = message.codec, .output_size = output.size()};
 }
 
@@ -136,7 +138,7 @@ MessageResult run_checksum(Checksum checksum, ByteView input) {
     case Checksum::crc32c:
       return {.ok = true, .crc32c = crc32c(0, input)};
   }
-  return failed(ErrorCode::unsupported, "checksum is not in this build");
+  return message_failed(ErrorCode::unsupported, "checksum is not in this build");
 }
 
 // nullptr when the block cipher can run.
@@ -149,9 +151,9 @@ const char* find_cipher_fault(const CipherKey& key, const Buffers& buffers) {
 MessageResult run_cipher(const CipherKey& key, Direction direction, const Message& message,
                          const Buffers& buffers) {
   if (const char* const fault = find_cipher_fault(key, buffers))
-    return failed(ErrorCode::invalid_argument, fault);
+    return message_failed(ErrorCode::invalid_argument, fault);
   if (buffers.output.size() < buffers.input.size())
-    return failed(ErrorCode::range, "output is smaller than the input");
+    return message_failed(ErrorCode::range, "output is smaller than the input");
   key.crypt(direction, message.iv, buffers.input, buffers.output.first(buffers.input.size()));
   return {.ok = true, .output_size = buffers.input.size()};
 }
@@ -161,10 +163,10 @@ MessageResult run_suite_encrypt(const SuiteKey& key, const Message& message,
   const std::size_t size = buffers.input.size();
   const std::size_t tag_size = tag_size_bytes(key.suite);
   if (size % plain_unit_bytes(key.suite) != 0)
-    return failed(ErrorCode::invalid_argument,
-                  "message is not whole blocks, which its suite takes");
+    return message_failed(ErrorCode::invalid_argument,
+                          "message is not whole blocks, which its suite takes");
   if (buffers.output.size() < size + tag_size)
-    return failed(ErrorCode::range, "output has no room for ciphertext and tag");
+    return message_failed(ErrorCode::range, "output has no room for ciphertext and tag");
   key.key->seal(ByteView(message.iv).first(nonce_size_bytes), buffers.aad, buffers.input,
                 buffers.output.first(size), buffers.output.subspan(size, tag_size));
   return {.ok = true, .output_size = size + tag_size};
@@ -174,14 +176,14 @@ MessageResult run_suite_decrypt(const SuiteKey& key, const Message& message,
                                 const Buffers& buffers) {
   const std::size_t tag_size = tag_size_bytes(key.suite);
   if (buffers.input.size() < tag_size)
-    return failed(ErrorCode::corrupt, "message is shorter than its tag");
+    return message_failed(ErrorCode::corrupt, "message is shorter than its tag");
   const std::size_t size = buffers.input.size() - tag_size;
   if (buffers.output.size() < size)
-    return failed(ErrorCode::range, "output has no room for the plain bytes");
+    return message_failed(ErrorCode::range, "output has no room for the plain bytes");
   if (!key.key->open(ByteView(message.iv).first(nonce_size_bytes), buffers.aad,
                      buffers.input.first(size), buffers.input.last(tag_size),
                      buffers.output.first(size)))
-    return failed(ErrorCode::tampered, "authentication tag of the message does not match");
+    return message_failed(ErrorCode::tampered, "authentication tag of the message does not match");
   return {.ok = true, .output_size = size};
 }
 
@@ -195,7 +197,7 @@ MessageResult run_crypt(const Payload& payload, const ExpandedKeys& keys, const 
   const SuiteKey key = find_suite_key(payload, keys, message.key_index);
   if (key.key == nullptr) return key.fault;
   if (!is_valid_nonce(key.suite, ByteView(message.iv).first(nonce_size_bytes)))
-    return failed(ErrorCode::invalid_argument, "nonce is none of its cipher suite");
+    return message_failed(ErrorCode::invalid_argument, "nonce is none of its cipher suite");
   return direction == Direction::encrypt ? run_suite_encrypt(key, message, buffers)
                                          : run_suite_decrypt(key, message, buffers);
 }
@@ -226,7 +228,7 @@ MessageResult run(const Payload& payload, const ExpandedKeys& keys, const Messag
     case Operation::rsa_generate:
       return run_rsa_generate(message, buffers->output);
   }
-  return failed(ErrorCode::unsupported, "operation is not in this build");
+  return message_failed(ErrorCode::unsupported, "operation is not in this build");
 }
 
 }  // namespace
@@ -268,7 +270,7 @@ void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
     for (const std::uint32_t index : message_indexes) {
       const Message& message = payload.messages[index];
       const auto work = find_cipher_work(payload, keys, message);
-      if (!work) return failed(ErrorCode::invalid_argument, "message is no serial one");
+      if (!work) return message_failed(ErrorCode::invalid_argument, "message is no serial one");
       streams.push_back(
           {.key = work->key, .in = work->input, .out = work->output, .iv = message.iv});
     }
@@ -288,7 +290,7 @@ MessageResult run_part(const Payload& payload, const ExpandedKeys& keys,
     if (const auto whole = find_checksum_input(payload, message))
       return run_checksum(message.checksum, whole->subspan(part.offset, part.size));
     const auto work = find_cipher_work(payload, keys, message);
-    if (!work) return failed(ErrorCode::invalid_argument, "message cannot be split");
+    if (!work) return message_failed(ErrorCode::invalid_argument, "message cannot be split");
     work->key->crypt(work->direction, part.iv, work->input.subspan(part.offset, part.size),
                      work->output.subspan(part.offset, part.size));
     return {.ok = true, .output_size = part.size};

@@ -19,13 +19,13 @@
 namespace nacre::engine {
 namespace {
 
-struct FreeOpenssl {
+struct FreeHash {
   void operator()(EVP_MD* digest) const { EVP_MD_free(digest); }
   void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
   void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
-void require(bool succeeded) {
+void require_hash(bool succeeded) {
   if (!succeeded) throw std::bad_alloc();
 }
 
@@ -33,37 +33,37 @@ void require(bool succeeded) {
 class Hmac {
  public:
   explicit Hmac(ByteView key) : context_(EVP_MAC_CTX_new(algorithm())) {
-    require(context_ != nullptr);
+    require_hash(context_ != nullptr);
     char digest[] = "SHA256";
     const OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end()};
     // OpenSSL takes a null key for "keep the last one"; an empty key has an address here.
     static constexpr Byte no_key = 0;
-    require(EVP_MAC_init(context_.get(), key.empty() ? &no_key : key.data(), key.size(),
-                         parameters) == 1);
+    require_hash(EVP_MAC_init(context_.get(), key.empty() ? &no_key : key.data(), key.size(),
+                              parameters) == 1);
   }
 
-  void restart() { require(EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1); }
+  void restart() { require_hash(EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1); }
 
   void update(ByteView part) {
-    if (!part.empty()) require(EVP_MAC_update(context_.get(), part.data(), part.size()) == 1);
+    if (!part.empty()) require_hash(EVP_MAC_update(context_.get(), part.data(), part.size()) == 1);
   }
 
   void finish(MutableByteView out) {
     std::size_t size = 0;
-    require(EVP_MAC_final(context_.get(), out.data(), &size, out.size()) == 1);
+    require_hash(EVP_MAC_final(context_.get(), out.data(), &size, out.size()) == 1);
   }
 
  private:
   static EVP_MAC* algorithm() {
-    static const std::unique_ptr<EVP_MAC, FreeOpenssl> instance(
+    static const std::unique_ptr<EVP_MAC, FreeHash> instance(
         EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-    require(instance != nullptr);
+    require_hash(instance != nullptr);
     return instance.get();
   }
 
-  std::unique_ptr<EVP_MAC_CTX, FreeOpenssl> context_;
+  std::unique_ptr<EVP_MAC_CTX, FreeHash> context_;
 };
 
 }  // namespace
@@ -108,11 +108,11 @@ Sha256Digest HmacSha256Key::compute(std::span<const ByteView> parts) const {
 }
 
 Sha256Digest sha256(ByteView message) {
-  static const std::unique_ptr<EVP_MD, FreeOpenssl> algorithm(
+  static const std::unique_ptr<EVP_MD, FreeHash> algorithm(
       EVP_MD_fetch(nullptr, "SHA256", nullptr));
   Sha256Digest digest;
-  require(algorithm != nullptr && EVP_Digest(message.data(), message.size(), digest.data(), nullptr,
-                                             algorithm.get(), nullptr) == 1);
+  require_hash(algorithm != nullptr && EVP_Digest(message.data(), message.size(), digest.data(),
+                                                  nullptr, algorithm.get(), nullptr) == 1);
   return digest;
 }
 

@@ -22,7 +22,7 @@ constexpr std::array<const char*, number_count> names = {
     OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_FACTOR1,   OSSL_PKEY_PARAM_RSA_FACTOR2,
     OSSL_PKEY_PARAM_RSA_EXPONENT1, OSSL_PKEY_PARAM_RSA_EXPONENT2, OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
 
-tl::unexpected<Error> no_memory() {
+tl::unexpected<Error> no_memory_for_numbers() {
   return fail(ErrorCode::out_of_memory, "RSA numbers: " + take_openssl_reason());
 }
 
@@ -66,7 +66,7 @@ RsaNumbers::~RsaNumbers() = default;
 Result<RsaNumbers> RsaNumbers::from_der(KeyKind kind, ByteView der) {
   auto state = std::make_unique<State>();
   state->context.reset(BN_CTX_secure_new());
-  if (state->context == nullptr) return no_memory();
+  if (state->context == nullptr) return no_memory_for_numbers();
   const auto read = [&](const EVP_PKEY* key, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       state->numbers[i] = get_number(key, names[i]);
@@ -148,10 +148,10 @@ Result<> RsaNumbers::write_r_squared(RsaNumber modulus, std::span<std::uint32_t>
   if (square == nullptr || context == nullptr ||
       BN_set_bit(square.get(), static_cast<int>(64 * limbs.size())) != 1 ||
       BN_mod(square.get(), square.get(), state_->of(modulus), context.get()) != 1)
-    return no_memory();
+    return no_memory_for_numbers();
   if (BN_bn2lebinpad(square.get(), reinterpret_cast<unsigned char*>(limbs.data()),
                      static_cast<int>(limbs.size_bytes())) < 0)
-    return no_memory();
+    return no_memory_for_numbers();
   return {};
 }
 

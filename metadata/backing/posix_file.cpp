@@ -21,7 +21,7 @@ namespace nacre::metadata {
 
 namespace {
 
-constexpr std::uint64_t file_size_max = std::numeric_limits<off_t>::max();
+constexpr std::uint64_t posix_size_max = std::numeric_limits<off_t>::max();
 constexpr std::size_t noise_piece_bytes = 256u << 10;
 constexpr std::size_t page_size_bytes = 4096;  // a multiple of every device's sector
 constexpr std::size_t past_cache_bytes_min = 256u << 10;
@@ -213,7 +213,7 @@ class PosixFile final : public BackingFile {
   }
 
   Result<void> check_range(std::uint64_t offset, std::uint64_t size) const {
-    if (offset <= file_size_max && size <= file_size_max - offset) return {};
+    if (offset <= posix_size_max && size <= posix_size_max - offset) return {};
     return fail_errno(EFBIG, where_);
   }
 

@@ -9,36 +9,36 @@ namespace nacre::metadata {
 namespace {
 
 constexpr std::size_t number_size_bytes = 8;
-constexpr std::uint64_t session_max = (1ull << (64 - record_version_session_shift)) - 1;
+constexpr std::uint64_t checkpoint_session_max = (1ull << (64 - record_version_session_shift)) - 1;
 constexpr std::uint64_t place_max = (1ull << record_version_session_shift) - 1;
-constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t checkpoint_size_max = std::numeric_limits<std::int64_t>::max();
 
-void write(RowWriter& writer, RecordVersion version) {
+void write_part(RowWriter& writer, RecordVersion version) {
   writer.number(version.value >> record_version_session_shift);
   writer.number(version.value & place_max);
 }
 
-RecordVersion read_version(RowReader& reader) {
-  const std::uint64_t session = reader.number(0, session_max);
+RecordVersion read_part_version(RowReader& reader) {
+  const std::uint64_t session = reader.number(0, checkpoint_session_max);
   const std::uint64_t place = reader.number(0, place_max);
   return {session << record_version_session_shift | place};
 }
 
-void write(RowWriter& writer, const CheckpointPlace& place) {
+void write_part(RowWriter& writer, const CheckpointPlace& place) {
   writer.number(place.location.segment.value);
   writer.number(place.location.offset);
   writer.number(place.location.stored_size);
-  write(writer, place.version);
+  write_part(writer, place.version);
   writer.number(place.plain_size);
 }
 
 CheckpointPlace read_place(RowReader& reader) {
   CheckpointPlace place;
   place.location.segment.value = reader.number(1);
-  place.location.offset = reader.number(0, file_size_max);
+  place.location.offset = reader.number(0, checkpoint_size_max);
   place.location.stored_size = reader.number_32(1);
-  reader.require(place.location.offset <= file_size_max - place.location.stored_size);
-  place.version = read_version(reader);
+  reader.require(place.location.offset <= checkpoint_size_max - place.location.stored_size);
+  place.version = read_part_version(reader);
   place.plain_size = reader.number_32(1, checkpoint_part_size_bytes);
   return place;
 }
@@ -62,17 +62,17 @@ Result<CheckpointNumber> decode_checkpoint_key(std::string_view key) {
 std::string encode(const CheckpointRow& row) {
   RowWriter writer;
   writer.number(row.closed_session);
-  write(writer, row.root);
+  write_part(writer, row.root);
   writer.number(row.parts.size());
   for (const CheckpointPlace& part : row.parts)
-    write(writer, part);
+    write_part(writer, part);
   return writer.take();
 }
 
 Result<CheckpointRow> decode_checkpoint_row(std::string_view value) {
   RowReader reader(value, "checkpoint");
   CheckpointRow row;
-  row.closed_session = reader.number(0, session_max);
+  row.closed_session = reader.number(0, checkpoint_session_max);
   row.root = read_place(reader);
   const std::uint64_t count = reader.number(1, checkpoint_part_count_max);
   for (std::uint64_t i = 0; i < count && !reader.failed(); ++i)
@@ -95,13 +95,13 @@ RecordName part_name(CheckpointNumber number, std::uint64_t part, RecordVersion 
 std::string encode(const CheckpointRoot& root) {
   RowWriter writer;
   writer.signed_number(root.written_seconds);
-  write(writer, root.settled);
+  write_part(writer, root.settled);
   for (const std::uint64_t count : root.row_counts)
     writer.number(count);
   writer.number(root.stream_size);
   writer.number(root.parts.size());
   for (const auto& part : root.parts) {
-    write(writer, part.version);
+    write_part(writer, part.version);
     writer.number(part.plain_size);
   }
   return writer.take();
@@ -111,14 +111,14 @@ Result<CheckpointRoot> decode_checkpoint_root(std::string_view plain) {
   RowReader reader(plain, "checkpoint root");
   CheckpointRoot root;
   root.written_seconds = reader.signed_number();
-  root.settled = read_version(reader);
+  root.settled = read_part_version(reader);
   for (std::uint64_t& count : root.row_counts)
     count = reader.number();
   root.stream_size = reader.number();
   const std::uint64_t count = reader.number(1, checkpoint_part_count_max);
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < count && !reader.failed(); ++i) {
-    CheckpointRoot::Part part{.version = read_version(reader)};
+    CheckpointRoot::Part part{.version = read_part_version(reader)};
     part.plain_size = reader.number_32(1, checkpoint_part_size_bytes);
     reader.require(i + 1 == count || part.plain_size == checkpoint_part_size_bytes);
     sum += part.plain_size;

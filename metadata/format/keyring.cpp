@@ -18,9 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr DocumentKind kind{
+constexpr DocumentKind keyring_kind{
     .format = "nacre keyring", .version = 1, .size_bytes_max = keyring_size_bytes_max};
-constexpr std::size_t name_size_max = 64;
+constexpr std::size_t keyring_name_size_max = 64;
 constexpr std::size_t public_key_size_max = 2u << 10;
 constexpr std::size_t private_key_size_max = 8u << 10;
 constexpr std::size_t salt_size_min = 16;
@@ -56,7 +56,7 @@ Result<WrappedEpoch> parse_epoch(const json& fields) {
   WrappedEpoch epoch;
   NACRE_ASSIGN(const std::uint64_t number, get_number(fields, "number", 1, UINT32_MAX));
   epoch.number = static_cast<std::uint32_t>(number);
-  NACRE_ASSIGN(const std::string cipher, get_text(fields, "cipher", name_size_max));
+  NACRE_ASSIGN(const std::string cipher, get_text(fields, "cipher", keyring_name_size_max));
   const auto suite = engine::suite_from_name(cipher);
   if (!suite) return fail(ErrorCode::unsupported, suite.error().message);
   epoch.suite = *suite;
@@ -88,7 +88,7 @@ Result<PassphraseLock> parse_lock(const json& fields) {
   if (kdf == fields.end() || !kdf->is_object()) {
     return fail(ErrorCode::corrupt, "the field \"kdf\" is missing");
   }
-  NACRE_ASSIGN(const std::string name, get_text(*kdf, "name", name_size_max));
+  NACRE_ASSIGN(const std::string name, get_text(*kdf, "name", keyring_name_size_max));
   if (name != "argon2id") {
     return fail(ErrorCode::unsupported, fmt::format("unknown key derivation \"{}\"", name));
   }
@@ -105,7 +105,7 @@ Result<PassphraseLock> parse_lock(const json& fields) {
 Result<Recipient> parse_recipient(const json& fields) {
   Recipient recipient;
   NACRE_ASSIGN(recipient.label, get_text(fields, "label", label_size_bytes_max));
-  NACRE_ASSIGN(recipient.created, get_text(fields, "created", name_size_max));
+  NACRE_ASSIGN(recipient.created, get_text(fields, "created", keyring_name_size_max));
   NACRE_TRY(get_hex(fields, "fingerprint", recipient.fingerprint));
   NACRE_ASSIGN(recipient.public_key, get_base64(fields, "public_key", 1, public_key_size_max));
   if (engine::sha256(recipient.public_key) != recipient.fingerprint) {
@@ -114,7 +114,7 @@ Result<Recipient> parse_recipient(const json& fields) {
   NACRE_ASSIGN(
       recipient.wrapped_volume_key,
       get_base64(fields, "wrapped_volume_key", engine::rsa_bits_min / 8, engine::rsa_bits_max / 8));
-  NACRE_ASSIGN(const std::string kind_name, get_text(fields, "kind", name_size_max));
+  NACRE_ASSIGN(const std::string kind_name, get_text(fields, "kind", keyring_name_size_max));
   if (kind_name == "passphrase") {
     NACRE_ASSIGN(recipient.passphrase, parse_lock(fields));
   } else if (kind_name != "rsa") {
@@ -129,7 +129,7 @@ Result<T> entry(Result<T> parsed, const char* what, std::size_t index) {
   return add_context(parsed.error(), fmt::format("{} {}", what, index + 1));
 }
 
-Result<Keyring> parse_fields(const Document& document) {
+Result<Keyring> parse_keyring(const Document& document) {
   const json& fields = document.fields;
   Keyring keyring{.generation = document.generation};
   NACRE_TRY(get_hex(fields, "volume_id", keyring.volume_id));
@@ -176,12 +176,12 @@ std::string encode_keyring(const Keyring& keyring, const KeyTree& keys) {
   if (!keyring.sealed_previous_volume_key.empty()) {
     fields["previous_volume_key"] = to_base64(keyring.sealed_previous_volume_key);
   }
-  return write_document(kind, fields, keys.volume_subkey("keyring mac").view());
+  return write_document(keyring_kind, fields, keys.volume_subkey("keyring mac").view());
 }
 
 Result<Unverified<Keyring>> parse_keyring(ByteView text) {
-  NACRE_ASSIGN(Document document, parse_document(kind, text));
-  NACRE_ASSIGN(Keyring keyring, parse_fields(document));
+  NACRE_ASSIGN(Document document, parse_document(keyring_kind, text));
+  NACRE_ASSIGN(Keyring keyring, parse_keyring(document));
   return Unverified<Keyring>{std::move(keyring), std::move(document.seal)};
 }
 
@@ -190,7 +190,7 @@ Result<FoundKeyring> find_keyring(BackingDirectory& directory) {
     NACRE_ASSIGN(const auto parsed, parse_keyring(text));
     return parsed.claims.generation;
   };
-  auto found = read_copies(directory, keyring_file, kind.size_bytes_max, generation_of);
+  auto found = read_copies(directory, keyring_file, keyring_kind.size_bytes_max, generation_of);
   if (!found && found.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::missing,
                 fmt::format("{}: both copies of the keyring are missing, and without one nobody "

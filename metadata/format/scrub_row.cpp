@@ -15,7 +15,7 @@ void put_text(RowWriter& writer, std::string_view text) {
   writer.raw(text);
 }
 
-std::string get_text(RowReader& reader) {
+std::string read_text(RowReader& reader) {
   return std::string(reader.raw(reader.number(0, scrub_text_size_bytes_max)));
 }
 
@@ -35,12 +35,12 @@ ScrubPlace get_place(RowReader& reader) {
   ScrubPlace place;
   place.verdict = reader.byte(verdict_max);
   place.owner = static_cast<DamageOwner>(reader.byte(2));
-  place.file = get_text(reader);
+  place.file = read_text(reader);
   place.offset = reader.number();
   place.size = reader.number();
-  place.what = get_text(reader);
+  place.what = read_text(reader);
   for (auto left = reader.number(0, scrub_path_count_max); left > 0 && !reader.failed(); --left)
-    place.paths.push_back(get_text(reader));
+    place.paths.push_back(read_text(reader));
   return place;
 }
 
@@ -106,7 +106,7 @@ Result<ScrubRow> decode_scrub_row(std::string_view value) {
   row.previous_ended_seconds = reader.signed_number();
   row.previous_damage_count = reader.number();
   row.damage_count = reader.number();
-  row.error = get_text(reader);
+  row.error = read_text(reader);
   for (auto left = reader.number(0, scrub_place_count_max); left > 0 && !reader.failed(); --left)
     row.places.push_back(get_place(reader));
   NACRE_TRY(reader.finish());

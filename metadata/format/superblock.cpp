@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr DocumentKind kind{.format = "nacre", .version = 1, .size_bytes_max = 64u << 10};
+constexpr DocumentKind superblock_kind{
+    .format = "nacre", .version = 1, .size_bytes_max = 64u << 10};
 constexpr std::size_t name_size_max = 64;
 constexpr std::size_t feature_count_max = 64;
 
@@ -61,7 +62,7 @@ Result<void> parse_features_into(Superblock& superblock, const json& fields) {
                           incompatible.front()));
 }
 
-Result<Superblock> parse_fields(const Document& document) {
+Result<Superblock> parse_superblock_fields(const Document& document) {
   const json& fields = document.fields;
   Superblock superblock{.generation = document.generation};
   NACRE_TRY(parse_features_into(superblock, fields));
@@ -116,12 +117,12 @@ std::string encode_superblock(const Superblock& superblock, const KeyTree& keys)
         {"read_only_compatible", superblock.read_only_features},
         {"incompatible", json::array()}}},
   };
-  return write_document(kind, fields, mac_key(keys).view());
+  return write_document(superblock_kind, fields, mac_key(keys).view());
 }
 
 Result<Unverified<Superblock>> parse_superblock(ByteView text) {
-  NACRE_ASSIGN(Document document, parse_document(kind, text));
-  NACRE_ASSIGN(Superblock superblock, parse_fields(document));
+  NACRE_ASSIGN(Document document, parse_document(superblock_kind, text));
+  NACRE_ASSIGN(Superblock superblock, parse_superblock_fields(document));
   return Unverified<Superblock>{std::move(superblock), std::move(document.seal)};
 }
 
@@ -151,12 +152,12 @@ Result<void> check_writable(const Superblock& superblock) {
 }
 
 Result<FoundSuperblock> find_superblock(BackingDirectory& directory) {
-  NACRE_ASSIGN(ChosenCopy chosen, read_copies(directory, superblock_file, kind.size_bytes_max,
-                                              [](ByteView text) -> Result<std::uint64_t> {
-                                                NACRE_ASSIGN(const auto parsed,
-                                                             parse_superblock(text));
-                                                return parsed.claims.generation;
-                                              }));
+  NACRE_ASSIGN(ChosenCopy chosen,
+               read_copies(directory, superblock_file, superblock_kind.size_bytes_max,
+                           [](ByteView text) -> Result<std::uint64_t> {
+                             NACRE_ASSIGN(const auto parsed, parse_superblock(text));
+                             return parsed.claims.generation;
+                           }));
   NACRE_ASSIGN(auto superblock, parse_superblock(chosen.text));
   return FoundSuperblock{std::move(superblock), std::move(chosen.warnings)};
 }

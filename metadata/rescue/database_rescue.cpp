@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t any_sequence = UINT64_MAX;
 
-std::string path_of(std::string_view name) {
+std::string database_path_of(std::string_view name) {
   return fmt::format("{}/{}", database_folder, name);
 }
 
@@ -197,7 +197,7 @@ Result<void> Rescue::check_small_files() {
   for (const auto& name : names_) {
     if (name != "IDENTITY" && !name.starts_with("OPTIONS-")) continue;
     if (name.ends_with(".dbtmp")) continue;
-    const auto content = read_frames(*directory_, path_of(name), *keys_);
+    const auto content = read_frames(*directory_, database_path_of(name), *keys_);
     if (content) continue;
     if (content.error().code == ErrorCode::out_of_memory) return tl::unexpected(content.error());
     add_damage(content.error());
@@ -210,7 +210,7 @@ Result<void> Rescue::read_logs() {
   for (const auto& name : names_) {
     const FileName parsed = parse_file_name(name);
     if (parsed.file_class != FileClass::log) continue;
-    NACRE_ASSIGN(auto content, rescue_log(*directory_, path_of(name), *keys_));
+    NACRE_ASSIGN(auto content, rescue_log(*directory_, database_path_of(name), *keys_));
     if (content.witness) done_log = std::max(done_log, content.witness->done_log);
     logs_.push_back({.number = parsed.number, .content = std::move(content)});
   }
@@ -243,7 +243,7 @@ void Rescue::check_links(const Log& log, std::uint64_t done_log) {
 
 // The one that CURRENT names, or the newest that a log knows of: whole, or it does not count.
 Result<void> Rescue::find_manifest() {
-  const auto current = read_frames(*directory_, path_of("CURRENT"), *keys_);
+  const auto current = read_frames(*directory_, database_path_of("CURRENT"), *keys_);
   if (current) {
     std::string_view name = as_text(current->plain);
     if (name.ends_with('\n')) name.remove_suffix(1);
@@ -263,7 +263,7 @@ Result<void> Rescue::find_manifest() {
 }
 
 Result<void> Rescue::try_manifest(const std::string& name) {
-  const auto read = rescue_log(*directory_, path_of(name), *keys_);
+  const auto read = rescue_log(*directory_, database_path_of(name), *keys_);
   if (!read) {
     if (read.error().code == ErrorCode::out_of_memory) return tl::unexpected(read.error());
     return {};  // it is missing, which the check has said
@@ -280,7 +280,8 @@ Result<void> Rescue::try_manifest(const std::string& name) {
   }
   manifest_ = read_manifest_edits(read->records);
   if (manifest_) return {};
-  add_damage({ErrorCode::corrupt, path_of(name) + ": an entry of the manifest makes no sense"});
+  add_damage(
+      {ErrorCode::corrupt, database_path_of(name) + ": an entry of the manifest makes no sense"});
   return {};
 }
 
@@ -294,9 +295,9 @@ Result<void> Rescue::read_groups() {
       groups.begin(load_le<std::uint64_t>(reinterpret_cast<const Byte*>(record.data())));
       const auto status = rocksdb::WriteBatch(record).Iterate(&groups);
       if (!status.ok()) {
-        add_damage(
-            {ErrorCode::corrupt, fmt::format("{}: a group of rows makes no sense",
-                                             path_of(fmt::format("{:06}.log", log.number)))});
+        add_damage({ErrorCode::corrupt,
+                    fmt::format("{}: a group of rows makes no sense",
+                                database_path_of(fmt::format("{:06}.log", log.number)))});
       }
     }
     log.content.records = {};
@@ -344,7 +345,7 @@ bool Rescue::is_replaced(const LiveTable& table) const {
 }
 
 Result<void> Rescue::read_table(const std::string& name, const LiveTable* known) {
-  const std::string path = path_of(name);
+  const std::string path = database_path_of(name);
   Source source;
   if (known != nullptr) {
     source.table = table_of_family(known->family);

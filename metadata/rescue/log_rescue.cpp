@@ -14,9 +14,9 @@ namespace nacre::metadata {
 
 namespace {
 
-class Rescue {
+class LogRescue {
  public:
-  Rescue(const FileSeal& seal, ByteView stored) : seal_(seal), stored_(stored) {}
+  LogRescue(const FileSeal& seal, ByteView stored) : seal_(seal), stored_(stored) {}
 
   RescuedLog run() {
     std::size_t at = file_header_size_bytes;
@@ -135,7 +135,7 @@ Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& pa
     log.lost_bytes = stored->size();
     return log;
   }
-  log = Rescue(*seal, *stored).run();
+  log = LogRescue(*seal, *stored).run();
   Bytes plain;
   const auto walked = walk_frames(path, seal->header(), *stored, &*seal, &plain);
   if (!walked) log.damage.push_back(walked.error());

@@ -13,8 +13,8 @@ namespace {
 constexpr Byte compression_none = 0;
 constexpr Byte compression_lz4 = 4;
 constexpr std::uint32_t format_version = 5;
-constexpr std::uint64_t magic = 0x88e241b785f4cff7;
-constexpr std::size_t key_suffix_size = sizeof(std::uint64_t);
+constexpr std::uint64_t table_magic = 0x88e241b785f4cff7;
+constexpr std::size_t table_key_suffix_size = sizeof(std::uint64_t);
 // Entries between two restart points of a block of rows.
 constexpr std::size_t restart_interval = 16;
 // A block holds 8 KiB, or one row: the largest is an extended attribute of 64 KiB, a chunk's row
@@ -111,8 +111,8 @@ class Entries {
 
 // Adds the row of an entry, which must come after those that are there.
 bool add_row(const Entries& entry, VersionedRows& rows) {
-  if (entry.key.size() < key_suffix_size) return false;
-  const std::size_t size = entry.key.size() - key_suffix_size;
+  if (entry.key.size() < table_key_suffix_size) return false;
+  const std::size_t size = entry.key.size() - table_key_suffix_size;
   const auto suffix = load_le<std::uint64_t>(reinterpret_cast<const Byte*>(&entry.key[size]));
   const Byte type = suffix & 0xff;
   if (type > 1) return false;
@@ -232,7 +232,7 @@ std::optional<FrontBlock> parse_front_block(ByteView bytes) {
 
 std::optional<TableFooter> parse_footer(ByteView footer) {
   if (footer.size() != table_footer_size_bytes) return std::nullopt;
-  if (load_le<std::uint64_t>(&footer[45]) != magic ||
+  if (load_le<std::uint64_t>(&footer[45]) != table_magic ||
       load_le<std::uint32_t>(&footer[41]) != format_version) {
     return std::nullopt;
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t follow_size_bytes = 5u << 20;  // more than any block takes
 
-std::array<Byte, 12> page_fields(std::uint64_t page, std::uint32_t state) {
+std::array<Byte, 12> sealed_page_fields(std::uint64_t page, std::uint32_t state) {
   std::array<Byte, 12> fields;
   store_le(&fields[0], page);
   store_le(&fields[8], state);
@@ -63,7 +63,7 @@ Result<Bytes> TableRescue::read_page(std::uint64_t page) const {
   if (!view) view = parse_page(seal_.header().salt, page, true, stored);
   if (!view) return bad(ErrorCode::corrupt, "the checksum is wrong");
   Bytes plain(plain_size);
-  if (!seal_.open(page, view->state & ~page_final_bit, page_fields(page, view->state),
+  if (!seal_.open(page, view->state & ~page_final_bit, sealed_page_fields(page, view->state),
                   view->ciphertext, view->tag, plain)) {
     return bad(ErrorCode::tampered, "the authentication tag is wrong");
   }

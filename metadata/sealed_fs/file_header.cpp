@@ -13,7 +13,7 @@
 namespace nacre::metadata {
 namespace {
 
-constexpr std::array<Byte, 4> magic = {'N', 'D', 'B', 'F'};
+constexpr std::array<Byte, 4> file_magic = {'N', 'D', 'B', 'F'};
 constexpr std::size_t crc_offset = file_header_size_bytes - 4;
 
 // A decimal number and nothing else; 0 when it is none.
@@ -69,7 +69,7 @@ FileName parse_file_name(std::string_view path) {
 
 std::array<Byte, file_header_size_bytes> encode(const FileHeader& header) {
   std::array<Byte, file_header_size_bytes> bytes = {};
-  std::copy(magic.begin(), magic.end(), bytes.begin());
+  std::copy(file_magic.begin(), file_magic.end(), bytes.begin());
   bytes[4] = file_format_version;
   bytes[5] = static_cast<Byte>(header.file_class);
   store_le(&bytes[8], header.epoch);
@@ -84,7 +84,7 @@ Result<FileHeader> decode_file_header(ByteView bytes) {
   if (bytes.size() < file_header_size_bytes) {
     return fail(ErrorCode::corrupt, "the file ends within its header");
   }
-  if (!std::equal(magic.begin(), magic.end(), bytes.begin())) {
+  if (!std::equal(file_magic.begin(), file_magic.end(), bytes.begin())) {
     return fail(ErrorCode::corrupt, "the file does not begin as a sealed file does");
   }
   if (engine::crc32(0, bytes.first(crc_offset)) != load_le<std::uint32_t>(&bytes[crc_offset])) {

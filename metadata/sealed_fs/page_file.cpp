@@ -12,8 +12,8 @@
 namespace nacre::metadata {
 namespace {
 
-constexpr std::size_t output_size_bytes = 256u << 10;  // of one write
-constexpr std::uint64_t read_pages_max = 64;           // of one read
+constexpr std::size_t page_output_size_bytes = 256u << 10;  // of one write
+constexpr std::uint64_t read_pages_max = 64;                // of one read
 
 std::uint32_t page_crc(const FileSalt& salt, std::uint64_t page, ByteView sealed_and_state) {
   std::array<Byte, 8> index;
@@ -137,7 +137,7 @@ Result<std::size_t> PageReader::read(std::uint64_t offset, MutableByteView out) 
 PageWriter::PageWriter(std::unique_ptr<BackingFile> file, FileSeal seal)
     : file_(std::move(file)), seal_(std::move(seal)) {
   page_.reserve(page_plain_bytes);
-  output_.reserve(output_size_bytes + page_size_bytes);
+  output_.reserve(page_output_size_bytes + page_size_bytes);
   const auto header = encode(seal_.header());
   output_.assign(header.begin(), header.end());
 }
@@ -162,7 +162,7 @@ Result<void> PageWriter::append(ByteView bytes) {
       page_.clear();
       page_index_++;
       generation_ = 0;
-      if (output_.size() >= output_size_bytes) NACRE_TRY(write_out());
+      if (output_.size() >= page_output_size_bytes) NACRE_TRY(write_out());
     }
     const std::size_t size = std::min(bytes.size(), page_plain_bytes - page_.size());
     page_.insert(page_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));

@@ -12,14 +12,14 @@
 namespace nacre::engine {
 namespace {
 
-constexpr double megabyte = 1 << 20;
-constexpr double chunk = 64 << 10;
-constexpr WorkClass seal_lz77 = {WorkKind::seal, Codec::lz77};
-constexpr WorkClass unseal_lz77 = {WorkKind::unseal, Codec::lz77};
-constexpr WorkClass crypt = {WorkKind::crypt};
+constexpr double modelled_megabyte = 1 << 20;
+constexpr double modelled_chunk = 64 << 10;
+constexpr WorkClass modelled_seal = {WorkKind::seal, Codec::lz77};
+constexpr WorkClass modelled_unseal = {WorkKind::unseal, Codec::lz77};
+constexpr WorkClass modelled_crypt = {WorkKind::crypt};
 
 // A backend that needs latency, then so many nanoseconds a byte.
-CostModel::Costs linear(double latency_ns, double ns_per_byte) {
+CostModel::Costs linear_costs(double latency_ns, double ns_per_byte) {
   CostModel::Costs costs;
   for (auto& of_class : costs) {
     for (std::size_t i = 0; i < CostModel::size_count; ++i)
@@ -30,7 +30,7 @@ CostModel::Costs linear(double latency_ns, double ns_per_byte) {
 
 // The same of one class alone.
 void set_line(CostModel::Costs& costs, WorkClass work, double latency_ns, double ns_per_byte) {
-  costs[index_of(work)] = linear(latency_ns, ns_per_byte)[index_of(work)];
+  costs[index_of(work)] = linear_costs(latency_ns, ns_per_byte)[index_of(work)];
 }
 
 // The device's part of so many bytes in chunks.
@@ -44,45 +44,49 @@ std::uint64_t share_of(const CostModel& model, WorkClass work, std::uint64_t byt
 const WorkClasses all_split = WorkClasses().set();
 
 TEST(CostModel, interpolates_and_goes_on_as_it_ended) {
-  const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
-  for (const double size : {2 * megabyte, 10 * megabyte, 1000 * megabyte}) {
-    EXPECT_NEAR(model.cpu_ns(unseal_lz77, size, chunk), size, size / 100);
-    EXPECT_NEAR(model.cuda_ns(unseal_lz77, size, chunk), 3e6 + size / 10, size / 100);
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.1), all_split);
+  for (const double size :
+       {2 * modelled_megabyte, 10 * modelled_megabyte, 1000 * modelled_megabyte}) {
+    EXPECT_NEAR(model.cpu_ns(modelled_unseal, size, modelled_chunk), size, size / 100);
+    EXPECT_NEAR(model.cuda_ns(modelled_unseal, size, modelled_chunk), 3e6 + size / 10, size / 100);
   }
-  EXPECT_EQ(model.cpu_ns(unseal_lz77, 0, chunk), 0);
+  EXPECT_EQ(model.cpu_ns(modelled_unseal, 0, modelled_chunk), 0);
 }
 
 TEST(CostModel, knows_that_a_message_is_one_threads) {
   constexpr double first = 1u << 20;
-  const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split, 16);
-  EXPECT_EQ(model.cpu_ns(unseal_lz77, chunk, chunk), first) << "as many as threads take as long";
-  EXPECT_EQ(model.cpu_ns(unseal_lz77, first, chunk), first);
-  EXPECT_EQ(model.cpu_ns(unseal_lz77, chunk, chunk / 32), chunk) << "two for each thread";
-  const CostModel few_threads(linear(0, 1), linear(3e6, 0.1), all_split, 2);
-  EXPECT_EQ(few_threads.cpu_ns(unseal_lz77, chunk, chunk), 2 * chunk);
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.1), all_split, 16);
+  EXPECT_EQ(model.cpu_ns(modelled_unseal, modelled_chunk, modelled_chunk), first)
+      << "as many as threads take as long";
+  EXPECT_EQ(model.cpu_ns(modelled_unseal, first, modelled_chunk), first);
+  EXPECT_EQ(model.cpu_ns(modelled_unseal, modelled_chunk, modelled_chunk / 32), modelled_chunk)
+      << "two for each thread";
+  const CostModel few_threads(linear_costs(0, 1), linear_costs(3e6, 0.1), all_split, 2);
+  EXPECT_EQ(few_threads.cpu_ns(modelled_unseal, modelled_chunk, modelled_chunk),
+            2 * modelled_chunk);
 }
 
 TEST(CostModel, gives_small_work_to_the_cpu_and_large_work_to_both) {
-  const CostModel model(linear(0, 1), linear(3e6, 0.1), all_split);
-  EXPECT_EQ(share_of(model, seal_lz77, 1 << 20), 0u);
-  EXPECT_EQ(share_of(model, seal_lz77, 64 << 10), 0u);
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.1), all_split);
+  EXPECT_EQ(share_of(model, modelled_seal, 1 << 20), 0u);
+  EXPECT_EQ(share_of(model, modelled_seal, 64 << 10), 0u);
   // Both end together when the devices have ten parts of eleven.
-  const std::uint64_t share = share_of(model, seal_lz77, 1u << 30);
+  const std::uint64_t share = share_of(model, modelled_seal, 1u << 30);
   EXPECT_NEAR(static_cast<double>(share), (1u << 30) * 10.0 / 11.0, (1u << 30) / 16.0);
 }
 
 TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
   for (const double cuda_ns : {0.01, 0.3, 1.0, 3.0, 50.0}) {
-    const CostModel model(linear(0, 1), linear(2e6, cuda_ns), all_split);
+    const CostModel model(linear_costs(0, 1), linear_costs(2e6, cuda_ns), all_split);
     for (std::size_t i = 0; i < work_class_count; ++i) {
       const WorkClass work = work_class_at(i);
       for (std::uint64_t size = 1 << 20; size < 4ull << 30; size = size * 3 / 2) {
         const auto bytes = static_cast<double>(size);
         const auto share = static_cast<double>(share_of(model, work, size));
-        const double planned = std::max(model.cpu_ns(work, bytes - share, chunk),
-                                        share > 0 ? model.cuda_ns(work, share, chunk) : 0);
-        const double alone =
-            std::min(model.cpu_ns(work, bytes, chunk), model.cuda_ns(work, bytes, chunk));
+        const double planned = std::max(model.cpu_ns(work, bytes - share, modelled_chunk),
+                                        share > 0 ? model.cuda_ns(work, share, modelled_chunk) : 0);
+        const double alone = std::min(model.cpu_ns(work, bytes, modelled_chunk),
+                                      model.cuda_ns(work, bytes, modelled_chunk));
         EXPECT_LE(planned, alone * 1.04)
             << to_string(work) << ", " << size << " bytes at " << cuda_ns;
       }
@@ -91,21 +95,21 @@ TEST(CostModel, never_ends_much_later_than_the_better_backend_alone) {
 }
 
 TEST(CostModel, takes_one_backend_where_two_gain_nothing) {
-  const CostModel model(linear(0, 1), linear(3e6, 0.9), {});
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.9), {});
   for (std::uint64_t size = 1 << 20; size < 4ull << 30; size *= 2) {
-    const std::uint64_t share = share_of(model, unseal_lz77, size);
+    const std::uint64_t share = share_of(model, modelled_unseal, size);
     EXPECT_TRUE(share == 0 || share == size);
   }
-  EXPECT_EQ(share_of(model, unseal_lz77, 1u << 30), 1u << 30);
+  EXPECT_EQ(share_of(model, modelled_unseal, 1u << 30), 1u << 30);
 }
 
 TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
-  const CostModel model(linear(0, 1), linear(3e6, 0.9), all_split);
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.9), all_split);
   const std::uint64_t size = 16u << 20;
-  const std::uint64_t idle = share_of(model, seal_lz77, size);
-  EXPECT_GT(share_of(model, seal_lz77, size, 1, 1e9, 0), idle);
-  EXPECT_EQ(share_of(model, seal_lz77, size, 1, 1e9, 0), size);
-  EXPECT_EQ(share_of(model, seal_lz77, size, 1, 0, 1e9), 0u);
+  const std::uint64_t idle = share_of(model, modelled_seal, size);
+  EXPECT_GT(share_of(model, modelled_seal, size, 1, 1e9, 0), idle);
+  EXPECT_EQ(share_of(model, modelled_seal, size, 1, 1e9, 0), size);
+  EXPECT_EQ(share_of(model, modelled_seal, size, 1, 0, 1e9), 0u);
 }
 
 // Measured with lz77 alone, a device got a fifth of what it was the better one at.
@@ -113,9 +117,9 @@ TEST(CostModel, deals_each_codec_out_by_its_own_cost) {
   constexpr std::uint64_t size = 16u << 20;
   for (std::size_t slow = 0; slow < costed_codecs.size(); ++slow) {
     for (std::size_t kind = 0; kind < coded_kind_count; ++kind) {
-      CostModel::Costs cpu = linear(0, 1);
+      CostModel::Costs cpu = linear_costs(0, 1);
       set_line(cpu, {static_cast<WorkKind>(kind), costed_codecs[slow]}, 0, 8);
-      const CostModel model(cpu, linear(3e6, 0.9), {});
+      const CostModel model(cpu, linear_costs(3e6, 0.9), {});
       for (std::size_t i = 0; i < work_class_count; ++i) {
         const WorkClass work = work_class_at(i);
         const bool is_slow = work == WorkClass{static_cast<WorkKind>(kind), costed_codecs[slow]};
@@ -132,13 +136,13 @@ TEST(CostModel, deals_each_operation_without_a_codec_out_by_its_own_cost) {
   constexpr std::uint64_t size = 16u << 20;
   for (std::size_t own = first_without_codec; own < work_class_count; ++own) {
     // The cpu is slow at that one alone, so it is the device's.
-    CostModel::Costs cpu = linear(0, 1);
+    CostModel::Costs cpu = linear_costs(0, 1);
     set_line(cpu, work_class_at(own), 0, 8);
-    const CostModel slow_cpu(cpu, linear(3e6, 0.9), {});
+    const CostModel slow_cpu(cpu, linear_costs(3e6, 0.9), {});
     // And the cpu is quick at that one alone, so it keeps it.
-    CostModel::Costs quick = linear(0, 1);
+    CostModel::Costs quick = linear_costs(0, 1);
     set_line(quick, work_class_at(own), 0, 0.1);
-    const CostModel quick_cpu(quick, linear(3e6, 0.3), {});
+    const CostModel quick_cpu(quick, linear_costs(3e6, 0.3), {});
     for (std::size_t i = 0; i < work_class_count; ++i) {
       const WorkClass work = work_class_at(i);
       EXPECT_EQ(share_of(slow_cpu, work, size), i == own ? size : 0)
@@ -156,9 +160,9 @@ TEST(CostModel, lets_slow_parallel_ciphers_hold_up_the_serial_ones) {
        {std::pair{WorkKind::crypt, WorkKind::crypt_serial},
         std::pair{WorkKind::crypt, WorkKind::crypt_hmac},
         std::pair{WorkKind::crypt_des, WorkKind::crypt_des_serial}}) {
-    CostModel::Costs cuda = linear(1e6, 0.1);
+    CostModel::Costs cuda = linear_costs(1e6, 0.1);
     set_line(cuda, {parallel}, 0, 8);
-    const CostModel model(linear(0, 1), cuda, all_split);
+    const CostModel model(linear_costs(0, 1), cuda, all_split);
     EXPECT_LE(share_of(model, {parallel}, size), size / 8);
     EXPECT_EQ(share_of(model, {serial}, size), share_of(model, {parallel}, size));
     const WorkKind other = parallel == WorkKind::crypt ? WorkKind::crypt_des : WorkKind::crypt;
@@ -173,7 +177,7 @@ TEST(CostModel, splits_an_operation_without_a_codec_where_it_is_said_to_gain) {
     WorkClasses splits;
     splits.set(own);
     // Both are as quick as each other, but for the device's beginning.
-    const CostModel model(linear(0, 1), linear(1e6, 1), splits);
+    const CostModel model(linear_costs(0, 1), linear_costs(1e6, 1), splits);
     for (std::size_t i = first_without_codec; i < work_class_count; ++i) {
       const auto share = static_cast<double>(share_of(model, work_class_at(i), size));
       EXPECT_NEAR(share, i == own ? size / 2.0 : 0, size / 16.0) << to_string(work_class_at(i));
@@ -186,8 +190,8 @@ TEST(CostModel, splits_an_operation_without_a_codec_where_it_is_said_to_gain) {
 // alone, and in a serial mode only where no message is long, since a thread of the device has three
 // or four milliseconds of work with each chunk; in RSA the device is slow with a few messages.
 TEST(CostModel, gives_ciphers_and_rsa_to_whom_they_cost_less) {
-  CostModel::Costs cpu = linear(0, 0.1);
-  CostModel::Costs cuda = linear(4e5, 0.05);
+  CostModel::Costs cpu = linear_costs(0, 0.1);
+  CostModel::Costs cuda = linear_costs(4e5, 0.05);
   set_line(cpu, {WorkKind::crypt_serial}, 0, 0.2);
   set_line(cuda, {WorkKind::crypt_serial}, 3.4e6, 0.05);
   set_line(cpu, {WorkKind::crypt_des}, 0, 1.2);
@@ -235,30 +239,30 @@ TEST(CostModel, gives_ciphers_and_rsa_to_whom_they_cost_less) {
 // had a queue made the whole take up to four times as long.
 TEST(CostModel, leaves_a_queue_alone_where_two_gain_nothing_and_the_device_is_slower) {
   const std::uint64_t size = 16u << 20;
-  const CostModel slower(linear(0, 1), linear(1e6, 1.5), {});
-  EXPECT_EQ(share_of(slower, crypt, size, 1, 1e9, 0), 0u);
-  const CostModel faster(linear(0, 1), linear(1e6, 0.5), {});
-  EXPECT_EQ(share_of(faster, crypt, size, 1, 1e9, 0), size);
-  EXPECT_EQ(share_of(faster, crypt, size, 1, 0, 1e9), 0u) << "the cpu helps out";
-  EXPECT_EQ(share_of(faster, crypt, size, 4, 1e9, 0), 0u) << "most devices are lost";
+  const CostModel slower(linear_costs(0, 1), linear_costs(1e6, 1.5), {});
+  EXPECT_EQ(share_of(slower, modelled_crypt, size, 1, 1e9, 0), 0u);
+  const CostModel faster(linear_costs(0, 1), linear_costs(1e6, 0.5), {});
+  EXPECT_EQ(share_of(faster, modelled_crypt, size, 1, 1e9, 0), size);
+  EXPECT_EQ(share_of(faster, modelled_crypt, size, 1, 0, 1e9), 0u) << "the cpu helps out";
+  EXPECT_EQ(share_of(faster, modelled_crypt, size, 4, 1e9, 0), 0u) << "most devices are lost";
 }
 
 // A mount's flushers kept the cores from its other threads, and so the device from being seen at
 // its speed: 2.4 GB/s by the cpu, 3.7 by the device.
 TEST(CostModel, gives_a_queue_to_a_device_that_is_hardly_slower) {
   const std::uint64_t size = 16u << 20;
-  const CostModel hardly(linear(0, 1), linear(1e6, 1.1), {});
-  EXPECT_EQ(share_of(hardly, crypt, size, 1, 1e8, 0), size);
-  EXPECT_EQ(share_of(hardly, crypt, size, 1, 0, 0), 0u) << "without one the better";
-  EXPECT_EQ(share_of(hardly, crypt, size, 1, 1e6, 1e7), 0u) << "its own queue is longer";
+  const CostModel hardly(linear_costs(0, 1), linear_costs(1e6, 1.1), {});
+  EXPECT_EQ(share_of(hardly, modelled_crypt, size, 1, 1e8, 0), size);
+  EXPECT_EQ(share_of(hardly, modelled_crypt, size, 1, 0, 0), 0u) << "without one the better";
+  EXPECT_EQ(share_of(hardly, modelled_crypt, size, 1, 1e6, 1e7), 0u) << "its own queue is longer";
 }
 
 TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
-  const CostModel model(linear(0, 1), linear(3e6, 0.4), all_split);
+  const CostModel model(linear_costs(0, 1), linear_costs(3e6, 0.4), all_split);
   const std::uint64_t size = 1u << 30;
   std::uint64_t before = size;
   for (const double load : {1.0, 2.0, 4.0}) {
-    const std::uint64_t share = share_of(model, seal_lz77, size, load, 0, 0);
+    const std::uint64_t share = share_of(model, modelled_seal, size, load, 0, 0);
     // Both end together.
     EXPECT_NEAR(static_cast<double>(share), size / (1 + 0.4 * load), size / 16.0) << load;
     EXPECT_LT(share, before) << load;
@@ -272,25 +276,25 @@ TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
     WorkClass serial, parallel;
   };
   for (const Pair pair :
-       {Pair{WorkClass{WorkKind::crypt_serial}, crypt},
+       {Pair{WorkClass{WorkKind::crypt_serial}, modelled_crypt},
         Pair{WorkClass{WorkKind::crypt_des_serial}, WorkClass{WorkKind::crypt_des}},
-        Pair{WorkClass{WorkKind::crypt_hmac}, crypt},
-        Pair{WorkClass{WorkKind::seal_hmac, Codec::lz77}, seal_lz77},
+        Pair{WorkClass{WorkKind::crypt_hmac}, modelled_crypt},
+        Pair{WorkClass{WorkKind::seal_hmac, Codec::lz77}, modelled_seal},
         Pair{WorkClass{WorkKind::seal_hmac, Codec::none}, WorkClass{WorkKind::seal, Codec::none}},
-        Pair{WorkClass{WorkKind::unseal_hmac, Codec::lz77}, unseal_lz77},
+        Pair{WorkClass{WorkKind::unseal_hmac, Codec::lz77}, modelled_unseal},
         Pair{WorkClass{WorkKind::reseal_hmac}, WorkClass{WorkKind::reseal}}}) {
     // Chunks side by side take 3 ms longer than where all lanes share them: 48 ns a byte.
-    CostModel::Costs cuda = linear(1e6, 0.02);
+    CostModel::Costs cuda = linear_costs(1e6, 0.02);
     for (double& ns : cuda[index_of(pair.serial)])
       ns += 3e6;
-    const CostModel model(linear(0, 0.1), cuda, all_split);
-    const double bytes = 64 * megabyte;
-    EXPECT_DOUBLE_EQ(model.cuda_ns(pair.serial, bytes, chunk),
-                     model.cuda_ns(pair.parallel, bytes, chunk) + 3e6);
+    const CostModel model(linear_costs(0, 0.1), cuda, all_split);
+    const double bytes = 64 * modelled_megabyte;
+    EXPECT_DOUBLE_EQ(model.cuda_ns(pair.serial, bytes, modelled_chunk),
+                     model.cuda_ns(pair.parallel, bytes, modelled_chunk) + 3e6);
     // One message of 32 MiB is at it for a second and a half.
-    EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 32 * megabyte), 512 * 3e6, 3e7);
-    EXPECT_EQ(model.cuda_ns(pair.parallel, bytes, 32 * megabyte),
-              model.cuda_ns(pair.parallel, bytes, chunk));
+    EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 32 * modelled_megabyte), 512 * 3e6, 3e7);
+    EXPECT_EQ(model.cuda_ns(pair.parallel, bytes, 32 * modelled_megabyte),
+              model.cuda_ns(pair.parallel, bytes, modelled_chunk));
     // Short ones cost no less than lanes that share them.
     EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 16), model.cuda_ns(pair.parallel, bytes, 16),
                 2e3);
@@ -328,16 +332,16 @@ TEST(CostModel, measures_every_class_on_any_two_backends) {
   ASSERT_TRUE(model) << "a message failed";
   for (std::size_t i = 0; i < work_class_count; ++i) {
     const WorkClass work = work_class_at(i);
-    EXPECT_GT(model->cpu_ns(work, megabyte, chunk), 0) << to_string(work);
-    EXPECT_GT(model->cuda_ns(work, megabyte, chunk), 0) << to_string(work);
+    EXPECT_GT(model->cpu_ns(work, modelled_megabyte, modelled_chunk), 0) << to_string(work);
+    EXPECT_GT(model->cuda_ns(work, modelled_megabyte, modelled_chunk), 0) << to_string(work);
   }
   // Under HMAC what is not measured is made of what is.
   for (const Codec codec : costed_codecs) {
     if (codec == Codec::none || codec == Codec::lz77) continue;
-    EXPECT_GE(model->cpu_ns({WorkKind::seal_hmac, codec}, megabyte, chunk),
-              model->cpu_ns({WorkKind::seal, codec}, megabyte, chunk));
-    EXPECT_GE(model->cpu_ns({WorkKind::unseal_hmac, codec}, megabyte, chunk),
-              model->cpu_ns({WorkKind::unseal, codec}, megabyte, chunk));
+    EXPECT_GE(model->cpu_ns({WorkKind::seal_hmac, codec}, modelled_megabyte, modelled_chunk),
+              model->cpu_ns({WorkKind::seal, codec}, modelled_megabyte, modelled_chunk));
+    EXPECT_GE(model->cpu_ns({WorkKind::unseal_hmac, codec}, modelled_megabyte, modelled_chunk),
+              model->cpu_ns({WorkKind::unseal, codec}, modelled_megabyte, modelled_chunk));
   }
 }
 
@@ -357,12 +361,12 @@ TEST(CostModel, is_kept_in_a_file_of_one_machine) {
   const tests::TemporaryDirectory directory;
   const std::string file = directory.path() + "/cache/nacre/engine-costs";
   EXPECT_FALSE(CostModel::read(file, "a", 1));
-  const CostModel model(linear(100, 1), linear(3e6, 0.1), all_split);
+  const CostModel model(linear_costs(100, 1), linear_costs(3e6, 0.1), all_split);
   model.write(file, "a");
   const auto read = CostModel::read(file, "a", 1);
   ASSERT_TRUE(read);
-  EXPECT_NEAR(read->cuda_ns(WorkClass{WorkKind::reseal}, 7 * megabyte, chunk),
-              model.cuda_ns(WorkClass{WorkKind::reseal}, 7 * megabyte, chunk), 2);
+  EXPECT_NEAR(read->cuda_ns(WorkClass{WorkKind::reseal}, 7 * modelled_megabyte, modelled_chunk),
+              model.cuda_ns(WorkClass{WorkKind::reseal}, 7 * modelled_megabyte, modelled_chunk), 2);
   EXPECT_FALSE(CostModel::read(file, "b", 1));
   std::ofstream(file) << "nacre-engine-costs 2 a\n1 2 x\n";
   EXPECT_FALSE(CostModel::read(file, "a", 1));

@@ -41,7 +41,7 @@ struct SuiteKey {
   Bytes bytes;
 };
 
-struct PlannedMessage {
+struct SuiteMessage {
   std::size_t in, out, size, aad, aad_size, tag;
   std::uint32_t key;
   std::array<Byte, nonce_size_bytes> nonce;
@@ -54,9 +54,8 @@ struct Outcome {
 
 // Runs messages on the device; the arena holds inputs, outputs, additional data and tags.
 // bytes_max: what the launcher is told there may be, by which it chooses the size of tiles.
-Outcome run(KeyForm form, bool seals, const Bytes& arena,
-            const std::vector<PlannedMessage>& messages, const std::vector<SuiteKey>& keys,
-            std::uint64_t bytes_max = 0) {
+Outcome run(KeyForm form, bool seals, const Bytes& arena, const std::vector<SuiteMessage>& messages,
+            const std::vector<SuiteKey>& keys, std::uint64_t bytes_max = 0) {
   std::vector<RawKey> raw_keys;
   for (const SuiteKey& key : keys) {
     RawKey raw = {};
@@ -74,7 +73,7 @@ Outcome run(KeyForm form, bool seals, const Bytes& arena,
   const DeviceArray<Byte> d_arena(arena);
   std::vector<AeadTask> tasks;
   std::uint64_t total_bytes = 0;
-  for (const PlannedMessage& message : messages) {
+  for (const SuiteMessage& message : messages) {
     AeadTask task = {};
     task.in = d_arena.data() + message.in;
     task.out = d_arena.data() + message.out;
@@ -125,8 +124,8 @@ TEST_F(CudaCipherSuites, nist_vectors_of_gcm_come_out) {
       arena.insert(arena.end(), tag.begin(), tag.end());
       const std::size_t out = arena.size();
       arena.resize(out + cipher.size(), Byte{0xa5});
-      PlannedMessage message = {0, out, cipher.size(), cipher.size(), aad.size(), out - tag.size(),
-                                0, {}};
+      SuiteMessage message = {0, out, cipher.size(), cipher.size(), aad.size(), out - tag.size(),
+                              0, {}};
       std::copy(nonce.begin(), nonce.end(), message.nonce.begin());
       const Outcome opened = run(KeyForm::gcm, false, arena, {message}, key);
       EXPECT_EQ(opened.verdicts[0], test.must_fail ? 0u : 1u);
@@ -148,7 +147,7 @@ TEST_F(CudaCipherSuites, nist_vectors_of_gcm_come_out) {
 
 struct Mixture {
   std::vector<SuiteKey> keys;
-  std::vector<PlannedMessage> messages;
+  std::vector<SuiteMessage> messages;
   Bytes arena;
 };
 
@@ -160,7 +159,7 @@ Mixture make_mixture(const Form& form, TestRandom& random) {
   }
   RangeAllocator ranges(random);
   for (std::size_t i = 0; i < 150 / test_part(); ++i) {
-    PlannedMessage message = {};
+    SuiteMessage message = {};
     message.size = i == 11 ? (2u << 20) / test_part() + 16 * 77 : random_size(random);
     message.size -= message.size % plain_unit_bytes(form.suites[0]);
     message.in = ranges.take(message.size);
@@ -180,7 +179,7 @@ Mixture make_mixture(const Form& form, TestRandom& random) {
 // What the CPU makes of the mixture.
 Bytes seal_by_cpu(const Mixture& mixture) {
   Bytes arena = mixture.arena;
-  for (const PlannedMessage& message : mixture.messages) {
+  for (const SuiteMessage& message : mixture.messages) {
     const SuiteKey& key = mixture.keys[message.key];
     const ByteView before(mixture.arena);
     AeadKey::create(key.suite, key.bytes)
@@ -207,7 +206,7 @@ TEST_F(CudaCipherSuites, random_mixtures_seal_to_the_cpus_bytes) {
     const Bytes result =
         run(form.form, true, mixture.arena, mixture.messages, mixture.keys, bytes_max).arena;
     for (std::size_t i = 0; i < mixture.messages.size(); ++i) {
-      const PlannedMessage& message = mixture.messages[i];
+      const SuiteMessage& message = mixture.messages[i];
       ASSERT_TRUE(std::equal(&result[message.out], &result[message.out] + message.size,
                              &expected[message.out]))
           << "message " << i << " of " << message.size << " bytes";
@@ -227,10 +226,10 @@ TEST_F(CudaCipherSuites, only_what_is_whole_is_opened) {
     SCOPED_TRACE(form.name);
     const Mixture mixture = make_mixture(form, random);
     Bytes arena = seal_by_cpu(mixture);
-    std::vector<PlannedMessage> messages = mixture.messages;
+    std::vector<SuiteMessage> messages = mixture.messages;
     std::vector<bool> whole(messages.size(), true);
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      PlannedMessage& message = messages[i];
+      SuiteMessage& message = messages[i];
       std::swap(message.in, message.out);
       if (i % 2 == 0) continue;
       whole[i] = false;
@@ -247,7 +246,7 @@ TEST_F(CudaCipherSuites, only_what_is_whole_is_opened) {
     }
     Bytes expected = arena;
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      const PlannedMessage& message = messages[i];
+      const SuiteMessage& message = messages[i];
       for (std::size_t at = 0; at < message.size; ++at)
         expected[message.out + at] = whole[i] ? mixture.arena[message.out + at] : Byte{0};
     }
@@ -265,7 +264,7 @@ TEST_F(CudaCipherSuites, cbc_refuses_what_is_no_whole_blocks) {
   TestRandom random;
   for (const CipherSuite suite : {CipherSuite::aes_256_cbc, CipherSuite::des_cbc}) {
     const SuiteKey key = {suite, random.bytes(key_size_bytes(suite))};
-    PlannedMessage message = {.in = 0, .out = 100, .size = 33, .aad = 40, .aad_size = 3, .tag = 48};
+    SuiteMessage message = {.in = 0, .out = 100, .size = 33, .aad = 40, .aad_size = 3, .tag = 48};
     const Bytes arena = random.bytes(200);
     const Outcome outcome = run(KeyForm::cbc_hmac, false, arena, {message}, {key});
     EXPECT_EQ(outcome.verdicts[0], 0u);

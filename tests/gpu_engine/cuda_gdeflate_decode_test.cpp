@@ -15,7 +15,7 @@ using nacre::engine::gdeflate::make_skewed;
 using nacre::engine::gdeflate::page_plain_size_max;
 using nacre::engine::gdeflate::write_plain_blocks;
 
-void decode_gdeflate(std::vector<Piece>& pieces) {
+void decode_gdeflate(std::vector<DevicePiece>& pieces) {
   run_pieces(pieces, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
     EXPECT_EQ(gdeflate_decode_workspace_size(count), 0u);
     return gdeflate_decode(tasks, count, results, nullptr, nullptr);
@@ -25,8 +25,8 @@ void decode_gdeflate(std::vector<Piece>& pieces) {
 // How pieces are handled depends on how many there are at once.
 constexpr std::size_t gdeflate_counts_at_once[] = {std::size_t{1} << 20, 300};
 
-void decode_gdeflate(std::vector<Piece>& pieces, std::size_t at_once) {
-  in_lots(pieces, at_once, [](std::vector<Piece>& lot) { decode_gdeflate(lot); });
+void decode_gdeflate(std::vector<DevicePiece>& pieces, std::size_t at_once) {
+  in_lots(pieces, at_once, [](std::vector<DevicePiece>& lot) { decode_gdeflate(lot); });
 }
 
 constexpr int level_count = 10;  // 0: literals alone
@@ -43,7 +43,7 @@ class CudaGdeflateDecode : public CudaTest {
 
   void expect_decodes(const std::vector<Bytes>& plains, const std::vector<Bytes>& pages) {
     for (const std::size_t at_once : gdeflate_counts_at_once) {
-      std::vector<Piece> pieces;
+      std::vector<DevicePiece> pieces;
       for (std::size_t i = 0; i < plains.size(); ++i)
         pieces.push_back({.in = pages[i], .out_size = plains[i].size()});
       decode_gdeflate(pieces, at_once);
@@ -58,7 +58,7 @@ class CudaGdeflateDecode : public CudaTest {
 };
 
 TEST_F(CudaGdeflateDecode, reads_the_pages_of_the_reference_codec) {
-  std::vector<Piece> pieces;
+  std::vector<DevicePiece> pieces;
   const std::vector<GdeflateVector> vectors = read_gdeflate_vectors();
   for (const GdeflateVector& vector : vectors)
     pieces.push_back({.in = vector.page, .out_size = vector.plain_size});
@@ -105,7 +105,7 @@ TEST_F(CudaGdeflateDecode, reads_stored_and_fixed_blocks) {
 }
 
 TEST_F(CudaGdeflateDecode, refuses_a_page_of_another_size) {
-  std::vector<Piece> pieces;
+  std::vector<DevicePiece> pieces;
   for (const DataKind kind : {DataKind::zero, DataKind::text, DataKind::mixed}) {
     const Bytes page = encode_to_page(make_data(kind, 40000, random_), 3);
     for (const std::size_t asked : {0, 1, 39999, 40001, 65536, 65537})
@@ -119,15 +119,15 @@ TEST_F(CudaGdeflateDecode, refuses_a_page_of_another_size) {
   }
   for (const std::size_t size : {0, 4, 124, 127, 128, 4096})
     pieces.push_back({.in = Bytes(size), .out_size = 0});
-  for (Piece& piece : pieces)
+  for (DevicePiece& piece : pieces)
     ASSERT_FALSE(judge_page(piece.in, piece.out_size).has_value());
   decode_gdeflate(pieces);
-  for (const Piece& piece : pieces)
+  for (const DevicePiece& piece : pieces)
     EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes for " << piece.out_size;
 }
 
 TEST_F(CudaGdeflateDecode, judges_hostile_pages_as_the_plain_decoder_does) {
-  std::vector<Piece> pieces;
+  std::vector<DevicePiece> pieces;
   const std::vector<Bytes> samples = read_corpus_samples();
   for (std::size_t round = 0; round < 20000 / test_part(); ++round) {
     const std::size_t size = 140 + random_.below(round % 50 == 0 ? 60000 : 2000);
@@ -152,7 +152,7 @@ TEST_F(CudaGdeflateDecode, judges_hostile_pages_as_the_plain_decoder_does) {
   decode_gdeflate(pieces);
   std::size_t refused = 0;
   std::size_t accepted = 0;
-  for (const Piece& piece : pieces) {
+  for (const DevicePiece& piece : pieces) {
     const std::optional<Bytes> plain = judge_page(piece.in, piece.out_size);
     ASSERT_EQ(piece.result, plain.has_value() ? 1u : 0u);
     if (plain) {
@@ -165,7 +165,7 @@ TEST_F(CudaGdeflateDecode, judges_hostile_pages_as_the_plain_decoder_does) {
 }
 
 TEST_F(CudaGdeflateDecode, takes_no_tasks_at_all) {
-  std::vector<Piece> none;
+  std::vector<DevicePiece> none;
   decode_gdeflate(none);
 }
 

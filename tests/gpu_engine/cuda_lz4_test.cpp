@@ -34,9 +34,9 @@ std::size_t by_cpu(const Bytes& plain) {
 // How pieces are handled depends on how many there are at once.
 constexpr std::size_t lz4_counts_at_once[] = {std::size_t{1} << 20, 1000, 300};
 
-void encode_lz4(std::vector<Piece>& pieces, int level = 0,
+void encode_lz4(std::vector<DevicePiece>& pieces, int level = 0,
                 std::size_t at_once = lz4_counts_at_once[0]) {
-  in_lots(pieces, at_once, [&](std::vector<Piece>& lot) {
+  in_lots(pieces, at_once, [&](std::vector<DevicePiece>& lot) {
     const DeviceArray<Byte> workspace(
         lz4_encode_workspace_size(static_cast<std::uint32_t>(lot.size())));
     run_pieces(lot, [&](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
@@ -45,8 +45,8 @@ void encode_lz4(std::vector<Piece>& pieces, int level = 0,
   });
 }
 
-void decode_lz4(std::vector<Piece>& pieces, std::size_t at_once = lz4_counts_at_once[0]) {
-  in_lots(pieces, at_once, [](std::vector<Piece>& lot) {
+void decode_lz4(std::vector<DevicePiece>& pieces, std::size_t at_once = lz4_counts_at_once[0]) {
+  in_lots(pieces, at_once, [](std::vector<DevicePiece>& lot) {
     run_pieces(lot, [](const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
       return lz4_decode(tasks, count, results, nullptr, nullptr);
     });
@@ -65,11 +65,11 @@ Bytes by_liblz4(const Bytes& plain, int thorough_level = 0) {
   return coded;
 }
 
-Bytes coded_of(const Piece& piece) {
+Bytes coded_of(const DevicePiece& piece) {
   return Bytes(piece.out.begin(), piece.out.begin() + piece.result);
 }
 
-bool liblz4_gives_back(const Piece& piece) {
+bool liblz4_gives_back(const DevicePiece& piece) {
   const Bytes coded = coded_of(piece);
   Bytes plain(piece.in.size());
   const int size = LZ4_decompress_safe(chars(coded), chars(plain), static_cast<int>(coded.size()),
@@ -129,13 +129,13 @@ TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
   const std::vector<Bytes> plains = plain_lz4_pieces(random_);
   for (int way = 0; way < 4; ++way) {
     const int level = way < 3 ? way : 9;
-    std::vector<Piece> pieces;
+    std::vector<DevicePiece> pieces;
     for (const Bytes& plain : plains)
       pieces.push_back({.in = plain, .out_size = plain.size() + random_.below(300)});
     encode_lz4(pieces, level, lz4_counts_at_once[way % 3]);
-    std::vector<Piece> back;
+    std::vector<DevicePiece> back;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const Piece& piece = pieces[i];
+      const DevicePiece& piece = pieces[i];
       ASSERT_LT(piece.result, std::max<std::size_t>(piece.in.size(), 1));
       if (piece.result == 0) continue;
       ASSERT_TRUE(liblz4_gives_back(piece))
@@ -143,7 +143,7 @@ TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
       back.push_back({.in = coded_of(piece), .out_size = piece.in.size(), .out = piece.in});
     }
     ASSERT_GT(back.size(), plains.size() / 2);
-    std::vector<Piece> decoded = back;
+    std::vector<DevicePiece> decoded = back;
     decode_lz4(decoded, lz4_counts_at_once[way % 3]);
     for (std::size_t i = 0; i < back.size(); ++i) {
       ASSERT_EQ(decoded[i].result, 1u) << "coded piece " << i;
@@ -155,7 +155,7 @@ TEST_F(CudaLz4, encodes_what_liblz4_and_the_device_decode) {
 TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
   for (std::size_t at_once : lz4_counts_at_once) {
     for (DataKind kind : {DataKind::text, DataKind::mixed}) {
-      std::vector<Piece> pieces;
+      std::vector<DevicePiece> pieces;
       std::size_t by_liblz4_size = 0;
       for (int i = 0; i < 800; ++i) {
         pieces.push_back(
@@ -164,7 +164,7 @@ TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
       }
       encode_lz4(pieces, 0, at_once);
       std::size_t size = 0;
-      for (const Piece& piece : pieces)
+      for (const DevicePiece& piece : pieces)
         size += piece.result != 0 ? piece.result : lz4_piece_size_max;
       EXPECT_LT(size * 95 / 100, by_liblz4_size) << "kind " << static_cast<int>(kind);
     }
@@ -178,7 +178,7 @@ TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4_and_the_cpu) {
   if (corpus.empty()) GTEST_SKIP() << "no corpus";
   std::size_t plain_size = 0, size = 0, by_liblz4_size = 0, by_cpu_size = 0;
   for (const CorpusFile& file : corpus) {
-    std::vector<Piece> pieces;
+    std::vector<DevicePiece> pieces;
     for (std::size_t at = 0; at < file.bytes.size(); at += lz4_piece_size_max) {
       const std::size_t end = std::min(at + lz4_piece_size_max, file.bytes.size());
       pieces.push_back({.in = Bytes(file.bytes.begin() + static_cast<std::ptrdiff_t>(at),
@@ -188,7 +188,7 @@ TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4_and_the_cpu) {
       by_cpu_size += by_cpu(pieces.back().in);
     }
     encode_lz4(pieces);
-    for (const Piece& piece : pieces) {
+    for (const DevicePiece& piece : pieces) {
       plain_size += piece.in.size();
       size += piece.result != 0 ? piece.result : piece.in.size();
       if (piece.result == 0) continue;
@@ -205,20 +205,20 @@ TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4_and_the_cpu) {
 }
 
 TEST_F(CudaLz4, gives_up_what_does_not_fit) {
-  std::vector<Piece> whole;
+  std::vector<DevicePiece> whole;
   for (std::size_t size : {20, 100, 600, 5000, 65536})
     for (DataKind kind : data_kinds)
       whole.push_back({.in = make_data(kind, size, random_), .out_size = size});
   encode_lz4(whole);
-  std::vector<Piece> tight;
-  for (const Piece& piece : whole) {
+  std::vector<DevicePiece> tight;
+  for (const DevicePiece& piece : whole) {
     const std::size_t size = piece.result != 0 ? piece.result : piece.in.size();
     for (std::size_t room : {size, size - 1, size / 2, std::size_t{1}, std::size_t{0}})
       tight.push_back({.in = piece.in, .out_size = room});
   }
   encode_lz4(tight);
   std::size_t fitting = 0;
-  for (const Piece& piece : tight) {
+  for (const DevicePiece& piece : tight) {
     ASSERT_LE(piece.result, piece.out_size);
     if (piece.result == 0) continue;
     fitting++;
@@ -231,12 +231,12 @@ TEST_F(CudaLz4, gives_up_what_does_not_fit) {
 TEST_F(CudaLz4, decodes_what_liblz4_encodes) {
   const std::vector<Bytes> plains = plain_lz4_pieces(random_);
   for (int thorough_level : {0, 3, LZ4HC_CLEVEL_MAX}) {
-    std::vector<Piece> coded;
+    std::vector<DevicePiece> coded;
     for (const Bytes& plain : plains)
       if (!plain.empty())
         coded.push_back({.in = by_liblz4(plain, thorough_level), .out_size = plain.size()});
     for (std::size_t at_once : lz4_counts_at_once) {
-      std::vector<Piece> pieces = coded;
+      std::vector<DevicePiece> pieces = coded;
       decode_lz4(pieces, at_once);
       auto piece = pieces.begin();
       for (const Bytes& plain : plains) {
@@ -250,7 +250,7 @@ TEST_F(CudaLz4, decodes_what_liblz4_encodes) {
 }
 
 TEST_F(CudaLz4, refuses_a_code_of_another_size) {
-  std::vector<Piece> pieces;
+  std::vector<DevicePiece> pieces;
   for (DataKind kind : data_kinds) {
     const Bytes coded = by_liblz4(make_data(kind, 40000, random_));
     for (std::size_t asked : {0, 1, 39999, 40001, 65536})
@@ -263,13 +263,13 @@ TEST_F(CudaLz4, refuses_a_code_of_another_size) {
   pieces.push_back({.in = {}, .out_size = 0});
   pieces.push_back({.in = {}, .out_size = 100});
   decode_lz4(pieces);
-  for (const Piece& piece : pieces)
+  for (const DevicePiece& piece : pieces)
     EXPECT_EQ(piece.result, 0u) << piece.in.size() << " bytes";
 }
 
 // liblz4 refuses them, so the device must not call them good.
 TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
-  std::vector<Piece> pieces;
+  std::vector<DevicePiece> pieces;
   pieces.push_back({.in = {std::begin(lz4_block_without_last_literals),
                            std::end(lz4_block_without_last_literals)},
                     .out_size = 32});
@@ -278,7 +278,7 @@ TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
   for (std::size_t sequences : {0, 1, 5, 12, 40}) {
     for (std::size_t match_size : {4, 7, 8, 18, 19, 273, 274, 600}) {
       for (std::size_t last = 0; last <= 14; ++last) {
-        Piece piece = {.in = {0x10, 'a', 1, 0}, .out_size = 5};
+        DevicePiece piece = {.in = {0x10, 'a', 1, 0}, .out_size = 5};
         for (std::size_t i = 0; i < sequences; ++i)
           piece.in.insert(piece.in.end(), {0x10, static_cast<Byte>(i), 2, 0});
         piece.in.push_back(static_cast<Byte>(0x10 + std::min<std::size_t>(match_size - 4, 15)));
@@ -296,7 +296,7 @@ TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
     }
   }
   for (std::size_t at_once : lz4_counts_at_once) {
-    std::vector<Piece> decoded = pieces;
+    std::vector<DevicePiece> decoded = pieces;
     decode_lz4(decoded, at_once);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       ASSERT_EQ(judge(pieces[i].in, pieces[i].out_size).has_value(), valid[i]) << i;
@@ -307,7 +307,7 @@ TEST_F(CudaLz4, refuses_matches_that_reach_into_the_last_bytes) {
 
 TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
   for (std::size_t at_once : {std::size_t{20000}, std::size_t{500}}) {
-    std::vector<Piece> pieces;
+    std::vector<DevicePiece> pieces;
     for (std::size_t round = 0; round < 10000 / test_part(); ++round) {
       const std::size_t size = 1 + random_.below(round % 50 == 0 ? lz4_piece_size_max : 2000);
       const DataKind kind = data_kinds[random_.below(data_kinds.size())];
@@ -318,7 +318,7 @@ TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
     }
     decode_lz4(pieces, at_once);
     std::size_t refused = 0;
-    for (const Piece& piece : pieces) {
+    for (const DevicePiece& piece : pieces) {
       const std::optional<Bytes> plain = judge(piece.in, piece.out_size);
       ASSERT_EQ(piece.result, plain.has_value() ? 1u : 0u);
       if (plain) {
@@ -331,7 +331,7 @@ TEST_F(CudaLz4, judges_hostile_streams_as_the_format_does) {
 }
 
 TEST_F(CudaLz4, takes_no_tasks_at_all) {
-  std::vector<Piece> none;
+  std::vector<DevicePiece> none;
   encode_lz4(none);
   decode_lz4(none);
 }

@@ -10,7 +10,7 @@ namespace nacre::engine::cuda {
 
 inline constexpr Byte untouched = 0xa5;
 
-struct Piece {
+struct DevicePiece {
   Bytes in;
   std::size_t out_size;
   std::uint32_t result = 0;
@@ -30,9 +30,9 @@ struct Places {
 
 // Runs one launch over the pieces; launch(tasks, count, results).
 template <typename Launch>
-void run_pieces(std::vector<Piece>& pieces, Launch launch) {
+void run_pieces(std::vector<DevicePiece>& pieces, Launch launch) {
   Places ins, outs;
-  for (const Piece& piece : pieces) {
+  for (const DevicePiece& piece : pieces) {
     ins.add(piece.in.size());
     outs.add(piece.out_size);
   }
@@ -72,11 +72,11 @@ void run_pieces(std::vector<Piece>& pieces, Launch launch) {
 
 // Runs run_lot over at_once of the pieces at a time.
 template <typename Run>
-void in_lots(std::vector<Piece>& pieces, std::size_t at_once, Run run_lot) {
+void in_lots(std::vector<DevicePiece>& pieces, std::size_t at_once, Run run_lot) {
   for (std::size_t first = 0; first < pieces.size(); first += at_once) {
     const auto begin = pieces.begin() + static_cast<std::ptrdiff_t>(first);
     const auto end = begin + static_cast<std::ptrdiff_t>(std::min(at_once, pieces.size() - first));
-    std::vector<Piece> lot(begin, end);
+    std::vector<DevicePiece> lot(begin, end);
     run_lot(lot);
     std::move(lot.begin(), lot.end(), begin);
   }

@@ -13,13 +13,13 @@ namespace {
 
 using engine::Codec;
 
-constexpr engine::CodecChoice choices[] = {
+constexpr engine::CodecChoice codec_choices[] = {
     {Codec::lz77, 0},    {Codec::lz77, 9},      {Codec::zstd, 0},     {Codec::rle, 0},
     {Codec::huffman, 0}, {Codec::gdeflate, 1},  {Codec::gdeflate, 6}, {Codec::gdeflate, 9},
     {Codec::lzw, 0},     {Codec::automatic, 0},
 };
 
-std::string name_of(const engine::CodecChoice& choice) {
+std::string choice_name(const engine::CodecChoice& choice) {
   const std::string name(engine::to_string(choice.codec));
   return choice.level == 0 ? name : fmt::format("{}-{}", name, choice.level);
 }
@@ -28,7 +28,7 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
                      unsigned thread_count) {
   const std::vector<ByteView> plain = cut_into_chunks(bench.data, chunk_size);
   BenchGroup encode{.family = "codecs",
-                    .operation = name_of(choice) + " encode",
+                    .operation = choice_name(choice) + " encode",
                     .chunk_size_bytes = chunk_size,
                     .thread_count = thread_count,
                     .task = {}};
@@ -50,7 +50,7 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
   if (choice.codec == Codec::automatic) return {};
 
   BenchGroup decode = encode;
-  decode.operation = name_of(choice) + " decode";
+  decode.operation = choice_name(choice) + " decode";
   decode.task = encode.undo->task;
   decode.undo.reset();
   decode.output_sizes = plain_sizes;
@@ -68,8 +68,8 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
 }  // namespace
 
 Result<> bench_codecs(Bench& bench) {
-  for (const engine::CodecChoice& choice : choices) {
-    if (!bench.wants(name_of(choice))) continue;
+  for (const engine::CodecChoice& choice : codec_choices) {
+    if (!bench.wants(choice_name(choice))) continue;
     for (const std::size_t chunk_size : bench.options.chunk_sizes) {
       for (const unsigned thread_count : bench.options.thread_counts)
         NACRE_TRY(bench_codec(bench, choice, chunk_size, thread_count));

@@ -65,14 +65,14 @@ Result<std::vector<FoundFile>> find_files(const std::string& path) {
   return found;
 }
 
-struct CloseFile {
+struct CloseCorpusFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
 // Appends every step-th stretch, the first one included.
 Result<> read_stretches(const FoundFile& found, std::uint64_t step, std::uint64_t& stretch_index,
                         BenchData& data) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(found.path.c_str(), "rb"));
+  const std::unique_ptr<std::FILE, CloseCorpusFile> file(std::fopen(found.path.c_str(), "rb"));
   const auto failed = [&] {
     return fail(code_of(errno), fmt::format("{}: {}", found.path, std::strerror(errno)));
   };

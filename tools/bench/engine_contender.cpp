@@ -11,12 +11,12 @@ namespace nacre::tools {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
+constexpr std::size_t message_alignment = 64;
 
 std::size_t total_of(const std::vector<std::size_t>& sizes) {
   return std::accumulate(
       sizes.begin(), sizes.end(), std::size_t{0},
-      [](std::size_t sum, std::size_t size) { return sum + round_up(size, alignment); });
+      [](std::size_t sum, std::size_t size) { return sum + round_up(size, message_alignment); });
 }
 
 class EngineContender final : public Contender {
@@ -28,8 +28,8 @@ class EngineContender final : public Contender {
     std::vector<std::size_t> input_sizes;
     for (const ByteView input : messages.inputs)
       input_sizes.push_back(input.size());
-    NACRE_ASSIGN(input_, engine_.allocate(total_of(input_sizes) + alignment));
-    NACRE_ASSIGN(output_, engine_.allocate(total_of(messages.output_sizes) + alignment));
+    NACRE_ASSIGN(input_, engine_.allocate(total_of(input_sizes) + message_alignment));
+    NACRE_ASSIGN(output_, engine_.allocate(total_of(messages.output_sizes) + message_alignment));
     std::size_t input_at = 0;
     std::size_t output_at = 0;
     for (std::size_t i = 0; i < messages.inputs.size(); ++i) {
@@ -43,8 +43,8 @@ class EngineContender final : public Contender {
       message.output_capacity = messages.output_sizes[i];
       message.counter = static_cast<std::uint32_t>(i);
       all_.push_back(message);
-      input_at += round_up(input.size(), alignment);
-      output_at += round_up(messages.output_sizes[i], alignment);
+      input_at += round_up(input.size(), message_alignment);
+      output_at += round_up(messages.output_sizes[i], message_alignment);
     }
     checksums_.resize(all_.size());
     output_sizes_.resize(all_.size());

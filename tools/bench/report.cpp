@@ -27,7 +27,7 @@ std::string short_size(std::size_t bytes) {
 }
 
 // Three or four figures that matter, whatever the size of the number.
-std::string figures(double value) {
+std::string rounded_figures(double value) {
   if (value >= 1000) return fmt::format("{:.0f}", value);
   if (value >= 100) return fmt::format("{:.1f}", value);
   if (value >= 10) return fmt::format("{:.2f}", value);
@@ -35,7 +35,7 @@ std::string figures(double value) {
 }
 
 std::string rate_figures(const BenchRow& row, double per_second) {
-  return figures(row.unit == BenchUnit::bytes ? per_second / giga : per_second);
+  return rounded_figures(row.unit == BenchUnit::bytes ? per_second / giga : per_second);
 }
 
 ordered_json to_json(const BenchRow& row) {
@@ -107,8 +107,8 @@ void BenchReport::print_head() const {
     fmt::print(
         "most: {} GB/s to the device, {} from it, {} each way at once; {} within it (read and "
         "write)\n",
-        figures(most.host_to_device / giga), figures(most.device_to_host / giga),
-        figures(most.both_ways / giga), figures(most.device_copy / giga));
+        rounded_figures(most.host_to_device / giga), rounded_figures(most.device_to_host / giga),
+        rounded_figures(most.both_ways / giga), rounded_figures(most.device_copy / giga));
   }
   fmt::print(
       "Medians of {} rounds or more in which everybody has his turn. ±: half the spread. per "

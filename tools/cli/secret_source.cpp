@@ -35,7 +35,7 @@ ErrorCode code_of(int error) {
   }
 }
 
-tl::unexpected<Error> system_failure(const std::string& what) {
+tl::unexpected<Error> secret_failure(const std::string& what) {
   return fail(code_of(errno), fmt::format("{}: {}", what, strerror(errno)));
 }
 
@@ -47,7 +47,7 @@ Result<SecretBytes> read_to_end(int descriptor, std::size_t size_max, const std:
     const ssize_t got =
         ::read(descriptor, buffer.mutable_view().data() + used, buffer.size() - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure(what);
+    if (got < 0) return secret_failure(what);
     if (got == 0) return SecretBytes(buffer.view().first(used));
     used += static_cast<std::size_t>(got);
   }
@@ -56,7 +56,7 @@ Result<SecretBytes> read_to_end(int descriptor, std::size_t size_max, const std:
 
 Result<SecretBytes> read_from_command(const std::string& command) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_failure("pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return secret_failure("pipe");
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -118,7 +118,7 @@ Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseReque
 
 Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (descriptor < 0) return system_failure(path);
+  if (descriptor < 0) return secret_failure(path);
   auto secret = read_to_end(descriptor, size_max, path);
   ::close(descriptor);
   return secret;

@@ -36,10 +36,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds info_patience{30'000};
+constexpr std::chrono::milliseconds backup_info_patience{30'000};
 constexpr std::size_t finding_count_max = 20;
 
-struct Arguments {
+struct BackupArguments {
   std::string path;
   std::string target;
   std::string rate;
@@ -62,7 +62,7 @@ struct Source {
 
 Result<Source> source_of_mount(const fs::MountEntry& mount) {
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
-  NACRE_ASSIGN(const auto info, client.request("info", info_patience));
+  NACRE_ASSIGN(const auto info, client.request("info", backup_info_patience));
   const auto text = [&](const char* name) {
     const auto at = info.find(name);
     return at != info.end() && at->is_string() ? at->get<std::string>() : std::string();
@@ -162,7 +162,7 @@ Result<fs::BackupReport> copy(const Source& source, const VolumePlace& target,
                      options, progress);
 }
 
-Result<Outcome> back_up(const Arguments& arguments, ProgressPrinter& printer) {
+Result<Outcome> back_up(const BackupArguments& arguments, ProgressPrinter& printer) {
   fs::BackupOptions options;
   if (!arguments.rate.empty()) {
     NACRE_ASSIGN(options.rate_bytes_per_second, parse_size(arguments.rate));
@@ -236,7 +236,7 @@ int report_damage(const Outcome& outcome) {
   return code;
 }
 
-int run(const Arguments& arguments) {
+int run(const BackupArguments& arguments) {
   ProgressPrinter printer(true);
   const auto outcome = back_up(arguments, printer);
   printer.clear();
@@ -250,7 +250,7 @@ int run(const Arguments& arguments) {
 void add_backup_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "backup", "Make a folder a complete copy of a volume, mounted or not; copy what is new");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BackupArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command

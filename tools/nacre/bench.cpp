@@ -33,7 +33,7 @@ constexpr std::uint64_t generated_size_max = 64u << 20;
 constexpr std::uint64_t payload_size_max = 16ull << 30;
 constexpr const char* seeds_name = "seeds";
 
-struct Arguments {
+struct BenchArguments {
   std::string what = "all";
   std::string path;
   std::string engine = "auto";
@@ -118,7 +118,7 @@ std::string family_names() {
   return names + fmt::format(", {}", seeds_name);
 }
 
-Result<BenchOptions> parse(const Arguments& arguments) {
+Result<BenchOptions> parse(const BenchArguments& arguments) {
   BenchOptions options{.families = {},
                        .path = arguments.path,
                        .engine = arguments.engine,
@@ -155,14 +155,14 @@ Result<BenchOptions> parse(const Arguments& arguments) {
   return options;
 }
 
-struct CloseFile {
+struct CloseReport {
   void operator()(std::FILE* file) const {
     if (file != stdout) std::fclose(file);
   }
 };
-using OutputFile = std::unique_ptr<std::FILE, CloseFile>;
+using ReportFile = std::unique_ptr<std::FILE, CloseReport>;
 
-Result<> bench(const Arguments& arguments) {
+Result<> bench(const BenchArguments& arguments) {
   NACRE_ASSIGN(const BenchOptions options, parse(arguments));
   NACRE_ASSIGN(BenchEngines engines, BenchEngines::open(options.engine));
   BenchData data;
@@ -176,7 +176,7 @@ Result<> bench(const Arguments& arguments) {
   if (arguments.repeat > 1) repeat_bench_data(data, arguments.repeat);
   // Before minutes of work, not after.
   const bool json_on_stdout = arguments.json == "-";
-  OutputFile file;
+  ReportFile file;
   const auto json_failed = [&] {
     return fail(ErrorCode::io, fmt::format("--json {}: {}", arguments.json, std::strerror(errno)));
   };
@@ -215,7 +215,7 @@ Result<> bench(const Arguments& arguments) {
   return {};
 }
 
-int run(const Arguments& arguments) {
+int run(const BenchArguments& arguments) {
   const auto done = bench(arguments);
   return done ? exit_fine : report(done.error());
 }
@@ -225,7 +225,7 @@ int run(const Arguments& arguments) {
 void add_bench_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "bench", "Measure codecs, ciphers and the engine, beside well-known libraries");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BenchArguments>();
   command->add_option("WHAT", arguments->what, "One of " + family_names())->capture_default_str();
   command->add_option("PATH", arguments->path,
                       "A file or folder whose bytes are used; without it, text that is made up");

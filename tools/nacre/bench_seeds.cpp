@@ -30,19 +30,19 @@ constexpr std::array<Paper, 4> papers = {{{"000", run_paper_000},
                                           {"002", run_paper_002},
                                           {"003", run_paper_003}}};
 
-struct CloseFile {
+struct CloseOutput {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-using OutputFile = std::unique_ptr<std::FILE, CloseFile>;
+using TableFile = std::unique_ptr<std::FILE, CloseOutput>;
 
 tl::unexpected<Error> file_error(const std::string& path) {
   return fail(ErrorCode::io, fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
 // Opened before minutes of work, not after. Nothing for no name, or standard output.
-Result<OutputFile> open_output(const std::string& path) {
-  if (path.empty() || path == "-") return OutputFile();
-  OutputFile file(std::fopen(path.c_str(), "w"));
+Result<TableFile> open_output(const std::string& path) {
+  if (path.empty() || path == "-") return TableFile();
+  TableFile file(std::fopen(path.c_str(), "w"));
   if (!file) return file_error(path);
   return file;
 }
@@ -90,8 +90,8 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
   NACRE_ASSIGN(const SeedOptions seeds, parse(arguments, options));
   const unsigned thread_count =
       *std::max_element(options.thread_counts.begin(), options.thread_counts.end());
-  NACRE_ASSIGN(const OutputFile json_file, open_output(json));
-  NACRE_ASSIGN(const OutputFile markdown_file, open_output(arguments.markdown));
+  NACRE_ASSIGN(const TableFile json_file, open_output(json));
+  NACRE_ASSIGN(const TableFile markdown_file, open_output(arguments.markdown));
 
   engine::EngineOptions cpu_options;
   cpu_options.choice = engine::EngineChoice::cpu;

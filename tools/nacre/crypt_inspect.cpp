@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Arguments {
+struct InspectArguments {
   std::vector<std::string> files;
   SecretOptions secret;
   bool json = false;
@@ -137,7 +137,7 @@ void print(const Found& found) {
   }
 }
 
-int inspect(const Arguments& arguments) {
+int inspect(const InspectArguments& arguments) {
   std::vector<Found> found;
   for (const std::string& path : arguments.files)
     found.push_back({.path = path, .seen = look_at(path), .opened = {}});
@@ -170,7 +170,7 @@ int inspect(const Arguments& arguments) {
 
 void add_crypt_inspect_command(CLI::App& crypt, Action& action) {
   CLI::App* command = crypt.add_subcommand("inspect", "Show what containers are; verify them");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->files, "What nacre crypt encrypt made")->required();
   add_passphrase_options(*command, arguments->secret);
   command

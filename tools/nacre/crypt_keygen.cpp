@@ -31,7 +31,7 @@ constexpr unsigned device_batch_count_max = 1024;
 constexpr unsigned key_count_max = 100000;
 constexpr mode_t private_mode = 0600;
 
-struct Arguments {
+struct KeygenArguments {
   std::string name;
   SecretOptions secret;
   int bits = engine::rsa_bits_default;
@@ -47,7 +47,7 @@ struct KeyFiles {
 };
 
 // NAME.pem, NAME.pub.pem; of several NAME-01.pem, ….
-KeyFiles name_files(const Arguments& arguments, unsigned index) {
+KeyFiles name_files(const KeygenArguments& arguments, unsigned index) {
   const auto width = fmt::formatted_size("{}", arguments.count);
   const std::string stem = arguments.count == 1
                                ? arguments.name
@@ -118,7 +118,7 @@ Result<> make_batch(engine::Engine& engine, int bits, ByteView passphrase,
   return {};
 }
 
-void print(const Arguments& arguments, const std::vector<KeyFiles>& files) {
+void print(const KeygenArguments& arguments, const std::vector<KeyFiles>& files) {
   if (arguments.json) {
     json object = {
         {"bits", arguments.bits}, {"encrypted", !arguments.no_passphrase}, {"keys", json::array()}};
@@ -141,7 +141,7 @@ void print(const Arguments& arguments, const std::vector<KeyFiles>& files) {
       files.size() == 1 ? "keep the other one" : "keep the others");
 }
 
-Result<> generate(const Arguments& arguments) {
+Result<> generate(const KeygenArguments& arguments) {
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   const engine::EngineChoice used = engine_for_keys(choice, arguments.count);
   std::vector<KeyFiles> files;
@@ -182,7 +182,7 @@ Result<> generate(const Arguments& arguments) {
 
 void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
   CLI::App* command = crypt.add_subcommand("keygen", "Make RSA keys to encrypt to");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<KeygenArguments>();
   command
       ->add_option("NAME", arguments->name,
                    "Makes NAME.pem, the private key, and NAME.pub.pem, the public one")

@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Arguments {
+struct FileArguments {
   std::string path;
   bool chunks = false;
   bool json = false;
@@ -116,7 +116,7 @@ json to_json(const Summary& summary, const struct stat& file, std::uint64_t chun
   return result;
 }
 
-std::string ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
+std::string ratio_text(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
   if (stored_bytes == 0) return "";
   return fmt::format(", ratio {:.2f}",
                      static_cast<double>(plain_bytes) / static_cast<double>(stored_bytes));
@@ -135,12 +135,12 @@ void print_summary(const std::string& path, const Summary& summary, const struct
       "stored",
       fmt::format("{} of data in {}, {} records{}", format_bytes(summary.content_bytes),
                   format_bytes(summary.records.stored_bytes), summary.records.record_count,
-                  ratio(summary.content_bytes, summary.records.stored_bytes)));
+                  ratio_text(summary.content_bytes, summary.records.stored_bytes)));
   for (const auto& [codec, sums] : summary.codecs) {
-    print_stats_line(
-        "codec " + codec,
-        fmt::format("{} records, {} in {}{}", sums.record_count, format_bytes(sums.plain_bytes),
-                    format_bytes(sums.stored_bytes), ratio(sums.plain_bytes, sums.stored_bytes)));
+    print_stats_line("codec " + codec,
+                     fmt::format("{} records, {} in {}{}", sums.record_count,
+                                 format_bytes(sums.plain_bytes), format_bytes(sums.stored_bytes),
+                                 ratio_text(sums.plain_bytes, sums.stored_bytes)));
   }
   for (const auto& [epoch, sums] : summary.epochs) {
     print_stats_line(
@@ -219,7 +219,7 @@ Result<struct stat> settle(const std::string& path) {
   return found;
 }
 
-Result<int> look(const Arguments& arguments) {
+Result<int> look(const FileArguments& arguments) {
   NACRE_ASSIGN(const auto file, settle(arguments.path));
   NACRE_ASSIGN(const auto mount, mount_of(arguments.path, file));
   Summary summary;
@@ -258,7 +258,7 @@ Result<int> look(const Arguments& arguments) {
 
 void add_file_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("file", "How a file on a mounted volume is stored");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<FileArguments>();
   command->add_option("PATH", arguments->path, "A file on a mounted volume; all of it is read")
       ->required();
   command->add_flag("--chunks", arguments->chunks, "Also each chunk, and what it is stored in");

@@ -21,7 +21,7 @@ namespace nacre::tools {
 
 namespace {
 
-struct Arguments {
+struct KeyArguments {
   std::string volume;
   SecretOptions secret;
   bool json = false;
@@ -69,7 +69,7 @@ void print_keyring(const metadata::Keyring& keyring, const std::string& fingerpr
   }
 }
 
-Result<> list(const Arguments& arguments) {
+Result<> list(const KeyArguments& arguments) {
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
   const VolumePlace& place = target.place;
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
@@ -113,7 +113,7 @@ std::string describe(const metadata::Recipient& recipient) {
 }
 
 void add_key_list_command(CLI::App& key, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<KeyArguments>();
   CLI::App* command = key.add_subcommand("list", "List passphrases and public keys");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();

@@ -35,7 +35,7 @@ namespace {
 
 using metadata::Keyring;
 
-struct Arguments {
+struct KeyBackupArguments {
   std::string volume;
   std::string file;
   SecretOptions secret;
@@ -51,7 +51,7 @@ tl::unexpected<Error> system_failure(const std::string& what) {
   return fail(code, fmt::format("{}: {}", what, strerror(errno)));
 }
 
-Result<> sync_folder_of(const std::string& path) {
+Result<> sync_key_folder(const std::string& path) {
   const auto folder = std::filesystem::absolute(path).parent_path().string();
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return system_failure(folder);
@@ -81,12 +81,12 @@ Result<> write_new_file(const std::string& path, ByteView content) {
   }
   if (result && ::fsync(descriptor) != 0) result = system_failure(path);
   if (::close(descriptor) != 0 && result) result = system_failure(path);
-  if (result) result = sync_folder_of(path);
+  if (result) result = sync_key_folder(path);
   if (!result) ::unlink(path.c_str());
   return result;
 }
 
-Result<> backup(const Arguments& arguments) {
+Result<> backup(const KeyBackupArguments& arguments) {
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
   if (with_key) {
@@ -129,7 +129,8 @@ Result<Bytes> read_backup(const std::string& path) {
 }
 
 // The keyring in the file, opened, and known to be that of this volume.
-Result<metadata::VolumeKeys> open_backup(const Arguments& arguments, const VolumePlace& place) {
+Result<metadata::VolumeKeys> open_backup(const KeyBackupArguments& arguments,
+                                         const VolumePlace& place) {
   NACRE_ASSIGN(const auto text, read_backup(arguments.file));
   auto parsed = metadata::parse_keyring(text);
   if (!parsed) {
@@ -172,7 +173,8 @@ bool has(const Keyring& keyring, const metadata::Recipient& recipient) {
 
 // What the volume has now, when that is sound: the generation to go beyond, and who would come
 // back.
-Result<std::optional<Keyring>> check_present(const Arguments& arguments, const VolumePlace& place,
+Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments,
+                                             const VolumePlace& place,
                                              const metadata::VolumeKeys& backup) {
   const auto found = metadata::find_keyring(*place.directory);
   if (!found && found.error().code == ErrorCode::unsupported) {
@@ -231,7 +233,7 @@ Result<std::uint64_t> remembered_generation(const VolumePlace& place,
   return metadata::decode_u64(*row);
 }
 
-Result<Keyring> restore_offline(const Arguments& arguments, const VolumePlace& place) {
+Result<Keyring> restore_offline(const KeyBackupArguments& arguments, const VolumePlace& place) {
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(auto backup, open_backup(arguments, place));
@@ -249,7 +251,7 @@ Result<Keyring> restore_offline(const Arguments& arguments, const VolumePlace& p
   return std::move(backup.keyring);
 }
 
-Result<Keyring> restore_mounted(const Arguments& arguments, const VolumePlace& place,
+Result<Keyring> restore_mounted(const KeyBackupArguments& arguments, const VolumePlace& place,
                                 const fs::MountEntry& mount) {
   NACRE_TRY(check_writable(mount));
   NACRE_ASSIGN(auto backup, open_backup(arguments, place));
@@ -261,7 +263,7 @@ Result<Keyring> restore_mounted(const Arguments& arguments, const VolumePlace& p
   return std::move(backup.keyring);
 }
 
-Result<> restore(const Arguments& arguments) {
+Result<> restore(const KeyBackupArguments& arguments) {
   harden_process();
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
   NACRE_ASSIGN(const auto keyring, target.mount
@@ -273,10 +275,10 @@ Result<> restore(const Arguments& arguments) {
   return {};
 }
 
-using Run = Result<> (*)(const Arguments&);
+using Run = Result<> (*)(const KeyBackupArguments&);
 
 CLI::App& add_command(CLI::App& key, Action& action, const std::string& name,
-                      const std::string& description, std::shared_ptr<Arguments> arguments,
+                      const std::string& description, std::shared_ptr<KeyBackupArguments> arguments,
                       Run run) {
   CLI::App* command = key.add_subcommand(name, description);
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
@@ -294,7 +296,7 @@ CLI::App& add_command(CLI::App& key, Action& action, const std::string& name,
 }  // namespace
 
 void add_key_backup_commands(CLI::App& key, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<KeyBackupArguments>();
   CLI::App& copying = add_command(key, action, "backup",
                                   "Copy the keyring to a file; needs no secret", arguments, backup);
   copying.add_option("FILE", arguments->file, "A file that does not exist yet")->required();
@@ -302,7 +304,7 @@ void add_key_backup_commands(CLI::App& key, Action& action) {
       "Who has the file and a passphrase of today can open the volume, also later.\n"
       "Examples:\n"
       "  nacre key backup /srv/vault vault.keyring");
-  arguments = std::make_shared<Arguments>();
+  arguments = std::make_shared<KeyBackupArguments>();
   CLI::App& command =
       add_command(key, action, "restore", "Put a copy of the keyring back", arguments, restore);
   command.add_option("FILE", arguments->file, "What 'nacre key backup' wrote")->required();

@@ -32,7 +32,7 @@ constexpr const char* exit_codes =
 constexpr engine::Argon2Parameters recovery_kdf{
     .memory_kib = engine::argon2_memory_kib_min, .passes = 1, .lanes = 1};
 
-struct Arguments {
+struct RecipientArguments {
   std::string volume;
   SecretOptions secret;
   SecretOptions new_passphrase;
@@ -58,7 +58,7 @@ std::string what_old_copies_open(const metadata::Keyring& keyring) {
 // A public key, a passphrase, or a recovery key; whatever has to be read is read once.
 class Wanted {
  public:
-  explicit Wanted(const Arguments& arguments) : arguments_(arguments) {}
+  explicit Wanted(const RecipientArguments& arguments) : arguments_(arguments) {}
 
   // What needs nobody's answer, before a secret is asked for.
   Result<> prepare() {
@@ -108,14 +108,14 @@ class Wanted {
   }
 
  private:
-  const Arguments& arguments_;
+  const RecipientArguments& arguments_;
   std::optional<metadata::NewPublicKey> public_key_;
   engine::Argon2Parameters kdf_ = {};
   SecretBytes recovery_key_;
   SecretBytes read_;
 };
 
-Result<> add(const Arguments& arguments) {
+Result<> add(const RecipientArguments& arguments) {
   Wanted wanted(arguments);
   NACRE_TRY(wanted.prepare());
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
@@ -131,7 +131,7 @@ Result<> add(const Arguments& arguments) {
   return {};
 }
 
-Result<> remove(const Arguments& arguments) {
+Result<> remove(const RecipientArguments& arguments) {
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
   if (arguments.revoke && target.mount) NACRE_TRY(check_may_revoke(*target.mount));
   metadata::Recipient removed;
@@ -158,7 +158,7 @@ Result<> remove(const Arguments& arguments) {
   return {};
 }
 
-Result<> change_passphrase(const Arguments& arguments) {
+Result<> change_passphrase(const RecipientArguments& arguments) {
   if (!arguments.secret.identity.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "--identity: give the passphrase that is to be changed. If it is lost, add another "
@@ -184,7 +184,7 @@ Result<> change_passphrase(const Arguments& arguments) {
 
 // What the secret that was taken away may have seen is given up: everything gets another key. That
 // goes on in the background of a mounted volume.
-int revoke(const Arguments& arguments) {
+int revoke(const RecipientArguments& arguments) {
   RotateOptions options;
   options.wait = false;
   options.afresh = true;
@@ -197,10 +197,10 @@ int revoke(const Arguments& arguments) {
   return status;
 }
 
-using Run = Result<> (*)(const Arguments&);
+using RunRecipient = Result<> (*)(const RecipientArguments&);
 
-void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> arguments, Run run,
-            std::string_view examples) {
+void finish(CLI::App& command, Action& action, std::shared_ptr<RecipientArguments> arguments,
+            RunRecipient run, std::string_view examples) {
   command.footer(fmt::format("Examples:\n{}\n{}", examples, exit_codes));
   command.callback([&action, arguments, run] {
     action = [arguments, run] {
@@ -212,7 +212,7 @@ void finish(CLI::App& command, Action& action, std::shared_ptr<Arguments> argume
 }
 
 void add_add_command(CLI::App& key, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecipientArguments>();
   CLI::App* command = key.add_subcommand("add", "Let another key or passphrase open the volume");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();
@@ -237,7 +237,7 @@ void add_add_command(CLI::App& key, Action& action) {
 }
 
 void add_remove_command(CLI::App& key, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecipientArguments>();
   CLI::App* command = key.add_subcommand("remove", "Take a key or passphrase away");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();
@@ -255,7 +255,7 @@ void add_remove_command(CLI::App& key, Action& action) {
 }
 
 void add_passphrase_command(CLI::App& key, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RecipientArguments>();
   CLI::App* command = key.add_subcommand("passphrase", "Change a passphrase");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();

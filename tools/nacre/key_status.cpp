@@ -23,17 +23,17 @@ namespace {
 
 using nlohmann::json;
 
-struct Arguments {
+struct KeyStatusArguments {
   std::string path;
   bool verify = false;
   bool json = false;
 };
 
-std::string text(const json& object, const char* name) {
+std::string status_text(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_string() ? printable(at->get<std::string>()) : "";
 }
-std::uint64_t number(const json& object, const char* name) {
+std::uint64_t status_number(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
@@ -74,18 +74,20 @@ Result<json> of_mount(const fs::MountEntry& mount, bool verify) {
 }
 
 int exit_code(const json& verification) {
-  if (number(verification, "older_file_count") + number(verification, "older_record_count") > 0) {
+  if (status_number(verification, "older_file_count") +
+          status_number(verification, "older_record_count") >
+      0) {
     return exit_operational;
   }
-  return number(verification, "damaged_place_count") > 0 ? exit_damage : exit_fine;
+  return status_number(verification, "damaged_place_count") > 0 ? exit_damage : exit_fine;
 }
 
 int print_verification(const json& verification) {
-  const auto older =
-      number(verification, "older_file_count") + number(verification, "older_record_count");
-  fmt::print("{} records in {} files were looked at\n", number(verification, "record_count"),
-             number(verification, "file_count"));
-  const auto damaged = number(verification, "damaged_place_count");
+  const auto older = status_number(verification, "older_file_count") +
+                     status_number(verification, "older_record_count");
+  fmt::print("{} records in {} files were looked at\n", status_number(verification, "record_count"),
+             status_number(verification, "file_count"));
+  const auto damaged = status_number(verification, "damaged_place_count");
   if (damaged > 0) {
     fmt::print(
         "{} places are damaged, and of which epoch they were cannot be told: fsck.nacre says "
@@ -97,12 +99,13 @@ int print_verification(const json& verification) {
     return exit_code(verification);
   }
   fmt::print("{} records and {} files are still under an older epoch; the first: {}\n",
-             number(verification, "older_record_count"), number(verification, "older_file_count"),
-             text(verification, "first_older"));
+             status_number(verification, "older_record_count"),
+             status_number(verification, "older_file_count"),
+             status_text(verification, "first_older"));
   return exit_code(verification);
 }
 
-int show(const Arguments& arguments) {
+int show(const KeyStatusArguments& arguments) {
   const auto target = find_rotation_target(arguments.path);
   if (!target) return report(target.error());
   const auto* mount = std::get_if<fs::MountEntry>(&*target);
@@ -123,31 +126,32 @@ int show(const Arguments& arguments) {
 }  // namespace
 
 void print_rotation(const json& rotation) {
-  const std::string state = text(rotation, "state");
+  const std::string state = status_text(rotation, "state");
   if (state == "none") {
-    fmt::print("no rotation is under way; epoch {}\n", number(rotation, "epoch"));
+    fmt::print("no rotation is under way; epoch {}\n", status_number(rotation, "epoch"));
     return;
   }
-  const std::uint64_t done = number(rotation, "done_bytes");
-  const std::uint64_t total = number(rotation, "total_bytes");
-  const std::string stage = text(rotation, "stage");
-  fmt::print("rotation to epoch {}: {}{}{}\n", number(rotation, "epoch"), state,
+  const std::uint64_t done = status_number(rotation, "done_bytes");
+  const std::uint64_t total = status_number(rotation, "total_bytes");
+  const std::string stage = status_text(rotation, "stage");
+  fmt::print("rotation to epoch {}: {}{}{}\n", status_number(rotation, "epoch"), state,
              stage.empty() ? "" : ", ", stage);
   if (total > 0) {
     fmt::print("  {} of {} ({:.1f} %)\n", format_bytes(done), format_bytes(total),
                100.0 * static_cast<double>(done) / static_cast<double>(total));
   }
-  if (const auto rate = number(rotation, "bytes_per_second"); rate > 0) {
-    fmt::print("  {}/s, about {} s left\n", format_bytes(rate), number(rotation, "eta_seconds"));
+  if (const auto rate = status_number(rotation, "bytes_per_second"); rate > 0) {
+    fmt::print("  {}/s, about {} s left\n", format_bytes(rate),
+               status_number(rotation, "eta_seconds"));
   }
-  if (const std::string message = text(rotation, "message"); !message.empty()) {
+  if (const std::string message = status_text(rotation, "message"); !message.empty()) {
     fmt::print("  {}\n", message);
   }
 }
 
 void add_key_status_command(CLI::App& key, Action& action) {
   CLI::App* command = key.add_subcommand("status", "Whether keys are being rotated, and how far");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<KeyStatusArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_flag("--verify", arguments->verify,

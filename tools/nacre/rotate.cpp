@@ -259,14 +259,14 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
 
 void add_rotate_command(CLI::App& key, Action& action) {
   CLI::App* command = key.add_subcommand("rotate", "Seal everything under a new key");
-  struct Arguments : RotateOptions {
+  struct RotateArguments : RotateOptions {
     std::string path;
     SecretOptions secret;
     bool pause = false;
     bool resume = false;
     bool no_wait = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RotateArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   auto* cipher =

@@ -39,7 +39,7 @@ using nlohmann::json;
 
 constexpr std::chrono::milliseconds watch_interval{500};
 
-struct Arguments {
+struct ScrubArguments {
   std::string path;
   SecretOptions secret;
   std::string rate;
@@ -84,7 +84,7 @@ Result<json> watch(const fs::MountEntry& mount, json scrub, ProgressPrinter& pri
   return scrub;
 }
 
-int scrub_mount(const fs::MountEntry& mount, const Arguments& arguments,
+int scrub_mount(const fs::MountEntry& mount, const ScrubArguments& arguments,
                 std::optional<std::uint64_t> rate, ProgressPrinter& printer) {
   if (!arguments.engine.empty()) {
     return report({ErrorCode::invalid_argument,
@@ -110,7 +110,7 @@ int scrub_mount(const fs::MountEntry& mount, const Arguments& arguments,
   return number_of(*scrub, "damage_count") == 0 ? exit_fine : exit_damage;
 }
 
-Result<fs::CheckReport> scrub_volume(const Arguments& arguments, std::uint64_t rate,
+Result<fs::CheckReport> scrub_volume(const ScrubArguments& arguments, std::uint64_t rate,
                                      ProgressPrinter& printer) {
   fs::RateLimit limit(rate);
   const fs::ScrubOptions options{
@@ -148,7 +148,7 @@ Result<fs::CheckReport> scrub_volume(const Arguments& arguments, std::uint64_t r
                  : fs::scrub_volume(*place.directory, *engine, options);
 }
 
-int scrub_offline(const Arguments& arguments, std::uint64_t rate, ProgressPrinter& printer) {
+int scrub_offline(const ScrubArguments& arguments, std::uint64_t rate, ProgressPrinter& printer) {
   if (arguments.command() != ScrubCommand::begin || arguments.background) {
     return report({ErrorCode::invalid_argument,
                    fmt::format("{} is not mounted: --pause, --resume, --stop, --status and "
@@ -175,7 +175,7 @@ std::optional<fs::MountEntry> mount_of(const std::string& path) {
   return place ? fs::find_mount_of_volume(place->path) : std::nullopt;
 }
 
-int run(const Arguments& arguments) {
+int run(const ScrubArguments& arguments) {
   std::optional<std::uint64_t> rate;
   if (!arguments.rate.empty()) {
     const auto parsed = parse_size(arguments.rate);
@@ -193,7 +193,7 @@ int run(const Arguments& arguments) {
 
 void add_scrub_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("scrub", "Verify every checksum of a volume");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ScrubArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_option("--rate", arguments->rate,

@@ -33,7 +33,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Arguments {
+struct StatsArguments {
   std::string path;
   SecretOptions secret;
   bool json = false;
@@ -202,7 +202,7 @@ void print_volume(const json& stats) {
   }
 }
 
-int show(const Arguments& arguments) {
+int show(const StatsArguments& arguments) {
   std::optional<fs::MountEntry> mount;
   std::optional<VolumePlace> place;
   if (auto found = fs::find_nacre_mount(arguments.path)) {
@@ -229,7 +229,7 @@ int show(const Arguments& arguments) {
 
 void add_stats_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("stats", "What a volume holds and how it is doing");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<StatsArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");

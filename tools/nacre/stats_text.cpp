@@ -24,7 +24,7 @@ std::string bytes(const json& object, const char* name) {
   return format_bytes(number_of(object, name));
 }
 
-std::string ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
+std::string stats_ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
   if (stored_bytes == 0) return "nothing stored";
   return fmt::format("ratio {:.2f}",
                      static_cast<double>(plain_bytes) / static_cast<double>(stored_bytes));
@@ -70,7 +70,7 @@ void print_space(const json& stats) {
                                bytes(stats, "data_bytes"), number_of(stats, "known_inode_count")));
   print_stats_line("stored", fmt::format("{} for {} of files, {}", format_bytes(live),
                                          bytes(stats, "data_bytes"),
-                                         ratio(number_of(stats, "data_bytes"), live)));
+                                         stats_ratio(number_of(stats, "data_bytes"), live)));
   print_stats_line("segments",
                    fmt::format("{} with {}, {} of it live{}", number_of(segments, "segment_count"),
                                format_bytes(stored), format_bytes(live), share_of(live, stored)));
@@ -122,11 +122,11 @@ void print_written(const json& stats) {
                                format_bytes(stored), share_of(stored, plain)));
   const json codecs = part_of_stats(stats, "codecs");
   for (const auto& [codec, counts] : codecs.items()) {
-    print_stats_line(
-        "  " + printable(codec),
-        fmt::format("{} records, {} in {}, {}", number_of(counts, "record_count"),
-                    bytes(counts, "plain_bytes"), bytes(counts, "stored_bytes"),
-                    ratio(number_of(counts, "plain_bytes"), number_of(counts, "stored_bytes"))));
+    print_stats_line("  " + printable(codec),
+                     fmt::format("{} records, {} in {}, {}", number_of(counts, "record_count"),
+                                 bytes(counts, "plain_bytes"), bytes(counts, "stored_bytes"),
+                                 stats_ratio(number_of(counts, "plain_bytes"),
+                                             number_of(counts, "stored_bytes"))));
   }
   const json commits = part_of_stats(stats, "commits");
   print_stats_line(

@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t shown_operation_count = 12;
 
-struct Arguments {
+struct TopArguments {
   std::string path;
   unsigned interval_seconds = 1;
   bool once = false;
@@ -218,7 +218,7 @@ Result<fs::MountEntry> find_mount(const std::string& path) {
   return found;
 }
 
-Result<> watch(const Arguments& arguments) {
+Result<> watch(const TopArguments& arguments) {
   NACRE_ASSIGN(const auto mount, find_mount(arguments.path));
   const bool on_terminal = ::isatty(STDOUT_FILENO) == 1;
   const char* no_color = std::getenv("NO_COLOR");
@@ -240,7 +240,7 @@ Result<> watch(const Arguments& arguments) {
 
 void add_top_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("top", "What a mounted volume is doing, each second");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TopArguments>();
   command->add_option("MOUNTPOINT", arguments->path, "Where a volume is mounted, or its directory")
       ->required();
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks")

@@ -32,17 +32,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds progress_interval{500};
+constexpr std::chrono::milliseconds trim_progress_interval{500};
 constexpr std::chrono::milliseconds stats_patience{2000};
 
-struct Arguments {
+struct TrimArguments {
   std::string path;
   SecretOptions secret;
   bool json = false;
 };
 
 // A number of a reply that anything may have sent.
-std::uint64_t number(const json& object, const char* name) {
+std::uint64_t reply_number(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
@@ -71,7 +71,7 @@ Result<json> trim_mount(const fs::MountEntry& mount, ProgressPrinter& printer) {
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   const std::uint64_t total = reclaimable_bytes(mount).value_or(0);
   auto reply = std::async(std::launch::async, [&] { return client.request("trim"); });
-  while (reply.wait_for(progress_interval) != std::future_status::ready) {
+  while (reply.wait_for(trim_progress_interval) != std::future_status::ready) {
     const auto left = reclaimable_bytes(mount);
     if (!left) continue;
     printer.update({.stage = "trim", .done = total - std::min(total, *left), .total = total});
@@ -100,7 +100,7 @@ Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_o
   return fs::to_json(*report);
 }
 
-Result<json> trim(const Arguments& arguments, ProgressPrinter& printer) {
+Result<json> trim(const TrimArguments& arguments, ProgressPrinter& printer) {
   if (const auto mount = fs::find_nacre_mount(arguments.path)) return trim_mount(*mount, printer);
   const auto place = find_unmounted_volume(arguments.path);
   if (!place) return tl::unexpected(place.error());
@@ -108,19 +108,19 @@ Result<json> trim(const Arguments& arguments, ProgressPrinter& printer) {
   return trim_volume(*place, arguments.secret, printer);
 }
 
-int run(const Arguments& arguments) {
+int run(const TrimArguments& arguments) {
   ProgressPrinter printer(true);
   const auto report_json = trim(arguments, printer);
   printer.clear();
   if (!report_json) return report(report_json.error());
-  const auto immovable = number(*report_json, "immovable_segment_count");
+  const auto immovable = reply_number(*report_json, "immovable_segment_count");
   if (arguments.json) {
     fmt::print("{}\n", report_json->dump(2));
   } else {
     fmt::print("{} freed: {} segments rewritten, {} of them moved\n",
-               format_bytes(number(*report_json, "freed_bytes")),
-               number(*report_json, "segment_count"),
-               format_bytes(number(*report_json, "moved_bytes")));
+               format_bytes(reply_number(*report_json, "freed_bytes")),
+               reply_number(*report_json, "segment_count"),
+               format_bytes(reply_number(*report_json, "moved_bytes")));
   }
   if (immovable == 0) return exit_fine;
   print_error(
@@ -135,7 +135,7 @@ int run(const Arguments& arguments) {
 void add_trim_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("trim", "Give back the space of what was overwritten and deleted");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrimArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");

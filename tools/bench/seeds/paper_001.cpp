@@ -17,7 +17,7 @@ using engine::CipherMode;
 using engine::seeds::AesStep;
 using engine::seeds::CryptTimes;
 
-constexpr std::size_t message_size = 64u << 10;
+constexpr std::size_t aes_message_size = 64u << 10;
 constexpr std::array<std::size_t, 6> sizes = {64u << 10, 1u << 20,  4u << 20,
                                               16u << 20, 64u << 20, 128u << 20};
 constexpr std::size_t step_size = 64u << 20;
@@ -91,7 +91,7 @@ class Paper001 {
       std::optional<CryptTimes> article;
       if (run_.takes(size)) {
         NACRE_ASSIGN(const SeedPairTimes pair,
-                     run_.time_pair(seed_aes(run_.messages(size, message_size),
+                     run_.time_pair(seed_aes(run_.messages(size, aes_message_size),
                                              BlockCipher::aes_256, CipherMode::ecb, false)));
         times = pair.forward;
         NACRE_ASSIGN(const Bytes expected, encrypt(run_.bytes(size)));
@@ -132,7 +132,7 @@ class Paper001 {
     NACRE_ASSIGN(const Bytes coded, encrypt(plain));
     SeedPairTimes ours;
     if (!plain.empty()) {
-      NACRE_ASSIGN(ours, run_.time_pair(seed_aes(run_.messages(step_size, message_size),
+      NACRE_ASSIGN(ours, run_.time_pair(seed_aes(run_.messages(step_size, aes_message_size),
                                                  BlockCipher::aes_256, CipherMode::ecb, false)));
     }
     const auto add_cells = [&](std::vector<SeedCell>& row, const std::optional<double>& seconds,

@@ -21,9 +21,9 @@ using engine::seeds::CryptTimes;
 using engine::seeds::TableLayout;
 using engine::seeds::TableMemory;
 
-constexpr std::size_t block_size = 16;
+constexpr std::size_t aes_block_size = 16;
 constexpr std::size_t table_2_size = 64u << 20;
-constexpr std::size_t message_size = 64u << 10;  // where the paper has one long one
+constexpr std::size_t mode_message_size = 64u << 10;  // where the paper has one long one
 constexpr std::array<std::size_t, 3> payload_sizes = {1u << 20, 16u << 20, 64u << 20};
 
 struct Lookup {
@@ -170,7 +170,7 @@ class Paper002 {
     SeedTimes ours;
     if (is_taken) {
       NACRE_ASSIGN(const SeedPairTimes pair,
-                   run_.time_pair(seed_aes(run_.messages(table_2_size, message_size),
+                   run_.time_pair(seed_aes(run_.messages(table_2_size, mode_message_size),
                                            BlockCipher::aes_128, CipherMode::ctr, false)));
       ours = pair.forward;
     }
@@ -224,7 +224,7 @@ class Paper002 {
     comparison.add_columns(table);
     const Lookup& best = lookups.back();
     for (int power = 8; power <= 22; power += 2) {
-      const std::size_t size = block_size << power;
+      const std::size_t size = aes_block_size << power;
       SeedTimes times;
       std::optional<CryptTimes> paper;
       if (run_.takes(size)) {
@@ -232,7 +232,7 @@ class Paper002 {
                      run_.time_pair(seed_aes({run_.bytes(size)}, BlockCipher::aes_128,
                                              CipherMode::ctr, false)));
         NACRE_ASSIGN(const SeedPairTimes many,
-                     run_.time_pair(seed_aes(run_.messages(size, message_size),
+                     run_.time_pair(seed_aes(run_.messages(size, mode_message_size),
                                              BlockCipher::aes_128, CipherMode::ctr, false)));
         times = one.forward;
         times.plain_all = many.forward.plain_all;
@@ -284,7 +284,7 @@ class Paper002 {
     comparison.add_columns(table);
     for (const auto& [blocks, published] : published_002_overheads) {
       for (const std::size_t whole : payload_sizes) {
-        const std::size_t size = blocks * block_size;
+        const std::size_t size = blocks * aes_block_size;
         const std::size_t count = whole / size;
         if (count > message_count_max) continue;
         CounterTimes times;
@@ -338,7 +338,7 @@ class Paper002 {
     comparison.add_columns(table);
     for (const std::size_t blocks : {16, 128, 512, 2048, 16384}) {
       for (const std::size_t count : {64, 1024, 16384}) {
-        const std::size_t size = blocks * block_size;
+        const std::size_t size = blocks * aes_block_size;
         const std::size_t whole = count * size;
         if (whole > payload_size_max) continue;
         SeedTimes times;
@@ -383,7 +383,7 @@ class Paper002 {
       std::vector<SeedCell> row = {double(blocks)};
       for (const std::uint32_t threads : thread_counts) {
         row.emplace_back();
-        const std::uint64_t size = std::uint64_t{threads} * blocks * block_size;
+        const std::uint64_t size = std::uint64_t{threads} * blocks * aes_block_size;
         if (run_.cuda() == nullptr || size > stretch_size_max) continue;
         const auto seconds =
             engine::seeds::strided_reads_on_device(threads, blocks, run_.repetitions());
@@ -453,7 +453,7 @@ class Paper002 {
     comparison.add_columns(table);
     for (const std::size_t blocks : {16, 512, 16384}) {
       for (const std::size_t whole : payload_sizes) {
-        const std::size_t size = blocks * block_size;
+        const std::size_t size = blocks * aes_block_size;
         const std::size_t count = whole / size;
         if (count > message_count_max) continue;
         SeedTimes times;

@@ -17,7 +17,7 @@ constexpr int run_count_max = 1001;
 constexpr int round_count_min = 21;
 
 // The first so many messages, done and timed.
-struct Sample {
+struct SpeedSample {
   std::unique_ptr<Contender> contender;
   std::size_t count = 0;
   double seconds = 0;  // of all messages there are
@@ -48,10 +48,10 @@ class PairRun {
 
  private:
   // As many messages as the time allows, the first one for each thread at least.
-  Result<Sample> take_sample(const engine::BaselineLibrary& library, unsigned threads,
-                             const std::vector<ByteView>& inputs,
-                             const std::vector<std::size_t>& output_sizes) const {
-    Sample sample;
+  Result<SpeedSample> take_sample(const engine::BaselineLibrary& library, unsigned threads,
+                                  const std::vector<ByteView>& inputs,
+                                  const std::vector<std::size_t>& output_sizes) const {
+    SpeedSample sample;
     const auto make = [&](std::size_t count) -> Result<> {
       sample.count = count;
       NACRE_ASSIGN(sample.contender,
