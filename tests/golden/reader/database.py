@@ -33,8 +33,11 @@ class SealedFile:
 
     def __init__(self, folder, name, keys):
         self.name = f"db/{name}"
-        with open(os.path.join(folder, name), "rb") as file:
-            self.stored = file.read()
+        try:
+            with open(os.path.join(folder, name), "rb") as file:
+                self.stored = file.read()
+        except FileNotFoundError:
+            raise Damage(f"{self.name} is missing") from None
         self.file_class, number = class_and_number(name)
         header = self.stored[:HEADER]
         self.is_unborn = (self.file_class == LOG and b"NFRM" not in self.stored and

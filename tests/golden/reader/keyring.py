@@ -56,12 +56,12 @@ def canonical(fields, without):
 def parse_document(text, kind, name):
     try:
         fields = json.loads(text)
-    except ValueError:
-        raise Damage(f"{name} is not JSON") from None
-    require(isinstance(fields, dict) and fields.get("format") == kind, f"{name} is not a {kind}")
-    require(fields["version"] == 1, f"{name} is of another version")
-    require(f"{zlib.crc32(canonical(fields, ('crc32',))):08x}" == fields["crc32"],
-            f"{name}: the CRC is wrong")
+        require(fields["format"] == kind and fields["version"] == 1,
+                f"{name} is no {kind} of version 1")
+        crc, exact = fields["crc32"], canonical(fields, ("crc32",))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Damage(f"{name} is not a JSON object as it should be") from None
+    require(f"{zlib.crc32(exact):08x}" == crc, f"{name}: the CRC is wrong")
     exact = json.dumps(fields, sort_keys=True, indent=2, ensure_ascii=False).encode() + b"\n"
     require(exact == text, f"{name} is not written as it should be")
     return fields

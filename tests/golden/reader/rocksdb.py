@@ -92,7 +92,8 @@ class Manifest:
                 fields.v()
                 edit["new"].append((fields.v(), fields.v()))
                 fields.text(), fields.text(), fields.v(), fields.v()
-                while fields.v() != 1:
+                while (field := fields.v()) != 1:
+                    require(not field & 1 << 6, f"{name}: a table has a field that is not known: {field}")
                     fields.text()
             elif tag == 200:
                 edit["family"] = fields.v()

@@ -104,7 +104,8 @@ class Volume:
             inode, index = struct.unpack(">QQ", key)
             self.chunks.setdefault(inode, {})[index] = value
         for key, value in self.rows["xattrs"].items():
-            self.xattrs.setdefault(struct.unpack_from(">Q", key)[0], {})[key[8:]] = value
+            attributes = self.xattrs.setdefault(struct.unpack_from(">Q", key)[0], {})
+            attributes[key[8:]] = value_fields(value, "an attribute").rest()
         self.segments = {}
 
     # The tree.
