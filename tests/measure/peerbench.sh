@@ -87,7 +87,7 @@ if [ "$(id -u)" != 0 ]; then
   user=$(id -un)
 fi
 asked_user=$user user=${user:-${SUDO_USER:-nobody}}
-group=$(id -gn "$user" 2>/dev/null) || usage "there is no user $user"
+group=$(id -g "$user" 2>/dev/null) || usage "there is no user $user"
 bin=${bin:-$root/build/release/bin}
 [ ! -d "$bin" ] || PATH=$(cd "$bin" && pwd):$PATH
 PATH=$PATH:/usr/sbin:/sbin
@@ -247,13 +247,12 @@ timed() {
   else went_wrong "$step" "exit $status: $(head -c 300 "$work/errors")"; fi
 }
 settle() { # until all that was written is in the store
-  declare -F "${name}_settle" >/dev/null && "${name}_settle" "$mnt" >/dev/null
-  as_user sync -f "$mnt"
-  sync -f "$back"
+  if declare -F "${name}_settle" >/dev/null; then "${name}_settle" "$mnt" >/dev/null || return 1; fi
+  as_user sync -f "$mnt" && sync -f "$back"
 }
 stored() { # STEP BYTES
   local now
-  settle
+  settle || { went_wrong "$1" "it cannot be synced"; return; }
   now=$(du -s -x -B1 "$back" | cut -f1)
   put "$1" "$(awk -v a="$store_bytes" -v b="$now" -v n="$2" 'BEGIN {printf "%.4f", (b - a) / n}')"
   store_bytes=$now
@@ -289,7 +288,7 @@ enter() { # mounts $name; fails where it is not there within a minute
 }
 leave() { # NAME BACK MNT
   [ "$2" != "$3" ] || return 0
-  if declare -F "$1_unmount" >/dev/null; then "$1_unmount" "$3" >/dev/null; fi
+  if declare -F "$1_unmount" >/dev/null; then "$1_unmount" "$3" >/dev/null || say "$1: its own way to unmount failed"; fi
   for _ in $(seq 300); do
     is_mounted "$3" || break
     detach "$3" 2>/dev/null && break
@@ -349,8 +348,8 @@ one() {
   fi
   if wants tree; then
     same diff -rq "$data/tree" "$mnt/tree"
-    settle # else the journal is busy with what fio wrote
-    timed remove rm -rf "$mnt/tree"
+    # Else the journal is busy with what fio wrote.
+    if settle; then timed remove rm -rf "$mnt/tree"; else went_wrong remove "it cannot be synced"; fi
   fi
   leave "$name" "$back" "$mnt" && rm -rf --one-file-system "$folder"
 }

@@ -48,6 +48,8 @@ expect 1 'broken, make: it cannot be made' "${measure[@]}" --rounds 1 --only nat
   --add broken 'echo it cannot be made; exit 1' true ''
 expect 1 'broken cannot be mounted: it cannot be mounted' "${measure[@]}" --rounds 1 --only native --steps inc \
   --add broken true 'echo it cannot be mounted; exit 1' ''
+expect 1 'unsynced, stored_inc: it cannot be synced' "${measure[@]}" --rounds 1 --only native --steps inc \
+  --add unsynced "${cheap_one[2]}" "test ! -e {back}.once && touch {back}.once && ${cheap_one[3]}" "${cheap_one[4]}"
 leaves_nothing "without a mount"
 
 # --- Told to end in the midst of it.
