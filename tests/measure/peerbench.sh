@@ -273,23 +273,25 @@ same() {
   if await "${runs[@]}" "$@"; then put compared 0; else put compared 1; say "$name: what is read back differs: $*"; fi
 }
 
-enter() { # mounts $name; fails where it is not there within a minute
+enter() { # mounts $name; fails where it is not there in ten minutes, or its daemon is gone
   "${name}_mount" "$back" "$mnt" >"$work/output" 2>&1 || {
     say "$name cannot be mounted: $(tail -n 3 "$work/output")"
     return 1
   }
   [ "$mnt" != "$back" ] || return 0
-  for _ in $(seq 300); do
+  local look
+  for look in $(seq 3000); do
     is_mounted "$mnt" && return 0
+    [ $((look % 50)) != 0 ] || [ -n "$(daemons_of "$back")" ] || break
     sleep 0.2
   done
-  say "$name is not mounted after a minute"
+  say "$name is not mounted, and nothing is at work on it: $(tail -n 3 "$work/output")"
   return 1
 }
 leave() { # NAME BACK MNT
   [ "$2" != "$3" ] || return 0
   if declare -F "$1_unmount" >/dev/null; then "$1_unmount" "$3" >/dev/null || say "$1: its own way to unmount failed"; fi
-  for _ in $(seq 300); do
+  for _ in $(seq 3000); do
     is_mounted "$3" || break
     detach "$3" 2>/dev/null && break
     sleep 0.2

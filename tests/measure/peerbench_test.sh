@@ -50,14 +50,16 @@ expect 1 'broken cannot be mounted: it cannot be mounted' "${measure[@]}" --roun
   --add broken true 'echo it cannot be mounted; exit 1' ''
 expect 1 'unsynced, stored_inc: it cannot be synced' "${measure[@]}" --rounds 1 --only native --steps inc \
   --add unsynced "${cheap_one[2]}" "test ! -e {back}.once && touch {back}.once && ${cheap_one[3]}" "${cheap_one[4]}"
+expect 1 'absent is not mounted, and nothing is at work on it' "${measure[@]}" --rounds 1 --only native --steps inc \
+  --add absent true true ''
 leaves_nothing "without a mount"
 
 # --- Told to end in the midst of it.
 "${measure[@]}" --rounds 100000 --only native --steps inc "${cheap_one[@]}" >"$work/log" 2>&1 &
 told=$!
-for _ in $(seq 1200); do
-  findmnt -rn -o TARGET | grep -qF "$work" && break
-  sleep 0.05
+for _ in $(seq 600); do
+  if findmnt -rn -o TARGET | grep -qF "$work" || ! kill -0 "$told"; then break; fi
+  sleep 1
 done
 check "it mounts: $(cat "$work/log")" kill -TERM "$told"
 wait "$told"
