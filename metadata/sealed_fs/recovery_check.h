@@ -22,9 +22,10 @@ struct RecoveryCheck {
   std::map<std::string, std::uint64_t, std::less<>> frame_counts;
 };
 
-// tampered (a file of a number that no file of this volume has), missing (a file that CURRENT or a log names, or all logs), corrupt (a log or manifest that was
-// longer once), rolled_back (CURRENT names an older manifest than a log does), and what reading the
-// files gives. Logs that are of no use any more are not looked at.
+// Errors: tampered (a file of a number that no file of this volume has), missing (a file that
+// CURRENT or a log names, or all logs), corrupt (a log or manifest that was longer once),
+// rolled_back (CURRENT names an older manifest than a log does), and what reading the files gives.
+// Logs that are of no use any more are not looked at.
 //
 // make_durable: what was read is on the medium afterwards, so that the result may be written into a
 // new log, even when what is found was never synced (after a kill) or a sync of it failed.

@@ -7,7 +7,9 @@ Anybody may mount something of type fuse.nacre and answer on a control socket of
 fingerprint is dead…dead. Root's commands must do their work on the volume itself, and must not
 remember what the daemon said.
 """
+import base64
 import ctypes
+import hashlib
 import json
 import os
 import shutil
@@ -83,7 +85,8 @@ def start_liar(folder, name, volume, point, said_path):
         os.setgroups([])
         os.setgid(LIAR)
         os.setuid(LIAR)
-        os.makedirs(folder, 0o700)
+        os.umask(0o077)  # every folder on the way is closed to others, or nobody would ask him
+        os.makedirs(folder)
         listener.bind(os.path.join(folder, name + ".sock"))
         listener.listen()
         os.write(said, b"ready\n")
@@ -98,6 +101,7 @@ class Scene:
         self.volume = os.path.join(work, "volume")
         self.point = os.path.join(work, "mnt")
         self.secret = os.path.join(work, "passphrase")
+        self.bob = ""
         self.said_path = os.path.join(work, "said")
         self.environment = dict(os.environ, HOME=os.path.join(work, "home"))
         for name in ("XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
@@ -134,10 +138,18 @@ def expect(condition, what, *details):
         raise support.Failure(what)
 
 
+def fingerprint_of_bob(keyring):
+    """Of the recipient without a passphrase."""
+    keys = [base64.b64decode(recipient["public_key"]) for recipient in keyring["recipients"]
+            if "private_key" not in recipient]
+    expect(len(keys) == 1, "bob is a recipient", json.dumps(keyring["recipients"], indent=1))
+    return hashlib.sha256(keys[0]).hexdigest()
+
+
 def check(scene):
     key = ["--passphrase-file", scene.secret]
     before = scene.keyring()
-    status, text = scene.run("nacre", "key", "remove", scene.volume, "bob", *key)
+    status, text = scene.run("nacre", "key", "remove", scene.volume, scene.bob, *key)
     expect(status == 0, "the recipient can be removed", text)
     now = scene.keyring()
     expect(now["generation"] > before["generation"] and len(now["recipients"]) == 1,
@@ -150,12 +162,13 @@ def check(scene):
     expect(FINGERPRINT not in scene.pins(), "no fingerprint of the liar's is remembered")
 
     # His mount by its name: then he may say what he likes, but not for root's volume.
-    for command in (["key", "remove", scene.point, "bob", *key], ["backup", scene.point,
+    for command in (["key", "remove", scene.point, scene.bob, *key], ["backup", scene.point,
                     os.path.join(scene.work, "backup")], ["key", "rotate", scene.point, *key]):
         status, text = scene.run("nacre", *command)
         expect(status == 8 and "neither root nor the owner" in text,
                "nacre " + " ".join(command[:2]) + " of the liar's mount is refused", str(status), text)
     expect(FINGERPRINT not in scene.pins(), "no fingerprint of the liar's is remembered")
+    expect("info" in scene.said(), "the liar was asked which volume he serves")
     wrong = {"rotate", "replace_keyring", "begin_backup"} & set(scene.said())
     expect(not wrong, "nothing but a question was ever sent to the liar", str(wrong))
 
@@ -182,6 +195,7 @@ def main():
         status, text = scene.run("mkfs.nacre", "--passphrase-file", scene.secret, "--recipient",
                                  public, *support.CHEAP_KDF, scene.volume)
         expect(status == 0, "the volume can be made", text)
+        scene.bob = fingerprint_of_bob(scene.keyring())
         device, name = mount_as_liar(scene.point)
         liar = start_liar(os.path.join(top, "nacre"), name, scene.volume, scene.point,
                           scene.said_path)

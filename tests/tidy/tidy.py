@@ -141,12 +141,16 @@ class Tidy:
                 if place:
                     self.breach(name, number, "machine", place.group(0))
 
+    def has_header(self, name):
+        """A header of the same name stands next to the source, and says what both are for."""
+        return name.endswith(".cpp") and name[:-len(".cpp")] + ".h" in self.text
+
     def check_heads(self):
         for name in self.code():
             lines = self.text[name].splitlines()
             if not lines or lines[0] != "// SPDX-License-Identifier: Apache-2.0":
                 self.breach(name, 1, "head", "the first line is not the SPDX line")
-            elif len(lines) < 2 or not lines[1].startswith("//"):
+            elif (len(lines) < 2 or not lines[1].startswith("//")) and not self.has_header(name):
                 self.breach(name, 2, "head", "no word on what the file is for")
             if name.endswith((".h", ".cuh")) and "#pragma once" not in lines:
                 self.breach(name, 1, "head", "no #pragma once")

@@ -35,6 +35,7 @@ DEFECTS = [
     ("head", "gpu_engine/a.h", "#pragma once\n"),
     ("head", "gpu_engine/a.h", HEAD),
     ("head", "gpu_engine/a.h", HEAD.splitlines()[0] + "\n#pragma once\n"),
+    ("head", "gpu_engine/alone.cpp", HEAD.splitlines()[0] + "\nint alone();\n"),
     ("head", "tools/x.sh", "#!/bin/sh\n"),
     ("size", "gpu_engine/a.h", HEAD + "#pragma once\n" + "\n" * 500),
     ("built", "gpu_engine/b.cpp", HEAD),
