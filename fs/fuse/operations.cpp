@@ -31,11 +31,13 @@ void on_init(void* user_data, fuse_conn_info* connection) {
   want(FUSE_CAP_DONT_MASK);
   if (!context.no_xattr) want(FUSE_CAP_POSIX_ACL);
   // ATOMIC_O_TRUNC: without OPEN messages O_TRUNC would be lost. HANDLE_KILLPRIV: version 2 takes
-  // its place, which the dispatcher adds. AUTO_INVAL_DATA: nobody else changes files.
-  connection->want &=
-      ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
-                             FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS_AUTO |
-                             FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  // its place, which the dispatcher adds. AUTO_INVAL_DATA: nobody else changes files. ASYNC_DIO:
+  // the kernel drops cached pages when a direct write is handed in, and again only if it is done by
+  // then; what a reader brings in until a later end would stay, and be written back.
+  connection->want &= ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
+                                             FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO |
+                                             FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ |
+                                             FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
   connection->max_write = context.data_size_bytes_max;
   connection->max_background = background_request_count_max;
   connection->congestion_threshold = background_request_count_max * 3 / 4;

@@ -137,18 +137,31 @@ Result<std::uint64_t> seek_data(Context& context, InodeNumber inode, std::uint64
   return context.volume.seek(inode, offset, SeekWhat::data);
 }
 
+// A file that is written meanwhile has its end further and further on: what was one of its ends
+// during the call is the answer then.
+constexpr int seek_round_count_max = 16;
+
 Result<std::uint64_t> seek_hole(Context& context, InodeNumber inode, std::uint64_t offset) {
   std::uint64_t from = offset;
-  for (;;) {
+  for (int round = 0; round < seek_round_count_max; ++round) {
     const Result<std::uint64_t> known = context.volume.seek(inode, from, SeekWhat::hole);
     if (!known && known.error().code != ErrorCode::no_position) return known;
     const std::uint64_t hole = known ? *known : from;
     const Result<std::uint64_t> next = context.volume.seek(inode, hole, SeekWhat::data);
     context.kernel->write_out_range(inode, hole, next && *next > hole ? *next - hole : 0);
     const Result<std::uint64_t> now = context.volume.seek(inode, from, SeekWhat::hole);
-    if (!now || *now == hole) return now;
-    from = *now;  // the hole was none: look on from where the data ends now
+    if (now) {
+      if (*now == hole) return now;
+      from = *now;  // the hole was none: look on from where the data ends now
+      continue;
+    }
+    if (now.error().code != ErrorCode::no_position || from == offset) return now;
+    break;  // the data goes on to the end, which is a hole, too
   }
+  // Cut off meanwhile?
+  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  if (attributes.size <= offset) return fail(ErrorCode::no_position);
+  return std::min(from, attributes.size);
 }
 
 void on_lseek(fuse_req_t request, fuse_ino_t inode, off_t offset, int whence, fuse_file_info*) {
