@@ -183,6 +183,7 @@ def main():
         support.skip(TEST, f"there is a {top} of somebody's")
     call("unshare", CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    support.leave_others_mounts()
     work = tempfile.mkdtemp(prefix="nacre-lying-daemon.")
     os.chmod(work, 0o711)
     liar = 0

@@ -21,6 +21,7 @@ enter_user_view() {
     exit $status
   fi
   view=$NACRE_VIEW
+  leave_others_mounts
   # The folders above a checkout may be closed to others; these are not.
   user_bin=$view/bin user_source=$view/source
   mkdir "$user_bin" "$user_source"
@@ -33,6 +34,14 @@ enter_user_view() {
   mount --bind "$view/fuse" /dev/fuse
   set_fuse_conf
   mount --bind "$view/fuse.conf" /etc/fuse.conf
+}
+# Mounts of other tests came along into the namespace. Held here, they would keep the daemons of those
+# tests from ending.
+leave_others_mounts() {
+  local target
+  findmnt -rn -o FSTYPE,TARGET | sed -n 's/^fuse[^ ]* //p' | sort -r | while read -r target; do
+    umount -l -- "$(printf '%b' "$target")" 2>/dev/null || :
+  done
 }
 set_fuse_conf() { printf '%s\n' "$@" >"$view/fuse.conf"; }
 

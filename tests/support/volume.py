@@ -4,6 +4,7 @@
 Every call has a time limit: a hang is a failure like any other. NACRE_PATIENCE=N makes the limits N
 times as long, for machines with much other work.
 """
+import ctypes
 import errno
 import os
 import shutil
@@ -40,6 +41,18 @@ def bin_folder():
 
 def full_counts():
     return bool(os.environ.get("NACRE_LONG"))
+
+
+def leave_others_mounts():
+    """In a mount namespace of this process's own: mounts of other tests came along into it, and would
+    keep the daemons of those tests from ending."""
+    detach = 2
+    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        lines = [line.split(" - ") for line in table]
+    for place, what in lines:
+        if what.startswith("fuse"):
+            target = place.split()[4].encode().decode("unicode_escape").encode("latin-1")
+            ctypes.CDLL(None).umount2(target, detach)
 
 
 class Failure(Exception):

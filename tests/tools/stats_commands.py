@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from volume import Failure, Volume, skip_part, wait_for  # noqa: E402
+from volume import Failure, Volume, leave_others_mounts, skip_part, wait_for  # noqa: E402
 
 SECRET_NAME = "an-unspeakable-name"
 
@@ -404,6 +404,7 @@ def logs(volume):
 
 def journal():
     """In a mount namespace of its own: a socket in the journal's place."""
+    leave_others_mounts()
     if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=False).returncode != 0:
         print("no tmpfs can be mounted over /run")
         sys.exit(77)
