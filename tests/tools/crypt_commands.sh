@@ -214,9 +214,9 @@ fi
 mkdir interrupted
 for signal in INT TERM HUP; do
   mkfifo "slow$signal"
-  # In the background a shell ignores SIGINT.
+  # In the background a shell ignores SIGINT, and nohup SIGHUP.
   python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' \
     nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --codec none "slow$signal" -o "interrupted/$signal" &
   process=$!
