@@ -4,10 +4,12 @@
 # when it is not there yet and leaves it mounted at MOUNTPOINT. Run again it just mounts. Works as
 # root and as an ordinary user.
 #
-#   quickstart.sh VOLUME MOUNTPOINT [--passphrase-file F] [--bin DIR]
-#   quickstart.sh --build-only
+#   quickstart.sh VOLUME MOUNTPOINT [--passphrase-file F] [--cuda | --no-cuda | --bin DIR]
+#   quickstart.sh --build-only [--cuda | --no-cuda]
 #
 #   --passphrase-file F  do not ask; one newline at the end of F is ignored
+#   --cuda, --no-cuda    build the code for GPUs, or do not, whatever is built already. Without
+#                        either it is built where there are an NVIDIA GPU and nvcc
 #   --bin DIR            take the programs in DIR; install and build nothing
 #
 # Exit status: 0 mounted (or built), 2 usage, 8 something failed, 32 MOUNTPOINT is in use, else that
@@ -26,8 +28,8 @@ die() {
   exit "$status"
 }
 usage() {
-  echo "usage: $0 VOLUME MOUNTPOINT [--passphrase-file F] [--bin DIR]" >&2
-  echo "       $0 --build-only" >&2
+  echo "usage: $0 VOLUME MOUNTPOINT [--passphrase-file F] [--cuda | --no-cuda | --bin DIR]" >&2
+  echo "       $0 --build-only [--cuda | --no-cuda]" >&2
   exit 2
 }
 is_volume() { [ -e "$volume/superblock" ] || [ -e "$volume/superblock.copy" ]; }
@@ -77,13 +79,32 @@ check_volume() {
   fi
 }
 
+has_nvcc() { [ -n "$(PATH=${CUDA_PATH:-}/bin:$PATH:/usr/local/cuda/bin command -v nvcc)" ]; }
+has_gpu() { compgen -G '/proc/driver/nvidia/gpus/*' >/dev/null; }
+# Settles cuda, on or off, and says why.
+choose_cuda() {
+  case $cuda in
+    on) has_nvcc || die 8 "there is no nvcc for --cuda: install the CUDA toolkit, or add its bin to PATH" ;;
+    any)
+      cuda=off
+      if has_gpu && has_nvcc; then
+        cuda=on
+        echo "There is a GPU: the code for it is built, too (--no-cuda leaves it out)."
+      elif has_gpu; then
+        echo "There is a GPU, but no CUDA toolkit (nvcc): the code for GPUs is left out."
+      fi ;;
+  esac
+}
+
 # Neither packages nor sources are looked at again until one of the sources has changed.
 is_built() {
   local stamp=$build/quickstart-built
   [ -x "$bin/mount.nacre" ] && [ -e "$stamp" ] &&
-    [ -z "$(find "$root"/{CMakeLists.txt,CMakePresets.json,fs,gpu_engine,metadata,tools} \
+    { [ "$cuda" = any ] || [ "$(cat "$stamp")" = "$cuda" ]; } &&
+    [ -z "$(find "$root"/{CMakeLists.txt,CMakePresets.json,cmake,fs,gpu_engine,metadata,tools} \
       -newer "$stamp" -print -quit)" ]
 }
+step() { printf '\n[%d/%d] %s\n' "$1" "$([ $build_only = yes ] && echo 2 || echo 3)" "$2"; }
 build_programs() {
   # An ordinary user may use programs that somebody else built here.
   if [ ! -w "$root" ] || { [ -e "$build" ] && [ ! -w "$build" ]; }; then
@@ -91,15 +112,19 @@ build_programs() {
     die 8 "nothing is built in $root, and $me may not write there;" \
       "its owner runs $0 --build-only"
   fi
+  choose_cuda
   mkdir -p "$build"
-  touch "$build/quickstart-began"
+  echo "$cuda" >"$build/quickstart-began"
+  step 1 "Installing the packages that are missing"
   "$root/tools/install_dependencies.sh"
+  step 2 "Building: some $minutes minutes of processor time, and $(nproc) processors"
   # Another compiler may warn of more: that is for developers, not for users.
-  "$root/tools/build.sh" release -DNACRE_TESTS=OFF -DNACRE_WERROR=OFF
+  "$root/tools/build.sh" release -DNACRE_TESTS=OFF -DNACRE_WERROR=OFF -DNACRE_CUDA="${cuda^^}"
   mv "$build/quickstart-began" "$build/quickstart-built"
+  [ $build_only = yes ] || step 3 "Mounting"
 }
 
-passphrase=() build_only=no given_bin='' places=()
+passphrase=() build_only=no cuda=any given_bin='' places=()
 while [ $# -gt 0 ]; do
   case $1 in
     --passphrase-file)
@@ -114,11 +139,15 @@ while [ $# -gt 0 ]; do
       given_bin=$(realpath -- "$2")
       shift ;;
     --build-only) build_only=yes ;;
+    --cuda) cuda=on ;;
+    --no-cuda) cuda=off ;;
     -*) usage ;;
     *) places+=("$1") ;;
   esac
   shift
 done
+
+[ -z "$given_bin" ] || [ $cuda = any ] || usage
 
 # What would fail after the build fails before it.
 if [ $build_only = yes ]; then
