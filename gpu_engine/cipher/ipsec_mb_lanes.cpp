@@ -54,8 +54,10 @@ class ReadyRing {
 // first job: jobs point into it, and into the caller's, so none may outlive the call.
 class LaneRun {
  public:
-  explicit LaneRun(std::span<Lane> lanes)
+  // width: so many at a time, up to lane_count_max.
+  LaneRun(std::span<Lane> lanes, std::size_t width)
       : manager_(ipsec_mb_thread_manager()),
+        width_(width),
         slots_(lane_scratch(LaneScratch::keystreams)),
         ready_(lanes.size()) {
     progress_.reserve(lanes.size());
@@ -79,7 +81,7 @@ class LaneRun {
     std::size_t under_way = 0;
     while (!ready_.empty() || under_way > 0) {
       IMB_JOB* finished = nullptr;
-      if (!ready_.empty() && under_way < lane_count_max) {
+      if (!ready_.empty() && under_way < width_) {
         fill(*IMB_GET_NEXT_JOB(manager_), ready_.pop());
         finished = IMB_SUBMIT_JOB(manager_);
         ++under_way;
@@ -140,6 +142,7 @@ class LaneRun {
   }
 
   IMB_MGR* const manager_;
+  const std::size_t width_;
   const MutableByteView slots_;
   std::vector<Progress> progress_;
   ReadyRing ready_;
@@ -147,6 +150,36 @@ class LaneRun {
   std::size_t free_slot_count_ = lane_count_max;
   bool failed_ = false;
 };
+
+// Whether chains of size bytes, side by side, give what each gives alone.
+bool des_lanes_agree(BlockCipher cipher, Direction direction, std::size_t count, std::size_t size) {
+  Bytes key(key_size_bytes(cipher));
+  for (std::size_t i = 0; i < key.size(); ++i)
+    key[i] = static_cast<Byte>(31 * i + 1);
+  const IpsecMbCipherKey cipher_key(cipher, CipherMode::cbc, key);
+  Bytes in(count * size);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<Byte>(i / size * 17 + i * 5);
+  Bytes together(in.size());
+  Bytes alone(in.size());
+  const auto lanes_to = [&](Bytes& out) {
+    std::vector<Lane> lanes;
+    for (std::size_t at = 0; at < in.size(); at += size)
+      lanes.push_back({.key = &cipher_key,
+                       .direction = direction,
+                       .schedule = IpsecMbCipherKey::Schedule::forward,
+                       .keystream = false,
+                       .in = ByteView(in).subspan(at, size),
+                       .out = MutableByteView(out).subspan(at, size),
+                       .iv = {}});
+    return lanes;
+  };
+  auto lanes = lanes_to(together);
+  LaneRun(lanes, lane_count_max).run();
+  lanes = lanes_to(alone);
+  LaneRun(lanes, 1).run();
+  return together == alone;
+}
 
 bool has_wide_instructions(std::uint64_t features) {
   return ipsec_mb_is_available() && (ipsec_mb_functions()->features & features) == features;
@@ -166,8 +199,26 @@ MutableByteView lane_scratch(LaneScratch purpose) {
           lane_scratch_size_bytes};
 }
 
+bool des_lanes_are_sound() {
+  static const bool sound = [] {
+    for (const BlockCipher cipher : {BlockCipher::des, BlockCipher::des_ede3}) {
+      for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+        for (const std::size_t count : {std::size_t{2}, lane_count_max}) {
+          // What the library does 64 bytes of at a time, and what it takes for the rest.
+          for (const std::size_t size : {8, 72}) {
+            if (!des_lanes_agree(cipher, direction, count, size)) return false;
+          }
+        }
+      }
+    }
+    return true;
+  }();
+  return sound;
+}
+
 void run_lanes(std::span<Lane> lanes) {
-  LaneRun(lanes).run();
+  const bool is_des = !lanes.empty() && block_size_bytes(lanes.front().key->cipher()) == 8;
+  LaneRun(lanes, is_des && !des_lanes_are_sound() ? 1 : lane_count_max).run();
 }
 
 void run_job(IMB_MGR* manager) {
@@ -180,7 +231,8 @@ void run_job(IMB_MGR* manager) {
 std::size_t serial_lane_count(BlockCipher cipher) {
   if (chosen_crypto_implementation() != CryptoImplementation::ipsec_mb) return 1;
   if (block_size_bytes(cipher) == 8)
-    return has_wide_instructions(IMB_FEATURE_AVX512_SKX) ? lane_count_max : 1;
+    return has_wide_instructions(IMB_FEATURE_AVX512_SKX) && des_lanes_are_sound() ? lane_count_max
+                                                                                  : 1;
   return has_wide_instructions(IMB_FEATURE_AVX512_SKX | IMB_FEATURE_VAES) ? lane_count_max
                                                                           : lane_count_max / 2;
 }

@@ -65,6 +65,12 @@ struct Lane {
 enum class LaneScratch : std::uint8_t { keystreams, chained_blocks, counters };
 MutableByteView lane_scratch(LaneScratch purpose);
 
+// Whether the library gives each of several chains of DES its own result, tried once. Version 2.0.0
+// (Debian 13) does not on processors with AVX-512: two neighbours get each other's, wherever that
+// is to lie (its issue 169, mended in 2.0.1). Such chains then run one by one, and automatic takes
+// OpenSSL for DES.
+bool des_lanes_are_sound();
+
 // Runs the chains to their ends. Those of one cipher and direction share the lanes.
 void run_lanes(std::span<Lane> lanes);
 
