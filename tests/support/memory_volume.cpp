@@ -79,6 +79,11 @@ MemoryVolume::~MemoryVolume() {
   sync_thread_.join();
 }
 
+void MemoryVolume::before_writes(InodeNumber inode, std::function<Result<>()> call) {
+  std::unique_lock lock(tree_);
+  if (auto node = find(inode)) (*node)->before_write = std::move(call);
+}
+
 void MemoryVolume::before_reads(InodeNumber inode, std::function<Result<>()> call) {
   std::unique_lock lock(tree_);
   if (auto node = find(inode)) (*node)->before_read = std::move(call);

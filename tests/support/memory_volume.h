@@ -43,6 +43,8 @@ class MemoryVolume final : public fs::Volume {
 
   // Called before each later read of this file, and may fail it or throw; empty: no more.
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
+  // The same before each later write, also of bytes that the kernel took from a program before.
+  void before_writes(InodeNumber inode, std::function<Result<>()> call);
   // Each lookup of the name, in whatever directory, calls it first, holding nothing.
   void before_lookups(std::string name, std::function<void()> call);
   // While held, sync_inode() calls done later, when they are no longer held.
@@ -157,7 +159,7 @@ class MemoryVolume final : public fs::Volume {
     std::map<std::string, std::string, std::less<>> xattrs;
     std::mutex data_mutex;  // guards blocks, and of attributes the size, times, mode
     std::map<std::uint64_t, std::unique_ptr<Block>> blocks;  // without those that are holes
-    std::function<Result<>()> before_read;
+    std::function<Result<>()> before_read, before_write;
   };
 
   std::function<void()> before_lookup(std::string_view name);

@@ -107,6 +107,13 @@ Result<std::size_t> MemoryVolume::read(InodeNumber inode, std::uint64_t offset,
 Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                              fs::WriteFlags flags) {
   NACRE_TRY(drop_capability(inode));
+  std::function<Result<>()> before_write;
+  {
+    std::shared_lock lock(tree_);
+    NACRE_ASSIGN(Node * node, find(inode));
+    before_write = node->before_write;
+  }
+  if (before_write) NACRE_TRY(before_write());  // without the lock: it may take its time
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   if (bytes.size() > file_size_max || offset > file_size_max - bytes.size()) {
