@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The packages on a clean Debian 12, a debootstrap folder: install, mount through /etc/fstab as root and as an
-# ordinary user, use, upgrade beside a mounted volume, remove, purge, install again. The volume is left alone
-# by all of that. And what lintian says of the packages.
+# The packages on a clean Debian of this one's release, a debootstrap folder: install, mount through /etc/fstab as
+# root and as an ordinary user, use, upgrade beside a mounted volume, remove, purge, install again. The volume is
+# left alone by all of that. And what lintian says of the packages.
 #
 #   clean_root.sh BUILD_FOLDER
 #
@@ -49,7 +49,8 @@ root=$work/root
 if [ -n "${NACRE_DEBOOTSTRAP-}" ]; then
   cp -a "$NACRE_DEBOOTSTRAP" "$root"
 else
-  debootstrap --variant=minbase bookworm "$root" "${NACRE_DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
+  codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  debootstrap --variant=minbase "$codename" "$root" "${NACRE_DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
     >"$work/debootstrap.log" 2>&1 || {
     skip_part 'the clean root' "debootstrap cannot make one: $(tail -n 1 "$work/debootstrap.log")"
     verdict
