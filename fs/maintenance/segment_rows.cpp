@@ -189,16 +189,23 @@ void StructureCheck::check_segment_header(SegmentNumber number, const SegmentRow
 }
 
 // A segment that no commit names is what an unclean stop leaves, with or without a header; the next
-// mount removes it.
+// mount removes it. One that no session of this volume made a mount refuses.
 void StructureCheck::check_unknown_segment(SegmentNumber number) {
   const std::string path = segment_path(number);
   const auto file = context_.directory.open(path, metadata::OpenMode::read);
   if (!file) return context_.findings.add_error(file.error(), path);
-  const auto header = read_segment_header(**file, context_.volume_id, number);
+  const auto header = read_segment_header(**file);
+  if (header && header->volume_id != context_.volume_id) {
+    context_.findings.add({.verdict = Verdict::tampered,
+                           .what = "the segment comes from another volume: move this file away",
+                           .file = path});
+    return;
+  }
   if (header && !system_.sessions.contains(header->salt)) {
     context_.findings.add({.verdict = Verdict::rolled_back,
                            .what = "the segment belongs to a write session that the database does "
-                                   "not know: db/ was put back to an older state",
+                                   "not know: db/ was put back to an older state. Put the newest "
+                                   "db/ back, or move this file away",
                            .file = path});
     return;
   }

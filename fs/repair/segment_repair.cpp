@@ -210,8 +210,13 @@ Result<> SegmentRepair::check_other_files() {
       context_.leave(Verdict::unreadable, file.error().message, path);
       continue;
     }
-    const auto header = read_segment_header(**file, context_.volume.keys->volume_id(), *number);
-    if (!header) continue;  // the check afterwards says what is to be said
+    const auto header = read_segment_header(**file);
+    if (!header) continue;
+    if (header->volume_id != context_.volume.keys->volume_id()) {
+      context_.leave(Verdict::tampered,
+                     "the segment comes from another volume: move this file away", path);
+      continue;
+    }
     NACRE_ASSIGN(const auto session,
                  context_.database().get(Table::system, metadata::session_key_of(header->salt)));
     if (!session) {

@@ -153,16 +153,20 @@ class Walk {
 
 }  // namespace
 
-Result<metadata::SegmentHeader> read_segment_header(
-    metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
-    metadata::SegmentNumber number) {
+Result<metadata::SegmentHeader> read_segment_header(metadata::BackingFile& file) {
   std::array<Byte, metadata::segment_header_size_bytes> bytes{};
   NACRE_ASSIGN(const auto got, file.read(0, bytes));
   if (got < bytes.size()) {
     return fail(ErrorCode::corrupt,
                 fmt::format("the file ends within its header, after {} bytes", got));
   }
-  NACRE_ASSIGN(const auto header, metadata::decode_segment_header(bytes));
+  return metadata::decode_segment_header(bytes);
+}
+
+Result<metadata::SegmentHeader> read_segment_header(
+    metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
+    metadata::SegmentNumber number) {
+  NACRE_ASSIGN(const auto header, read_segment_header(file));
   if (volume_id && header.volume_id != *volume_id) {
     return fail(ErrorCode::tampered, "the segment comes from another volume");
   }

@@ -39,8 +39,10 @@ struct SegmentBounds {
   std::uint64_t begin = metadata::segment_header_size_bytes;  // where a record begins
 };
 
-// Checks the first bytes of a segment file: format, CRC, volume, and that it is the segment that
-// its name says. Errors: corrupt, io; tampered when it is another one.
+// The first bytes of a segment file, of whatever volume and number. Errors: corrupt, io.
+Result<metadata::SegmentHeader> read_segment_header(metadata::BackingFile& file);
+// The same, which must be of this volume and of the number that the file's name says: tampered when
+// it is another one.
 Result<metadata::SegmentHeader> read_segment_header(
     metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
     metadata::SegmentNumber number);
