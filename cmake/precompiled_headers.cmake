@@ -33,12 +33,14 @@ nacre_precompiled(nacre_headers LIBRARIES fmt::fmt HEADERS ${headers})
 set(test_headers ${headers} <random> <gtest/gtest.h>)
 get_directory_property(folders SUBDIRECTORIES)
 foreach(folder IN LISTS folders)
-  # The commands are descriptions of options and of JSON, which is most of what they take to compile.
+  # The commands are descriptions of options and of JSON, which is most of what they take to compile;
+  # -O1 takes an eighth more than -O0, and is for those who use them.
   if(folder MATCHES "/tools$")
     find_package(CLI11 REQUIRED)
+    set(level $<IF:$<CONFIG:Release>,-O1,-O0>)
     nacre_precompiled(nacre_tool_headers LIBRARIES fmt::fmt CLI11::CLI11
-      HEADERS ${headers} <CLI/CLI.hpp> <nlohmann/json.hpp> OPTIONS -O0)
-    nacre_reuse_precompiled(${folder} nacre_tool_headers -O0)
+      HEADERS ${headers} <CLI/CLI.hpp> <nlohmann/json.hpp> OPTIONS ${level})
+    nacre_reuse_precompiled(${folder} nacre_tool_headers ${level})
     continue()
   endif()
   if(NOT folder MATCHES "/tests$")

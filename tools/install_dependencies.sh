@@ -22,7 +22,7 @@ build_packages=(
   libtiff-dev libdeflate-dev zlib1g-dev # what nacre bench compares with; not needed without them
 )
 test_packages=(
-  libgtest-dev libgmock-dev clang libclang-rt-dev
+  libgtest-dev libgmock-dev clang libclang-rt-dev lld
   python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs btrfs-progs util-linux mount procps psmisc
   softhsm2 libengine-pkcs11-openssl # a PKCS#11 token for the tests of --identity
   python3-cryptography libxxhash0 # tests/golden/read_volume.py, the format's other reader

@@ -161,7 +161,7 @@ Result<State> state_of(BackingDirectory& directory, const FileEdit& edit) {
   return compare(now, edit.before, edit.after);
 }
 
-std::string describe(const RepairStep& step) {
+std::string describe_step(const RepairStep& step) {
   if (const auto* row = std::get_if<RowEdit>(&step.change)) {
     return fmt::format("a row of the table {}", metadata::to_string(row->table));
   }
@@ -201,7 +201,8 @@ Result<bool> check_with_database(const std::shared_ptr<BackingDirectory>& direct
     NACRE_ASSIGN(const auto state,
                  bytes != nullptr ? state_of(*directory, *bytes) : state_of(*directory, *file));
     if (state == State::other) {
-      return changed_since(fmt::format("{} is not as it was left ({})", describe(step), step.why));
+      return changed_since(
+          fmt::format("{} is not as it was left ({})", describe_step(step), step.why));
     }
     any = any || state == State::after;
   }
@@ -221,7 +222,8 @@ Result<bool> check_all(BackingDirectory& directory, const Database& database,
                                           : state_of(directory, std::get<FileEdit>(step.change));
     if (!state) return tl::unexpected(state.error());
     if (*state == State::other) {
-      return changed_since(fmt::format("{} is not as it was left ({})", describe(step), step.why));
+      return changed_since(
+          fmt::format("{} is not as it was left ({})", describe_step(step), step.why));
     }
     any = any || *state == State::after;
     names_sessions = names_sessions || (row != nullptr && row->table == metadata::Table::system &&

@@ -36,7 +36,7 @@ struct Entry {
   engine::Engine* engine = nullptr;  // none: a library
 };
 
-std::string describe(const BenchGroup& group, const std::string& by) {
+std::string describe_group(const BenchGroup& group, const std::string& by) {
   return fmt::format("{} by {}", group.operation, by);
 }
 
@@ -162,7 +162,7 @@ class GroupRun {
       const bool takes_all = bench_.is_payload || named.label != label_of(EngineChoice::cpu);
       auto contender = make_engine_contender(*named.engine, group_.task,
                                              {inputs, group_.output_sizes}, takes_all);
-      if (!contender) return add_context(contender.error(), describe(group_, named.label));
+      if (!contender) return add_context(contender.error(), describe_group(group_, named.label));
       outcome_.contenders.push_back(std::move(*contender));
       entries_.push_back({make_row(named.label), place, true, named.engine});
       if (named.label == label_of(EngineChoice::cuda)) devices_.push_back({named.label, place});
@@ -183,7 +183,7 @@ class GroupRun {
       if (library.make) {
         auto contender =
             make_library_contender(library, group_.thread_count, {inputs_of(place), sizes});
-        if (!contender) return add_context(contender.error(), describe(group_, library.name));
+        if (!contender) return add_context(contender.error(), describe_group(group_, library.name));
         outcome_.contenders[place] = std::move(*contender);
       } else {
         entry.row.missing = library.build_package;
@@ -202,7 +202,7 @@ class GroupRun {
       for (int pass = 0; pass < 2 && (pass == 0 || seconds < bench_.options.seconds); ++pass) {
         const double begin = wall_seconds();
         if (const auto run = contender->run(); !run)
-          return add_context(run.error(), describe(group_, entry.row.by));
+          return add_context(run.error(), describe_group(group_, entry.row.by));
         seconds = wall_seconds() - begin;
       }
       if (!contender->takes_all()) full_seconds_ = std::max(full_seconds_, seconds);
@@ -220,7 +220,7 @@ class GroupRun {
       for (std::size_t i = 0; i < group_.weights.size(); ++i) {
         const ByteView wanted = group_.expected.empty() ? first.output(i) : group_.expected[i];
         if (const auto right = compare_output(i, contender->output(i), wanted); !right)
-          return add_context(right.error(), describe(group_, entry.row.by));
+          return add_context(right.error(), describe_group(group_, entry.row.by));
       }
     }
     return {};
@@ -241,7 +241,8 @@ class GroupRun {
         if (same == libraries.end() || !same->make) continue;
         right = judge_by_undoing(*group_.undo, *contender, *same, group_.thread_count);
       }
-      if (!right) return add_context(right.error(), describe(group_, entry.row.by) + ", undone");
+      if (!right)
+        return add_context(right.error(), describe_group(group_, entry.row.by) + ", undone");
     }
     return {};
   }

@@ -35,11 +35,11 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
-std::string describe(const metadata::Timestamp& time) {
+std::string describe_field(const metadata::Timestamp& time) {
   return fmt::format("{}.{:09}", time.seconds, time.nanoseconds);
 }
 
-std::string describe(const metadata::RecordLocation& location) {
+std::string describe_field(const metadata::RecordLocation& location) {
   return fmt::format("{}:{}+{}", location.segment.value, location.offset, location.stored_size);
 }
 
@@ -50,7 +50,8 @@ Result<std::string> inode_row(std::string_view key, std::string_view value) {
       "{} mode {:o} uid {} gid {} links {} flags {:#x} size {} data {} accessed {} modified {} "
       "changed {} born {}",
       number.value, row.mode, row.uid, row.gid, row.link_count, row.flags, row.size, row.data_bytes,
-      describe(row.accessed), describe(row.modified), describe(row.changed), describe(row.born));
+      describe_field(row.accessed), describe_field(row.modified), describe_field(row.changed),
+      describe_field(row.born));
   if (row.rdev != 0) line += fmt::format(" rdev {:#x}", row.rdev);
   if (row.parent.value != 0) line += fmt::format(" parent {}", row.parent.value);
   if (!row.symlink_target.empty()) line += " target " + in_quotes(row.symlink_target);
@@ -73,13 +74,13 @@ Result<std::string> chunk_row(std::string_view key, std::string_view value) {
   for (const auto& range : row.chunk->lost)
     line += fmt::format(" lost at {}: {} bytes", range.offset, range.size);
   if (const auto& base = row.chunk->base) {
-    line += fmt::format(" base {} version {:#x} valid {} of {}", describe(base->location),
+    line += fmt::format(" base {} version {:#x} valid {} of {}", describe_field(base->location),
                         base->version.value, base->valid_size, base->plain_size);
   }
   for (const auto& patch : row.chunk->patches) {
     line += fmt::format(" patch at {} {} version {:#x} valid {} of {}", patch.offset,
-                        patch.location ? describe(*patch.location) : "inlined", patch.version.value,
-                        patch.valid_size, patch.plain_size);
+                        patch.location ? describe_field(*patch.location) : "inlined",
+                        patch.version.value, patch.valid_size, patch.plain_size);
   }
   return line;
 }
@@ -121,9 +122,9 @@ Result<std::string> system_row(std::string_view key, std::string_view value) {
     NACRE_ASSIGN(const auto row, metadata::decode_checkpoint_row(value));
     std::string line =
         fmt::format("checkpoint {:#x} closed {} root {} version {:#x} parts", number.value,
-                    row.closed_session, describe(row.root.location), row.root.version.value);
+                    row.closed_session, describe_field(row.root.location), row.root.version.value);
     for (const auto& part : row.parts)
-      line += fmt::format(" {} of {}", describe(part.location), part.plain_size);
+      line += fmt::format(" {} of {}", describe_field(part.location), part.plain_size);
     return line;
   }
   if (key == metadata::system_key_scrub) {
