@@ -36,9 +36,13 @@ is_volume() { [ -e "$volume/superblock" ] || [ -e "$volume/superblock.copy" ]; }
 say_how_to_unmount() { printf 'Unmount: %q umount %q\n' "$bin/nacre" "$mountpoint"; }
 # Type and source of what is mounted at MOUNTPOINT, topmost last; nothing when nothing is.
 mounted_there() { findmnt -rn -o "$1" --mountpoint "$mountpoint" 2>/dev/null | tail -n 1; }
-# A plain stat may be answered by the kernel's cache, long after the daemon ended.
+# A plain stat may be answered by the kernel's cache, long after the daemon ended. Over io_uring the
+# kernel cancels requests for a moment before it says that nobody serves them.
 is_dead() {
-  [[ $(LC_ALL=C timeout 10 stat -f -- "$mountpoint" 2>&1) == *'endpoint is not connected'* ]]
+  local said
+  said=$(LC_ALL=C timeout 10 stat -f -- "$mountpoint" 2>&1)
+  [[ $said == *'endpoint is not connected'* || $said == *'Operation canceled'* ||
+    $said == *'caused connection abort'* ]]
 }
 detach() {
   if [ "$(id -u)" = 0 ]; then umount -l -- "$mountpoint"; else fusermount3 -u -z -- "$mountpoint"; fi

@@ -151,6 +151,7 @@ awk '
   /^skipped: / { print "  " substr($0, 10); any = 1 }
   /: Skipped$/ { reason = ""; reading = 1; next }
   reading && /\[  SKIPPED \]/ { print "  " $4 ": " reason; any = 1; reading = 0 }
+  reading && /^\[/ { next } # what a daemon logs, and GoogleTest says
   reading && NF { reason = reason (reason == "" ? "" : " ") $0 }
   END { if (!any) print "  nothing" }
 ' "${whole[0]}" | sort -u

@@ -18,6 +18,7 @@
 #include "metadata/volume_files.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/noise.h"
 
 namespace nacre::tests {
 
@@ -73,12 +74,7 @@ class BackupTest : public ::testing::Test {
 
   // --- Work on the source; tree_ knows what it must hold.
 
-  std::string noise(std::size_t size) {
-    std::string text(size, '\0');
-    for (char& c : text)
-      c = static_cast<char>(random_());
-    return text;
-  }
+  std::string noise(std::size_t size) { return tests::noise(size, random_()); }
   void put(const std::string& name, std::string content) {
     remove(name);
     const auto made = volume_->make_node(root, name, {}, S_IFREG | 0644, 0);

@@ -6,7 +6,6 @@
 #include <functional>
 #include <future>
 #include <mutex>
-#include <random>
 #include <string_view>
 #include <thread>
 
@@ -16,6 +15,7 @@
 #include "fs/cache/flush.h"
 #include "fs/store/ballast.h"
 #include "tests/fs/store_fixture.h"
+#include "tests/support/noise.h"
 #include "tests/support/patience.h"
 
 namespace nacre::tests {
@@ -26,12 +26,9 @@ using fs::Ballast;
 constexpr std::uint64_t last_chunk = 1u << 20;
 constexpr auto chance = std::chrono::milliseconds(300);
 
-Bytes noise(std::size_t size, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(size);
-  for (Byte& byte : bytes)
-    byte = static_cast<Byte>(random());
-  return bytes;
+Bytes noise_bytes(std::size_t size, std::uint64_t seed) {
+  const std::string text = noise(size, seed);
+  return Bytes(text.begin(), text.end());
 }
 
 // Flushes that find room for one of them. Once, all were told that there was room.
@@ -51,7 +48,7 @@ TEST(CacheFullDisk, flushes_without_a_reserve_do_not_take_each_others_room) {
   NACRE_ASSERT_OK(opened);
   TestStore& store = **opened;
   for (unsigned i = 0; i < flush_count; ++i)
-    NACRE_ASSERT_OK(store.file(i + 1).write(0, noise(each, i)));
+    NACRE_ASSERT_OK(store.file(i + 1).write(0, noise_bytes(each, i)));
   const std::uint64_t room = rows_need + each + each / 2;
   backing->store("foreign", Bytes(backing->space()->free_bytes - room));
   // The first one to write gives the others the time to be admitted, too.
@@ -84,7 +81,7 @@ TEST(CacheFullDisk, flushes_without_a_reserve_do_not_take_each_others_room) {
   for (unsigned i = 0; i < flush_count; ++i) {
     Bytes bytes(each);
     NACRE_EXPECT_OK(store.file(i + 1).read(0, bytes));
-    EXPECT_TRUE(bytes == noise(each, i)) << i;
+    EXPECT_TRUE(bytes == noise_bytes(each, i)) << i;
   }
   NACRE_EXPECT_OK(store.close());
 }
@@ -101,7 +98,7 @@ TEST(CacheFullDisk, files_that_moved_are_written_with_what_is_left) {
   auto opened = TestStore::open(backing, options);
   NACRE_ASSERT_OK(opened);
   TestStore& store = **opened;
-  NACRE_ASSERT_OK(store.file(1).write(0, noise(500'000, 1)));
+  NACRE_ASSERT_OK(store.file(1).write(0, noise_bytes(500'000, 1)));
   backing->store("foreign", Bytes(backing->space()->free_bytes - 1'000'000));
   const auto flush = [&](bool may_use_reserve) {
     fs::Flush one(store.cache(), fs::FlushMode::everything, may_use_reserve);

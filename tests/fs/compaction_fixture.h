@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <random>
 #include <string>
 
 #include <fmt/format.h>
@@ -12,17 +11,9 @@
 #include "fs/maintenance/checker.h"
 #include "fs/maintenance/scrub.h"
 #include "tests/fs/volume_fixture.h"
+#include "tests/support/noise.h"
 
 namespace nacre::tests {
-
-// Bytes that no codec makes smaller.
-inline std::string noise(std::size_t size, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text)
-    c = static_cast<char>(random());
-  return text;
-}
 
 class VolumeCompaction : public VolumeTest {
  protected:

@@ -4,7 +4,7 @@
 #include "fs/maintenance/scrubber.h"
 
 #include <atomic>
-#include <cstdio>
+#include <random>
 #include <thread>
 
 #include "fs/maintenance/finding.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,6 +15,7 @@
 #include "metadata/keyring_keeper.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/noise.h"
 
 namespace nacre::tests {
 
@@ -26,14 +26,6 @@ namespace {
 
 constexpr std::uint32_t specimen_chunk_size = 4u << 10;
 constexpr InodeNumber root = metadata::root_inode;
-
-std::string noise(std::size_t size, unsigned seed) {
-  std::mt19937 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text)
-    c = static_cast<char>(random());
-  return text;
-}
 
 std::shared_ptr<MemoryBacking> format() {
   auto backing = MemoryBacking::create();

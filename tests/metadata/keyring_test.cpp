@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "metadata/format/text_bytes.h"
@@ -140,7 +141,9 @@ TEST(Keyring, is_corrupt_after_any_change_of_a_byte_and_when_cut_off) {
   SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
   const std::string& text = volume().text;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  // Without NACRE_LONG one byte in five, other ones in each run.
+  const std::size_t step = std::getenv("NACRE_LONG") != nullptr ? 1 : 5;
+  for (std::size_t at = random() % step; at < text.size(); at += step) {
     std::string changed = text;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
     ASSERT_EQ(keyring_parse_error(changed), ErrorCode::corrupt) << at;

@@ -3,6 +3,8 @@
 // every change that puts the CRC-32 right is noticed with them.
 #include "metadata/format/superblock.h"
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include "tests/metadata/forge.h"
@@ -77,8 +79,10 @@ TEST(Superblock, is_text_that_a_person_can_read) {
 
 TEST(Superblock, is_corrupt_after_any_change_of_a_byte_and_when_cut_off) {
   const std::string text = some_text();
+  // Without NACRE_LONG one value in sixteen, other ones for each byte.
+  const std::size_t step = std::getenv("NACRE_LONG") != nullptr ? 1 : 16;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    for (unsigned byte = 0; byte < 256; ++byte) {
+    for (std::size_t byte = at % step; byte < 256; byte += step) {
       if (static_cast<unsigned char>(text[at]) == byte) continue;
       std::string changed = text;
       changed[at] = static_cast<char>(byte);

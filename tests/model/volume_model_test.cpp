@@ -13,6 +13,7 @@
 #include "tests/fs/table_checker.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/model/tree_model.h"
+#include "tests/support/noise.h"
 
 namespace nacre::tests {
 namespace {
@@ -85,10 +86,8 @@ class VolumeModel : public VolumeTest {
   }
   std::string any_content() {
     if (noise_size_max_ == 0 || chance(2)) return any_text();
-    std::string noise(1 + pick(noise_size_max_), '\0');
-    for (char& c : noise)
-      c = static_cast<char>(random_());
-    return noise;
+    const std::size_t size = 1 + pick(noise_size_max_);
+    return noise(size, random_());
   }
 
   // The answers must be the same.

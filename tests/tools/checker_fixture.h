@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "fs/maintenance/checker.h"
 #include "fs/maintenance/record_index.h"
 #include "tests/fs/volume_fixture.h"
+#include "tests/support/noise.h"
 #ifdef NACRE_REPAIRS_EVERY_DEFECT
 #include "tests/tools/repair_fixture.h"
 #endif
@@ -57,14 +57,6 @@ class CheckerTest : public VolumeTest {
   // Says that no repair can put right what this test does, and why.
   void leave_it_broken(std::string_view) {
     is_beyond_repair_ = true;
-  }
-
-  static std::string noise(std::size_t size, unsigned seed) {
-    std::mt19937 random(seed);
-    std::string text(size, '\0');
-    for (char& c : text)
-      c = static_cast<char>(random());
-    return text;
   }
 
   // Changes rows of the unmounted volume.

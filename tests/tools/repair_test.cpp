@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repairs: what a volume holds afterwards, for what the checker's defects do not say.
+#include <random>
 #include <set>
 
 #include "fs/maintenance/record_index.h"

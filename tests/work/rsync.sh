@@ -8,8 +8,8 @@ command -v rsync >/dev/null || skip "there is no rsync"
 tree=$work/tree
 python3 "$source_root/tests/support/make_tree.py" "$tree" 2000 3
 
-truncate -s 300M "$tree/sparse"
-printf middle | dd of="$tree/sparse" bs=1 seek=$((200 << 20)) conv=notrunc status=none
+truncate -s 48M "$tree/sparse"
+printf middle | dd of="$tree/sparse" bs=1 seek=$((32 << 20)) conv=notrunc status=none
 mkfifo "$tree/fifo"
 printf 'with a %s\n' attribute >"$tree/labelled"
 attributes=-A

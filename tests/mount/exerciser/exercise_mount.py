@@ -59,11 +59,12 @@ def enter_own_mounts():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC_PRIVATE, None):
         return  # it is not allowed here, to others neither
-    with open("/proc/self/mountinfo", "rb") as f:
-        points = [line.split()[4] for line in f]
     here = os.fsencode(os.path.realpath(tempfile.gettempdir())) + b"/"
-    for point in reversed(points):
-        if point.startswith(here):
+    with open("/proc/self/mountinfo", "rb") as f:
+        mounts = [line.split() for line in f]
+    for words in reversed(mounts):
+        point, kind = words[4], words[words.index(b"-") + 1]
+        if point.startswith(here) or kind == b"fuse.nacre":
             libc.umount2(point, MNT_DETACH)
 
 
