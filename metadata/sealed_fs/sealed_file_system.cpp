@@ -19,6 +19,12 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+// RocksDB would write its options at every opening, and read them back to compare: most of what an
+// opening takes, for a file that nobody reads.
+bool is_options_file(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with("OPTIONS-");
+}
+
 // RocksDB composes paths freely: "db//LOG", "db/".
 std::string normal_path(const std::string& path) {
   std::string normal;
@@ -250,6 +256,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
   return without_exceptions([&] {
     const std::string path = normal_path(raw_path);
     if (auto writable = check_writable(path); !writable) return to_io_status(writable);
+    if (is_options_file(path)) return IOStatus::NotSupported("options are not kept", path);
     const FileClass file_class = parse_file_name(path).file_class;
     if (file_class == FileClass::table) {
       if (refuse_table_ && refuse_table_()) return no_room_for_table(path);

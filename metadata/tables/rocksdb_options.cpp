@@ -84,7 +84,7 @@ rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env
   db.wal_compression = rocksdb::kNoCompression;
   // IDENTITY has it, in every version.
   db.write_dbid_to_manifest = false;
-  // Nobody reads OPTIONS: a full disk that has no room for it must not keep a database closed.
+  // The file system below takes no OPTIONS (sealed_file_system.cpp).
   db.fail_if_options_file_error = false;
   db.db_write_buffer_size = 0;
   db.max_total_wal_size = std::uint64_t{1} << 40;

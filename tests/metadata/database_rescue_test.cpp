@@ -203,7 +203,7 @@ TEST_F(DatabaseRescueTest, is_honest_about_many_damaged_pages_and_lost_files) {
 }
 
 TEST_F(DatabaseRescueTest, loses_nothing_with_the_manifest_or_what_names_it) {
-  for (const auto& prefix : {"MANIFEST", "CURRENT", "IDENTITY", "OPTIONS"}) {
+  for (const auto& prefix : {"MANIFEST", "CURRENT", "IDENTITY"}) {
     for (const auto& path : files_beginning(*closed_, prefix)) {
       SCOPED_TRACE(path);
       const auto hurt = damaged(closed_, path, closed_->load(path)->size() - 5);

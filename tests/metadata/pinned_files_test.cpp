@@ -198,9 +198,7 @@ TEST_F(PinnedFiles, are_of_known_kinds) {
     const FileName name = parse_file_name(path);
     if (name.file_class != FileClass::other) continue;
     const std::string_view rest = std::string_view(path).substr(3);
-    EXPECT_TRUE(rest == "CURRENT" || rest == "IDENTITY" || rest.starts_with("OPTIONS-") ||
-                rest.starts_with("LOG"))
-        << path;
+    EXPECT_TRUE(rest == "CURRENT" || rest == "IDENTITY" || rest.starts_with("LOG")) << path;
   }
 }
 

@@ -56,7 +56,7 @@ for table in "$v"/db/*.sst; do
 done
 
 # --- Files without which RocksDB opens nothing.
-for name in CURRENT "MANIFEST-*" IDENTITY "OPTIONS-*"; do
+for name in CURRENT "MANIFEST-*" IDENTITY; do
   for file in "$v"/db/$name; do
     printf 'XX' | dd of="$file" bs=1 seek=90 conv=notrunc status=none
   done
