@@ -108,6 +108,13 @@ tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState s
   }
 }
 
+// what_next: where somebody changed what only a holder of the volume key can make right.
+tl::unexpected<Error> unopened(BackingDirectory& directory, Error error,
+                               std::string_view what_next) {
+  if (error.code == ErrorCode::tampered) error.message += fmt::format("; {}", what_next);
+  return add_context(error, directory.description());
+}
+
 }  // namespace
 
 Result<DirectoryState> inspect_directory(BackingDirectory& directory) {
@@ -171,12 +178,17 @@ Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSec
 
   VolumeKeys volume;
   auto opened = open_keyring(keyring.keyring, secret);
-  if (!opened) return add_context(opened.error(), directory.description());
+  if (!opened) {
+    return unopened(directory, opened.error(),
+                    "'nacre key restore' puts a keyring back that was backed up");
+  }
   volume.keys = std::move(opened->keys);
   volume.access = std::make_shared<const KeyringAccess>(std::move(opened->access));
   volume.keyring_is_torn = keyring.is_torn;
   auto verified = verify_superblock(superblock.superblock, *volume.keys);
-  if (!verified) return add_context(verified.error(), directory.description());
+  if (!verified) {
+    return unopened(directory, verified.error(), "put the true one back from a backup");
+  }
   volume.superblock = std::move(*verified);
   volume.keyring = std::move(keyring.keyring.claims);
   volume.warnings = std::move(superblock.warnings);

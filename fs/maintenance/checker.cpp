@@ -8,21 +8,53 @@
 
 #include "fs/maintenance/chunk_walker.h"
 #include "fs/maintenance/path_finder.h"
+#include "metadata/format/two_copies.h"
 
 namespace nacre::fs {
 
 namespace {
 
-// What the reading of small files says begins with the file's whole path.
+// What the reading of superblock and keyring says begins with the file's whole path.
 void add_located(const metadata::BackingDirectory& directory, const Error& error,
                  FindingList& findings) {
-  const std::string prefix = directory.description() + "/";
-  const auto end = error.message.find(": ");
-  if (!error.message.starts_with(prefix) || end == std::string::npos) {
+  const std::string folder = directory.description() + "/";
+  for (const std::string_view name : {metadata::superblock_file, metadata::keyring_file}) {
+    for (const std::string& file : {std::string(name), metadata::copy_name(name)}) {
+      if (!error.message.starts_with(folder + file + ": ")) continue;
+      return findings.add_error({error.code, error.message.substr(folder.size())}, file);
+    }
+  }
+  findings.add_error(error);
+}
+void add_warnings(const metadata::BackingDirectory& directory, const std::vector<Error>& warnings,
+                  FindingList& findings) {
+  for (const Error& warning : warnings)
+    add_located(directory, warning, findings);
+}
+
+// What kept the database from being opened, at the file of which it speaks.
+void add_database_error(const Error& error, FindingList& findings) {
+  const std::string folder = fmt::format("{}/", metadata::database_folder);
+  const std::string opening = fmt::format("opening the database: {}", folder);
+  const std::size_t begin = error.message.starts_with(opening) ? opening.size() - folder.size() : 0;
+  const auto end = error.message.find(": ", begin);
+  if (error.message.compare(begin, folder.size(), folder) != 0 || end == std::string::npos) {
     return findings.add_error(error);
   }
-  findings.add_error({error.code, error.message.substr(prefix.size())},
-                     error.message.substr(prefix.size(), end - prefix.size()));
+  findings.add_error({error.code, error.message.substr(begin)},
+                     error.message.substr(begin, end - begin));
+}
+
+// Every CRC of a database that cannot be opened; of the file that the error names it has been said.
+Result<> scrub_unopened_database(metadata::BackingDirectory& directory, const Error& error,
+                                 ScrubCounts& counts, FindingList& findings,
+                                 const ScrubOptions& options) {
+  FindingList all;
+  NACRE_TRY(scrub_database(directory, {}, counts, all, options));
+  for (const Finding& finding : all.findings()) {
+    if (error.message.find(finding.file + ": ") == std::string::npos) findings.add(finding);
+  }
+  return {};
 }
 
 class Check {
@@ -37,14 +69,13 @@ class Check {
         progress_(progress) {}
 
   Result<CheckReport> run() {
-    for (const auto& warning : volume_.warnings)
-      report_.findings.add_error(warning);
+    add_warnings(*directory_, volume_.warnings, report_.findings);
     auto database = metadata::Database::open(directory_, volume_.keys, {.read_only = true});
     if (database) {
       check_generation(**database);
       NACRE_TRY(check_rows(**database));
     } else {
-      report_.findings.add_error(database.error());
+      add_database_error(database.error(), report_.findings);
     }
     if (options_.scrub || options_.deep) {
       if (database) {
@@ -53,8 +84,13 @@ class Check {
         NACRE_TRY(check_records_without_rows());
       }
       if (!report_.scrub) report_.scrub.emplace();
-      NACRE_TRY(scrub_database(*directory_, database ? needed_files(**database) : std::nullopt,
-                               *report_.scrub, report_.findings, {.progress = progress_}));
+      if (database) {
+        NACRE_TRY(scrub_database(*directory_, needed_files(**database), *report_.scrub,
+                                 report_.findings, {.progress = progress_}));
+      } else {
+        NACRE_TRY(scrub_unopened_database(*directory_, database.error(), *report_.scrub,
+                                          report_.findings, {.progress = progress_}));
+      }
     }
     if (database) add_paths(**database);
     return std::move(report_);
@@ -69,7 +105,8 @@ class Check {
     if (!known || *known <= volume_.keyring.generation) return;
     report_.findings.add({.verdict = Verdict::rolled_back,
                           .what = fmt::format("the keyring is of generation {}, but the volume was "
-                                              "used with generation {}: an older one was put back",
+                                              "used with generation {}: an older one was put back. "
+                                              "Restore the newer keyring",
                                               volume_.keyring.generation, *known),
                           .file = std::string(metadata::keyring_file)});
   }
@@ -157,14 +194,19 @@ Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::
   std::optional<engine::VolumeId> volume_id;
   if (const auto superblock = metadata::find_superblock(directory)) {
     volume_id = superblock->superblock.claims.volume_id;
-    for (const auto& warning : superblock->warnings)
-      report.findings.add_error(warning);
+    add_warnings(directory, superblock->warnings, report.findings);
+  } else if (superblock.error().code == ErrorCode::unsupported) {
+    return tl::unexpected(superblock.error());  // nobody can tell here what is damage there
+  } else if (superblock.error().code == ErrorCode::not_found) {
+    report.findings.add({.verdict = Verdict::missing,
+                         .what = "both copies of the superblock are missing; put one back from a "
+                                 "backup",
+                         .file = std::string(metadata::superblock_file)});
   } else {
     add_located(directory, superblock.error(), report.findings);
   }
   if (const auto keyring = metadata::find_keyring(directory)) {
-    for (const auto& warning : keyring->warnings)
-      report.findings.add_error(warning);
+    add_warnings(directory, keyring->warnings, report.findings);
   } else {
     add_located(directory, keyring.error(), report.findings);
   }
@@ -179,8 +221,7 @@ Result<CheckReport> scrub_volume(const std::shared_ptr<metadata::BackingDirector
                                  const ScrubOptions& options) {
   CheckReport report;
   FindingList& findings = report.findings;
-  for (const auto& warning : volume.warnings)
-    findings.add_error(warning);
+  add_warnings(*directory, volume.warnings, findings);
   report.scrub.emplace();
   const auto database = metadata::Database::open(directory, volume.keys, {.read_only = true});
   std::optional<std::set<std::string>> needed;
@@ -194,9 +235,12 @@ Result<CheckReport> scrub_volume(const std::shared_ptr<metadata::BackingDirector
       findings.add_error(files.error(), "db");
     }
   } else {
-    findings.add_error(database.error());
+    add_database_error(database.error(), findings);
     NACRE_TRY(scrub_segments(*directory, engine, volume.keys->volume_id(), *report.scrub, findings,
                              options));
+    NACRE_TRY(
+        scrub_unopened_database(*directory, database.error(), *report.scrub, findings, options));
+    return report;
   }
   NACRE_TRY(scrub_database(*directory, needed, *report.scrub, findings, options));
   return report;

@@ -33,7 +33,8 @@ Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirector
                                  const metadata::VolumeKeys& volume, engine::Engine& engine,
                                  const CheckOptions& options, const ProgressFunction& progress);
 
-// Without keys: copies of superblock and keyring, every CRC of segments and db/.
+// Without keys: copies of superblock and keyring, every CRC of segments and db/. unsupported where
+// a newer Nacre made the volume: what is damage there, only that one knows.
 Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::Engine& engine,
                                  const ScrubOptions& options);
 // The same with keys: findings in segments name the files that are hit.

@@ -86,7 +86,7 @@ void add_damage(Error error, const std::string& path, Need need, FindingList& fi
     case Need::unknown:
       error.message +=
           "; an unclean stop can leave such a file: then a mount removes it, and a check with the "
-          "key says that nothing depends on it";
+          "key that can open the database says that nothing depends on it";
       break;
     case Need::unneeded:
       severity = Severity::note;

@@ -115,6 +115,11 @@ tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path
                                            where, holder->pid, holder->host, holder->since));
 }
 
+tl::unexpected<Error> fail_not_a_file(const std::string& path) {
+  return fail(ErrorCode::corrupt,
+              fmt::format("{}: not a regular file: move it away, and a new one is made", path));
+}
+
 // 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
@@ -176,6 +181,7 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   FileDescriptor file = open_at(AT_FDCWD, path, O_RDWR | O_CREAT, lock_file_mode);
   const int open_error = errno;
   const bool writable = static_cast<bool>(file);
+  if (!writable && (open_error == ELOOP || open_error == EISDIR)) return fail_not_a_file(path);
   if (!writable && (open_error == ENOENT || open_error == ENOTDIR)) {
     return fail_errno(open_error, volume_path);
   }
@@ -184,9 +190,7 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   if (!file) return VolumeLock({}, path, request.mode);
   struct stat status = {};
   if (fstat(file.get(), &status) != 0) return fail_errno(errno, path);
-  if (!S_ISREG(status.st_mode)) {
-    return fail(ErrorCode::corrupt, fmt::format("{}: not a regular file", path));
-  }
+  if (!S_ISREG(status.st_mode)) return fail_not_a_file(path);
 
   const int lock_error = lock_within(file.get(), request.mode, request.wait_ms);
   if (lock_error == EWOULDBLOCK) return fail_busy(file.get(), request.mode, volume_path);

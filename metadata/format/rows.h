@@ -148,7 +148,8 @@ struct SegmentRow {
   engine::SessionSalt salt = {};  // of the session that made it
 };
 
-// orphans: key = inode u64; the value is empty. xattrs: key = inode u64 | name; value = the bytes.
+// orphans: key = inode u64; value = the version byte alone.
+// xattrs: key = inode u64 | name; value = the bytes.
 //
 // system: one row a key. u64 stands for 1 | number v.
 inline constexpr std::string_view system_key_next_inode = "next_inode";       // u64

@@ -41,10 +41,12 @@ Result<std::vector<std::string>> parse_features(const json& features, const char
 
 // A name that this build does not know: of a later Nacre, since the CRC-32 is right.
 template <typename T>
-Result<T> known(Result<T> named, const char* field) {
+Result<T> known(Result<T> named, const char* field, const std::string& name) {
   if (named) return named;
-  return add_context(Error{ErrorCode::unsupported, named.error().message},
-                     fmt::format("the field \"{}\"", field));
+  return fail(ErrorCode::unsupported,
+              fmt::format("the volume uses the {} \"{}\", which this Nacre does not have: open it "
+                          "with a newer one",
+                          field, name));
 }
 
 Result<void> parse_features_into(Superblock& superblock, const json& fields) {
@@ -79,11 +81,11 @@ Result<Superblock> parse_superblock_fields(const Document& document) {
   NACRE_ASSIGN(const std::uint64_t level, get_number(fields, "level", 0, codec_level_max));
   superblock.level = static_cast<int>(level);
   NACRE_ASSIGN(const std::string padding, get_text(fields, "padding", name_size_max));
-  NACRE_ASSIGN(superblock.padding, known(padding_from_name(padding), "padding"));
+  NACRE_ASSIGN(superblock.padding, known(padding_from_name(padding), "padding", padding));
   NACRE_ASSIGN(const std::string codec, get_text(fields, "codec", name_size_max));
-  NACRE_ASSIGN(superblock.codec, known(engine::codec_from_name(codec), "codec"));
+  NACRE_ASSIGN(superblock.codec, known(engine::codec_from_name(codec), "codec", codec));
   NACRE_ASSIGN(const std::string cipher, get_text(fields, "cipher", name_size_max));
-  NACRE_ASSIGN(superblock.cipher, known(engine::suite_from_name(cipher), "cipher"));
+  NACRE_ASSIGN(superblock.cipher, known(engine::suite_from_name(cipher), "cipher", cipher));
   return superblock;
 }
 

@@ -63,10 +63,12 @@ Result<ChosenCopy> read_copies(
   }
   auto& [first, second] = copies;
   if (first.error && second.error) {
-    if (second.error->code == ErrorCode::not_found) return tl::unexpected(*first.error);
-    if (first.error->code == ErrorCode::not_found) return tl::unexpected(*second.error);
-    Error error = *first.error;
-    error.message += fmt::format("; and {}", second.error->message);
+    const bool has_first = first.error->code != ErrorCode::not_found;
+    const bool has_second = second.error->code != ErrorCode::not_found;
+    if (!has_first && !has_second) return tl::unexpected(*first.error);
+    Error error = has_first ? *first.error : *second.error;
+    if (has_first && has_second) error.message += fmt::format("; and {}", second.error->message);
+    if (error.code == ErrorCode::corrupt) error.message += "; put one back from a backup";
     return tl::unexpected(std::move(error));
   }
   if (first.error) return ChosenCopy{std::move(second.text), {warning_about(first)}};
@@ -76,7 +78,8 @@ Result<ChosenCopy> read_copies(
   if (first.generation == second.generation) {
     return fail(ErrorCode::tampered,
                 fmt::format("{} and {} are both of generation {} but differ: somebody changed one "
-                            "of them",
+                            "of them. Move one away: the other opens the volume if it is the true "
+                            "one",
                             first.path, second.path, first.generation));
   }
   Copy& newer = first.generation > second.generation ? first : second;

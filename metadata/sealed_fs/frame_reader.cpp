@@ -121,8 +121,9 @@ Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, B
                               const FileSeal* seal, Bytes* plain) {
   NACRE_ASSIGN(FrameWalk walk, Walker(path, header, stored, seal, plain).run());
   if (header.file_class == FileClass::other && !walk.is_complete) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("the file was cut: no frame at offset {}", walk.end));
+    return fail_in_file(
+        ErrorCode::corrupt, path,
+        fmt::format("the file was damaged or cut: no whole frame at offset {}", walk.end));
   }
   return walk;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace nacre::metadata {
@@ -11,9 +12,12 @@ namespace {
 
 constexpr auto last_code = ErrorCode::stale;
 
+// Behind a message of ours; what RocksDB adds to it, as it hands it on, comes after.
+constexpr std::string_view end_mark = "{end}";
+
 struct Verdict {
   ErrorCode code;
-  std::string message;  // without the mark
+  std::string message;  // without the marks
 };
 
 std::optional<Verdict> find_verdict(const std::string& message) {
@@ -27,7 +31,8 @@ std::optional<Verdict> find_verdict(const std::string& message) {
       if (name != to_string(code)) continue;
       std::size_t rest = close + 1;
       if (rest < message.size() && message[rest] == ' ') rest++;
-      return Verdict{code, message.substr(rest)};
+      const std::size_t end = std::min(message.find(end_mark, rest), message.size());
+      return Verdict{code, message.substr(rest, end - rest)};
     }
   }
   return std::nullopt;
@@ -60,7 +65,7 @@ ErrorCode code_of(const rocksdb::Status& status) {
 }
 
 std::string marked(const Error& error) {
-  return fmt::format("{{{}}} {}", to_string(error.code), error.message);
+  return fmt::format("{{{}}} {}{}", to_string(error.code), error.message, end_mark);
 }
 
 }  // namespace
