@@ -66,7 +66,7 @@ TEST_F(CudaCrc, every_short_size_at_every_address_matches_the_cpu) {
   }
 }
 
-struct Payload {
+struct CrcPayload {
   ChecksumPolynomial polynomial;
   std::uint64_t bytes_max;
 };
@@ -75,10 +75,10 @@ struct Payload {
 TEST_F(CudaCrc, random_mixtures_match_the_cpu) {
   TestRandom random;
   for (const auto& [polynomial, bytes_max] :
-       {Payload{ChecksumPolynomial::crc32, 0}, Payload{ChecksumPolynomial::crc32c, 0},
-        Payload{ChecksumPolynomial::crc32, 300 << 20},
-        Payload{ChecksumPolynomial::crc32c, 600 << 20},
-        Payload{ChecksumPolynomial::crc32, 8ull << 30}}) {
+       {CrcPayload{ChecksumPolynomial::crc32, 0}, CrcPayload{ChecksumPolynomial::crc32c, 0},
+        CrcPayload{ChecksumPolynomial::crc32, 300 << 20},
+        CrcPayload{ChecksumPolynomial::crc32c, 600 << 20},
+        CrcPayload{ChecksumPolynomial::crc32, 8ull << 30}}) {
     RangeAllocator ranges(random);
     std::vector<PlannedChecksum> messages;
     for (std::size_t i = 0; i < 500 / test_part(); ++i) {

@@ -43,7 +43,7 @@ std::unique_ptr<Engine> make_engine() {
   return Engine::create({.choice = test_engine_choice(), .thread_count = 2}).value();
 }
 
-Payload make_payload(SparseMemory& input, SparseMemory& output) {
+Payload make_long_payload(SparseMemory& input, SparseMemory& output) {
   Payload payload;
   payload.input = input.data();
   payload.input_size = input.size();
@@ -68,7 +68,7 @@ TEST(EngineLongMessages, a_gibibyte_is_read_to_its_last_byte) {
   SparseMemory output(8u << 20);
   for (const std::uint64_t at : {gib / 3, gib / 2 - 1, gib - 1})
     input.data()[at] = 0x5a;
-  Payload payload = make_payload(input, output);
+  Payload payload = make_long_payload(input, output);
   const auto engine = make_engine();
   Message& checksum = payload.messages.emplace_back();
   checksum.operation = Operation::checksum;
@@ -99,7 +99,7 @@ TEST(EngineLongMessages, a_byte_more_is_refused_before_anything_is_read) {
   const std::uint64_t stream_size_max = stream_size_bound(Codec::zstd, gib);
   SparseMemory input(stream_size_max + 1);
   SparseMemory output(2 * gib);
-  Payload payload = make_payload(input, output);
+  Payload payload = make_long_payload(input, output);
   const std::uint32_t cipher = payload.add_key(BlockCipher::aes_256, CipherMode::ctr, Bytes(32, 1));
   const std::uint32_t suite = payload.add_key(CipherSuite::aes_256_ctr, Bytes(64, 1));
   const auto add = [&](Operation operation, std::uint64_t size, std::uint64_t room) -> Message& {
