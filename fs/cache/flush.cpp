@@ -151,26 +151,27 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   }
   if (old.hole) old.row = ChunkRow{};
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
-  if (mode_ == FlushMode::everything_inline &&
-      build_patches(file, chunk, dirty, old.row, /*inlined=*/true)) {
-    return {};
+  if (mode_ == FlushMode::everything_inline) {
+    NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/true));
+    if (built) return {};
   }
   if (dirty.covers(0, end)) {
     build_whole(file, chunk, dirty.pieces().front().bytes);
     return {};
   }
-  if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share &&
-      build_patches(file, chunk, dirty, old.row, /*inlined=*/false)) {
-    return {};
+  if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share) {
+    NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
+    if (built) return {};
   }
   const Result<> merged = merge(file, chunk, dirty, old);
+  if (merged) return {};
   // Over a chunk that cannot be read any more the new bytes are still kept, as patches.
-  if (!merged && build_patches(file, chunk, dirty, old.row, /*inlined=*/false)) return {};
-  return merged;
+  NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
+  return built ? Result<>() : merged;
 }
 
-bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, const ChunkRow& old,
-                          bool inlined) {
+Result<bool> Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
+                                  const ChunkRow& old, bool inlined) {
   const auto is_covered = [&](const ChunkPatch& patch) {
     return dirty.covers(patch.offset, patch.offset + patch.valid_size);
   };
@@ -184,7 +185,7 @@ bool Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty, con
     const auto size = static_cast<std::uint32_t>(piece.bytes.size());
     ChunkPatch patch{.offset = piece.offset, .plain_size = size, .valid_size = size};
     if (inlined) {
-      patch.version = cache_.store().next_version();
+      NACRE_ASSIGN(patch.version, cache_.store().next_version());
       chunk.inlined.push_back(Inlined{
           metadata::inlined_key(inode, ChunkIndex{chunk.index}, patch.version, patch.offset),
           std::string(as_text(piece.bytes))});

@@ -87,8 +87,9 @@ class Flush {
   // Of a file whose flush mutex is held.
   std::uint64_t take(File file, std::uint64_t first_chunk, std::uint64_t last_chunk);
   Result<> build(File& file, Chunk& chunk);
-  bool build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
-                     const metadata::ChunkRow& old, bool inlined);
+  // False: the row has no room for them.
+  Result<bool> build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
+                             const metadata::ChunkRow& old, bool inlined);
   void build_whole(File& file, Chunk& chunk, ByteView plain);
   Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
   // Under the file's locks. mapped: chunks from there on have no row; moved along, and with it

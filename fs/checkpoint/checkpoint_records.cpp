@@ -15,8 +15,9 @@ namespace {
 
 class Writing {
  public:
-  Writing(SegmentStore& store, const Pace& pace) : store_(store), pace_(pace) {
-    made_.number = {store.next_version().value};
+  Writing(SegmentStore& store, RecordVersion number, const Pace& pace)
+      : store_(store), pace_(pace) {
+    made_.number = {number.value};
   }
 
   Result<> write_rows(const metadata::CommittedView& view) {
@@ -110,7 +111,8 @@ Result<CheckpointRecords> write_checkpoint_records(SegmentStore& store,
                                                    const metadata::CommittedView& view,
                                                    metadata::RecordVersion settled,
                                                    const Pace& pace) {
-  Writing writing(store, pace);
+  NACRE_ASSIGN(const auto number, store.next_version());
+  Writing writing(store, number, pace);
   NACRE_TRY(writing.write_rows(view));
   NACRE_TRY(writing.write_root(settled));
   return writing.take();

@@ -57,7 +57,7 @@ Checkpointer::~Checkpointer() {
 }
 
 std::uint64_t Checkpointer::session() const {
-  return store_.next_version().value >> metadata::record_version_session_shift;
+  return store_.session_ordinal();
 }
 
 Result<> Checkpointer::start() {

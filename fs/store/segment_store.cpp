@@ -46,9 +46,18 @@ Result<> SegmentStoreImpl::begin_session() {
     locks.emplace_back(appender.mutex);
     appender.close(table_);
   });
-  next_version_ = session->ordinal << metadata::record_version_session_shift;
+  const std::uint64_t first = session->ordinal << metadata::record_version_session_shift;
+  next_version_ = first;
+  version_end_ = first + options_.session_version_count_max;
   session_ = std::move(session);
   return {};
+}
+
+Result<> SegmentStoreImpl::renew_versions() {
+  std::lock_guard lock(session_mutex_);
+  if (next_version_ < version_end_) return {};  // another thread was first
+  next_version_ = version_end_.load();          // those who were refused do not drive it on
+  return begin_session();
 }
 
 Result<> SegmentStoreImpl::begin_epoch() {
@@ -161,7 +170,7 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
     const SealRequest& request = batch.requests[i];
     const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
-    name.version = next_version();
+    NACRE_ASSIGN(name.version, next_version());
     if (slab.empty()) {
       std::copy(request.plain.begin(), request.plain.end(),
                 batch.work->input.data() + copied_bytes);

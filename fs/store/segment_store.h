@@ -55,6 +55,10 @@ struct SegmentStoreOptions {
   // What one write session may seal, where that is less than the cipher suite allows. At least 4
   // MiB and two records.
   std::uint64_t session_size_bytes_max = UINT64_MAX;
+  // Versions that one write session may give out, and never as many as its ordinal leaves room for:
+  // threads that find none left count on for a moment.
+  std::uint64_t session_version_count_max =
+      (1ull << metadata::record_version_session_shift) - (1u << 20);
 };
 
 // A record to be made. name.version is ignored: the store draws it.
@@ -172,7 +176,7 @@ inline std::uint64_t flush_payload_size_bytes(const engine::Engine& engine,
 class SegmentStore {
  public:
   // Recovers, then (unless read_only) begins a write session; another one follows whenever that has
-  // sealed as much as its key may.
+  // sealed as much as its key may, or has given out all of its versions.
   // missing when a committed segment is gone or shorter than committed (read_only: then reading
   // what was in it is, not the rest); corrupt, rolled_back.
   static Result<std::unique_ptr<SegmentStore>> open(
@@ -188,8 +192,11 @@ class SegmentStore {
   virtual PlainMemory& plain_memory() = 0;
   // For bytes that read() is to open: they come to where they are to lie. Goes with the store.
   virtual PlainMemory& clean_memory() = 0;
-  // A version for bytes that are not sealed into a record (inlined patches).
-  virtual RecordVersion next_version() = 0;
+  // A version for bytes that are not sealed into a record (inlined patches). Where the session has
+  // given out all of its versions another one begins; the errors of that.
+  virtual Result<RecordVersion> next_version() = 0;
+  // Of the write session that goes on. Not of a store that is read_only.
+  virtual std::uint64_t session_ordinal() = 0;
   // Reads, checks and opens the records; neighbours on disk are read together, all are opened in
   // one payload. Each request carries its own result.
   virtual void read(std::span<ReadRequest> requests) = 0;

@@ -59,7 +59,20 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
   PlainMemory& plain_memory() override { return plain_memory_; }
   PlainMemory& clean_memory() override { return clean_memory_; }
-  RecordVersion next_version() override { return RecordVersion{next_version_++}; }
+  Result<RecordVersion> next_version() override {
+    while (true) {
+      // The end before the count, and begin_session() changes them the other way round: so what is
+      // below an end was counted in its session.
+      const std::uint64_t end = version_end_;
+      const std::uint64_t version = next_version_++;
+      if (version < end) return RecordVersion{version};
+      NACRE_TRY(renew_versions());
+    }
+  }
+  std::uint64_t session_ordinal() override {
+    std::lock_guard lock(session_mutex_);
+    return session_->ordinal;
+  }
   void read(std::span<ReadRequest> requests) override {
     activity_.fetch_add(1, std::memory_order_relaxed);
     reader_.read(requests);
@@ -193,6 +206,7 @@ class SegmentStoreImpl final : public SegmentStore {
   // Room for so many records, of so many bytes at most.
   Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
+  Result<> renew_versions();
   // Of a record under any suite.
   std::size_t bound_of(std::size_t plain_size) const {
     return engine::record_size_bound(widest_suite, options_.padding, plain_size);
@@ -251,7 +265,10 @@ class SegmentStoreImpl final : public SegmentStore {
   std::mutex session_mutex_;  // before the appenders' mutexes
   // Changes under session_mutex_ and all appenders' mutexes: any of them suffices for reading.
   std::shared_ptr<WriteSession> session_;
+  // Versions from version_end_ on are not the session's: the next one, or the next mount, gives
+  // them out. Both are set under session_mutex_.
   std::atomic<std::uint64_t> next_version_{0};
+  std::atomic<std::uint64_t> version_end_{0};
   VersionsInHand in_hand_;
   std::atomic<std::uint64_t> settled_version_{0};
 

@@ -96,9 +96,10 @@ TEST_F(SlowCreation, of_a_session_that_ended_meanwhile_takes_no_record) {
   std::thread sixth([&] { of_sixth = append(40); });
   gate_.wait_for_one();
   std::set<fs::SegmentNumber> of_seventh;
-  const std::uint64_t before = store_->next_version().value;
+  const auto version = [&] { return store_->next_version().value_or(fs::RecordVersion{}).value; };
+  const std::uint64_t before = version();
   std::thread seventh([&] { of_seventh = append(40); });
-  while (store_->next_version().value < before + (1u << 20))  // another session
+  while (version() < before + (1u << 20))  // another session
     std::this_thread::yield();
   gate_.set_open(true);
   sixth.join();
