@@ -74,15 +74,15 @@ Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex i
 
 }  // namespace
 
-Result<> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
+Result<bool> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
   auto mapped = cache.map().find(file.inode(), index);
   if (!mapped) return tl::unexpected(mapped.error());
-  if (mapped->hole || mapped->row.patches.empty()) return {};
+  if (mapped->hole || mapped->row.patches.empty()) return false;
   const ChunkRow& row = mapped->row;
   const bool has_inlined = std::any_of(row.patches.begin(), row.patches.end(),
                                        [](const ChunkPatch& patch) { return !patch.location; });
   const bool merges = is_worth_merging(row);
-  if (!merges && !has_inlined) return {};
+  if (!merges && !has_inlined) return false;
   NACRE_ASSIGN(const Tidied tidied,
                merges ? merge(cache, file, index, row) : move_inlined(cache, file, index, row));
   const std::string expected = metadata::encode(row);
@@ -91,8 +91,8 @@ Result<> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
                            if (metadata::encode(current) != expected) return std::nullopt;
                            return tidied.row;
                          }};
-  NACRE_TRY(file.change_rows(std::span(&change, 1)));
-  return {};
+  NACRE_ASSIGN(const std::size_t changed, file.change_rows(std::span(&change, 1)));
+  return changed > 0;
 }
 
 }  // namespace nacre::fs

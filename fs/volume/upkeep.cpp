@@ -42,7 +42,11 @@ bool VolumeImpl::is_going(InodeNumber number) {
 Result<> VolumeImpl::tidy_chunk(InodeNumber number, ChunkIndex index) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (!inode->is_regular()) return fail(ErrorCode::corrupt, "a chunk of no regular file");
-  return fs::tidy_chunk(cache_, *data_of(*inode), index);
+  NACRE_ASSIGN(const bool changed, fs::tidy_chunk(cache_, *data_of(*inode), index));
+  // No inode changes with it. But its row names other records by now, and those that a checkpoint
+  // names for it are dead.
+  if (changed) checkpointer_.note_change();
+  return {};
 }
 
 std::uint64_t VolumeImpl::inlined_bytes() const {

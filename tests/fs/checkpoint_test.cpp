@@ -209,6 +209,24 @@ TEST_F(Checkpoint, a_mount_that_changes_nothing_writes_none) {
   expect_clean();
 }
 
+// No inode changes with it, but the records that the checkpoint names for the file are dead then.
+TEST_F(Checkpoint, merging_after_it_is_a_change) {
+  const auto file = make_file(root, "file");
+  write(file, 0, noise(4 * chunk_size, 1));
+  NACRE_ASSERT_OK(volume().sync_all());
+  write(file, 10, "inlined bytes");
+  NACRE_ASSERT_OK(sync(file));
+  const auto written = volume().write_checkpoint(fs::CheckpointKeep::the_one_before);
+  NACRE_ASSERT_OK(written);
+  compact();
+  unmount();
+  const auto found = checkpoints();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_LT(written->number, found.back().number);
+  expect_holds_tables(found.back());
+  expect_clean();
+}
+
 // What that mount changed is in no checkpoint yet.
 TEST_F(Checkpoint, a_mount_after_a_crash_writes_one_though_it_changes_nothing) {
   make_tree();
