@@ -3,27 +3,26 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-
-#include "fs/volume/volume.h"
-#include "tests/fs/volume_fixture.h"
 
 namespace nacre::tests {
 
 namespace {
 
 using fs::AllocateMode;
-using fs::InodeNumber;
 
 constexpr std::array kind_names = {
-    "write",  "resize", "punch",    "zero", "zero_keep_size", "allocate", "allocate_keep_size",
-    "copy",   "read",   "read_all", "sync", "commit",         "compact",  "evict",
-    "remount"};
+    "write",   "resize", "punch",    "zero", "zero_keep_size", "allocate", "allocate_keep_size",
+    "copy",    "read",   "read_all", "sync", "commit",         "flush",    "tidy",
+    "compact", "evict",  "remount"};
 
 // Bytes that tell which write they are of and where they lie. Every other fill does not compress.
 void fill_bytes(std::uint32_t fill, MutableByteView out) {
@@ -41,47 +40,82 @@ void fill_bytes(std::uint32_t fill, MutableByteView out) {
   }
 }
 
-class FileUnderTest {
+// Merges and compacts on a thread of its own, once for so many calls.
+class Tending {
  public:
-  explicit FileUnderTest(const FileCallsProfile& profile) : profile_(profile) {
-    options_ = test_volume_options();
-    options_.store.chunk_size_bytes = profile.chunk_size_bytes;
-    options_.store.segment_size_bytes =
-        std::max<std::uint64_t>(256u << 10, 4ull * profile.chunk_size_bytes);
-    options_.background_compaction = false;  // calls compact
-    options_.cache_budget_bytes = profile.cache_budget_bytes;
-    options_.inline_commit_bytes_max = profile.inline_commit_bytes_max;
+  explicit Tending(TestedFiles& files) : files_(files), thread_([this] { run(); }) {}
+  ~Tending() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
   }
-  ~FileUnderTest() {
-    if (volume_) (void)volume_->close();
+  Tending(const Tending&) = delete;
+  Tending& operator=(const Tending&) = delete;
+
+  // What went wrong since the last call.
+  Result<> note_call() {
+    std::lock_guard lock(mutex_);
+    if (++calls_ % calls_in_turn == 0) wake_.notify_one();
+    return std::exchange(outcome_, Result<>());
   }
 
+ private:
+  static constexpr std::uint64_t calls_in_turn = 150;
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (std::uint64_t next = calls_in_turn;; next = calls_ + calls_in_turn) {
+      wake_.wait(lock, [&] { return stopping_ || calls_ >= next; });
+      if (stopping_) return;
+      lock.unlock();
+      auto tended = files_.tend();
+      lock.lock();
+      if (!tended) outcome_ = std::move(tended);
+    }
+  }
+
+  TestedFiles& files_;
+  std::mutex mutex_;  // guards the next four
+  std::condition_variable wake_;
+  std::uint64_t calls_ = 0;
+  bool stopping_ = false;
+  Result<> outcome_ = {};
+  std::thread thread_;
+};
+
+class FilesUnderTest {
+ public:
+  explicit FilesUnderTest(const FileCallsProfile& profile)
+      : is_tended_(profile.is_tended),
+        files_(profile.level == TestedLevel::volume ? make_volume_files(profile.options)
+                                                    : make_data_files(profile.options)) {}
+  ~FilesUnderTest() { tending_.reset(); }
+
   Result<> open() {
-    NACRE_TRY(fs::Volume::format(backing_, test_keys(), 1, caller_));
-    NACRE_TRY(mount());
-    NACRE_ASSIGN(const auto file,
-                 volume_->make_node(metadata::root_inode, "file", caller_, S_IFREG | 0644, 0));
-    inode_ = file.inode;
-    NACRE_ASSIGN(const auto other,
-                 volume_->make_node(metadata::root_inode, "other", caller_, S_IFREG | 0644, 0));
-    other_ = other.inode;
+    NACRE_TRY(files_->open());
+    if (is_tended_) tending_ = std::make_unique<Tending>(*files_);
     return {};
   }
 
   // An error is a difference too. Without one: what is wrong, or nothing.
   Result<std::string> carry_out(const Call& call) {
+    if (tending_) NACRE_TRY(tending_->note_call());
+    Bytes& model = models_.at(call.file);
     switch (call.kind) {
       case CallKind::write: {
         Bytes bytes(call.size);
         fill_bytes(call.fill, bytes);
-        NACRE_TRY(volume_->write(inode_, call.offset, bytes, {}));
-        grow(call.offset + call.size);
-        std::copy(bytes.begin(), bytes.end(), model_.begin() + at(call.offset));
+        NACRE_TRY(files_->write(call.file, call.offset, bytes));
+        grow(model, call.offset + call.size);
+        std::copy(bytes.begin(), bytes.end(), model.begin() + at(call.offset));
         return std::string();
       }
       case CallKind::resize:
-        NACRE_TRY(volume_->change_attributes(inode_, {.size = call.size}));
-        model_.resize(call.size, Byte{0});
+        NACRE_TRY(files_->resize(call.file, call.size));
+        model.resize(call.size, Byte{0});
         return std::string();
       case CallKind::punch:
         return clear(AllocateMode::punch_hole, call, /*grows=*/false);
@@ -90,114 +124,102 @@ class FileUnderTest {
       case CallKind::zero_keep_size:
         return clear(AllocateMode::zero_keep_size, call, /*grows=*/false);
       case CallKind::allocate:
-        NACRE_TRY(volume_->allocate(inode_, AllocateMode::allocate, call.offset, call.size));
-        grow(call.offset + call.size);
+        NACRE_TRY(files_->allocate(call.file, AllocateMode::allocate, call.offset, call.size));
+        grow(model, call.offset + call.size);
         return std::string();
       case CallKind::allocate_keep_size:
-        NACRE_TRY(volume_->allocate(inode_, AllocateMode::keep_size, call.offset, call.size));
+        NACRE_TRY(files_->allocate(call.file, AllocateMode::keep_size, call.offset, call.size));
         return std::string();
       case CallKind::copy:
         return copy(call);
       case CallKind::read:
-        return compare(call.offset, call.size);
+        return compare(call.file, call.offset, call.size);
       case CallKind::read_all:
-        return compare(0, model_.size());
+        return compare_all();
       case CallKind::sync:
-        NACRE_TRY(sync_and_wait(*volume_, inode_));
-        return std::string();
+        return done(files_->sync(call.file));
       case CallKind::commit:
-        NACRE_TRY(volume_->sync_all());
-        return std::string();
+        return done(files_->commit());
+      case CallKind::flush:
+        return done(files_->flush());
+      case CallKind::tidy:
+        return done(files_->tidy());
       case CallKind::compact:
-        NACRE_TRY(volume_->compact(fs::CompactionGoal::everything, {}));
-        return std::string();
+        return done(files_->compact());
       case CallKind::evict:
-        return evict();
+        return done(files_->evict());
       case CallKind::remount:
-        NACRE_TRY(volume_->close());
-        volume_.reset();
-        NACRE_TRY(mount());
-        return std::string();
+        tending_.reset();
+        NACRE_TRY(files_->close());
+        return done(open());
     }
     return std::string("no such call");
   }
 
  private:
-  Result<> mount() {
-    auto engine = engine::Engine::create({.choice = engine::EngineChoice::cpu, .thread_count = 1});
-    if (!engine) return tl::unexpected(engine.error());
-    NACRE_ASSIGN(volume_, fs::Volume::open(backing_, test_keys(), 1, std::move(*engine), options_));
-    return {};
-  }
   static std::ptrdiff_t at(std::uint64_t offset) { return static_cast<std::ptrdiff_t>(offset); }
-  void grow(std::uint64_t size) {
-    if (size > model_.size()) model_.resize(size, Byte{0});
+  static Result<std::string> done(const Result<>& outcome) {
+    if (!outcome) return tl::unexpected(outcome.error());
+    return std::string();
+  }
+  static void grow(Bytes& model, std::uint64_t size) {
+    if (size > model.size()) model.resize(size, Byte{0});
   }
   Result<std::string> clear(AllocateMode mode, const Call& call, bool grows) {
-    NACRE_TRY(volume_->allocate(inode_, mode, call.offset, call.size));
-    if (grows) grow(call.offset + call.size);
-    const std::uint64_t end = std::min<std::uint64_t>(model_.size(), call.offset + call.size);
+    Bytes& model = models_.at(call.file);
+    NACRE_TRY(files_->allocate(call.file, mode, call.offset, call.size));
+    if (grows) grow(model, call.offset + call.size);
+    const std::uint64_t end = std::min<std::uint64_t>(model.size(), call.offset + call.size);
     if (call.offset < end)
-      std::fill(model_.begin() + at(call.offset), model_.begin() + at(end), Byte{0});
+      std::fill(model.begin() + at(call.offset), model.begin() + at(end), Byte{0});
     return std::string();
   }
   Result<std::string> copy(const Call& call) {
-    if (call.offset >= model_.size()) return std::string();
-    const std::uint64_t wanted = std::min<std::uint64_t>(call.size, model_.size() - call.offset);
+    const Bytes& from = models_.at(call.file);
+    Bytes& to = models_.at(call.to_file);
+    if (call.offset >= from.size()) return std::string();
+    const std::uint64_t wanted = std::min<std::uint64_t>(call.size, from.size() - call.offset);
     for (std::uint64_t done = 0; done < wanted;) {
       NACRE_ASSIGN(const std::uint64_t count,
-                   volume_->copy_range(inode_, call.offset + done, inode_, call.target + done,
-                                       wanted - done));
+                   files_->copy(call.file, call.offset + done, call.to_file, call.target + done,
+                                wanted - done));
       if (count == 0 || count > wanted - done)
         return fmt::format("a copy of {} bytes gave {}", wanted - done, count);
       done += count;
     }
-    const Bytes bytes(model_.begin() + at(call.offset), model_.begin() + at(call.offset + wanted));
-    grow(call.target + wanted);
-    std::copy(bytes.begin(), bytes.end(), model_.begin() + at(call.target));
+    const Bytes bytes(from.begin() + at(call.offset), from.begin() + at(call.offset + wanted));
+    grow(to, call.target + wanted);
+    std::copy(bytes.begin(), bytes.end(), to.begin() + at(call.target));
     return std::string();
   }
-  Result<std::string> compare(std::uint64_t offset, std::uint64_t size) {
-    NACRE_ASSIGN(const auto attributes, volume_->attributes(inode_));
-    if (attributes.size != model_.size())
-      return fmt::format("the size is {} and must be {}", attributes.size, model_.size());
+  Result<std::string> compare(unsigned file, std::uint64_t offset, std::uint64_t size) {
+    const Bytes& model = models_.at(file);
+    NACRE_ASSIGN(const std::uint64_t size_now, files_->size(file));
+    if (size_now != model.size())
+      return fmt::format("the size is {} and must be {}", size_now, model.size());
     Bytes out(size, Byte{0xEE});
-    NACRE_ASSIGN(const std::size_t count, volume_->read(inode_, offset, out));
+    NACRE_ASSIGN(const std::size_t count, files_->read(file, offset, out));
     const std::uint64_t expected =
-        offset < model_.size() ? std::min<std::uint64_t>(size, model_.size() - offset) : 0;
+        offset < model.size() ? std::min<std::uint64_t>(size, model.size() - offset) : 0;
     if (count != expected) return fmt::format("read {} bytes of {}", count, expected);
-    const auto differs =
-        std::mismatch(out.begin(), out.begin() + at(count), model_.begin() + at(offset));
-    if (differs.first == out.begin() + at(count)) return std::string();
-    return fmt::format("byte {} is {} and must be {}", differs.second - model_.begin(),
-                       *differs.first, *differs.second);
+    if (std::memcmp(out.data(), model.data() + offset, count) == 0) return std::string();
+    const auto end = out.begin() + at(count);
+    const auto differs = std::mismatch(out.begin(), end, model.begin() + at(offset));
+    return fmt::format("byte {} of file {} is {} and must be {}", differs.second - model.begin(),
+                       file, *differs.first, *differs.second);
   }
-  // What is read of the other file is not spent: it is read once more.
-  Result<std::string> evict() {
-    const std::uint64_t size = std::min<std::uint64_t>(profile_.cache_budget_bytes * 2, 8u << 20);
-    if (!other_is_full_) {
-      Bytes bytes(size);
-      fill_bytes(1, bytes);
-      NACRE_TRY(volume_->write(other_, 0, bytes, {}));
-      NACRE_TRY(volume_->sync_all());
-      other_is_full_ = true;
-    }
-    Bytes piece(profile_.chunk_size_bytes);
-    for (std::uint64_t offset = 0; offset < size; offset += piece.size()) {
-      for (int round = 0; round < 2; ++round)
-        NACRE_TRY(volume_->read(other_, offset, piece));
+  Result<std::string> compare_all() {
+    for (unsigned file = 0; file < tested_file_count; ++file) {
+      NACRE_ASSIGN(std::string wrong, compare(file, 0, models_.at(file).size()));
+      if (!wrong.empty()) return wrong;
     }
     return std::string();
   }
 
-  const FileCallsProfile profile_;
-  const fs::Caller caller_{.uid = 1000, .gid = 100, .umask = 022};
-  fs::VolumeOptions options_;
-  std::shared_ptr<MemoryBacking> backing_ = MemoryBacking::create();
-  std::unique_ptr<fs::Volume> volume_;
-  InodeNumber inode_, other_;
-  bool other_is_full_ = false;
-  Bytes model_;
+  const bool is_tended_;
+  const std::unique_ptr<TestedFiles> files_;
+  std::unique_ptr<Tending> tending_;
+  std::array<Bytes, tested_file_count> models_;
 };
 
 class Drawing {
@@ -205,8 +227,21 @@ class Drawing {
   Drawing(const FileCallsProfile& profile, std::uint32_t seed) : profile_(profile), random_(seed) {}
 
   Call next() {
+    if (run_.empty() && below(profile_.state_size_bytes > 0 ? 30 : 600) == 0) begin_run();
+    if (!run_.empty()) {
+      const Call call = run_.front();
+      run_.pop_front();
+      return call;
+    }
+    Call call = draw();
+    // Now and then the other file's turn comes.
+    if (call.kind != CallKind::copy && below(8) == 0) call.file = 1;
+    return call;
+  }
+
+ private:
+  Call draw() {
     const std::uint64_t chance = below(1000);
-    if (profile_.state_size_bytes > 0 && chance < 880) return next_of_state(chance);
     if (chance < 380) return range(CallKind::write, profile_.write_size_max);
     if (chance < 560) return range(CallKind::read, profile_.write_size_max);
     if (chance < 600) return range(CallKind::punch, profile_.write_size_max);
@@ -216,15 +251,40 @@ class Drawing {
     if (chance < 680) return range(CallKind::allocate_keep_size, profile_.write_size_max);
     if (chance < 740) return Call{.kind = CallKind::resize, .size = below(profile_.file_size_max)};
     if (chance < 790) return copy();
-    if (chance < 920) return Call{.kind = CallKind::sync};
-    if (chance < 940) return Call{.kind = CallKind::commit};
+    if (chance < 880) return Call{.kind = CallKind::sync};
+    if (chance < 900) return Call{.kind = CallKind::commit};
+    if (chance < 930) return Call{.kind = CallKind::flush};
+    if (chance < 950) return Call{.kind = CallKind::tidy};
     if (chance < 960) return Call{.kind = CallKind::compact};
     if (chance < 997) return Call{.kind = CallKind::read_all};
     if (chance < 999) return Call{.kind = CallKind::evict};
     return Call{.kind = CallKind::remount};
   }
 
- private:
+  // A program's state: rewritten in place some dozens of times, each time made durable and read
+  // back; then merged, and read.
+  void begin_run() {
+    const unsigned file = below(8) == 0 ? 1 : 0;
+    const std::uint64_t size =
+        profile_.state_size_bytes > 0 ? profile_.state_size_bytes : 1 + below(5000);
+    const Call read{.kind = CallKind::read, .file = file, .size = size};
+    if (below(4) > 0) run_.push_back(Call{.kind = CallKind::resize, .file = file});
+    if (below(2) == 0) run_.push_back(Call{.kind = CallKind::commit});
+    for (std::uint64_t count = 60 + below(12); count > 0; --count) {
+      run_.push_back(Call{.kind = CallKind::write,
+                          .file = file,
+                          .size = size,
+                          .fill = static_cast<std::uint32_t>(random_())});
+      const CallKind durable = below(20) == 0 ? CallKind::flush : CallKind::sync;
+      run_.push_back(Call{.kind = durable, .file = file});
+      run_.push_back(read);
+    }
+    constexpr std::array ends = {CallKind::tidy, CallKind::tidy, CallKind::compact,
+                                 CallKind::commit};
+    run_.push_back(Call{.kind = ends.at(below(ends.size()))});
+    run_.push_back(read);
+  }
+
   std::uint64_t below(std::uint64_t end) { return end == 0 ? 0 : random_() % end; }
   // Sizes of a few bytes are as likely as long ones, and places are often those of pages.
   std::uint64_t size(std::uint64_t size_max) {
@@ -241,7 +301,7 @@ class Drawing {
     Call call{.kind = kind, .size = size(size_max), .fill = static_cast<std::uint32_t>(random_())};
     call.offset = below(profile_.file_size_max);
     if (below(3) == 0) call.offset -= call.offset % 4096;
-    if (below(8) == 0) call.offset -= call.offset % profile_.chunk_size_bytes;
+    if (below(8) == 0) call.offset -= call.offset % profile_.options.chunk_size_bytes;
     call.size = std::min(call.size, profile_.file_size_max - call.offset);
     return call;
   }
@@ -250,39 +310,27 @@ class Drawing {
     call.target = below(profile_.file_size_max);
     if (below(3) == 0) call.target -= call.target % 4096;
     call.size = std::min(call.size, profile_.file_size_max - call.target);
-    // Ranges of one file may not meet.
+    // There and back; or within a file, where the ranges may not meet.
+    const std::uint64_t way = below(4);
+    call.file = way % 2;
+    call.to_file = way == 0 || way == 3 ? call.file : 1 - call.file;
+    if (call.file != call.to_file) return call;
     const std::uint64_t apart =
         call.offset < call.target ? call.target - call.offset : call.offset - call.target;
     call.size = std::min(call.size, apart);
     return call.size > 0 ? call : Call{.kind = CallKind::read_all};
   }
-  Call next_of_state(std::uint64_t chance) {
-    if (chance < 260)
-      return Call{.kind = CallKind::write,
-                  .size = profile_.state_size_bytes,
-                  .fill = static_cast<std::uint32_t>(random_())};
-    if (chance < 280) {
-      Call part = {.kind = CallKind::write, .fill = static_cast<std::uint32_t>(random_())};
-      part.offset = below(profile_.state_size_bytes);
-      part.size = 1 + below(profile_.state_size_bytes - part.offset);
-      return part;
-    }
-    if (chance < 580) return Call{.kind = CallKind::sync};
-    // Merged seldom: a state is many versions old by then.
-    if (chance < 878) return Call{.kind = CallKind::read, .size = profile_.state_size_bytes};
-    return Call{.kind = CallKind::compact};
-  }
-
   const FileCallsProfile& profile_;
   std::mt19937 random_;
+  std::deque<Call> run_;  // what comes next
 };
 
 }  // namespace
 
 std::string to_string(const Call& call) {
-  return fmt::format("{} offset {} size {} target {} fill {}",
-                     kind_names.at(static_cast<std::size_t>(call.kind)), call.offset, call.size,
-                     call.target, call.fill);
+  return fmt::format("{} file {} offset {} size {} to file {} target {} fill {}",
+                     kind_names.at(static_cast<std::size_t>(call.kind)), call.file, call.offset,
+                     call.size, call.to_file, call.target, call.fill);
 }
 
 std::vector<Call> draw_calls(const FileCallsProfile& profile, std::uint32_t seed,
@@ -294,10 +342,10 @@ std::vector<Call> draw_calls(const FileCallsProfile& profile, std::uint32_t seed
 }
 
 std::optional<Difference> run_calls(const FileCallsProfile& profile, std::span<const Call> calls) {
-  FileUnderTest file(profile);
-  if (const auto opened = file.open(); !opened) return Difference{0, opened.error().message};
+  FilesUnderTest files(profile);
+  if (const auto opened = files.open(); !opened) return Difference{0, opened.error().message};
   for (std::size_t i = 0; i <= calls.size(); ++i) {
-    const auto wrong = file.carry_out(i < calls.size() ? calls[i] : Call{});
+    const auto wrong = files.carry_out(i < calls.size() ? calls[i] : Call{});
     if (!wrong) {
       return Difference{
           i, fmt::format("{}: {}", nacre::to_string(wrong.error().code), wrong.error().message)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on one file of a volume, drawn by a seed, carried out on the volume and on a plain array of
-// bytes, and shrunk to a few when the two differ.
+// Calls on two files, drawn by a seed, carried out on the files and on plain arrays of bytes, and
+// shrunk to a few when the two differ.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "tests/model/tested_files.h"
 
 namespace nacre::tests {
 
@@ -21,34 +23,44 @@ enum class CallKind : std::uint8_t {
   zero_keep_size,
   allocate,
   allocate_keep_size,
-  copy,  // within the file, from offset to target
+  copy,  // from offset to target, within the file or to the other one
   read,  // and compare; read_all compares every byte
   read_all,
   sync,     // fsync
   commit,   // of everything
-  compact,  // merges patches, moves inlined writes and records; commits
-  evict,    // another file takes the cache of clean chunks
+  flush,    // of what is dirty, without a commit
+  tidy,     // merges patches and moves inlined writes, without a commit
+  compact,  // does that, moves records and commits
+  evict,    // a third file takes the cache of clean chunks
   remount,
 };
 
 struct Call {
   CallKind kind = CallKind::read_all;
+  unsigned file = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  std::uint64_t target = 0;  // of a copy
-  std::uint32_t fill = 0;    // of a write: which bytes
+  unsigned to_file = 0;  // of a copy, as target
+  std::uint64_t target = 0;
+  std::uint32_t fill = 0;  // of a write: which bytes
 };
 std::string to_string(const Call& call);
 
-// How a volume is made and what its calls are like.
+enum class TestedLevel : std::uint8_t {
+  data,  // of files, with nothing above the file cache: flush and tidy do what they say
+  volume,
+};
+
+// What is called upon, and what the calls are like.
 struct FileCallsProfile {
-  std::uint32_t chunk_size_bytes = 64u << 10;
+  TestedLevel level = TestedLevel::volume;
+  TestedFilesOptions options = {};
+  // While the calls are made, another thread merges and compacts time and again.
+  bool is_tended = false;
   std::uint64_t file_size_max = 600'000;
   std::uint64_t write_size_max = 128'000;
-  std::uint64_t cache_budget_bytes = 64u << 20;
-  std::uint32_t inline_commit_bytes_max = 128u << 10;
-  // Writes keep to the first bytes of the file, all of them at once: a state that is rewritten in
-  // place. 0: no such writes.
+  // Mostly a file holds a state of so many bytes that is rewritten in place, dozens of times on
+  // end. 0: that comes seldom.
   std::uint64_t state_size_bytes = 0;
 };
 
@@ -60,7 +72,7 @@ struct Difference {
   std::size_t call = 0;  // its index
   std::string what;
 };
-// Carries the calls out on a new volume in memory, and reads all at the end. None: all was right.
+// Carries the calls out on new files in memory, and reads all at the end. None: all was right.
 std::optional<Difference> run_calls(const FileCallsProfile& profile, std::span<const Call> calls);
 
 // A shorter history that still differs, by runs of parts of it. At most run_count_max runs.
