@@ -38,9 +38,10 @@ Result<VolumeImpl::NewInode> VolumeImpl::prepare(Inode& parent, const Caller& ca
 }
 
 Result<InodeNumber> VolumeImpl::next_inode_number() {
-  const std::uint64_t number = next_inode_++;
-  if (number < inode_limit_) return InodeNumber{number};
-  --next_inode_;
+  // A number is counted only when it is given out: one that was taken back could be given twice.
+  for (std::uint64_t number = next_inode_; number < inode_limit_;) {
+    if (next_inode_.compare_exchange_weak(number, number + 1)) return InodeNumber{number};
+  }
   return fail(ErrorCode::no_space, "no inode numbers until the next commit");
 }
 
