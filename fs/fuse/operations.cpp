@@ -84,6 +84,11 @@ Caller caller_of(fuse_req_t request) {
   return {.uid = caller->uid, .gid = caller->gid, .umask = caller->umask};
 }
 
+Requester requester_of(fuse_req_t request) {
+  const fuse_ctx* caller = fuse_req_ctx(request);
+  return {.process = caller->pid, .uid = caller->uid, .gid = caller->gid};
+}
+
 Attributes OwnerView::apply(Attributes attributes) const {
   const bool is_regular = S_ISREG(attributes.mode);
   if (uid) {

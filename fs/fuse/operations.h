@@ -20,6 +20,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fs/fuse/capabilities.h"
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
@@ -57,6 +58,8 @@ struct OwnerView {
   // Set-id bits would lend an identity that nobody gave the file: where the owner is another one,
   // they are not shown.
   Attributes apply(Attributes attributes) const;
+  // Whoever changes such a file here does so as somebody whom its bits were never meant for.
+  bool hides_set_id() const { return uid || gid; }
 };
 
 // What handlers find behind libfuse's user data.
@@ -85,6 +88,7 @@ void add_data_operations(fuse_lowlevel_ops& operations);
 
 Context& context_of(fuse_req_t request);
 Caller caller_of(fuse_req_t request);
+Requester requester_of(fuse_req_t request);
 struct stat to_stat(const Context& context, const Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const Attributes& attributes);
 // Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "fs/fuse/operations.h"
+#include "fs/fuse/set_id_bits.h"
 
 namespace nacre::fs {
 
@@ -43,9 +44,20 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
     change.modified = to_timestamp(wanted.st_mtim);
   }
   if ((fields & FUSE_SET_ATTR_CTIME) != 0) change.changed = to_timestamp(wanted.st_ctim);
-  // libfuse's name for the kernel's FATTR_KILL_SUIDGID.
-  change.clear_suid_sgid = (fields & FUSE_SET_ATTR_KILL_SUID) != 0;
   return change;
+}
+
+// A new size may take the set-id bits, and a new owner takes them.
+Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeNumber inode,
+                                    int fields) {
+  // libfuse's name for the kernel's FATTR_KILL_SUIDGID.
+  const bool may_not_keep =
+      (fields & (FUSE_SET_ATTR_KILL_SUID | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 ||
+      ((fields & FUSE_SET_ATTR_SIZE) != 0 && context.owners.hides_set_id());
+  if (!may_not_keep) return ClearSetId::none;
+  NACRE_ASSIGN(const Attributes before, context.volume.attributes(inode));
+  if (!has_set_id_bits(before)) return ClearSetId::none;
+  return set_id_bits_to_clear(context.owners, before, requester_of(request));
 }
 
 void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file) {
@@ -63,8 +75,11 @@ void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file)
 void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int fields,
                 fuse_file_info*) {
   serve(request, "setattr", inode, [&](Context& context) -> Result<> {
+    AttributeChange change = to_change(*wanted, fields);
+    NACRE_ASSIGN(change.clear_set_id,
+                 set_id_bits_lost(context, request, InodeNumber{inode}, fields));
     NACRE_ASSIGN(const Attributes attributes,
-                 context.volume.change_attributes(InodeNumber{inode}, to_change(*wanted, fields)));
+                 context.volume.change_attributes(InodeNumber{inode}, change));
     const struct stat reply = to_stat(context, attributes);
     fuse_reply_attr(request, &reply, cache_timeout);
     return {};

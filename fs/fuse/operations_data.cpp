@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "fs/fuse/capabilities.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/set_id_bits.h"
@@ -76,8 +75,10 @@ void on_fsyncdir(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
 Result<> drop_set_id_bits(Context& context, fuse_req_t request, InodeNumber inode) {
   NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
   if (!has_set_id_bits(attributes)) return {};
-  if (has_capability(fuse_req_ctx(request)->pid, CAP_FSETID)) return {};
-  NACRE_TRY(context.volume.change_attributes(inode, {.clear_suid_sgid = true}));
+  const Requester requester = requester_of(request);
+  if (!context.owners.hides_set_id() && has_capability(requester, CAP_FSETID)) return {};
+  const ClearSetId which = set_id_bits_to_clear(context.owners, attributes, requester);
+  NACRE_TRY(context.volume.change_attributes(inode, {.clear_set_id = which}));
   context.kernel->forget_attributes(inode);
   return {};
 }

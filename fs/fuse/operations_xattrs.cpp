@@ -4,7 +4,6 @@
 // Setting one is a raw request (raw_requests.cpp): libfuse 3.14 does not know its present layout.
 #include <linux/capability.h>
 
-#include "fs/fuse/capabilities.h"
 #include "fs/fuse/operations.h"
 
 namespace nacre::fs {
@@ -46,8 +45,7 @@ void on_listxattr(fuse_req_t request, fuse_ino_t inode, std::size_t size) {
     std::string list;
     for (const std::string& name : names) {
       // As other file systems do: these names are for administrators only.
-      if (name.starts_with("trusted.") &&
-          !has_capability(fuse_req_ctx(request)->pid, CAP_SYS_ADMIN)) {
+      if (name.starts_with("trusted.") && !has_capability(requester_of(request), CAP_SYS_ADMIN)) {
         continue;
       }
       list += name;

@@ -49,6 +49,9 @@ class RawRequest {
   Answer answer() const { return {.transport = &transport_, .unique = header_.unique}; }
 
   const fuse_in_header& header() const { return header_; }
+  Requester requester() const {
+    return {.process = static_cast<pid_t>(header_.pid), .uid = header_.uid, .gid = header_.gid};
+  }
   Context& context() { return context_; }
   InodeNumber inode() const { return InodeNumber{header_.nodeid}; }
   ByteView rest() const { return rest_; }
@@ -93,16 +96,19 @@ Result<> answer_write(RawRequest& request) {
   if (!arguments || request.rest().size() < arguments->size) return malformed();
   Volume& volume = request.context().volume;
   const InodeNumber inode = request.inode();
-  const bool drop_set_id = (arguments->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+  const bool may_keep_set_id = (arguments->write_flags & FUSE_WRITE_KILL_SUIDGID) == 0 &&
+                               !request.context().owners.hides_set_id();
   const bool is_write_back = (arguments->write_flags & FUSE_WRITE_CACHE) != 0;
-  bool drops = false;
-  if (drop_set_id) {
+  ClearSetId clear_set_id = ClearSetId::none;
+  if (!may_keep_set_id) {
     NACRE_ASSIGN(const Attributes before, volume.attributes(inode));
-    drops = has_set_id_bits(before);
+    if (has_set_id_bits(before)) {
+      clear_set_id = set_id_bits_to_clear(request.context().owners, before, request.requester());
+    }
   }
   const Result<> written =
       volume.write(inode, arguments->offset, request.rest().first(arguments->size),
-                   {.clear_suid_sgid = drop_set_id});
+                   {.clear_set_id = clear_set_id});
   if (!written) {
     if (written.error().code == ErrorCode::not_permitted) {
       // An immutable or append-only file. The kernel does not know and would show the refused bytes
@@ -117,7 +123,7 @@ Result<> answer_write(RawRequest& request) {
     return written;
   }
   // The reply carries no attributes, and the kernel would go on showing the old mode.
-  if (drops) request.context().kernel->forget_attributes(inode);
+  if (clear_set_id != ClearSetId::none) request.context().kernel->forget_attributes(inode);
   answer_writer(request.context(), inode, arguments->size,
                 [answer = request.answer(), size = arguments->size] {
                   fuse_write_out reply = {};

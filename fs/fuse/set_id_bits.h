@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // The set-user-id and set-group-id bits, which a file loses when somebody else changes its content.
+// As on ext4: a set-group-id bit without group execution stays for members of the file's group
+// (and for holders of CAP_FSETID), and goes when others change the file. On a mount that shows
+// other owners than are stored, every change takes all of them.
 #pragma once
 
+#include <linux/capability.h>
 #include <sys/stat.h>
 
-#include "fs/volume/volume.h"
+#include "fs/fuse/capabilities.h"
+#include "fs/fuse/operations.h"
 
 namespace nacre::fs {
 
-// Whether the file has a bit to lose. A set-group-id bit without group execution means mandatory
-// locking and stays.
 inline bool has_set_id_bits(const Attributes& attributes) {
-  constexpr std::uint32_t set_group_id = S_ISGID | S_IXGRP;
-  return S_ISREG(attributes.mode) &&
-         ((attributes.mode & S_ISUID) != 0 || (attributes.mode & set_group_id) == set_group_id);
+  return S_ISREG(attributes.mode) && (attributes.mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+// Which bits a change by somebody who may not keep them takes.
+inline ClearSetId set_id_bits_to_clear(const OwnerView& owners, const Attributes& attributes,
+                                       const Requester& requester) {
+  if (owners.hides_set_id()) return ClearSetId::all;
+  const bool is_plain_group_bit =
+      S_ISREG(attributes.mode) && (attributes.mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+  if (!is_plain_group_bit || is_in_group(requester, attributes.gid) ||
+      has_capability(requester, CAP_FSETID)) {
+    return ClearSetId::those_that_lend;
+  }
+  return ClearSetId::all;
 }
 
 }  // namespace nacre::fs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stat shows: reading it, changing it, and the times and privileges that follow other changes.
+#include <algorithm>
 #include <ctime>
 
 #include "fs/volume/volume_impl.h"
@@ -93,11 +94,12 @@ void VolumeImpl::note_access(Inode& inode) {
   mark_dirty(inode, locked);
 }
 
-void VolumeImpl::clear_suid_sgid(InodeRow& row) {
-  if (S_ISDIR(row.mode)) return;
+void VolumeImpl::clear_set_id(InodeRow& row, ClearSetId which) {
+  if (which == ClearSetId::none || S_ISDIR(row.mode)) return;
   row.mode &= ~static_cast<std::uint32_t>(S_ISUID);
-  // Without group execution the bit does not mean set-group-ID.
-  if (row.mode & S_IXGRP) row.mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  if (which == ClearSetId::all || (row.mode & S_IXGRP) != 0) {
+    row.mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  }
 }
 
 Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
@@ -139,8 +141,9 @@ Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
     const std::uint32_t mode = inode.type() | (*change.mode & 07777);
     NACRE_TRY(apply_mode_to_acl(inode, locked, mode));
     row.mode = mode;
-  } else if (new_owner || change.clear_suid_sgid) {
-    clear_suid_sgid(row);
+  } else {
+    const auto least = new_owner ? ClearSetId::those_that_lend : ClearSetId::none;
+    clear_set_id(row, std::max(least, change.clear_set_id));
   }
   if (change.uid) row.uid = *change.uid;
   if (change.gid) row.gid = *change.gid;

@@ -109,7 +109,7 @@ Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
   auto locked = inode.lock();
   if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
   NACRE_TRY(drop_capability(inode, locked));
-  if (flags.clear_suid_sgid) clear_suid_sgid(locked->row);
+  clear_set_id(locked->row, flags.clear_set_id);
   if (!has_kernel_cache_) locked->row.modified = locked->row.changed = now();
   mark_dirty(inode, locked);
   return {};

@@ -53,6 +53,13 @@ struct Attributes {
   Timestamp accessed, modified, changed, born;
 };
 
+// Whether a change takes the bits that lend a program's caller somebody else's rights.
+enum class ClearSetId : std::uint8_t {
+  none,
+  those_that_lend,  // set-user-id, and set-group-id where the group may execute
+  all,              // also a set-group-id bit without group execution
+};
+
 struct AttributeChange {
   std::optional<std::uint32_t> mode;
   std::optional<std::uint32_t> uid;
@@ -61,7 +68,7 @@ struct AttributeChange {
   std::optional<Timestamp> accessed;
   std::optional<Timestamp> modified;
   std::optional<Timestamp> changed;
-  bool clear_suid_sgid = false;  // FATTR_KILL_SUIDGID
+  ClearSetId clear_set_id = ClearSetId::none;  // FATTR_KILL_SUIDGID
 };
 
 struct DirectoryEntry {
@@ -77,7 +84,7 @@ struct DirectoryEntry {
 enum class RenameMode : std::uint8_t { replace, no_replace, exchange };
 enum class XattrMode : std::uint8_t { set, create, replace };
 struct WriteFlags {
-  bool clear_suid_sgid = false;  // FUSE_WRITE_KILL_SUIDGID
+  ClearSetId clear_set_id = ClearSetId::none;  // FUSE_WRITE_KILL_SUIDGID
 };
 
 enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, zero_keep_size };

@@ -274,7 +274,7 @@ class VolumeImpl final : public Volume,
   void note_access(Inode& inode);
   Result<> change_locked(Inode& inode, Inode::Locked& locked, const AttributeChange& change);
   // The bits and the capability that a change by somebody else takes from a program.
-  static void clear_suid_sgid(metadata::InodeRow& row);
+  static void clear_set_id(metadata::InodeRow& row, ClearSetId which);
   Result<> drop_capability(Inode& inode, Inode::Locked& locked);
   Result<> apply_mode_to_acl(Inode& inode, Inode::Locked& locked, std::uint32_t mode);
   Result<Acl> default_acl_of(Inode& directory);

@@ -58,7 +58,8 @@ TEST_F(VolumeAttributes, chown_takes_the_set_id_bits) {
   EXPECT_EQ(bits_after(06745, {.uid = 5}), 02745u) << "without group execution it is no set-gid";
   EXPECT_EQ(bits_after(06755, {.modified = Timestamp{1, 0}}), 06755u);
   EXPECT_EQ(bits_after(06755, {.size = 10}), 06755u) << "by somebody who may keep them";
-  EXPECT_EQ(bits_after(06755, {.size = 10, .clear_suid_sgid = true}), 0755u);
+  EXPECT_EQ(bits_after(06755, {.size = 10, .clear_set_id = fs::ClearSetId::those_that_lend}),
+            0755u);
   const InodeNumber directory = make_directory(root, "d");
   change(directory, {.mode = 06775});
   change(directory, {.uid = 5, .gid = 5});
@@ -70,9 +71,10 @@ TEST_F(VolumeAttributes, a_write_takes_the_set_id_bits_when_asked_to) {
   change(file, {.mode = 06755});
   NACRE_EXPECT_OK(volume().write(file, 0, as_bytes("x"), {}));
   EXPECT_EQ(permissions(file), 06755u);
-  NACRE_EXPECT_OK(volume().write(file, 0, {}, {.clear_suid_sgid = true}));
+  NACRE_EXPECT_OK(volume().write(file, 0, {}, {.clear_set_id = fs::ClearSetId::those_that_lend}));
   EXPECT_EQ(permissions(file), 06755u) << "nothing was written";
-  NACRE_EXPECT_OK(volume().write(file, 0, as_bytes("x"), {.clear_suid_sgid = true}));
+  NACRE_EXPECT_OK(
+      volume().write(file, 0, as_bytes("x"), {.clear_set_id = fs::ClearSetId::those_that_lend}));
   EXPECT_EQ(permissions(file), 0755u);
 }
 

@@ -114,7 +114,7 @@ TEST_F(VolumeConcurrency, one_tree_survives_all_operations_at_once) {
             const InodeNumber inode = held[random() % held.size()];
             const std::string text(random() % 40'000, static_cast<char>('a' + random() % 26));
             fine(volume().write(inode, random() % 50'000, as_bytes(text),
-                                {.clear_suid_sgid = random() % 2 == 0}));
+                                {.clear_set_id = fs::ClearSetId(random() % 3)}));
           }
           break;
         case 9:

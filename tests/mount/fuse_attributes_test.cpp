@@ -2,14 +2,19 @@
 // Attributes through the kernel: what is shown is what the volume has, set-id bits go when they
 // must, birth times, inode flags.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/fuse/capabilities.h"
 #include "tests/mount/fuse_mount.h"
 
 namespace nacre::tests {
@@ -204,8 +209,7 @@ TEST_F(FuseSetId, go_when_somebody_else_writes) {
   EXPECT_EQ(mode_after(04757, write_one), 0757u);
   EXPECT_EQ(mode_after(02777, write_one), 0777u);
   EXPECT_EQ(mode_after(06777, write_one), 0777u);
-  // Without group execution the group bit means something else.
-  EXPECT_EQ(mode_after(02767, write_one), 02767u);
+  EXPECT_EQ(mode_after(02767, write_one), 0767u) << "without group execution, as on ext4";
   EXPECT_EQ(get(path("f")).front(), 'z');
 }
 
@@ -239,6 +243,95 @@ TEST_F(FuseSetId, go_when_somebody_else_copies_into_the_file) {
     return static_cast<int>(copy_file_range(from, nullptr, file, nullptr, 100, 0));
   };
   EXPECT_EQ(mode_after(06777, copy), 0777u);
+}
+
+// xfstests 683 to 685.
+TEST_F(FuseSetId, without_group_execution_go_unless_a_member_of_the_group_did_it) {
+  constexpr gid_t group = 4242;
+  const auto mode_after_one = [&](gid_t first, const std::vector<gid_t>& further, auto change) {
+    make(0644);
+    EXPECT_EQ(chown(path("f").c_str(), -1u, group), 0);
+    EXPECT_EQ(chmod(path("f").c_str(), 02766), 0);
+    const auto body = [&] {
+      const File file(path("f"), O_RDWR);
+      return file < 0 ? 100 : errno_of([&] { return change(file); });
+    };
+    EXPECT_EQ(run_as(other_user, first, body, further), 0);
+    const mode_t shown = stat_of(path("f")).st_mode & 07777;
+    EXPECT_EQ(volume().attributes(inode_of(path("f")))->mode & 07777, shown);
+    return shown;
+  };
+  const std::vector<std::function<int(int)>> changes = {
+      [](int file) { return static_cast<int>(write(file, "z", 1)); },
+      [](int file) { return ftruncate(file, 5); },
+      [](int file) { return fallocate(file, 0, 0, 20'000); },
+      [](int file) { return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 5); },
+      [](int file) { return fallocate(file, FALLOC_FL_ZERO_RANGE, 0, 5); },
+      [this](int file) {
+        const File from(path("source"), O_RDONLY);
+        return static_cast<int>(copy_file_range(from, nullptr, file, nullptr, 100, 0));
+      },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    EXPECT_EQ(mode_after_one(other_user, {}, changes[i]), 0766u) << "change " << i;
+    EXPECT_EQ(mode_after_one(other_user, {7, group}, changes[i]), 02766u) << "change " << i;
+    EXPECT_EQ(mode_after_one(group, {}, changes[i]), 02766u) << "change " << i;
+  }
+}
+
+// There he has every capability, but not over this mount.
+TEST_F(FuseSetId, go_when_root_of_a_user_namespace_of_his_own_writes) {
+  constexpr int no_namespace = 77;
+  const auto in_a_namespace = [&](auto change) {
+    make(06777);
+    const int result = run_as(other_user, other_user, [&] {
+      if (unshare(CLONE_NEWUSER) != 0) return no_namespace;
+      const File file(path("f"), O_RDWR);
+      return file < 0 ? 100 : errno_of([&] { return change(file); });
+    });
+    EXPECT_EQ(volume().attributes(inode_of(path("f")))->mode, stat_of(path("f")).st_mode);
+    return result;
+  };
+  const std::vector<std::function<int(int)>> changes = {
+      [](int file) { return static_cast<int>(write(file, "z", 1)); },
+      [](int file) { return ftruncate(file, 5); },
+      [](int file) { return fallocate(file, 0, 0, 20'000); },
+      [](int file) { return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 5); },
+      [](int file) { return fallocate(file, FALLOC_FL_ZERO_RANGE, 0, 5); },
+      [this](int file) {
+        const File from(path("source"), O_RDONLY);
+        return static_cast<int>(copy_file_range(from, nullptr, file, nullptr, 100, 0));
+      },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const int result = in_a_namespace(changes[i]);
+    if (result == no_namespace) NACRE_SKIP("no user namespace for an ordinary user");
+    EXPECT_EQ(result, 0) << "change " << i;
+    EXPECT_EQ(stat_of(path("f")).st_mode & 07777, 0777u) << "change " << i;
+  }
+}
+
+TEST_F(FuseSetId, capabilities_count_only_of_whom_a_request_names) {
+  const fs::Requester self{.process = getpid(), .uid = geteuid(), .gid = getegid()};
+  EXPECT_TRUE(fs::has_capability(self, CAP_FSETID));
+  // A server of files that asks for one of its users.
+  EXPECT_FALSE(fs::has_capability({self.process, other_user, self.gid}, CAP_FSETID));
+  EXPECT_FALSE(fs::has_capability({self.process, self.uid, other_user}, CAP_FSETID));
+  EXPECT_FALSE(fs::has_capability({0, self.uid, self.gid}, CAP_FSETID));
+  EXPECT_FALSE(fs::is_in_group({0, self.uid, self.gid}, other_user));
+  EXPECT_TRUE(fs::is_in_group({0, self.uid, other_user}, other_user));
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  waitpid(gone, nullptr, 0);
+  EXPECT_FALSE(fs::has_capability({gone, self.uid, self.gid}, CAP_FSETID));
+  // A thread's own count, not those of its process.
+  std::thread([&] {
+    const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
+    EXPECT_TRUE(fs::has_capability({thread, self.uid, self.gid}, CAP_FSETID));
+    syscall(SYS_setfsuid, other_user);
+    EXPECT_FALSE(fs::has_capability({thread, other_user, self.gid}, CAP_FSETID));
+  }).join();
+  EXPECT_TRUE(fs::has_capability(self, CAP_FSETID));
 }
 
 TEST_F(FuseSetId, go_when_the_owner_changes) {

@@ -162,10 +162,13 @@ std::string get(const std::string& path) {
   return content.str();
 }
 
-int run_as(uid_t user, gid_t group, const std::function<int()>& body) {
+int run_as(uid_t user, gid_t group, const std::function<int()>& body,
+           const std::vector<gid_t>& further_groups) {
   const pid_t child = fork();
   if (child == 0) {
-    if (setgroups(0, nullptr) != 0 || setgid(group) != 0 || setuid(user) != 0) _exit(254);
+    if (setgroups(further_groups.size(), further_groups.data()) != 0 || setgid(group) != 0 ||
+        setuid(user) != 0)
+      _exit(254);
     _exit(body());
   }
   int status = 0;

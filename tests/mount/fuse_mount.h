@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -119,9 +120,10 @@ int errno_of(Call call) {
 }
 
 inline constexpr uid_t other_user = 12345;
-// Runs body in a child process as an ordinary user without further groups. Its result (0 to 255) is
-// the child's; 255 also when it crashed.
-int run_as(uid_t user, gid_t group, const std::function<int()>& body);
+// Runs body in a child process as an ordinary user. Its result (0 to 255) is the child's; 255 also
+// when it crashed.
+int run_as(uid_t user, gid_t group, const std::function<int()>& body,
+           const std::vector<gid_t>& further_groups = {});
 inline bool is_root() {
   return geteuid() == 0;
 }

@@ -68,6 +68,27 @@ TEST_F(FuseOwners, lends_nobodys_identity) {
   EXPECT_EQ(stat_of(path("f")).st_mode & 06000, 0u);
 }
 
+TEST_F(FuseOwners, takes_bits_that_it_does_not_show_with_every_change) {
+  if (!is_root()) NACRE_SKIP("only root may set another's set-id bits");
+  const std::vector<std::function<int(int)>> changes = {
+      [](int file) { return static_cast<int>(write(file, "z", 1)); },
+      [](int file) { return ftruncate(file, 2); },
+      [](int file) { return fallocate(file, 0, 0, 20'000); },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    put(path("f"), "content");
+    ASSERT_EQ(chmod(path("f").c_str(), 06745), 0);
+    {
+      const File file(path("f"), O_RDWR);
+      ASSERT_EQ(errno_of([&] { return changes[i](file); }), 0) << "change " << i;
+      ASSERT_EQ(fsync(file), 0);
+    }
+    const auto stored = volume().attributes(inode_of(path("f")));
+    ASSERT_TRUE(stored);
+    EXPECT_EQ(stored->mode & 07777, 0745u) << "change " << i;
+  }
+}
+
 class FuseIdle : public FuseMount {
  protected:
   fs::FuseOptions options() const override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extended attributes and POSIX ACLs through the kernel.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -109,6 +110,13 @@ TEST_F(FuseXattrs, trusted_names_are_for_administrators) {
   const int seen =
       run_as(other_user, other_user, [&] { return static_cast<int>(names("f").size()); });
   EXPECT_EQ(seen, 1);
+  // Root of a user namespace of his own is none.
+  constexpr int no_namespace = 77;
+  const int in_a_namespace = run_as(other_user, other_user, [&] {
+    return unshare(CLONE_NEWUSER) == 0 ? static_cast<int>(names("f").size()) : no_namespace;
+  });
+  if (in_a_namespace == no_namespace) NACRE_SKIP("no user namespace for an ordinary user");
+  EXPECT_EQ(in_a_namespace, 1);
 }
 
 TEST_F(FuseXattrs, capabilities_go_when_the_file_changes_whoever_changes_it) {

@@ -421,10 +421,10 @@ Result<Attributes> MemoryVolume::attributes(InodeNumber inode) {
   return snapshot(*node);
 }
 
-void MemoryVolume::clear_set_id(Node& node) {
-  if (S_ISDIR(node.attributes.mode)) return;
+void MemoryVolume::clear_set_id(Node& node, fs::ClearSetId which) {
+  if (which == fs::ClearSetId::none || S_ISDIR(node.attributes.mode)) return;
   node.attributes.mode &= ~static_cast<std::uint32_t>(S_ISUID);
-  if ((node.attributes.mode & S_IXGRP) != 0) {
+  if (which == fs::ClearSetId::all || (node.attributes.mode & S_IXGRP) != 0) {
     node.attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
   }
 }
@@ -454,7 +454,7 @@ Result<Attributes> MemoryVolume::change_attributes(InodeNumber inode,
   }
   if (change.uid) attributes.uid = *change.uid;
   if (change.gid) attributes.gid = *change.gid;
-  if (change.clear_suid_sgid) clear_set_id(*node);
+  clear_set_id(*node, change.clear_set_id);
   if (change.accessed) attributes.accessed = *change.accessed;
   if (change.modified) attributes.modified = *change.modified;
   attributes.changed = change.changed ? *change.changed : now();

@@ -178,7 +178,7 @@ class MemoryVolume final : public fs::Volume {
   static Attributes snapshot(Node& node);
   // A file whose content changes loses security.capability, whoever changes it.
   Result<> drop_capability(InodeNumber inode);
-  static void clear_set_id(Node& node);
+  static void clear_set_id(Node& node, fs::ClearSetId which);
   static void zero(Node& node, std::uint64_t offset, std::uint64_t length);
   static void resize(Node& node, std::uint64_t size);
   static void copy_out(const Node& node, std::uint64_t offset, MutableByteView out);

@@ -135,7 +135,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
   copy_in(*node, offset, bytes);
   attributes.size = std::max<std::uint64_t>(attributes.size, offset + bytes.size());
   if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
-  if (flags.clear_suid_sgid) clear_set_id(*node);
+  clear_set_id(*node, flags.clear_set_id);
   return {};
 }
 
