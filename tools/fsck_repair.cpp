@@ -146,7 +146,7 @@ std::string place_of(const fs::RepairStep& step) {
 
 void print_paths(const std::vector<std::string>& paths) {
   for (const auto& path : paths)
-    fmt::print("    {}\n", printable(path));
+    print_safely("    {}\n", printable(path));
 }
 
 std::string counted(std::size_t count, std::string_view one, std::string_view more) {
@@ -160,14 +160,14 @@ std::string lost_words(const fs::RepairPlan& plan) {
 // Of a plan that is taken back nothing stays lost.
 void print_plan(const fs::RepairPlan& plan, bool is_undone) {
   for (const auto& step : plan.steps) {
-    fmt::print("step: {}: {}\n", printable(place_of(step)), printable(step.why));
+    print_safely("step: {}: {}\n", printable(place_of(step)), printable(step.why));
     print_paths(step.paths);
   }
   if (is_undone) return;
   for (const auto& lost : plan.lost) {
-    fmt::print("lost: inode {}, {} bytes at offset {}: {}: {}; {}\n", lost.inode.value, lost.size,
-               lost.offset, to_string(lost.verdict), printable(lost.why),
-               lost.is_dropped ? "replaced by a hole" : "reading them fails from now on");
+    print_safely("lost: inode {}, {} bytes at offset {}: {}: {}; {}\n", lost.inode.value, lost.size,
+                 lost.offset, to_string(lost.verdict), printable(lost.why),
+                 lost.is_dropped ? "replaced by a hole" : "reading them fails from now on");
     print_paths(lost.paths);
   }
 }
@@ -188,27 +188,28 @@ std::string_view words_of(fs::RowSource source) {
 
 void print_database(const fs::DatabaseReport& report) {
   for (const auto& finding : report.damage.findings())
-    fmt::print("damaged: {}: {}\n", to_string(finding.verdict), printable(finding.what));
+    print_safely("damaged: {}: {}\n", to_string(finding.verdict), printable(finding.what));
   if (report.may_have_lost_groups) {
-    fmt::print("lost: changes in the log of db/ that were in no table yet; nobody knows of what\n");
+    print_safely(
+        "lost: changes in the log of db/ that were in no table yet; nobody knows of what\n");
   }
   if (!report.has_manifest) {
-    fmt::print(
+    print_safely(
         "note: without the manifest all tables that lie in db/ count: what was removed may "
         "be back\n");
   }
   if (report.lost_range_count != 0) {
-    fmt::print("lost: rows in {} stretches of db/; {}\n", report.lost_range_count,
-               report.checkpoint_seconds
-                   ? fmt::format("those of the checkpoint of {} take their place",
-                                 metadata::rfc3339(*report.checkpoint_seconds))
-                   : "no checkpoint was found to take their place");
+    print_safely("lost: rows in {} stretches of db/; {}\n", report.lost_range_count,
+                 report.checkpoint_seconds
+                     ? fmt::format("those of the checkpoint of {} take their place",
+                                   metadata::rfc3339(*report.checkpoint_seconds))
+                     : "no checkpoint was found to take their place");
   }
   for (const auto& rows : report.older) {
-    fmt::print("older: {}{} {} of {}: {}\n",
-               rows.inode ? fmt::format("inode {}, ", rows.inode->value) : "", rows.count,
-               rows.count == 1 ? "row" : "rows", metadata::to_string(rows.table),
-               words_of(rows.source));
+    print_safely("older: {}{} {} of {}: {}\n",
+                 rows.inode ? fmt::format("inode {}, ", rows.inode->value) : "", rows.count,
+                 rows.count == 1 ? "row" : "rows", metadata::to_string(rows.table),
+                 words_of(rows.source));
     print_paths(rows.paths);
   }
 }
@@ -244,34 +245,34 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
   if (outcome.database) print_database(*outcome.database);
   print_plan(outcome.plan, !arguments.undo.empty());
   for (const auto& finding : outcome.left.findings()) {
-    fmt::print("left: {}: {}{}{}\n", to_string(finding.verdict), printable(finding.file),
-               finding.file.empty() ? "" : ": ", printable(finding.what));
+    print_safely("left: {}: {}{}{}\n", to_string(finding.verdict), printable(finding.file),
+                 finding.file.empty() ? "" : ": ", printable(finding.what));
   }
   if (!arguments.undo.empty()) {
     const std::string_view state = arguments.dry_run    ? "nothing was changed"
                                    : outcome.is_changed ? "taken back"
                                                         : "none of them had to be taken back";
-    fmt::print("{}: {} of {}, {}\n", name, steps, printable(arguments.undo), state);
+    print_safely("{}: {} of {}, {}\n", name, steps, printable(arguments.undo), state);
     return;
   }
   if (outcome.after) {
     print_report(volume, *outcome.after);
   }
   if (outcome.is_changed) {
-    fmt::print("{}: repaired in {}, {}\n", name, steps, lost_words(outcome.plan));
-    fmt::print("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
-               outcome.plan_name, name);
+    print_safely("{}: repaired in {}, {}\n", name, steps, lost_words(outcome.plan));
+    print_safely("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
+                 outcome.plan_name, name);
     if (outcome.database) {
-      fmt::print(
+      print_safely(
           "The damaged database is kept in {}/db.{}: remove that folder when nothing of it "
           "is wanted any more\n",
           name, outcome.plan_name);
     }
   } else if (step_count != 0) {
-    fmt::print("{}: {} would repair it, {}; nothing was changed\n", name, steps,
-               lost_words(outcome.plan));
+    print_safely("{}: {} would repair it, {}; nothing was changed\n", name, steps,
+                 lost_words(outcome.plan));
   } else if (!outcome.after) {
-    fmt::print("{}: nothing to repair\n", name);
+    print_safely("{}: nothing to repair\n", name);
   }
 }
 
@@ -308,7 +309,7 @@ void print_outcome_json(const std::string& volume, const Outcome& outcome,
                            {"file", finding.file},
                            {"paths", finding.paths}});
   }
-  fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  print_as_json(all);
 }
 
 int exit_code(const Outcome& outcome, const RepairArguments& arguments) {

@@ -26,11 +26,11 @@ void print_finding(const fs::Finding& finding) {
   const std::string kind = finding.severity == fs::Severity::note
                                ? "note"
                                : fmt::format("{}", to_string(finding.verdict));
-  fmt::print("{}: {}{}\n", kind, printable(place_of(finding)), printable(finding.what));
+  print_safely("{}: {}{}\n", kind, printable(place_of(finding)), printable(finding.what));
   for (const auto& path : finding.paths)
-    fmt::print("    {}\n", printable(path));
+    print_safely("    {}\n", printable(path));
   if (finding.inode && finding.paths.empty()) {
-    fmt::print("    inode {}, which no name leads to\n", finding.inode->value);
+    print_safely("    inode {}, which no name leads to\n", finding.inode->value);
   }
 }
 
@@ -50,9 +50,10 @@ void print_codecs(const fs::DeepCheckCounts& records) {
   for (std::size_t i = 0; i < records.codecs.size(); ++i) {
     const fs::CodecStats& codec = records.codecs[i];
     if (codec.record_count == 0) continue;
-    fmt::print("  {}: {} records, {} in {}, ratio {:.2f}\n",
-               engine::to_string(static_cast<engine::Codec>(i)), codec.record_count,
-               format_bytes(codec.plain_bytes), format_bytes(codec.stored_bytes), ratio_of(codec));
+    print_safely("  {}: {} records, {} in {}, ratio {:.2f}\n",
+                 engine::to_string(static_cast<engine::Codec>(i)), codec.record_count,
+                 format_bytes(codec.plain_bytes), format_bytes(codec.stored_bytes),
+                 ratio_of(codec));
   }
 }
 
@@ -76,7 +77,7 @@ void print_findings(const fs::FindingList& findings) {
   for (const auto& finding : findings.findings())
     print_finding(finding);
   if (const auto dropped = findings.dropped_count(); dropped != 0) {
-    fmt::print("… and {} more\n", dropped);
+    print_safely("… and {} more\n", dropped);
   }
 }
 
@@ -90,42 +91,42 @@ nlohmann::json to_json(const fs::FindingList& findings) {
 void print_report(const std::string& volume, const fs::CheckReport& report) {
   print_findings(report.findings);
   if (const auto& structure = report.structure) {
-    fmt::print("structure: {} files and directories, {} names, {} rows, {} of data\n",
-               structure->inode_count, structure->name_count, structure->row_count,
-               format_bytes(structure->data_bytes));
+    print_safely("structure: {} files and directories, {} names, {} rows, {} of data\n",
+                 structure->inode_count, structure->name_count, structure->row_count,
+                 format_bytes(structure->data_bytes));
   }
   if (const auto& records = report.records) {
-    fmt::print("records: {} in {} segments, {}", records->record_count, records->segment_count,
-               format_bytes(records->stored_bytes));
+    print_safely("records: {} in {} segments, {}", records->record_count, records->segment_count,
+                 format_bytes(records->stored_bytes));
     if (records->opened_count != 0) {
-      fmt::print("; {} of them opened, {}", records->opened_count,
-                 format_bytes(records->plain_bytes));
+      print_safely("; {} of them opened, {}", records->opened_count,
+                   format_bytes(records->plain_bytes));
     }
-    fmt::print("\n");
+    print_safely("\n");
     print_codecs(*records);
   }
   if (const auto& scrub = report.scrub) {
     if (scrub->segment_count != 0) {
-      fmt::print("records: {} in {} segments, {}\n", scrub->record_count, scrub->segment_count,
-                 format_bytes(scrub->segment_bytes));
+      print_safely("records: {} in {} segments, {}\n", scrub->record_count, scrub->segment_count,
+                   format_bytes(scrub->segment_bytes));
     }
-    fmt::print("database: {} files, {}\n", scrub->database_file_count,
-               format_bytes(scrub->database_bytes));
+    print_safely("database: {} files, {}\n", scrub->database_file_count,
+                 format_bytes(scrub->database_bytes));
   }
   const auto errors = report.findings.error_count();
   if (errors == 0) {
-    fmt::print("{}: clean\n", printable(volume));
+    print_safely("{}: clean\n", printable(volume));
   } else {
-    fmt::print("{}: {} {} found, nothing was changed\n", printable(volume), errors,
-               errors == 1 ? "error" : "errors");
+    print_safely("{}: {} {} found, nothing was changed\n", printable(volume), errors,
+                 errors == 1 ? "error" : "errors");
   }
 }
 
 void print_advice(const std::string& volume, const fs::CheckReport& report, bool had_keys) {
   if (report.findings.error_count() == 0) return;
-  fmt::print("{}: fsck.nacre {} {}\n",
-             had_keys ? "What a repair would do" : "Which files are hit, with the key",
-             had_keys ? "--repair --dry-run" : "--deep", printable(volume));
+  print_safely("{}: fsck.nacre {} {}\n",
+               had_keys ? "What a repair would do" : "Which files are hit, with the key",
+               had_keys ? "--repair --dry-run" : "--deep", printable(volume));
 }
 
 void print_report_json(const std::string& volume, const fs::CheckReport& report) {
@@ -165,7 +166,7 @@ void print_report_json(const std::string& volume, const fs::CheckReport& report)
                      {"unverified_bytes", scrub->unverified_bytes}};
   }
   // Names are any bytes; JSON is UTF-8.
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_as_json(json);
 }
 
 }  // namespace nacre::tools

@@ -83,10 +83,10 @@ void print_gaps(const fs::SalvagedFile& file) {
   std::size_t shown = 0;
   for (const auto& gap : file.gaps) {
     if (++shown > shown_gaps_max) break;
-    fmt::print("  zeros, not known: {} bytes at {}\n", gap.size, gap.offset);
+    print_safely("  zeros, not known: {} bytes at {}\n", gap.size, gap.offset);
   }
   if (file.gaps.size() > shown_gaps_max) {
-    fmt::print("  … and {} more gaps (all: --json)\n", file.gaps.size() - shown_gaps_max);
+    print_safely("  … and {} more gaps (all: --json)\n", file.gaps.size() - shown_gaps_max);
   }
 }
 
@@ -109,36 +109,37 @@ void print_json(const SalvageArguments& arguments, const fs::SalvageReport& repo
   }
   for (const auto& file : report.newer)
     json["lost_and_found"].push_back(file_json(file));
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_as_json(json);
 }
 
 void print_text(const SalvageArguments& arguments, const fs::SalvageReport& report) {
   print_findings(report.findings);
   if (report.checkpoint_seconds) {
-    fmt::print("{} files and directories as of {}, {} records, {}\n", report.inode_count,
-               metadata::rfc3339(*report.checkpoint_seconds), report.record_count,
-               format_bytes(report.stored_bytes));
+    print_safely("{} files and directories as of {}, {} records, {}\n", report.inode_count,
+                 metadata::rfc3339(*report.checkpoint_seconds), report.record_count,
+                 format_bytes(report.stored_bytes));
   } else {
-    fmt::print("no checkpoint was found: names, owners and times are lost\n");
+    print_safely("no checkpoint was found: names, owners and times are lost\n");
   }
   std::size_t shown = 0;
   for (const auto& file : report.newer) {
     if (++shown > shown_files_max) break;
-    fmt::print("newer: lost+found/{}, {} in {} chunks{}\n", file.name, format_bytes(file.size),
-               file.chunk_count,
-               file.paths.empty() ? "" : fmt::format(", of {}", printable(file.paths.front())));
+    print_safely("newer: lost+found/{}, {} in {} chunks{}\n", file.name, format_bytes(file.size),
+                 file.chunk_count,
+                 file.paths.empty() ? "" : fmt::format(", of {}", printable(file.paths.front())));
     print_gaps(file);
   }
   if (report.newer.size() > shown_files_max) {
-    fmt::print("… and {} more\n", report.newer.size() - shown_files_max);
+    print_safely("… and {} more\n", report.newer.size() - shown_files_max);
   }
   const auto errors = report.findings.error_count();
-  fmt::print("{}: salvaged from {}, {}\n", printable(arguments.target), printable(arguments.volume),
-             errors == 0 ? "with nothing lost that the checkpoint names"
-                         : fmt::format("with {} {} of what is lost", errors,
-                                       errors == 1 ? "finding" : "findings"));
-  fmt::print("{} was not changed: keep it until {} has what you need\n",
-             printable(arguments.volume), printable(arguments.target));
+  print_safely("{}: salvaged from {}, {}\n", printable(arguments.target),
+               printable(arguments.volume),
+               errors == 0 ? "with nothing lost that the checkpoint names"
+                           : fmt::format("with {} {} of what is lost", errors,
+                                         errors == 1 ? "finding" : "findings"));
+  print_safely("{} was not changed: keep it until {} has what you need\n",
+               printable(arguments.volume), printable(arguments.target));
 }
 
 }  // namespace

@@ -174,28 +174,28 @@ Result<> make_directory(const std::string& path, MadeFiles& made) {
 
 void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) {
   const auto& superblock = volume.superblock;
-  fmt::print("Made a volume in {}\n", printable(place.path));
-  fmt::print("  id           {}\n", hex(superblock.volume_id));
-  if (!superblock.label.empty()) fmt::print("  label        {}\n", superblock.label);
-  fmt::print("  fingerprint  {}\n", fingerprint_of(*volume.keys));
-  fmt::print("  cipher       {}\n", engine::to_string(superblock.cipher));
-  fmt::print("  codec        {}{}\n", engine::to_string(superblock.codec),
-             superblock.level == 0 ? "" : fmt::format(", level {}", superblock.level));
-  fmt::print("  chunks       {}, padding {}\n", format_bytes(superblock.chunk_size_bytes),
-             metadata::padding_name(superblock.padding));
+  print_safely("Made a volume in {}\n", printable(place.path));
+  print_safely("  id           {}\n", hex(superblock.volume_id));
+  if (!superblock.label.empty()) print_safely("  label        {}\n", superblock.label);
+  print_safely("  fingerprint  {}\n", fingerprint_of(*volume.keys));
+  print_safely("  cipher       {}\n", engine::to_string(superblock.cipher));
+  print_safely("  codec        {}{}\n", engine::to_string(superblock.codec),
+               superblock.level == 0 ? "" : fmt::format(", level {}", superblock.level));
+  print_safely("  chunks       {}, padding {}\n", format_bytes(superblock.chunk_size_bytes),
+               metadata::padding_name(superblock.padding));
   for (const auto& recipient : volume.keyring.recipients) {
-    fmt::print("  opened by    {} {}", recipient.passphrase ? "passphrase" : "RSA key",
-               hex(ByteView(recipient.fingerprint).first(8)));
+    print_safely("  opened by    {} {}", recipient.passphrase ? "passphrase" : "RSA key",
+                 hex(ByteView(recipient.fingerprint).first(8)));
     if (recipient.passphrase) {
-      fmt::print(" (Argon2id, {}, passes: {})",
-                 format_bytes(std::uint64_t{recipient.passphrase->kdf.memory_kib} * 1024),
-                 recipient.passphrase->kdf.passes);
+      print_safely(" (Argon2id, {}, passes: {})",
+                   format_bytes(std::uint64_t{recipient.passphrase->kdf.memory_kib} * 1024),
+                   recipient.passphrase->kdf.passes);
     } else {
-      fmt::print(" ({})", printable(recipient.label));
+      print_safely(" ({})", printable(recipient.label));
     }
-    fmt::print("\n");
+    print_safely("\n");
   }
-  fmt::print(
+  print_safely(
       "Without one of these nobody can open it, not even you. Mount it with\n  mount.nacre "
       "{} MOUNTPOINT\n",
       printable(place.path));

@@ -3,7 +3,9 @@
 #include "fs/fuse/errno.h"
 
 #include <cerrno>
+#include <string>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 namespace nacre::fs {
@@ -100,7 +102,9 @@ void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
     return;
   }
   ++window_count_;
-  spdlog::error("{} {} (inode {}): {}: {}", operation, volume_.path_of(inode), inode.value,
+  const std::string number = fmt::format("(inode {})", inode.value);
+  const std::string path = volume_.path_of(inode);
+  spdlog::error("{} {}{}: {}: {}", operation, path == number ? "" : path + " ", number,
                 to_string(error.code), error.message);
 } catch (...) {
   // Nothing is left to say it with; the program still gets its errno.

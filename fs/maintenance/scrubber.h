@@ -46,6 +46,7 @@ class ScrubClock {
 struct ScrubberOptions {
   std::uint64_t rate_bytes_per_second = 64u << 20;  // where nobody says another; 0: no limit
   std::chrono::milliseconds save_interval{5000};
+  bool may_name_files = true;         // in the log; --status names them
   std::shared_ptr<ScrubClock> clock;  // none: the system's
 };
 

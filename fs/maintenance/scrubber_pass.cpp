@@ -255,6 +255,7 @@ Result<> Scrubber::finish() {
     ScrubPlace& place = places[of[i]];
     place.owner = stretches[i].paths.empty() ? DamageOwner::nobody : DamageOwner::files;
     std::string all;
+    const std::uint64_t path_count = stretches[i].paths.size() + stretches[i].more_path_count;
     std::uint64_t left_out = stretches[i].more_path_count;
     for (auto& path : stretches[i].paths) {
       all += all.empty() ? path : ", " + path;
@@ -269,6 +270,9 @@ Result<> Scrubber::finish() {
       all += " " + words_for_more_paths(stretches[i].more_path_count);
     }
     if (left_out != 0) place.paths.push_back(words_for_more_paths(left_out));
+    if (!all.empty() && !options_.may_name_files) {
+      all = fmt::format("{} files, which nacre scrub --status names", path_count);
+    }
     spdlog::error("scrub: {}; {}", words_of(place),
                   all.empty() ? "no file uses it" : "hit: " + all);
   }

@@ -38,7 +38,8 @@ Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view 
                                            InodeNumber number) {
   auto inode = inodes_.acquire(number);
   if (inode) return inode;
-  const std::string where = fmt::format("{}/{}", path_of(parent), name);
+  const std::string where = options_.may_name_files ? fmt::format("{}/{}", path_of(parent), name)
+                                                    : fmt::format("a name in {}", path_of(parent));
   if (inode.error().code != ErrorCode::stale) return add_context(inode.error(), where);
   return fail(ErrorCode::missing,
               fmt::format("{}: its inode {} has no row; run fsck.nacre", where, number.value));

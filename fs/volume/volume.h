@@ -98,6 +98,7 @@ enum class AccessTimes : std::uint8_t {
 
 struct VolumeOptions {
   bool read_only = false;
+  bool may_name_files = true;  // in errors and messages; else they give inode numbers
   AccessTimes access_times = AccessTimes::relative;
   std::uint32_t commit_interval_ms = 5000;
   // None: 64 to 256 MiB, by the cores; 256 MiB for an engine that likes long payloads.

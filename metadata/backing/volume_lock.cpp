@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "gpu_engine/base/printable.h"
 #include "metadata/backing/posix_error.h"
 #include "metadata/format/rfc3339.h"
 
@@ -37,14 +38,6 @@ std::string host_name() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   return name.data();
-}
-
-// What somebody else wrote, fit for a terminal.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
 }
 
 struct Holder {

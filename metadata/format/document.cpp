@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See document.h.
 #include "metadata/format/document.h"
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/printable.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "metadata/format/text_bytes.h"
 
@@ -163,15 +163,25 @@ Result<void> check_label(std::string_view label) {
     return fail(ErrorCode::invalid_argument, fmt::format("the label has {} bytes; {} are allowed",
                                                          label.size(), label_size_bytes_max));
   }
-  bool valid = true;
-  for (const char c : label)
-    valid = valid && static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+  // What is not UTF-8 is replaced in JSON, and control characters cannot be printed.
   const std::string text(label);
-  valid = valid && json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)) ==
-                       json(text);
+  const bool valid =
+      printable(label) == label &&
+      json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)) == json(text);
   if (valid) return {};
   return fail(ErrorCode::invalid_argument,
-              "the label must be UTF-8 text without control characters");
+              "the label must be UTF-8 text without control characters, also those of the "
+              "direction of writing");
+}
+
+Result<std::string> get_line(const json& object, const char* name, std::size_t size_max) {
+  NACRE_ASSIGN(std::string line, get_text(object, name, size_max));
+  for (const char c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      return bad_field(name, "has control characters, which Nacre never writes");
+    }
+  }
+  return line;
 }
 
 }  // namespace nacre::metadata

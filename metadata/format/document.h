@@ -54,8 +54,12 @@ Result<void> get_hex(const nlohmann::json& object, const char* name, MutableByte
 Result<const nlohmann::json*> get_array(const nlohmann::json& object, const char* name,
                                         std::size_t count_min, std::size_t count_max);
 
-// For labels that a user gives: UTF-8 without control characters, at most label_size_bytes_max
-// bytes; invalid_argument otherwise.
+// A text of one line: corrupt where it has control characters. (Labels of earlier versions may have
+// those past U+007F.)
+Result<std::string> get_line(const nlohmann::json& object, const char* name, std::size_t size_max);
+
+// For labels that a user gives: UTF-8 without control characters (printable.h), at most
+// label_size_bytes_max bytes; invalid_argument otherwise.
 inline constexpr std::size_t label_size_bytes_max = 255;
 Result<void> check_label(std::string_view label);
 

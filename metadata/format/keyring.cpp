@@ -104,8 +104,8 @@ Result<PassphraseLock> parse_lock(const json& fields) {
 
 Result<Recipient> parse_recipient(const json& fields) {
   Recipient recipient;
-  NACRE_ASSIGN(recipient.label, get_text(fields, "label", label_size_bytes_max));
-  NACRE_ASSIGN(recipient.created, get_text(fields, "created", keyring_name_size_max));
+  NACRE_ASSIGN(recipient.label, get_line(fields, "label", label_size_bytes_max));
+  NACRE_ASSIGN(recipient.created, get_line(fields, "created", keyring_name_size_max));
   NACRE_TRY(get_hex(fields, "fingerprint", recipient.fingerprint));
   NACRE_ASSIGN(recipient.public_key, get_base64(fields, "public_key", 1, public_key_size_max));
   if (engine::sha256(recipient.public_key) != recipient.fingerprint) {

@@ -69,8 +69,8 @@ Result<Superblock> parse_superblock_fields(const Document& document) {
   Superblock superblock{.generation = document.generation};
   NACRE_TRY(parse_features_into(superblock, fields));
   NACRE_TRY(get_hex(fields, "volume_id", superblock.volume_id));
-  NACRE_ASSIGN(superblock.label, get_text(fields, "label", label_size_bytes_max));
-  NACRE_ASSIGN(superblock.created, get_text(fields, "created", name_size_max));
+  NACRE_ASSIGN(superblock.label, get_line(fields, "label", label_size_bytes_max));
+  NACRE_ASSIGN(superblock.created, get_line(fields, "created", name_size_max));
   NACRE_ASSIGN(const std::uint64_t chunk_size,
                get_number(fields, "chunk_size_bytes", chunk_size_bytes_min, chunk_size_bytes_max));
   if (!std::has_single_bit(chunk_size)) {

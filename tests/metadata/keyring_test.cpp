@@ -128,6 +128,8 @@ TEST(Keyring, is_not_made_without_sound_recipients) {
   EXPECT_EQ(error_of(recipients(public_key(0), public_key(0))), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(recipients(public_key(0, "a\nb"))), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(recipients(public_key(0, "\xff"))), ErrorCode::invalid_argument);
+  for (const char* control : {"\x7f", "\u009b", "\u202e", "\u2066", "\u2028"})
+    EXPECT_EQ(error_of(recipients(public_key(0, control))), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(recipients(public_key(0, std::string(256, 'x')))),
             ErrorCode::invalid_argument);
   NewPassphrase costly{.passphrase = secret("x"), .kdf = cheap_kdf};
@@ -311,6 +313,23 @@ TEST(Keyring, of_a_newer_nacre_is_unsupported) {
   };
   for (const auto& change : changes) {
     EXPECT_EQ(keyring_parse_error(forge(volume().text, change)), ErrorCode::unsupported);
+  }
+}
+
+TEST(Keyring, with_labels_that_no_version_wrote_is_corrupt) {
+  for (const char* bad : {"a\nvolume: clean", "\x1b[2J", "\r", "\t", "\x7f"}) {
+    for (const char* field : {"label", "created"}) {
+      EXPECT_EQ(keyring_parse_error(
+                    forge(volume().text, [&](json& f) { f["recipients"][1][field] = bad; })),
+                ErrorCode::corrupt)
+          << field;
+    }
+  }
+  // Earlier versions took these.
+  for (const char* old : {"\u009b31m", "\u202e", "Ä"}) {
+    EXPECT_EQ(keyring_parse_error(
+                  forge(volume().text, [&](json& f) { f["recipients"][1]["label"] = old; })),
+              ErrorCode::exists);
   }
 }
 

@@ -37,7 +37,7 @@ TEST(VolumeLock, a_second_writer_is_told_who_holds_it) {
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::busy);
     const std::string& message = second.error().message;
-    EXPECT_NE(message.find("already mounted at /mnt/?x by process " + std::to_string(getpid())),
+    EXPECT_NE(message.find("already mounted at /mnt/\\x01x by process " + std::to_string(getpid())),
               std::string::npos)
         << message;
     EXPECT_NE(message.find(" since 2"), std::string::npos) << message;

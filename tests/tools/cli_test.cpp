@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
@@ -82,7 +83,36 @@ TEST(ExitCode, keeps_the_verdicts_apart) {
 
 TEST(Terminal, prints_no_control_characters) {
   EXPECT_EQ(printable("a\033[2Jb\rc\x7f"), "a\\x1b[2Jb\\x0dc\\x7f");
-  EXPECT_EQ(printable("täglich\n"), "täglich\n");
+  EXPECT_EQ(printable("täglich\n\tx\\"), "täglich\\x0a\\x09x\\");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0"), "\\u0080\\u009b\\u009f\xc2\xa0");
+  for (const char* control :
+       {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069"}) {
+    const std::string shown = printable(control);
+    EXPECT_EQ(shown.size(), 6u) << shown;
+    EXPECT_EQ(shown.substr(0, 2), "\\u");
+    EXPECT_EQ(printable(shown), shown);
+  }
+  EXPECT_EQ(printable("\u200d\u202f\u2065\u206a€😀"), "\u200d\u202f\u2065\u206a€😀");
+  EXPECT_EQ(printable_lines("a\nb\r"), "a\nb\\x0d");
+}
+
+TEST(Terminal, prints_bytes_that_are_not_utf8_as_numbers) {
+  EXPECT_EQ(printable("a\xff\xc3"), "a\\xff\\xc3");
+  EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b") << "too long a form of ESC";
+  EXPECT_EQ(printable("\xe0\x82\x9b"), "\\xe0\\x82\\x9b");
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half of a pair";
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "past the last character";
+  EXPECT_EQ(printable("\xe2\x82x"), "\\xe2\\x82x");
+  EXPECT_EQ(printable("\x9b"), "\\x9b") << "C1 of Latin-1";
+}
+
+TEST(Terminal, prints_json_whose_strings_hold_no_control_characters) {
+  const nlohmann::json value = {{"name\u202e", "a\n\x1b\x7f\u009b\u2066ä"}};
+  const std::string text = printable_json(value.dump(2));
+  EXPECT_EQ(nlohmann::json::parse(text), value);
+  EXPECT_EQ(printable_lines(text), text);
+  EXPECT_NE(text.find("\\u009b"), std::string::npos);
 }
 
 class SecretSource : public testing::Test {

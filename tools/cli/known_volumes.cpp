@@ -154,11 +154,10 @@ Result<bool> KnownVolumes::check(const KnownVolume& volume) const {
     return fail(
         ErrorCode::not_permitted,
         fmt::format(
-            "{} holds another volume than when it was used last: {}.\n"
+            "{} holds another volume than when it was used last: {}. "
             "Somebody may have put a volume of his own in its place, to see what you write to it. "
             "Or it was made anew, or its key was replaced, and you know about it. Only then remove "
-            "line {} of {} and try again:\n"
-            "  {}",
+            "line {} of {} and try again: {}",
             volume.path,
             same_id ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
                     : fmt::format("its id is {}, it was {}", volume.volume_id, known->volume_id),

@@ -104,7 +104,8 @@ Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseReque
                 "there is no passphrase and no terminal to ask for one: give --passphrase-file "
                 "FILE, --passphrase-fd N or --passphrase-command COMMAND");
   }
-  NACRE_ASSIGN(auto first, prompt_secret(request.prompt + ": ", passphrase_size_bytes_max));
+  NACRE_ASSIGN(auto first,
+               prompt_secret(printable(request.prompt) + ": ", passphrase_size_bytes_max));
   if (request.confirm) {
     NACRE_ASSIGN(const auto second, prompt_secret("Once more: ", passphrase_size_bytes_max));
     if (!equal_constant_time(first.view(), second.view())) {

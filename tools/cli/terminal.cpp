@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See terminal.h.
 #include "tools/cli/terminal.h"
 
 #include <unistd.h>
@@ -30,7 +29,7 @@ std::string describe(const fs::Progress& progress, double seconds) {
   const auto amount = [&](std::uint64_t value) {
     return in_bytes ? format_bytes(value) : fmt::format("{} rows", value);
   };
-  std::string line = fmt::format("{}: {}", progress.stage, amount(progress.done));
+  std::string line = fmt::format("{}: {}", printable(progress.stage), amount(progress.done));
   const double rate = seconds > 0 ? static_cast<double>(progress.done) / seconds : 0;
   if (progress.total > 0) {
     line += fmt::format(
@@ -101,17 +100,9 @@ std::string hex(ByteView bytes) {
   return out;
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out;
+void print_raw(std::string_view text) {
+  // Who reads is gone when it fails: the exit status is the answer.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
 }
 
 ProgressPrinter::ProgressPrinter(bool enabled)

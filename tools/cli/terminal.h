@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "fs/maintenance/finding.h"
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/printable.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools {
@@ -18,6 +23,7 @@ namespace nacre::tools {
 void set_program_name(std::string_view name);
 std::string_view program_name();
 
+// Each is one line, whatever is in the text.
 void print_note(std::string_view text);
 void print_warning(std::string_view text);
 void print_error(std::string_view text);
@@ -27,8 +33,32 @@ int report(const Error& error);
 // "12.3 MiB"
 std::string format_bytes(std::uint64_t bytes);
 std::string hex(ByteView bytes);
-// Without what a terminal would take for a command: names come from volumes, and those from anyone.
-std::string printable(std::string_view text);
+
+// Text as it is, to standard output.
+void print_raw(std::string_view text);
+
+// What print_safely() shows of an argument: texts without what a terminal would take for a command.
+// Names and labels come from volumes, and those from anyone.
+template <typename T>
+decltype(auto) shown_as(const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return printable(std::string_view(value));
+  } else {
+    return (value);
+  }
+}
+// To standard output, as fmt::print() does it, with each text among the arguments printable.
+template <typename... Args>
+void print_safely(fmt::format_string<decltype(shown_as(std::declval<const Args&>()))...> format,
+                  const Args&... arguments) {
+  print_raw(fmt::format(format, shown_as(arguments)...));
+}
+// A value of nlohmann's, in lines, and without what a terminal would take for a command. Names are
+// any bytes and JSON is UTF-8: what is not is replaced.
+template <typename Json>
+void print_as_json(const Json& value) {
+  print_raw(printable_json(value.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");
+}
 
 // Prints progress on stderr: one line that changes, with rate and time left, on a terminal; a line
 // a second elsewhere. The line is taken away at the end. Not thread-safe.

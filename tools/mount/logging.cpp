@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See logging.h.
 #include "tools/mount/logging.h"
 
 #include <fcntl.h>
@@ -24,6 +23,17 @@ namespace nacre::tools {
 
 namespace {
 
+// Messages quote names of files and what others wrote.
+class PrintableSink final : public spdlog::sinks::dist_sink_mt {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    spdlog::details::log_msg escaped = message;
+    escaped.payload = text;
+    spdlog::sinks::dist_sink_mt::sink_it_(escaped);
+  }
+};
+
 struct Sinks {
   std::shared_ptr<spdlog::sinks::dist_sink_mt> all;
   std::shared_ptr<spdlog::sinks::sink> standard_error;
@@ -47,10 +57,15 @@ Result<> check_log_file(const std::string& path) {
 
 }  // namespace
 
+bool may_name_files(const LogOptions& options) {
+  if (options.verbose) return true;
+  return options.target != LogTarget::journal && (!options.file.empty() || options.foreground);
+}
+
 Result<> start_logging(const LogOptions& options) {
   try {
     auto& made = sinks();
-    made.all = std::make_shared<spdlog::sinks::dist_sink_mt>();
+    made.all = std::make_shared<PrintableSink>();
     made.standard_error = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     made.standard_error->set_pattern(fmt::format("{}: %l: %v", program_name()));
     made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace

@@ -24,8 +24,12 @@ struct LogOptions {
   bool verbose = false;
 };
 
-// Makes spdlog's default logger. Starts no thread. io when the file cannot be written; not_found
-// when there is no journal.
+// Whether names of files may stand in messages: not in the system's log, which others read and
+// which outlives the volume, unless somebody asked for more of them.
+bool may_name_files(const LogOptions& options);
+
+// Makes spdlog's default logger; each message is one printable line. Starts no thread. io when the
+// file cannot be written; not_found when there is no journal.
 Result<> start_logging(const LogOptions& options);
 // The mount is usable: nothing more to standard error, unless in the foreground.
 void leave_standard_error(const LogOptions& options);

@@ -195,6 +195,7 @@ class Mount {
 
   Result<> open_volume() {
     fs::VolumeOptions options = plan_.volume_options;
+    options.may_name_files = may_name_files(log_options_);
     options.store.chunk_size_bytes = keys_.superblock.chunk_size_bytes;
     options.store.codec = keys_.superblock.codec;
     options.store.level = keys_.superblock.level;
@@ -227,7 +228,8 @@ class Mount {
       return tl::unexpected(session.error());
     }
     session_ = std::move(*session);
-    fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id, {});
+    fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id,
+                          {.may_name_files = may_name_files(log_options_)});
     scrubber.start();
     MountControl control(*volume_, *keyring_, scrubber, *rotation_, *session_);
     const auto description = describe(plan_, place_, keys_.superblock, *session_);

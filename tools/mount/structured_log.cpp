@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See structured_log.h.
 #include "tools/mount/structured_log.h"
 
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/printable.h"
 
 namespace nacre::tools {
 
@@ -92,7 +92,8 @@ class JsonSink final : public spdlog::sinks::base_sink<std::mutex> {
         {"program", program_},
         {"volume", volume_},
         {"message", text_of(message.payload)}};
-    file_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    file_ << printable_json(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+          << '\n';
   }
   void flush_() override { file_.flush(); }
 

@@ -189,7 +189,7 @@ Result<Outcome> back_up(const BackupArguments& arguments, ProgressPrinter& print
 void print(const Outcome& outcome, bool as_json) {
   const fs::BackupReport& copied = outcome.copied;
   if (!as_json) {
-    fmt::print(
+    print_safely(
         "{}: {} in {} files; {} in {} files copied, {} removed{}\n", printable(outcome.target),
         format_bytes(copied.total_bytes), copied.file_count, format_bytes(copied.copied_bytes),
         copied.copied_file_count, copied.removed_file_count,
@@ -206,7 +206,7 @@ void print(const Outcome& outcome, bool as_json) {
   if (outcome.verified) {
     object["verify_error_count"] = outcome.verified->findings.error_count();
   }
-  fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+  print_as_json(object);
 }
 
 // What is wrong with the source, and with what lies in the target.

@@ -113,27 +113,27 @@ json to_json(const Found& found) {
 void print(const Found& found) {
   if (!found.seen) return;
   const auto& seen = *found.seen;
-  fmt::print("{}\n", printable(found.path));
-  fmt::print("  cipher      {}\n", engine::to_string(seen.keyring.epochs.front().suite));
-  fmt::print("  sealed      {} in {} records, chunks of {}\n", format_bytes(seen.stored_bytes),
-             seen.record_count, format_bytes(seen.header.chunk_size_bytes()));
+  print_safely("{}\n", printable(found.path));
+  print_safely("  cipher      {}\n", engine::to_string(seen.keyring.epochs.front().suite));
+  print_safely("  sealed      {} in {} records, chunks of {}\n", format_bytes(seen.stored_bytes),
+               seen.record_count, format_bytes(seen.header.chunk_size_bytes()));
   for (const auto& recipient : seen.keyring.recipients) {
-    fmt::print("  opened by   {} {}\n", recipient.passphrase ? "passphrase" : "RSA key",
-               hex(ByteView(recipient.fingerprint).first(8)));
+    print_safely("  opened by   {} {}\n", recipient.passphrase ? "passphrase" : "RSA key",
+                 hex(ByteView(recipient.fingerprint).first(8)));
   }
   if (!found.opened) {
-    fmt::print(
+    print_safely(
         "  Checksums are right. Nothing is proven: that takes a key (--passphrase-file, "
         "--identity)\n");
   } else if (*found.opened) {
     const fs::ContainerEnd& end = **found.opened;
-    fmt::print("  holds       {}", format_bytes(end.size_bytes));
-    if (!end.attributes.name.empty()) fmt::print(" of {}", printable(end.attributes.name));
-    if (end.attributes.mode) fmt::print(", mode {:04o}", *end.attributes.mode);
+    print_safely("  holds       {}", format_bytes(end.size_bytes));
+    if (!end.attributes.name.empty()) print_safely(" of {}", printable(end.attributes.name));
+    if (end.attributes.mode) print_safely(", mode {:04o}", *end.attributes.mode);
     if (end.attributes.modified) {
-      fmt::print(", of {}", metadata::rfc3339(end.attributes.modified->seconds));
+      print_safely(", of {}", metadata::rfc3339(end.attributes.modified->seconds));
     }
-    fmt::print("\n  All of it was opened and verified\n");
+    print_safely("\n  All of it was opened and verified\n");
   }
 }
 
@@ -161,7 +161,7 @@ int inspect(const InspectArguments& arguments) {
     }
   }
   if (arguments.json) {
-    fmt::print("{}\n", list.dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(list);
   }
   return code;
 }

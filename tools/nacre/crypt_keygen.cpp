@@ -127,14 +127,14 @@ void print(const KeygenArguments& arguments, const std::vector<KeyFiles>& files)
                                 {"public", file.public_path},
                                 {"fingerprint", file.fingerprint}});
     }
-    fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(object);
     return;
   }
   for (const KeyFiles& file : files) {
-    fmt::print("{}  {}  {}\n", file.fingerprint.substr(0, 16), printable(file.private_path),
-               printable(file.public_path));
+    print_safely("{}  {}  {}\n", file.fingerprint.substr(0, 16), printable(file.private_path),
+                 printable(file.public_path));
   }
-  fmt::print(
+  print_safely(
       "Give others the public {} (--recipient); {} private, and without it nothing opens\n"
       "what was encrypted to it (--identity).\n",
       files.size() == 1 ? "key" : "keys",

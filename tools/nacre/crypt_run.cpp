@@ -63,7 +63,7 @@ void print_json(const std::vector<CryptFile>& files, double seconds) {
                  {"seconds", seconds}};
   for (const CryptFile& file : files)
     object["files"].push_back(to_json(file));
-  fmt::print("{}\n", object.dump(2, ' ', false, json::error_handler_t::replace));
+  print_as_json(object);
 }
 
 // With the file's name in front, where the message does not begin with a name by itself.

@@ -61,16 +61,16 @@ Result<> dump_document(const std::string& volume, std::string_view name) {
   for (const std::string& file : {std::string(name), fmt::format("{}.copy", name)}) {
     const auto text = metadata::read_file(*place.directory, file);
     if (!text) {
-      fmt::print("# {}: {}\n", file, printable(text.error().message));
+      print_safely("# {}: {}\n", file, printable(text.error().message));
       continue;
     }
     any = true;
-    fmt::print("# {}: {} bytes, {}\n", file, text->size(), printable(judge(name, *text)));
+    print_safely("# {}: {} bytes, {}\n", file, text->size(), printable(judge(name, *text)));
     if (shown == as_text(*text)) {
-      fmt::print("# the same text\n");
+      print_safely("# the same text\n");
     } else {
       shown = as_text(*text);
-      fmt::print("{}\n", printable(shown));
+      print_raw(printable_lines(shown) + "\n");
     }
   }
   if (!any) return fail(ErrorCode::not_found, fmt::format("{} has no {}", volume, name));
@@ -88,15 +88,15 @@ Result<> dump_database_files(const std::string& volume) {
     NACRE_ASSIGN(const auto got, file->read(0, head));
     head.resize(got);
     const auto header = metadata::decode_file_header(head);
-    fmt::print("{:<28} {:>12} bytes  ", printable(name), size);
+    print_safely("{:<28} {:>12} bytes  ", printable(name), size);
     if (header) {
-      fmt::print("{:<8} epoch {} salt {}", to_string(header->file_class), header->epoch,
-                 hex(header->salt));
+      print_safely("{:<8} epoch {} salt {}", to_string(header->file_class), header->epoch,
+                   hex(header->salt));
     } else {
-      fmt::print("no header: {}", printable(header.error().message));
+      print_safely("no header: {}", printable(header.error().message));
     }
     const auto checked = metadata::scrub_database_file(*place.directory, path);
-    fmt::print("  {}\n", checked ? "whole" : printable(checked.error().message));
+    print_safely("  {}\n", checked ? "whole" : printable(checked.error().message));
   }
   return {};
 }

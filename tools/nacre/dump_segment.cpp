@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "fs/maintenance/deep_check.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
@@ -20,20 +18,20 @@ namespace nacre::tools {
 namespace {
 
 void print_header(const engine::RecordHeader& header) {
-  fmt::print("stored {:>8}  epoch {}  salt {}  counter {}", header.stored_size, header.epoch,
-             hex(header.salt), header.counter);
+  print_safely("stored {:>8}  epoch {}  salt {}  counter {}", header.stored_size, header.epoch,
+               hex(header.salt), header.counter);
 }
 
 class Printer final : public fs::SegmentVisitor {
  public:
   Result<> record(std::uint64_t offset, const engine::RecordHeader& header, ByteView) override {
-    fmt::print("{:>12}  ", offset);
+    print_safely("{:>12}  ", offset);
     print_header(header);
-    fmt::print("\n");
+    print_safely("\n");
     return {};
   }
   Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) override {
-    fmt::print("{:>12}  DAMAGED for {} bytes: {}\n", offset, size, error.message);
+    print_safely("{:>12}  DAMAGED for {} bytes: {}\n", offset, size, error.message);
     return {};
   }
   void passed(std::uint64_t) override {}
@@ -83,15 +81,15 @@ Result<> dump_segment(const DumpArguments& arguments) {
   const auto header =
       fs::read_segment_header(*file, std::nullopt, metadata::SegmentNumber{arguments.segment});
   if (header) {
-    fmt::print("segment {} of volume {}, epoch {}, write session {}, {} bytes\n",
-               header->segment.value, hex(header->volume_id), header->epoch, hex(header->salt),
-               size);
+    print_safely("segment {} of volume {}, epoch {}, write session {}, {} bytes\n",
+                 header->segment.value, hex(header->volume_id), header->epoch, hex(header->salt),
+                 size);
   } else {
-    fmt::print("header: {}; {} bytes\n", header.error().message, size);
+    print_safely("header: {}; {} bytes\n", header.error().message, size);
   }
   Printer printer;
   NACRE_ASSIGN(const auto end, fs::walk_segment(*file, {.file_size = size}, printer));
-  if (end < size) fmt::print("{:>12}  unverified tail of {} bytes\n", end, size - end);
+  if (end < size) print_safely("{:>12}  unverified tail of {} bytes\n", end, size - end);
   return {};
 }
 
@@ -112,7 +110,7 @@ Result<> dump_record(const DumpArguments& arguments) {
   const auto checked = engine::verify_record_crc(bytes);
   if (!arguments.content) {
     print_header(header);
-    fmt::print("\ncrc {:08x}: {}\n", header.crc32, checked ? "right" : checked.error().message);
+    print_safely("\ncrc {:08x}: {}\n", header.crc32, checked ? "right" : checked.error().message);
   }
   if (!checked) return tl::unexpected(checked.error());
   if (!with_key) return {};
@@ -128,9 +126,9 @@ Result<> dump_record(const DumpArguments& arguments) {
     return {};
   }
   NACRE_ASSIGN(const auto name, metadata::decode_record_name(opened.result.identity));
-  fmt::print("authentic: {}, version {:#x}\n", fs::describe(name), name.version.value);
-  fmt::print("codec {}, {} plain bytes\n", engine::to_string(opened.result.codec),
-             opened.result.output_size);
+  print_safely("authentic: {}, version {:#x}\n", fs::describe(name), name.version.value);
+  print_safely("codec {}, {} plain bytes\n", engine::to_string(opened.result.codec),
+               opened.result.output_size);
   return {};
 }
 

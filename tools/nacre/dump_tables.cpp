@@ -172,7 +172,7 @@ Result<> dump_tables(const DumpArguments& arguments) {
     if (!arguments.table.empty() && name != arguments.table) continue;
     NACRE_TRY(database->scan(dump.table, "", "", [&](std::string_view key, std::string_view value) {
       const auto line = dump.describe(key, value);
-      fmt::print(
+      print_safely(
           "{} {}\n", name,
           line ? *line
                : fmt::format("UNDECODABLE key {}: {}", hex(as_bytes(key)), line.error().message));

@@ -124,7 +124,7 @@ std::string ratio_text(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
 
 void print_summary(const std::string& path, const Summary& summary, const struct stat& file,
                    std::uint64_t chunk_size_bytes) {
-  fmt::print("{}\n", printable(path));
+  print_safely("{}\n", printable(path));
   print_stats_line("inode", fmt::format("{}", file.st_ino));
   print_stats_line(
       "size", fmt::format("{} ({} bytes)", format_bytes(static_cast<std::uint64_t>(file.st_size)),
@@ -164,28 +164,28 @@ void print_summary(const std::string& path, const Summary& summary, const struct
 }
 
 void print_chunk_head() {
-  fmt::print("\n  {:>10} {:>8} {:>9} {:>9}  {:<9} {:>5}  {}\n", "chunk", "at", "plain", "stored",
-             "codec", "epoch", "segment offset");
+  print_safely("\n  {:>10} {:>8} {:>9} {:>9}  {:<9} {:>5}  {}\n", "chunk", "at", "plain", "stored",
+               "codec", "epoch", "segment offset");
 }
 
 void print_chunk(const json& chunk) {
   const auto first = number_of(chunk, "chunk");
   if (const auto kind = text_of(chunk, "kind"); kind != "stored") {
-    fmt::print("  {:>10} {}, {} chunks\n", first, kind, number_of(chunk, "chunk_count"));
+    print_safely("  {:>10} {}, {} chunks\n", first, kind, number_of(chunk, "chunk_count"));
     return;
   }
   for (const json& piece : part_or_empty(chunk, "pieces")) {
     const bool inlined = piece.is_object() && piece.contains("inlined");
     const bool damaged = piece.is_object() && piece.contains("damage");
-    fmt::print("  {:>10} {:>8} {:>9} {:>9}  {:<9} {:>5}  {}\n", first, number_of(piece, "offset"),
-               number_of(piece, "plain_bytes"), inlined ? 0 : number_of(piece, "stored_bytes"),
-               inlined   ? "inlined"
-               : damaged ? text_of(piece, "damage")
-                         : text_of(piece, "codec"),
-               inlined || damaged ? "-" : fmt::format("{}", number_of(piece, "epoch")),
-               inlined ? "-"
-                       : fmt::format("{} {}", number_of(piece, "segment"),
-                                     number_of(piece, "segment_offset")));
+    print_safely("  {:>10} {:>8} {:>9} {:>9}  {:<9} {:>5}  {}\n", first, number_of(piece, "offset"),
+                 number_of(piece, "plain_bytes"), inlined ? 0 : number_of(piece, "stored_bytes"),
+                 inlined   ? "inlined"
+                 : damaged ? text_of(piece, "damage")
+                           : text_of(piece, "codec"),
+                 inlined || damaged ? "-" : fmt::format("{}", number_of(piece, "epoch")),
+                 inlined ? "-"
+                         : fmt::format("{} {}", number_of(piece, "segment"),
+                                       number_of(piece, "segment_offset")));
   }
 }
 
@@ -243,7 +243,7 @@ Result<int> look(const FileArguments& arguments) {
   if (arguments.json) {
     json result = to_json(summary, file, chunk_size_bytes);
     if (arguments.chunks) result["chunks"] = std::move(chunks);
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(result);
   } else {
     print_summary(arguments.path, summary, file, chunk_size_bytes);
     if (arguments.chunks && !chunks.empty()) print_chunk_head();

@@ -53,17 +53,17 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
 void print_keyring(const metadata::Keyring& keyring, const std::string& fingerprint) {
   for (const auto& recipient : keyring.recipients) {
     const bool is_confirmed = !recipient.passphrase || recipient.passphrase->mac;
-    fmt::print("{:<10}  {}  {}  {}{}\n",
-               recipient.passphrase ? "passphrase" : fmt::format("rsa {}", bits_of(recipient)),
-               hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
-               printable(recipient.label),
-               is_confirmed ? "" : "  (not used since the volume's key was changed)");
+    print_safely("{:<10}  {}  {}  {}{}\n",
+                 recipient.passphrase ? "passphrase" : fmt::format("rsa {}", bits_of(recipient)),
+                 hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
+                 printable(recipient.label),
+                 is_confirmed ? "" : "  (not used since the volume's key was changed)");
   }
-  if (!fingerprint.empty()) fmt::print("fingerprint of the volume  {}\n", fingerprint);
-  fmt::print("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
-             keyring.epochs.size() == 1 ? "epoch" : "epochs");
+  if (!fingerprint.empty()) print_safely("fingerprint of the volume  {}\n", fingerprint);
+  print_safely("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
+               keyring.epochs.size() == 1 ? "epoch" : "epochs");
   if (fingerprint.empty()) {
-    fmt::print(
+    print_safely(
         "Not verified: only a key of the volume can show that nobody changed this list "
         "(give --passphrase-file or --identity)\n");
   }
@@ -99,7 +99,7 @@ Result<> list(const KeyArguments& arguments) {
   for (const auto& recipient : keyring.recipients) {
     json["recipients"].push_back(to_json(recipient));
   }
-  fmt::print("{}\n", json.dump(2));
+  print_as_json(json);
   return {};
 }
 

@@ -101,12 +101,12 @@ Result<> backup(const KeyBackupArguments& arguments) {
   }
   NACRE_TRY(write_new_file(arguments.file, found.text));
   const Keyring& keyring = found.keyring.claims;
-  fmt::print("{} holds the keyring of {}: generation {}, {} recipients{}\n",
-             printable(arguments.file), printable(target.place.path), keyring.generation,
-             keyring.recipients.size(),
-             with_key ? ", verified"
-                      : " (not verified: only a key of the volume can show that nobody changed "
-                        "it; give --passphrase-file or --identity)");
+  print_safely("{} holds the keyring of {}: generation {}, {} recipients{}\n",
+               printable(arguments.file), printable(target.place.path), keyring.generation,
+               keyring.recipients.size(),
+               with_key ? ", verified"
+                        : " (not verified: only a key of the volume can show that nobody changed "
+                          "it; give --passphrase-file or --identity)");
   std::fflush(stdout);
   print_note(
       "whoever has this file and one of the secrets that open it now opens the volume, also when "
@@ -215,10 +215,10 @@ Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments
 void print_changes(const std::optional<Keyring>& present, const Keyring& restored) {
   if (!present) return;
   for (const auto& recipient : restored.recipients) {
-    if (!has(*present, recipient)) fmt::print("  opens it again:    {}\n", describe(recipient));
+    if (!has(*present, recipient)) print_safely("  opens it again:    {}\n", describe(recipient));
   }
   for (const auto& recipient : present->recipients) {
-    if (!has(restored, recipient)) fmt::print("  opens it no more:  {}\n", describe(recipient));
+    if (!has(restored, recipient)) print_safely("  opens it no more:  {}\n", describe(recipient));
   }
 }
 
@@ -269,9 +269,9 @@ Result<> restore(const KeyBackupArguments& arguments) {
   NACRE_ASSIGN(const auto keyring, target.mount
                                        ? restore_mounted(arguments, target.place, *target.mount)
                                        : restore_offline(arguments, target.place));
-  fmt::print("Restored the keyring of {} from {}: generation {}, {} recipients\n",
-             printable(target.place.path), printable(arguments.file), keyring.generation,
-             keyring.recipients.size());
+  print_safely("Restored the keyring of {} from {}: generation {}, {} recipients\n",
+               printable(target.place.path), printable(arguments.file), keyring.generation,
+               keyring.recipients.size());
   return {};
 }
 

@@ -100,7 +100,7 @@ class Wanted {
   // Once, when it opens the volume.
   void print_recovery_key() const {
     if (!arguments_.recovery) return;
-    fmt::print(
+    print_safely(
         "The recovery key, shown this once; write it down, with its hyphens, and keep it where the "
         "volume is not:\n\n  {}\n\nIt is a passphrase like any other: whoever reads it opens the "
         "volume\n",
@@ -125,8 +125,8 @@ Result<> add(const RecipientArguments& arguments) {
   };
   NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
   const auto& added = keyring.recipients.back();
-  fmt::print("Added {}: it opens {}\n  fingerprint  {}\n", describe(added),
-             printable(target.place.path), hex(added.fingerprint));
+  print_safely("Added {}: it opens {}\n  fingerprint  {}\n", describe(added),
+               printable(target.place.path), hex(added.fingerprint));
   wanted.print_recovery_key();
   return {};
 }
@@ -149,7 +149,7 @@ Result<> remove(const RecipientArguments& arguments) {
     return next;
   };
   NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
-  fmt::print("Removed {}: {} left\n", describe(removed), keyring.recipients.size());
+  print_safely("Removed {}: {} left\n", describe(removed), keyring.recipients.size());
   std::fflush(stdout);
   if (removed_own) {
     print_note("that was the secret of this very command: from now on it takes another one");
@@ -175,8 +175,8 @@ Result<> change_passphrase(const RecipientArguments& arguments) {
   };
   NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
   const auto& changed = keyring.recipients[index];
-  fmt::print("Changed {}: the new one opens {}\n  fingerprint  {}\n", describe(changed),
-             printable(target.place.path), hex(changed.fingerprint));
+  print_safely("Changed {}: the new one opens {}\n  fingerprint  {}\n", describe(changed),
+               printable(target.place.path), hex(changed.fingerprint));
   std::fflush(stdout);
   print_note("the old passphrase opens it no more. " + what_old_copies_open(keyring));
   return {};

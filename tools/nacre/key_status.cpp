@@ -3,7 +3,6 @@
 // verify, whether anything is left of an older epoch.
 #include <memory>
 
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -85,23 +84,24 @@ int exit_code(const json& verification) {
 int print_verification(const json& verification) {
   const auto older = status_number(verification, "older_file_count") +
                      status_number(verification, "older_record_count");
-  fmt::print("{} records in {} files were looked at\n", status_number(verification, "record_count"),
-             status_number(verification, "file_count"));
+  print_safely("{} records in {} files were looked at\n",
+               status_number(verification, "record_count"),
+               status_number(verification, "file_count"));
   const auto damaged = status_number(verification, "damaged_place_count");
   if (damaged > 0) {
-    fmt::print(
+    print_safely(
         "{} places are damaged, and of which epoch they were cannot be told: fsck.nacre says "
         "more\n",
         damaged);
   }
   if (older == 0) {
-    fmt::print("nothing {}is left under an older epoch\n", damaged > 0 ? "else " : "");
+    print_safely("nothing {}is left under an older epoch\n", damaged > 0 ? "else " : "");
     return exit_code(verification);
   }
-  fmt::print("{} records and {} files are still under an older epoch; the first: {}\n",
-             status_number(verification, "older_record_count"),
-             status_number(verification, "older_file_count"),
-             status_text(verification, "first_older"));
+  print_safely("{} records and {} files are still under an older epoch; the first: {}\n",
+               status_number(verification, "older_record_count"),
+               status_number(verification, "older_file_count"),
+               status_text(verification, "first_older"));
   return exit_code(verification);
 }
 
@@ -116,7 +116,7 @@ int show(const KeyStatusArguments& arguments) {
   const bool verified = found->contains("verification");
   if (verified) result["verification"] = found->at("verification");
   if (arguments.json) {
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(result);
     return verified ? exit_code(result["verification"]) : exit_fine;
   }
   print_rotation(result);
@@ -128,24 +128,24 @@ int show(const KeyStatusArguments& arguments) {
 void print_rotation(const json& rotation) {
   const std::string state = status_text(rotation, "state");
   if (state == "none") {
-    fmt::print("no rotation is under way; epoch {}\n", status_number(rotation, "epoch"));
+    print_safely("no rotation is under way; epoch {}\n", status_number(rotation, "epoch"));
     return;
   }
   const std::uint64_t done = status_number(rotation, "done_bytes");
   const std::uint64_t total = status_number(rotation, "total_bytes");
   const std::string stage = status_text(rotation, "stage");
-  fmt::print("rotation to epoch {}: {}{}{}\n", status_number(rotation, "epoch"), state,
-             stage.empty() ? "" : ", ", stage);
+  print_safely("rotation to epoch {}: {}{}{}\n", status_number(rotation, "epoch"), state,
+               stage.empty() ? "" : ", ", stage);
   if (total > 0) {
-    fmt::print("  {} of {} ({:.1f} %)\n", format_bytes(done), format_bytes(total),
-               100.0 * static_cast<double>(done) / static_cast<double>(total));
+    print_safely("  {} of {} ({:.1f} %)\n", format_bytes(done), format_bytes(total),
+                 100.0 * static_cast<double>(done) / static_cast<double>(total));
   }
   if (const auto rate = status_number(rotation, "bytes_per_second"); rate > 0) {
-    fmt::print("  {}/s, about {} s left\n", format_bytes(rate),
-               status_number(rotation, "eta_seconds"));
+    print_safely("  {}/s, about {} s left\n", format_bytes(rate),
+                 status_number(rotation, "eta_seconds"));
   }
   if (const std::string message = status_text(rotation, "message"); !message.empty()) {
-    fmt::print("  {}\n", message);
+    print_safely("  {}\n", message);
   }
 }
 

@@ -71,10 +71,10 @@ void show(ProgressPrinter& printer, const fs::RotationStatus& status) {
 
 // Whoever else uses the volume is asked to compare it.
 void tell_fingerprint(const std::string& fingerprint) {
-  fmt::print("  the volume's new fingerprint  {}\n", fingerprint);
+  print_safely("  the volume's new fingerprint  {}\n", fingerprint);
 }
 int tell_end(std::uint64_t epoch, const std::string& fingerprint) {
-  fmt::print("everything is sealed under a new key (epoch {}); the older ones are gone\n", epoch);
+  print_safely("everything is sealed under a new key (epoch {}); the older ones are gone\n", epoch);
   tell_fingerprint(fingerprint);
   return exit_fine;
 }
@@ -178,8 +178,8 @@ int rotate_mount(const fs::MountEntry& mount, const RotateOptions& asked,
   const auto fingerprint = begin_in_mount(mount, asked, options);
   if (!fingerprint) return report(fingerprint.error());
   if (!asked.wait) {
-    fmt::print("the rotation has begun; 'nacre key status {}' tells how far it is\n",
-               mount.mountpoint);
+    print_safely("the rotation has begun; 'nacre key status {}' tells how far it is\n",
+                 mount.mountpoint);
     tell_fingerprint(*fingerprint);
     return exit_fine;
   }

@@ -98,12 +98,13 @@ int scrub_mount(const fs::MountEntry& mount, const ScrubArguments& arguments,
   printer.clear();
   if (!scrub) return report(scrub.error());
   if (arguments.json) {
-    fmt::print("{}\n", scrub->dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(*scrub);
   } else {
     print_scrub(mount.mountpoint, *scrub);
     if (number_of(*scrub, "damage_count") != 0) {
-      fmt::print("What a repair would do, once it is unmounted: fsck.nacre --repair --dry-run {}\n",
-                 printable(mount.source));
+      print_safely(
+          "What a repair would do, once it is unmounted: fsck.nacre --repair --dry-run {}\n",
+          printable(mount.source));
     }
   }
   if (!text_of(*scrub, "error").empty()) return exit_operational;

@@ -32,15 +32,15 @@ std::string previous(const json& scrub) {
 
 void print_place(const json& place) {
   const auto size = number_of(place, "size_bytes");
-  fmt::print(
+  print_safely(
       "{}: {}: {}{}\n", text_of(place, "verdict"), text_of(place, "file"),
       size == 0 ? "" : fmt::format("{} bytes at offset {}: ", size, number_of(place, "offset")),
       text_of(place, "what"));
   const json paths = part_of(place, "paths");
   for (const auto& path : paths) {
-    if (path.is_string()) fmt::print("    {}\n", printable(path.get<std::string>()));
+    if (path.is_string()) print_safely("    {}\n", printable(path.get<std::string>()));
   }
-  if (text_of(place, "owner") == "nobody") fmt::print("    no file uses it\n");
+  if (text_of(place, "owner") == "nobody") print_safely("    no file uses it\n");
 }
 
 }  // namespace
@@ -82,20 +82,20 @@ std::string scrub_line(const json& scrub) {
 
 void print_scrub(const std::string& volume, const json& scrub) {
   if (text_of(scrub, "state") == "none") {
-    fmt::print("{}: no scrub has been made yet\n", printable(volume));
+    print_safely("{}: no scrub has been made yet\n", printable(volume));
     return;
   }
   const json found = part_of(scrub, "places");
   for (const auto& place : found)
     print_place(place);
   if (const auto count = number_of(scrub, "damage_count"); count > found.size()) {
-    fmt::print("… and {} more; fsck.nacre --deep lists them\n", count - found.size());
+    print_safely("… and {} more; fsck.nacre --deep lists them\n", count - found.size());
   }
-  fmt::print("records: {} in {} segments, {}\n", number_of(scrub, "record_count"),
-             number_of(scrub, "segment_count"), format_bytes(number_of(scrub, "segment_bytes")));
-  fmt::print("database: {} files, {}\n", number_of(scrub, "database_file_count"),
-             format_bytes(number_of(scrub, "database_bytes")));
-  fmt::print("{}: {}\n", printable(volume), scrub_line(scrub));
+  print_safely("records: {} in {} segments, {}\n", number_of(scrub, "record_count"),
+               number_of(scrub, "segment_count"), format_bytes(number_of(scrub, "segment_bytes")));
+  print_safely("database: {} files, {}\n", number_of(scrub, "database_file_count"),
+               format_bytes(number_of(scrub, "database_bytes")));
+  print_safely("{}: {}\n", printable(volume), scrub_line(scrub));
 }
 
 }  // namespace nacre::tools

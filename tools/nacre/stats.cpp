@@ -156,7 +156,7 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
 }
 
 void print_volume(const json& stats) {
-  fmt::print("{}, not mounted\n", text_of(stats, "volume"));
+  print_safely("{}, not mounted\n", text_of(stats, "volume"));
   print_stats_line("id", text_of(stats, "volume_id"));
   if (!text_of(stats, "label").empty()) print_stats_line("label", text_of(stats, "label"));
   if (!text_of(stats, "fingerprint").empty())
@@ -198,7 +198,7 @@ void print_volume(const json& stats) {
                    fmt::format("{} files with {}", number_of(stats, "database_file_count"),
                                format_bytes(number_of(stats, "database_bytes"))));
   if (tables.empty()) {
-    fmt::print("Not verified; with a key (--passphrase-file, --identity) there is more to say\n");
+    print_safely("Not verified; with a key (--passphrase-file, --identity) there is more to say\n");
   }
 }
 
@@ -216,7 +216,7 @@ int show(const StatsArguments& arguments) {
   const auto stats = mount ? of_mount(*mount) : of_volume(*place, arguments.secret);
   if (!stats) return report(stats.error());
   if (arguments.json) {
-    fmt::print("{}\n", stats->dump(2, ' ', false, json::error_handler_t::replace));
+    print_as_json(*stats);
   } else if (mount) {
     print_mounted_stats(*stats);
   } else {

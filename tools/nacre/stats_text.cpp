@@ -176,13 +176,13 @@ void print_requests(const json& stats) {
     return number_of(one.second, "count") > number_of(other.second, "count");
   });
   if (operations.empty()) return;
-  fmt::print("\n  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", "requests", "count", "errors", "p50",
-             "p99", "max");
+  print_safely("\n  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", "requests", "count", "errors", "p50",
+               "p99", "max");
   for (const auto& [name, counts] : operations) {
-    fmt::print("  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", name, number_of(counts, "count"),
-               number_of(counts, "error_count"), format_duration(number_of(counts, "p50_ns")),
-               format_duration(number_of(counts, "p99_ns")),
-               format_duration(number_of(counts, "max_ns")));
+    print_safely("  {:<15} {:>11} {:>8} {:>9} {:>9} {:>9}\n", name, number_of(counts, "count"),
+                 number_of(counts, "error_count"), format_duration(number_of(counts, "p50_ns")),
+                 format_duration(number_of(counts, "p99_ns")),
+                 format_duration(number_of(counts, "max_ns")));
   }
   std::string errors;
   const json failed = part_of_stats(requests, "errors");
@@ -195,7 +195,9 @@ void print_requests(const json& stats) {
 
 }  // namespace
 
-void print_stats_line(std::string_view name, std::string_view value) {
+void print_stats_line(std::string_view name, std::string_view text) {
+  const std::string safe = printable(text);
+  std::string_view value = safe;
   std::string shown = fmt::format("  {:<14} ", name);
   std::size_t column = indent;
   const auto begin_line = [&] {
@@ -223,7 +225,7 @@ void print_stats_line(std::string_view name, std::string_view value) {
       add(word);
     }
   }
-  fmt::print("{}\n", shown);
+  print_raw(shown + "\n");
 }
 
 std::string share_of(std::uint64_t part, std::uint64_t whole) {
@@ -246,8 +248,8 @@ std::string format_duration(std::uint64_t ns) {
 
 void print_mounted_stats(const json& reply) {
   const json stats = part_of_stats(reply, "stats");
-  fmt::print("{} mounted at {} by process {}, nacre {}\n", text_of(reply, "volume"),
-             text_of(reply, "mountpoint"), number_of(reply, "pid"), text_of(reply, "version"));
+  print_safely("{} mounted at {} by process {}, nacre {}\n", text_of(reply, "volume"),
+               text_of(reply, "mountpoint"), number_of(reply, "pid"), text_of(reply, "version"));
   print_stats_line("id", text_of(reply, "volume_id"));
   if (!text_of(reply, "label").empty()) print_stats_line("label", text_of(reply, "label"));
   print_stats_line("health", text_of(stats, "health"));

@@ -106,7 +106,9 @@ class View {
     print_stats_line(name, value);
   }
   void head(const std::string& text) const {
-    fmt::print("{}{}{}\n", bold_ ? "\033[1m" : "", text, bold_ ? "\033[0m" : "");
+    print_raw(bold_ ? "\033[1m" : "");
+    print_safely("{}", text);
+    print_raw(bold_ ? "\033[0m\n" : "\n");
   }
   std::uint64_t grown(const char* part, const char* name) const {
     const bool at_top = *part == '\0';
@@ -189,12 +191,12 @@ class View {
       return one.counts.count > other.counts.count;
     });
     if (rows.size() > shown_operation_count) rows.resize(shown_operation_count);
-    fmt::print("\n");
+    print_safely("\n");
     head(fmt::format("  {:<15} {:>9} {:>9} {:>9} {:>9} {:>9}", "requests", "/s", "errors/s", "p50",
                      "p90", "p99"));
-    fmt::print("  {:<15} {:>9.0f}\n", "all", per_second(count));
+    print_safely("  {:<15} {:>9.0f}\n", "all", per_second(count));
     for (const Row& row : rows) {
-      fmt::print(
+      print_safely(
           "  {:<15} {:>9.0f} {:>9.0f} {:>9} {:>9} {:>9}\n", row.name, per_second(row.counts.count),
           per_second(row.errors), format_duration(row.counts.quantile(0.5)),
           format_duration(row.counts.quantile(0.9)), format_duration(row.counts.quantile(0.99)));
@@ -229,7 +231,7 @@ Result<> watch(const TopArguments& arguments) {
     NACRE_ASSIGN(Sample now, take_sample(mount));
     const bool repeats = on_terminal && !arguments.once;
     // Home, and nothing below: the cursor and what scrolled by stay as they are.
-    if (repeats) fmt::print("\033[H\033[J");
+    if (repeats) print_raw("\033[H\033[J");
     View(before, now, bold).print();
     if (!repeats) return {};
     before = std::move(now);

@@ -115,12 +115,12 @@ int run(const TrimArguments& arguments) {
   if (!report_json) return report(report_json.error());
   const auto immovable = reply_number(*report_json, "immovable_segment_count");
   if (arguments.json) {
-    fmt::print("{}\n", report_json->dump(2));
+    print_as_json(*report_json);
   } else {
-    fmt::print("{} freed: {} segments rewritten, {} of them moved\n",
-               format_bytes(reply_number(*report_json, "freed_bytes")),
-               reply_number(*report_json, "segment_count"),
-               format_bytes(reply_number(*report_json, "moved_bytes")));
+    print_safely("{} freed: {} segments rewritten, {} of them moved\n",
+                 format_bytes(reply_number(*report_json, "freed_bytes")),
+                 reply_number(*report_json, "segment_count"),
+                 format_bytes(reply_number(*report_json, "moved_bytes")));
   }
   if (immovable == 0) return exit_fine;
   print_error(

@@ -51,11 +51,11 @@ class Process {
 };
 
 // What could not be made durable is not thrown away without a word.
-int refuse(const fs::MountEntry& mount, Error error) {
-  error.message +=
-      fmt::format("\n{} stays mounted. To unmount it all the same: {} {}", mount.mountpoint,
-                  ::geteuid() == 0 ? "umount" : "fusermount3 -u", mount.mountpoint);
-  return report(error);
+int refuse(const fs::MountEntry& mount, const Error& error) {
+  const int code = report(error);
+  print_note(fmt::format("{} stays mounted. To unmount it all the same: {} {}", mount.mountpoint,
+                         ::geteuid() == 0 ? "umount" : "fusermount3 -u", mount.mountpoint));
+  return code;
 }
 
 bool same_device(const fs::MountEntry& a, const fs::MountEntry& b) {

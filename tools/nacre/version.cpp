@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // nacre version
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
 #include "tools/nacre/commands.h"
 
 namespace nacre::tools {
@@ -13,7 +13,7 @@ void add_version_command(CLI::App& app, Action& action) {
   command->footer("Examples:\n  nacre version");
   command->callback([&action] {
     action = [] {
-      fmt::print("nacre {}\n", NACRE_VERSION);
+      print_safely("nacre {}\n", NACRE_VERSION);
       return exit_fine;
     };
   });

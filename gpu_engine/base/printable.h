@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text that others wrote (names of files, labels, error messages that quote them), made fit for a
+// terminal or a log: nothing in it moves the cursor, begins a line, or turns the order of what is
+// shown.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nacre {
+
+// Replaced are control characters (C0 with newline and tab, DEL, and C1, also as U+0080 to U+009F),
+// the controls of writing direction (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
+// the separators U+2028 and U+2029, and bytes that are not UTF-8. Bytes become \xNN, characters
+// past them \uNNNN. All else, also a backslash, stays as it is, so doing it twice changes nothing.
+std::string printable(std::string_view text);
+// The same line by line: newlines stay.
+std::string printable_lines(std::string_view text);
+
+// For JSON as a text, in UTF-8: the same characters in its strings become \uNNNN, as JSON has it.
+// JSON's own writers leave those past U+001F as they are.
+std::string printable_json(std::string_view json);
+
+}  // namespace nacre
