@@ -53,9 +53,9 @@ class BackingFile {
 
 enum class OpenMode : std::uint8_t {
   read,             // must exist
-  read_write,       // must exist
+  read_write,       // must exist, and have no other name: not_permitted
   create_new,       // must not exist
-  create_or_empty,  // made, or emptied
+  create_or_empty,  // made; a file of that name is removed first, not emptied
 };
 
 struct BackingSpace {

@@ -36,9 +36,8 @@ int open_flags(OpenMode mode) {
     case OpenMode::read_write:
       return O_RDWR;
     case OpenMode::create_new:
-      return O_RDWR | O_CREAT | O_EXCL;
     case OpenMode::create_or_empty:
-      return O_RDWR | O_CREAT | O_TRUNC;
+      return O_RDWR | O_CREAT | O_EXCL;
   }
   return O_RDONLY;
 }
@@ -50,6 +49,11 @@ class PosixDirectory final : public BackingDirectory {
 
   Result<std::unique_ptr<BackingFile>> open(std::string_view path, OpenMode mode) override {
     NACRE_ASSIGN(const Place place, find(path));
+    // Never emptied in place: the name may be a link to a file elsewhere.
+    if (mode == OpenMode::create_or_empty &&
+        unlinkat(place.folder.get(), place.name.c_str(), 0) != 0 && errno != ENOENT) {
+      return fail_path(errno, path);
+    }
     FileDescriptor file = open_at(place.folder.get(), place.name, open_flags(mode), file_mode);
     if (!file) return fail_path(errno, path);
     struct stat status = {};
@@ -58,6 +62,7 @@ class PosixDirectory final : public BackingDirectory {
     if (!S_ISREG(status.st_mode)) {
       return fail(ErrorCode::corrupt, fmt::format("{}: not a regular file", full(path)));
     }
+    if (mode == OpenMode::read_write && status.st_nlink > 1) return fail_linked(full(path));
     return make_posix_file(std::move(file), full(path));
   }
 

@@ -65,4 +65,12 @@ tl::unexpected<Error> fail_errno(int number, std::string_view where) {
               fmt::format("{}: {}", where, std::generic_category().message(number)));
 }
 
+tl::unexpected<Error> fail_linked(const std::string& path) {
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("{}: the file has another name somewhere (a hard link), and a change would "
+                  "change it there, too: put a copy of it in its place first",
+                  path));
+}
+
 }  // namespace nacre::metadata

@@ -14,4 +14,7 @@ ErrorCode code_of_errno(int number);
 // "where: the system's words".
 tl::unexpected<Error> fail_errno(int number, std::string_view where);
 
+// not_permitted: the file has a second name, and may be somebody else's file.
+tl::unexpected<Error> fail_linked(const std::string& path);
+
 }  // namespace nacre::metadata

@@ -184,6 +184,8 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   struct stat status = {};
   if (fstat(file.get(), &status) != 0) return fail_errno(errno, path);
   if (!S_ISREG(status.st_mode)) return fail_not_a_file(path);
+  // Whoever holds it writes its name into it.
+  if (status.st_nlink != 1 && request.mode == LockMode::exclusive) return fail_linked(path);
 
   const int lock_error = lock_within(file.get(), request.mode, request.wait_ms);
   if (lock_error == EWOULDBLOCK) return fail_busy(file.get(), request.mode, volume_path);

@@ -183,13 +183,43 @@ TEST_F(PosixBacking, follows_no_symbolic_link_within_the_volume) {
   std::filesystem::create_symlink(outside.path("victim"), temporary.path("keyring"));
   std::filesystem::create_symlink(outside.path(), temporary.path("db"));
   EXPECT_EQ(directory->open("keyring", OpenMode::read).error().code, ErrorCode::invalid_argument);
-  EXPECT_FALSE(directory->open("keyring", OpenMode::create_or_empty));
   EXPECT_FALSE(directory->open("db/victim", OpenMode::read));
   EXPECT_FALSE(directory->remove("db/victim"));
   EXPECT_FALSE(directory->make_directory("db"));
   EXPECT_FALSE(directory->list("db"));
   EXPECT_EQ(*directory->exists("keyring"), true);
-  EXPECT_TRUE(std::filesystem::exists(outside.path("victim")));
+  // A new file takes its place.
+  EXPECT_TRUE(directory->open("keyring", OpenMode::create_or_empty));
+  EXPECT_TRUE(
+      std::filesystem::is_regular_file(std::filesystem::symlink_status(temporary.path("keyring"))));
+  EXPECT_EQ(std::filesystem::file_size(outside.path("victim")), 6u);
+}
+
+TEST_F(PosixBacking, changes_no_file_that_has_another_name) {
+  TemporaryDirectory outside;
+  const std::string victim = outside.path("victim");
+  for (const std::string name : {"keyring.new", "superblock", "000001.seg"}) {
+    std::ofstream(victim) << "secret";
+    ASSERT_EQ(::link(victim.c_str(), temporary.path(name).c_str()), 0);
+    EXPECT_FALSE(directory->open(name, OpenMode::create_new));
+    const auto opened = directory->open(name, OpenMode::read_write);
+    ASSERT_FALSE(opened) << name;
+    EXPECT_EQ(opened.error().code, ErrorCode::not_permitted);
+    EXPECT_NE(opened.error().message.find("hard link"), std::string::npos);
+    EXPECT_TRUE(directory->open(name, OpenMode::read)) << "a copy made of hard links";
+    const auto made = directory->open(name, OpenMode::create_or_empty);
+    ASSERT_TRUE(made) << name;
+    ASSERT_TRUE((*made)->write(0, ByteView(as_bytes("x"))));
+    EXPECT_EQ(std::filesystem::hard_link_count(victim), 1u) << name;
+    EXPECT_EQ(std::filesystem::file_size(victim), 6u) << name;
+    ASSERT_TRUE(directory->remove(name));
+    std::filesystem::remove(victim);
+  }
+  std::ofstream(victim) << "secret";
+  ASSERT_EQ(::link(victim.c_str(), temporary.path("keyring.new").c_str()), 0);
+  ASSERT_TRUE(replace_file(*directory, "keyring", as_bytes("new keyring")));
+  EXPECT_EQ(std::filesystem::file_size(victim), 6u);
+  EXPECT_EQ(content_of("keyring"), "new keyring");
 }
 
 TEST_F(PosixBacking, does_not_hang_on_a_fifo) {

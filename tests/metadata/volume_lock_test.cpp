@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -224,6 +225,21 @@ TEST(VolumeLock, follows_no_symbolic_link) {
   TemporaryDirectory volume;
   ASSERT_EQ(symlink("/tmp/elsewhere", volume.path("lock").c_str()), 0);
   EXPECT_FALSE(VolumeLock::acquire(volume.path(), writer));
+}
+
+TEST(VolumeLock, writes_into_no_file_that_has_another_name) {
+  TemporaryDirectory volume;
+  TemporaryDirectory outside;
+  const std::string victim = outside.path("victim");
+  std::ofstream(victim) << "secret";
+  ASSERT_EQ(link(victim.c_str(), volume.path("lock").c_str()), 0);
+  const auto lock = VolumeLock::acquire(volume.path(), writer);
+  ASSERT_FALSE(lock);
+  EXPECT_EQ(lock.error().code, ErrorCode::not_permitted);
+  EXPECT_NE(lock.error().message.find("hard link"), std::string::npos) << lock.error().message;
+  EXPECT_EQ(std::filesystem::file_size(victim), 6u);
+  ASSERT_EQ(unlink(victim.c_str()), 0);
+  EXPECT_TRUE(VolumeLock::acquire(volume.path(), writer)) << "it has one name now";
 }
 
 }  // namespace

@@ -74,8 +74,10 @@ class Folder {
 };
 
 Result<> write_synced(const std::string& path, std::string_view text) {
+  // Never through a link that somebody left there.
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
   const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return system_failure(path);
   Result<> result;
   while (result && !text.empty()) {

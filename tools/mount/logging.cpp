@@ -2,6 +2,7 @@
 #include "tools/mount/logging.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -44,14 +45,25 @@ Sinks& sinks() {
 }
 
 // Makes the file when it is not there, for nobody else's eyes: messages name files. (spdlog would
-// also make folders, where a name is mistyped.)
+// also make folders, where a name is mistyped.) A link may lead to somebody else's file.
 Result<> check_log_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) {
     return fail(ErrorCode::io,
-                fmt::format("the log file {} cannot be written: {}", path, std::strerror(errno)));
+                fmt::format("the log file {} cannot be written: {}", path,
+                            errno == ELOOP ? "it is a symbolic link" : std::strerror(errno)));
   }
+  struct stat status = {};
+  const bool is_linked =
+      ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink != 1;
   ::close(descriptor);
+  if (is_linked) {
+    return fail(ErrorCode::io,
+                fmt::format("the log file {} is not written: it has another name somewhere (a hard "
+                            "link)",
+                            path));
+  }
   return {};
 }
 
