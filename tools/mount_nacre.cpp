@@ -77,14 +77,15 @@ int run(const MountArguments& arguments) {
   if (!plan) return report(plan.error());
   if (arguments.fake) return exit_fine;
   warn_of_unencrypted_swap();
-  const auto secret = read_secret(plan->secret, plan->volume);
+  auto secret = read_secret(plan->secret, plan->volume);
   if (!secret) return report(secret.error());
   if (plan->foreground) {
     Readiness nobody;
-    return serve_volume(*plan, *secret, nobody);
+    return serve_volume(*plan, std::move(*secret), nobody);
   }
-  return run_as_daemon(
-      [&](Readiness& readiness) -> int { return serve_volume(*plan, *secret, readiness); });
+  return run_as_daemon([&](Readiness& readiness) -> int {
+    return serve_volume(*plan, std::move(*secret), readiness);
+  });
 }
 
 std::function<int()> add_arguments(CLI::App& app) {

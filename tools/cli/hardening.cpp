@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/publickey/openssl_memory.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -46,6 +47,7 @@ bool is_encrypted(const std::filesystem::path& device, int depth = 0) {
 }  // namespace
 
 void harden_process() {
+  engine::wipe_what_openssl_frees();
   // A core dump of whoever is made dumpable again (by a debugger, by root) has no memory in it.
   // First: a process that is not dumpable may not open its own file unless it is root.
   std::ofstream("/proc/self/coredump_filter") << "0";

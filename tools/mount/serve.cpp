@@ -376,14 +376,14 @@ void share_heaps() {
 
 }  // namespace
 
-int serve_volume(const MountPlan& plan, const metadata::VolumeSecret& secret,
-                 Readiness& readiness) {
+int serve_volume(const MountPlan& plan, metadata::VolumeSecret secret, Readiness& readiness) {
   raise_file_limit();
   share_heaps();
   ::umask(077);
   Mount mount(plan, readiness);
   std::optional<SignalWatch> signals;
   auto result = mount.lock_and_unlock(secret);
+  secret = SecretBytes();
   if (result) {
     // Before the first thread: all of them inherit the mask.
     signals.emplace();
