@@ -141,7 +141,7 @@ def third(folder, bulk, few):
 
 
 def describe(path, name):
-    """As reader/volume.py does, but by system calls."""
+    """As read_volume.py list does, but by system calls."""
     status = os.lstat(path)
     kind = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}.get(
         stat.S_IFMT(status.st_mode), "special")

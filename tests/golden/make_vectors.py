@@ -9,7 +9,9 @@ and are committed; they are what counts. Keys are hashes of their names, so that
 secrets; the RSA key and what OAEP draws are random and were kept.
 """
 import base64
+import collections
 import hashlib
+import hmac
 import json
 import os
 import struct
@@ -20,20 +22,22 @@ import zlib
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.ciphers import modes
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
-import reader.volume as volume_module
-from reader.derivations import DERIVATIONS
-from reader.keyring import (Epoch, argon2id, canonical, database_file_key, session_key,
-                            volume_subkey)
-from reader.suites import HMAC_SIZE, SUITES, block_cipher, hkdf_sha256, hmac_sha256, iv_of
-from reader.volume import name_hash
+from read_volume import listing
+from reader import records as records_module
+from reader.basics import name_hash
+from reader.derivations import DERIVATIONS, OTHER_SUBKEYS
+from reader.documents import canonical_dump, file_text
+from reader.secrets_and_suites import (SUITES, argon2id, block_cipher, database_file_key,
+                                       volume_subkey, write_session_key)
+from reader.volume import open_volume
 
 PASSPHRASE = "a passphrase of test vectors"
-ALSO_PURPOSES = ("fingerprint", "repair plan")  # of which a reader has no use
+Epoch = collections.namedtuple("Epoch", ("number", "suite", "key"))
 
 
 def test_bytes(name, size):
@@ -45,7 +49,11 @@ VOLUME_KEY = test_bytes("volume key", 32)
 SALT = test_bytes("session salt", 16)
 FILE_SALT = test_bytes("file salt", 16)
 EPOCHS = [Epoch(suite.number, suite, test_bytes(f"epoch key {suite.name}", suite.key_size))
-          for suite in SUITES.values()]
+          for suite in SUITES]
+
+
+def hmac_sha256(key, message):
+    return hmac.new(key, message, hashlib.sha256).digest()
 
 
 def keys_of(epoch):
@@ -54,22 +62,23 @@ def keys_of(epoch):
 
 
 def derivations():
-    purposes = [text[len(b"nacre "):].decode() for name, text in DERIVATIONS.items()
-                if name in ("superblock mac", "keyring mac", "epoch wrap", "previous volume key")]
+    subkeys = {name: text for name, text in {**DERIVATIONS, **OTHER_SUBKEYS}.items()
+               if name in ("superblock mac", "keyring mac", "epoch wrap", "previous volume key")
+               or name in OTHER_SUBKEYS}
     hash_key = test_bytes("name hash key", 16)
     return {
         "volume_id": VOLUME_ID.hex(),
         "volume_key": VOLUME_KEY.hex(),
         "volume_subkeys": [
-            {"purpose": purpose, "info": f"nacre {purpose}",
-             "key": hkdf_sha256(VOLUME_KEY, VOLUME_ID, f"nacre {purpose}".encode(), 32).hex()}
-            for purpose in (*purposes, *ALSO_PURPOSES)],
+            {"purpose": purpose, "info": info.decode(),
+             "key": volume_subkey(VOLUME_KEY, VOLUME_ID, purpose).hex()}
+            for purpose, info in subkeys.items()],
         "write_sessions": [
             {**keys_of(epoch), "salt": SALT.hex(), "info": f"nacre write session {epoch.suite.name}",
-             "key": session_key(epoch, SALT).hex()} for epoch in EPOCHS],
+             "key": write_session_key(epoch.key, SALT, epoch.suite).hex()} for epoch in EPOCHS],
         "database_files": [
             {**keys_of(epoch), "salt": FILE_SALT.hex(), "info": "nacre database file",
-             "key": database_file_key(epoch, FILE_SALT).hex()} for epoch in EPOCHS[:4:3]],
+             "key": database_file_key(epoch.key, FILE_SALT).hex()} for epoch in EPOCHS[:4:3]],
         "name_hash_key": hash_key.hex(),
         "name_hashes": [{"name": name, "hash": name_hash(hash_key, name.encode())}
                         for name in ("a", "seven b", "eight by", "a longer name.txt", "ünïcödé", "n" * 255)],
@@ -82,9 +91,9 @@ def seal_secret(key, nonce_name, aad, secret):
 
 
 def document(fields, subkey):
-    fields["mac"] = hmac_sha256(subkey, canonical(fields, ())).hex()
-    fields["crc32"] = f"{zlib.crc32(canonical(fields, ())):08x}"
-    return json.dumps(fields, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    fields["mac"] = hmac_sha256(subkey, canonical_dump(fields)).hex()
+    fields["crc32"] = f"{zlib.crc32(canonical_dump(fields)):08x}"
+    return file_text(fields).decode()
 
 
 def keyring():
@@ -95,7 +104,7 @@ def keyring():
                                                serialization.PublicFormat.SubjectPublicKeyInfo)
     kdf_salt = test_bytes("argon2 salt", 32)
     kdf = {"name": "argon2id", "memory_kib": 8192, "passes": 1, "lanes": 1}
-    both = argon2id(PASSPHRASE.encode(), kdf_salt, kdf)
+    both = argon2id(PASSPHRASE.encode(), kdf_salt, kdf["memory_kib"], kdf["passes"], kdf["lanes"], 64)
     fingerprint = hashlib.sha256(public).digest()
     label = DERIVATIONS["oaep label"] + VOLUME_ID.hex().encode()
     wrapped = private.public_key().encrypt(VOLUME_KEY, padding.OAEP(
@@ -149,13 +158,16 @@ def seal_suite(suite, key, nonce, aad, plain):
     if suite.mode == "gcm":
         sealed = AESGCM(key).encrypt(nonce, plain, aad)
         return sealed[:-16], sealed[-16:]
-    size = suite.cipher_size
-    iv = iv_of(suite, key[size:-HMAC_SIZE], nonce)
+    size = suite.encryption_key_size
+    iv = nonce + bytes(4)
+    if suite.mode == "cbc":
+        seed = iv if suite.cipher == "aes" else nonce[4:]
+        iv = Cipher(block_cipher(suite, key[size:2 * size]), modes.ECB()).encryptor().update(seed)
     mode = modes.CTR(iv) if suite.mode == "ctr" else modes.CBC(iv)
-    encryptor = block_cipher(suite, key[:size], mode).encryptor()
+    encryptor = Cipher(block_cipher(suite, key[:size]), mode).encryptor()
     ciphertext = encryptor.update(plain) + encryptor.finalize()
     sizes = struct.pack("<QQ", len(aad), len(ciphertext))
-    return ciphertext, hmac_sha256(key[-HMAC_SIZE:], sizes + aad + iv + ciphertext)
+    return ciphertext, hmac_sha256(key[-32:], sizes + aad + iv + ciphertext)
 
 
 def padme(size):
@@ -170,7 +182,8 @@ def record(epoch, counter, identity, plain, rounded):
     body += bytes(-(-size // epoch.suite.block) * epoch.suite.block - len(body))
     stored_size = 40 + len(body) + epoch.suite.tag_size
     header = b"NREC\1\0\0\0" + struct.pack("<II", stored_size, epoch.number) + SALT + struct.pack("<I", counter)
-    ciphertext, tag = seal_suite(epoch.suite, session_key(epoch, SALT), struct.pack("<4xQ", counter),
+    ciphertext, tag = seal_suite(epoch.suite, write_session_key(epoch.key, SALT, epoch.suite),
+                                 struct.pack("<4xQ", counter),
                                  VOLUME_ID + header, body)
     return header + struct.pack("<I", zlib.crc32(header + ciphertext + tag)) + ciphertext + tag
 
@@ -193,7 +206,7 @@ def records():
 def streams(volumes):
     """Of each codec the shortest stream of a golden volume that is worth looking at."""
     found, numbers = {}, {"lz77": 1, "zstd": 2, "rle": 3, "huffman": 4, "gdeflate": 5, "lzw": 6}
-    decode = volume_module.decode_stream
+    decode = records_module.decode
 
     def note(codec, stream, size):
         plain = decode(codec, stream, size)
@@ -201,18 +214,14 @@ def streams(volumes):
             found[codec] = stream, plain
         return plain
 
-    volume_module.decode_stream = note
-    with open(os.path.join(volumes, "golden_passphrase"), "rb") as file:
-        passphrase = file.read().rstrip(b"\n")
+    records_module.decode = note
     for name in sorted(os.listdir(volumes)):
         if name.endswith(".tar.xz"):
             with tempfile.TemporaryDirectory() as folder:
                 with tarfile.open(os.path.join(volumes, name)) as archive:
                     archive.extractall(folder)
-                volume = volume_module.Volume(folder, passphrase)
-                for path, inode in volume.walk():
-                    volume.describe(path, inode)
-    volume_module.decode_stream = decode
+                listing(open_volume(folder, os.path.join(volumes, "golden_passphrase")))
+    records_module.decode = decode
     return {"streams": [{"codec": name, "number": number, "plain_size": len(found[number][1]),
                          "plain_sha256": hashlib.sha256(found[number][1]).hexdigest(),
                          "stream": found[number][0].hex()} for name, number in numbers.items()]}
@@ -227,7 +236,7 @@ def file_header(file_class, epoch):
 
 def database_files():
     epoch = EPOCHS[6]  # whatever the epoch's suite, pages and frames are of aes-256-gcm
-    key = database_file_key(epoch, FILE_SALT)
+    key = database_file_key(epoch.key, FILE_SALT)
     page_plain, generation = test_bytes("page", 100), 2
     state = struct.pack("<I", generation | 1 << 31)
     binding = VOLUME_ID + FILE_SALT + struct.pack("<QB7x", 12, 1)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of Nacre volumes that was written from docs/FORMAT.md."""
+"""A reader of Nacre volumes, written from FORMAT.md alone."""

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every text that a key, a label or a MAC is bound to. FORMAT: "Keys" and "keyring".
+"""Every text that a key, a label or a MAC is bound to (FORMAT.md, Keys; keyring).
 
 A volume opens with exactly these: tests/golden/read_volume_test.py changes each in turn.
 """
+
 DERIVATIONS = {
     # HKDF-SHA256(volume key, salt = volume id, info), 32 bytes
     "superblock mac": b"nacre superblock mac",
     "keyring mac": b"nacre keyring mac",
     "epoch wrap": b"nacre epoch wrap",
     "previous volume key": b"nacre previous volume key",
-    # HKDF-SHA256(epoch key, salt = session salt, info + the suite's name), as long as the suite's key
+    # HKDF-SHA256(epoch key, salt = session salt, info + the suite's name), as long as its key
     "write session": b"nacre write session ",
     # HKDF-SHA256(epoch key, salt = file salt, info), 32 bytes
     "database file": b"nacre database file",
@@ -19,4 +20,9 @@ DERIVATIONS = {
     "private key": b"nacre private key",
     # HMAC-SHA256 under K2, before volume id, fingerprint and wrapped volume key
     "recipient mac": b"nacre recipient",
+}
+# Volume subkeys of which a reader has no use.
+OTHER_SUBKEYS = {
+    "fingerprint": b"nacre fingerprint",
+    "repair plan": b"nacre repair plan",
 }

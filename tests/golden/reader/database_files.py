@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sealed files of db/ (FORMAT.md, Files under db/)."""
+
+import os
+import re
+import struct
+
+from .basics import Cursor, VolumeError, crc32, require
+from .secrets_and_suites import database_file_key, open_gcm
+
+CLASS_TABLE, CLASS_LOG, CLASS_MANIFEST, CLASS_OTHER, CLASS_INFO_LOG = 1, 2, 3, 4, 5
+HEADER_SIZE = 64
+PAGE_SIZE = 4096
+FRAME_COMPLETE, FRAME_WITNESS = 1, 2
+
+
+def class_and_number(name):
+    """FORMAT.md, Files under db/: class, and the number in the name (0 for classes 4 and 5)."""
+    for pattern, file_class in ((r"(\d+)\.sst", CLASS_TABLE), (r"(\d+)\.log", CLASS_LOG),
+                                (r"MANIFEST-(\d+)", CLASS_MANIFEST)):
+        match = re.fullmatch(pattern, name)
+        if match:
+            return file_class, int(match[1])
+    return (CLASS_INFO_LOG if name.startswith("LOG") else CLASS_OTHER), 0
+
+
+class FileHeader:
+    """FORMAT.md, Files under db/, the first table."""
+
+    def __init__(self, data, name, volume_id, keys):
+        what = f"db/{name}"
+        self.file_class, self.number = class_and_number(name)
+        cursor = Cursor(data[:HEADER_SIZE], what)
+        require(cursor.take(4) == b"NDBF", f"{what}: not a database file")
+        version, own_class = cursor.u8(), cursor.u8()
+        require(version == 1, f"{what}: version {version} is not known")
+        cursor.reserved(2)
+        self.epoch, page_size = cursor.u32(), cursor.u32()
+        own_volume_id, self.salt = cursor.take(16), cursor.take(16)
+        cursor.reserved(12)
+        require(cursor.u32() == crc32(data[:60]), f"{what}: CRC of the header is wrong")
+        require(own_class == self.file_class, f"{what}: class {own_class} is not that of its name")
+        wanted = PAGE_SIZE if self.file_class == CLASS_TABLE else 0
+        require(page_size == wanted, f"{what}: page size is {page_size}")
+        require(own_volume_id == volume_id, f"{what}: of another volume")
+        # The key is the database file key; the suite is always AES-256-GCM.
+        _, epoch_key = keys.epoch(self.epoch, what)
+        self.key = database_file_key(epoch_key, self.salt)
+        self.additional = volume_id + self.salt + struct.pack("<QB7x", self.number, self.file_class)
+
+
+def open_pages(data, name, volume_id, keys):
+    """FORMAT.md, Files under db/, "Tables": gives the content of a table file."""
+    what = f"db/{name}"
+    header = FileHeader(data, name, volume_id, keys)
+    content = []
+    index = 0
+    place = HEADER_SIZE
+    while True:
+        stored = data[place:place + PAGE_SIZE]
+        place += PAGE_SIZE
+        page = f"{what}, page {index}"
+        require(len(stored) >= 24, f"{page}: cut off")
+        size = len(stored) - 24
+        state, crc = struct.unpack_from("<II", stored, size + 16)
+        require(crc == crc32(header.salt, struct.pack("<Q", index), stored[:size + 20]),
+                f"{page}: CRC is wrong")
+        last = place >= len(data)
+        require(state >> 31 == last, f"{page}: cut off, or more follows the last page")
+        nonce = struct.pack("<QI", index, state & 0x7FFFFFFF)
+        content.append(open_gcm(header.key, nonce, stored[:size + 16],
+                                header.additional + struct.pack("<QI", index, state), page))
+        if last:
+            break
+        index += 1
+    require(size > 0 or index == 0, f"{what}: an empty page behind others")
+    return b"".join(content)
+
+
+class Frame:
+    def __init__(self, data, place, salt, what):
+        """FORMAT.md, Files under db/, "All other files"; VolumeError where no whole frame is."""
+        head = data[place:place + 32]
+        require(len(head) == 32 and head[:4] == b"NFRM", f"{what}: no frame")
+        (self.size, self.sequence, self.synced, self.flags,
+         crc) = struct.unpack("<IQQII", head[4:])
+        require(self.size <= 65536, f"{what}: a frame that is too large")
+        require(self.synced <= self.sequence, f"{what}: a frame that vouches for later ones")
+        require(not self.flags & ~(FRAME_COMPLETE | FRAME_WITNESS), f"{what}: flags of a frame")
+        self.end = place + 32 + self.size + 16
+        require(self.end <= len(data), f"{what}: a frame is cut off")
+        self.head = head[:28]
+        self.sealed = data[place + 32:self.end]
+        require(crc == crc32(salt, self.head, self.sealed), f"{what}: CRC of a frame is wrong")
+
+
+class FrameFile:
+    """A log, manifest or small file: its content, witnesses, and number of frames."""
+
+    def __init__(self, data, name, volume_id, keys):
+        what = f"db/{name}"
+        self.name = name
+        self.header = header = FileHeader(data, name, volume_id, keys)
+        self.content, self.witnesses, self.frame_count = b"", [], 0
+        self.complete = False
+        self.begins_with_witness = False
+        pieces = []
+        place = HEADER_SIZE
+        while place < len(data):
+            frame_what = f"{what}, frame {self.frame_count}"
+            try:
+                frame = Frame(data, place, header.salt, frame_what)
+            except VolumeError as error:
+                self.check_tail(data, place, error)
+                break
+            require(frame.sequence == self.frame_count,
+                    f"{frame_what}: tampered with, out of order")
+            require(not self.complete, f"{frame_what}: behind the last frame")
+            plain = self.open_frame(frame, frame_what)
+            if frame.flags & FRAME_WITNESS:
+                require(header.file_class == CLASS_LOG, f"{frame_what}: a witness outside of a log")
+                self.witnesses.append(Witness(plain, frame_what))
+                self.begins_with_witness |= self.frame_count == 0
+            else:
+                pieces.append(plain)
+            self.complete = bool(frame.flags & FRAME_COMPLETE)
+            place = frame.end
+            self.frame_count += 1
+        self.content = b"".join(pieces)
+        if header.file_class == CLASS_OTHER:
+            require(self.complete, f"{what}: damaged, its last frame is missing")
+
+    def open_frame(self, frame, what):
+        return open_gcm(self.header.key, struct.pack("<Q4x", frame.sequence), frame.sealed,
+                        self.header.additional + frame.head, what)
+
+    def check_tail(self, data, place, error):
+        """A bad frame below a later frame's "synced up to" is damage; any other is a torn tail.
+
+        FORMAT.md, Files under db/: later frames are looked for at each byte behind it.
+        """
+        if not any(data[place:]):
+            return
+        while True:
+            place = data.find(b"NFRM", place + 1)
+            if place < 0:
+                return
+            try:
+                frame = Frame(data, place, self.header.salt, "")
+            except VolumeError:
+                continue
+            self.open_frame(frame, f"db/{self.name}, offset {place}")
+            if frame.synced > self.frame_count:
+                raise error
+
+
+class Witness:
+    """FORMAT.md, Files under db/: a log's witness frame holds five u64."""
+
+    def __init__(self, plain, what):
+        require(len(plain) == 40, f"{what}: a witness of another size")
+        (self.previous_log, self.previous_frames, self.done_log, self.manifest,
+         self.manifest_frames) = struct.unpack("<5Q", plain)
+
+
+class Database:
+    """The files of db/ that count: the manifest, its tables, and the chain of logs."""
+
+    def __init__(self, folder, volume_id, keys):
+        self.folder, self.volume_id, self.keys = folder, volume_id, keys
+        # FORMAT.md, Reading a volume, step 3, and RocksDB's files: CURRENT.
+        current = self.frame_file("CURRENT").content
+        match = re.fullmatch(rb"(MANIFEST-\d+)\n", current)
+        require(match, "db/CURRENT: names no manifest")
+        self.manifest = self.frame_file(match[1].decode())
+
+    def read(self, name):
+        try:
+            with open(os.path.join(self.folder, name), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise VolumeError(f"db/{name}: {error.strerror}") from None
+
+    def frame_file(self, name, sealed_as=None):
+        return FrameFile(self.read(name), sealed_as or name, self.volume_id, self.keys)
+
+    def table(self, number):
+        name = f"{number:06d}.sst"
+        return open_pages(self.read(name), name, self.volume_id, self.keys)
+
+    def log_file(self, name, sealed_as=None):
+        """A log, or None: one without a whole header or a frame holds nothing."""
+        data = self.read(name)
+        header = data[:HEADER_SIZE]
+        whole = header[:4] == b"NDBF" and header[60:] == struct.pack("<I", crc32(header[:60]))
+        if not whole and b"NFRM" not in data:
+            return None
+        log = FrameFile(data, sealed_as or name, self.volume_id, self.keys)
+        if log.frame_count == 0:
+            return None
+        require(log.begins_with_witness, f"db/{name}: does not begin with a witness")
+        return log
+
+    def logs(self):
+        """FORMAT.md, Files under db/: the logs that count, oldest first, as (number, FrameFile)."""
+        names, arriving = {}, []
+        for name in sorted(os.listdir(self.folder)):
+            if re.fullmatch(r"\d+\.log", name):
+                names[int(name[:-4])] = name
+            elif ".log.new" in name:
+                arriving.append(name)
+        self.newest_log = max(names, default=0)
+        require(names, "db/: there is no log")
+        chain, done, after = [], 0, None
+        for number in sorted(names, reverse=True):
+            if number <= done:
+                break
+            what = f"db/{names[number]}"
+            log = self.log_file(names[number])
+            if log is None:
+                continue
+            # Each log names the one before it, which must be there and as long.
+            if after is not None:
+                require(number >= after.previous_log,
+                        f"db/{after.previous_log:06d}.log: missing, a later log names it")
+                require(number == after.previous_log, f"{what}: put back, no later log names it")
+                require(log.frame_count >= after.previous_frames,
+                        f"{what}: cut, a later log knows of more frames")
+            after = log.witnesses[-1]
+            self.check_manifest(log, after)
+            chain.append((number, log))
+            done = max(done, after.done_log)
+        require(chain, "db/: no log has a frame")
+        require(after.previous_log <= done,
+                f"db/{after.previous_log:06d}.log: missing, a later log names it")
+        self.has_stand_in = self.check_arriving(arriving, chain[0][1].witnesses[-1])
+        return chain[::-1]
+
+    def check_manifest(self, log, witness):
+        own_number, own_frames = self.manifest.header.number, self.manifest.frame_count
+        require(witness.manifest <= own_number,
+                f"db/{self.manifest.name}: older than {log.name} says")
+        require(witness.manifest < own_number or witness.manifest_frames <= own_frames,
+                f"db/{self.manifest.name}: cut, {log.name} knows of more frames")
+
+    def check_arriving(self, names, newest):
+        """FORMAT.md, Files under db/, the logs of a backup: gives whether one stands in."""
+        have = (self.manifest.header.number, self.manifest.frame_count)
+        stands_in = False
+        for name in names:
+            try:
+                log = self.log_file(name, name[:name.index(".log.new")] + ".log")
+            except VolumeError:
+                continue
+            if log is None or log.content:
+                continue
+            last = log.witnesses[-1]
+            known = (last.manifest, last.manifest_frames)
+            stands_in |= known <= have
+            require(known <= have or known[0] != have[0]
+                    or (newest.manifest, newest.manifest_frames) == have,
+                    f"db/{self.manifest.name}: has another number of frames than its log says")
+        return stands_in
