@@ -44,8 +44,10 @@ from volume import PATIENCE, Failure, Volume, full_counts, skip_part
 
 CLOSED = os.path.join(GOLDEN, "gcm256_lz77_closed.tar.xz")
 IN_ROTATION = os.path.join(GOLDEN, "cbc192_zstd_in_rotation.tar.xz")  # has a previous volume key
-# Volumes are opened hundreds of times here.
+# Volumes are opened hundreds of times here, with few keys.
 documents.argon2id = functools.lru_cache(maxsize=64)(documents.argon2id)
+documents.serialization.load_der_private_key = functools.lru_cache(maxsize=64)(
+    documents.serialization.load_der_private_key)
 
 
 def require(condition, what):
@@ -557,7 +559,7 @@ def check_lost(volume, made, seen):
 def check_many_files(count, chance):
     seen = Seen()
     with Volume("read-volume") as volume:
-        volume.make("--chunk-size", "256K", "--codec", "gdeflate")
+        volume.make("--chunk-size", "256K", "--codec", "lz77")
         volume.mount()
         made = make_files(volume.mnt, count, chance)
         make_special_files(volume.mnt, made, chance)
