@@ -16,6 +16,7 @@ VALUES = {
     "--identity": ("KEY", "file"),
     "--interval": ("SECONDS", ""),
     "--json": ("FILE", "file"),
+    "--kdf-limit": ("SIZE", ""),
     "--kdf-memory": ("SIZE", ""),
     "--kdf-time": ("PASSES", ""),
     "--label": ("LABEL", ""),
@@ -33,7 +34,7 @@ VALUES = {
     "--salvage": ("TARGET", "folder"),
     "--undo": ("PLAN", "file"),
     "-N": ("NAMESPACE", "file"),
-    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= engine= "
+    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= kdf-limit= engine= "
                       "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
                       "io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),

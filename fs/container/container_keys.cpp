@@ -43,6 +43,7 @@ Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView
 Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
     ByteView keyring_text) const {
   NACRE_ASSIGN(const auto keyring, parse_container_keyring(keyring_text));
+  if (before_opening_) before_opening_(keyring.claims);
   NACRE_ASSIGN(auto opened, metadata::open_keyring(keyring, secret_));
   // A keyring that was never rotated has all its MACs.
   if (opened.access.missing_mac) {

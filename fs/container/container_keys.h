@@ -32,8 +32,11 @@ Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView
 // Opens the keyrings of containers with one secret, each text once. Not thread-safe.
 class ContainerUnlocker {
  public:
-  // secret outlives this.
-  explicit ContainerUnlocker(const metadata::VolumeSecret& secret) : secret_(secret) {}
+  using BeforeOpening = std::function<void(const metadata::Keyring& claims)>;
+  // secret outlives this. before_opening hears of each keyring that is tried.
+  explicit ContainerUnlocker(const metadata::VolumeSecret& secret,
+                             BeforeOpening before_opening = {})
+      : secret_(secret), before_opening_(std::move(before_opening)) {}
 
   // The errors of parse_container_keyring() and metadata::open_keyring(); the same again for a text
   // that was refused before.
@@ -43,6 +46,7 @@ class ContainerUnlocker {
   Result<std::shared_ptr<const metadata::KeyTree>> open(ByteView keyring_text) const;
 
   const metadata::VolumeSecret& secret_;
+  const BeforeOpening before_opening_;
   std::map<engine::Sha256Digest, Result<std::shared_ptr<const metadata::KeyTree>>> known_;
 };
 

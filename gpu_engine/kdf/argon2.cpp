@@ -7,6 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "gpu_engine/kdf/kdf.h"
@@ -31,6 +36,40 @@ std::uint64_t measure_us(const Argon2Parameters& parameters) {
       std::chrono::duration_cast<std::chrono::microseconds>(took).count());
 }
 
+std::optional<std::uint64_t> number_in(const std::string& path, std::string_view name = {}) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    char* end = nullptr;
+    const char* digits = line.c_str() + name.size();
+    const std::uint64_t number = std::strtoull(digits, &end, 10);
+    if (end != digits) return number;
+  }
+  return std::nullopt;
+}
+
+// What is left of the smallest memory.max from this process's group up to the top (cgroup v2).
+// Caches of files make room.
+std::uint64_t memory_kib_of_control_groups() {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string group;
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::/")) group = line.substr(3);
+  }
+  std::uint64_t least = UINT64_MAX;
+  while (!group.empty()) {
+    const std::string folder = "/sys/fs/cgroup" + group;
+    if (const auto bound = number_in(folder + "/memory.max")) {
+      const std::uint64_t used = number_in(folder + "/memory.stat", "anon ").value_or(0);
+      least = std::min(least, *bound > used ? (*bound - used) / 1024 : 0);
+    }
+    if (group == "/") break;
+    group.erase(group.rfind('/'));
+    if (group.empty()) group = "/";
+  }
+  return least;
+}
+
 }  // namespace
 
 std::uint64_t machine_memory_kib() {
@@ -38,6 +77,19 @@ std::uint64_t machine_memory_kib() {
   const long page_size = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page_size <= 0) return 0;
   return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size) / 1024;
+}
+
+std::uint64_t available_memory_kib() {
+  std::ifstream information("/proc/meminfo");
+  std::uint64_t available = 0;
+  bool is_known = false;
+  for (std::string line; std::getline(information, line);) {
+    const bool is_memory = line.starts_with("MemAvailable:");
+    if (!is_memory && !line.starts_with("SwapFree:")) continue;
+    is_known = is_known || is_memory;
+    available += std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10);
+  }
+  return std::min(is_known ? available : UINT64_MAX, memory_kib_of_control_groups());
 }
 
 Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Parameters& parameters,

@@ -57,6 +57,10 @@ Argon2Parameters calibrate_argon2(std::uint32_t target_ms);
 
 // Physical memory; 0 when the system does not say.
 std::uint64_t machine_memory_kib();
+// How much memory this process could still get: what the system can give without pushing others
+// out, swap counted, within the limits of the process's control groups. UINT64_MAX when the system
+// does not say.
+std::uint64_t available_memory_kib();
 
 // Fills from getrandom(2).
 void random_bytes(MutableByteView out);

@@ -14,6 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr unsigned nesting_max = 8;
+// A value takes up to a hundred times the memory of its text. The largest keyring has 40,000.
+constexpr std::size_t value_count_max = 1u << 17;
 
 std::string canonical(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -27,9 +29,11 @@ std::string crc_of(const json& object_without_crc) {
   return fmt::format("{:08x}", engine::crc32(0, as_bytes(canonical(object_without_crc))));
 }
 
-// The parser takes any depth, but writing the object again recurses.
-bool nesting_is_bounded(std::string_view text) {
+// The parser takes any depth, but writing the object again recurses; and it takes any number of
+// values, each of which needs more memory than its text.
+Result<void> check_shape(std::string_view text) {
   unsigned depth = 0;
+  std::size_t value_count = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -39,12 +43,16 @@ bool nesting_is_bounded(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > nesting_max) return false;
+      ++value_count;
+      if (++depth > nesting_max) return fail(ErrorCode::corrupt, "nested too deeply");
     } else if ((c == '}' || c == ']') && depth > 0) {
       --depth;
+    } else if (c == ',') {
+      ++value_count;
     }
   }
-  return true;
+  if (value_count > value_count_max) return fail(ErrorCode::corrupt, "it holds too many values");
+  return {};
 }
 
 tl::unexpected<Error> bad_field(const char* name, std::string_view why) {
@@ -66,9 +74,7 @@ Result<Document> parse_document(const DocumentKind& kind, ByteView text) {
     return fail(ErrorCode::corrupt, fmt::format("{} bytes are more than the {} allowed",
                                                 text.size(), kind.size_bytes_max));
   }
-  if (!nesting_is_bounded(as_text(text))) {
-    return fail(ErrorCode::corrupt, "nested too deeply");
-  }
+  NACRE_TRY(check_shape(as_text(text)));
   Document document;
   document.fields = json::parse(as_text(text), nullptr, false);
   if (!document.fields.is_object()) return fail(ErrorCode::corrupt, "not a JSON object");

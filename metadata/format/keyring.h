@@ -110,6 +110,22 @@ struct Keyring {
 // What opens a volume: a passphrase, or the private key of an RSA recipient.
 using VolumeSecret = std::variant<SecretBytes, engine::RsaPrivateKey>;
 
+// What deriving the keys of passphrases may cost before anything shows that the keyring is genuine:
+// whoever can write to it chooses the cost.
+struct KdfLimit {
+  std::uint64_t work_kib = 16u << 20;   // memory times passes, over all passphrases that are tried
+  std::uint64_t memory_kib = 1u << 20;  // of one
+};
+// Of this process. Set at its start, before there are threads.
+const KdfLimit& kdf_limit();
+void set_kdf_limit(const KdfLimit& limit);
+// Memory times passes.
+std::uint64_t work_kib_of(const engine::Argon2Parameters& kdf);
+// not_permitted where it is more than the limit allows, after spent_kib of work for others, with
+// the option that allows it.
+Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit& limit,
+                            std::uint64_t spent_kib = 0);
+
 struct NewPassphrase {
   std::string label;
   SecretBytes passphrase;  // not empty
@@ -127,7 +143,8 @@ struct NewKeyring {
   std::shared_ptr<KeyTree> keys;
 };
 // A new volume key and epoch 1. invalid_argument: no recipient, one given twice, an empty
-// passphrase, a bad label, KDF parameters out of bounds.
+// passphrase, a bad label, KDF parameters out of bounds. not_permitted: together the passphrases
+// cost more than kdf_limit() lets an opening try.
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
                                   std::span<const NewRecipient> recipients);
 
@@ -150,8 +167,10 @@ struct OpenedKeyring {
 // Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs
 // on the way: what the keyring claims may be believed when this succeeds, but that it is the
 // holder's own volume only if no MAC was missing. A passphrase is tried with every passphrase
-// recipient, the cheapest first. wrong_key, tampered, out_of_memory.
-Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret);
+// recipient, the cheapest first, within the limit. wrong_key, tampered (also for a recipient that
+// stands there twice), out_of_memory, not_permitted (not all were tried: the limit).
+Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
+                                   const KdfLimit& limit = kdf_limit());
 
 struct FoundKeyring {
   Unverified<Keyring> keyring;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "metadata/format/document.h"
 #include "metadata/format/keyring.h"
@@ -60,18 +61,25 @@ std::vector<std::size_t> passphrase_indexes(const Keyring& keyring) {
     if (keyring.recipients[i].passphrase) indexes.push_back(i);
   }
   const auto cost = [&](std::size_t i) {
-    const engine::Argon2Parameters& kdf = keyring.recipients[i].passphrase->kdf;
-    return std::uint64_t{kdf.memory_kib} * kdf.passes;
+    return work_kib_of(keyring.recipients[i].passphrase->kdf);
   };
   std::stable_sort(indexes.begin(), indexes.end(),
                    [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
   return indexes;
 }
 
-Result<KeyringAccess> open_volume_key(const Keyring& keyring, ByteView passphrase) {
+Result<KeyringAccess> open_volume_key(const Keyring& keyring, ByteView passphrase,
+                                      const KdfLimit& limit) {
   std::optional<Error> failure;
   const auto indexes = passphrase_indexes(keyring);
+  std::uint64_t spent_kib = 0;
   for (const std::size_t index : indexes) {
+    const engine::Argon2Parameters& kdf = keyring.recipients[index].passphrase->kdf;
+    if (const auto affordable = check_kdf_cost(kdf, limit, spent_kib); !affordable) {
+      if (!failure) failure = affordable.error();
+      continue;
+    }
+    spent_kib += work_kib_of(kdf);
     auto access = open_recipient(keyring, index, passphrase);
     if (access || access.error().code == ErrorCode::tampered) return access;
     // Not being able to try one, say for want of memory, is no verdict about the passphrase.
@@ -97,7 +105,46 @@ Result<KeyringAccess> open_volume_key(const Keyring& keyring,
                                to_hex(fingerprint).substr(0, 16), keyring.recipients.size()));
 }
 
+// Two of one key would be tried twice.
+Result<void> check_no_twins(const Keyring& keyring) {
+  std::set<engine::Sha256Digest> fingerprints;
+  for (const Recipient& recipient : keyring.recipients) {
+    if (!fingerprints.insert(recipient.fingerprint).second) {
+      return substituted(recipient, "it is there twice");
+    }
+  }
+  return {};
+}
+
+KdfLimit& limit_of_process() {
+  static KdfLimit limit;
+  return limit;
+}
+
 }  // namespace
+
+const KdfLimit& kdf_limit() {
+  return limit_of_process();
+}
+void set_kdf_limit(const KdfLimit& limit) {
+  limit_of_process() = limit;
+}
+
+std::uint64_t work_kib_of(const engine::Argon2Parameters& kdf) {
+  return std::uint64_t{kdf.memory_kib} * kdf.passes;
+}
+
+Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit& limit,
+                            std::uint64_t spent_kib) {
+  const std::uint64_t work_kib = spent_kib + work_kib_of(kdf);
+  if (kdf.memory_kib <= limit.memory_kib && work_kib <= limit.work_kib) return {};
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("deriving the key of a passphrase takes {} MiB of memory and {} passes over "
+                  "it, more than is spent without being asked: if that is meant, give "
+                  "--kdf-limit {}M",
+                  kdf.memory_kib / 1024, kdf.passes, (work_kib + 1023) / 1024));
+}
 
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
                                   std::span<const NewRecipient> recipients) {
@@ -124,11 +171,12 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
 }
 
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
-                                   const VolumeSecret& secret) {
+                                   const VolumeSecret& secret, const KdfLimit& limit) {
   const Keyring& keyring = unverified.claims;
+  NACRE_TRY(check_no_twins(keyring));
   const auto* passphrase = std::get_if<SecretBytes>(&secret);
   NACRE_ASSIGN(KeyringAccess access,
-               passphrase ? open_volume_key(keyring, passphrase->view())
+               passphrase ? open_volume_key(keyring, passphrase->view(), limit)
                           : open_volume_key(keyring, std::get<engine::RsaPrivateKey>(secret)));
   const auto subkey = [&](std::string_view purpose) {
     return derive_volume_subkey(keyring.volume_id, access.volume_key.view(), purpose);

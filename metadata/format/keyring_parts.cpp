@@ -63,16 +63,38 @@ Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView vol
   return recipient;
 }
 
+// Whoever opens the keyring may have to try each passphrase.
+Result<void> check_can_be_opened(const Keyring& keyring, const engine::Argon2Parameters& added) {
+  const KdfLimit& limit = kdf_limit();
+  if (added.memory_kib > engine::argon2_memory_kib_max ||
+      added.passes > engine::argon2_passes_max) {
+    return {};  // no limit allows it: the derivation says so
+  }
+  NACRE_TRY(check_kdf_cost(added, limit));
+  std::uint64_t work_kib = work_kib_of(added);
+  for (const Recipient& recipient : keyring.recipients) {
+    if (recipient.passphrase) work_kib += work_kib_of(recipient.passphrase->kdf);
+  }
+  if (work_kib <= limit.work_kib) return {};
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("with this passphrase an opening might cost {} MiB of memory times passes, "
+                  "more than the {} that it may: give a smaller --kdf-memory or --kdf-time, "
+                  "or a larger --kdf-limit here and whenever the volume is opened",
+                  work_kib / 1024, limit.work_kib / 1024));
+}
+
 }  // namespace
 
 Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const PassphraseLock& lock) {
-  const std::uint64_t machine_kib = engine::machine_memory_kib();
-  if (machine_kib != 0 && lock.kdf.memory_kib > machine_kib) {
-    return fail(ErrorCode::out_of_memory,
-                fmt::format("the key derivation of a passphrase asks for {} MiB of memory, this "
-                            "machine has {}: open the volume on a larger one or with another "
-                            "secret, or somebody changed the keyring to make this fail",
-                            lock.kdf.memory_kib / 1024, machine_kib / 1024));
+  const std::uint64_t available_kib = engine::available_memory_kib();
+  if (lock.kdf.memory_kib > available_kib) {
+    return fail(
+        ErrorCode::out_of_memory,
+        fmt::format("the key derivation of a passphrase asks for {} MiB of memory, {} are "
+                    "free here: end other programs, open the volume on a larger machine or "
+                    "with another secret, or somebody changed the keyring to make this fail",
+                    lock.kdf.memory_kib / 1024, available_kib / 1024));
   }
   NACRE_ASSIGN(SecretBytes both,
                engine::argon2id(passphrase, lock.salt, lock.kdf, 2 * passphrase_key_size_bytes));
@@ -106,6 +128,7 @@ Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRe
                 fmt::format("a volume has at most {} recipients, of which {} passphrases",
                             recipient_count_max, passphrase_count_max));
   }
+  if (passphrase) NACRE_TRY(check_can_be_opened(keyring, passphrase->kdf));
   NACRE_ASSIGN(Recipient recipient, passphrase
                                         ? make_recipient(keyring.volume_id, volume_key, *passphrase)
                                         : make_recipient(keyring.volume_id, volume_key,

@@ -20,8 +20,8 @@ struct PassphraseKeys {
   ByteView mac() const { return both.view().last(passphrase_key_size_bytes); }
 };
 
-// Argon2id. out_of_memory when it asks for more memory than this machine has: nobody has vouched
-// for the parameters yet.
+// Argon2id. out_of_memory when it asks for more memory than is free: nobody has vouched for the
+// parameters yet.
 Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const PassphraseLock& lock);
 engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::VolumeId& volume_id,
                                    const Recipient& recipient);
@@ -29,7 +29,7 @@ std::string oaep_label(const engine::VolumeId& volume_id);
 
 // The volume key wrapped for one more recipient, at the end of the list. invalid_argument: a key
 // that is there already, too many of them, an empty passphrase, a bad label, KDF parameters out of
-// bounds. The keyring stays as it was on failure.
+// bounds. not_permitted: kdf_limit(). The keyring stays as it was on failure.
 Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRecipient& wanted);
 
 // The recipient's private key; wrong_key when the passphrase is not his, tampered when the private

@@ -16,13 +16,13 @@ namespace {
 
 class LogRescue {
  public:
-  LogRescue(const FileSeal& seal, ByteView stored) : seal_(seal), stored_(stored) {}
+  LogRescue(const FileSeal& seal, FrameBytes& stored) : seal_(seal), stored_(stored) {}
 
   RescuedLog run() {
-    std::size_t at = file_header_size_bytes;
+    std::uint64_t at = file_header_size_bytes;
     while (at < stored_.size()) {
       if (take(at)) continue;
-      const std::size_t next = find_next(at + 1);
+      const std::uint64_t next = find_next(at + 1);
       if (next == stored_.size()) break;
       pass_over(at, next);
       at = next;
@@ -36,8 +36,8 @@ class LogRescue {
     FrameView frame;
     Bytes plain;
   };
-  std::optional<Opened> open(std::size_t at) const {
-    const auto frame = parse_frame(seal_.header().salt, stored_.subspan(at));
+  std::optional<Opened> open(std::uint64_t at) {
+    const auto frame = parse_frame(seal_.header().salt, stored_.frame_at(at));
     if (!frame || frame->header.sequence < log_.frame_count) return std::nullopt;
     Opened opened{.frame = *frame, .plain = Bytes(frame->header.plain_size)};
     if (!seal_.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext, frame->tag,
@@ -48,7 +48,7 @@ class LogRescue {
   }
 
   // The next frame in order, and moves behind it.
-  bool take(std::size_t& at) {
+  bool take(std::uint64_t& at) {
     const auto opened = open(at);
     if (!opened || opened->frame.header.sequence != log_.frame_count) return false;
     ++log_.frame_count;
@@ -67,23 +67,24 @@ class LogRescue {
     return true;
   }
 
-  std::size_t find_next(std::size_t from) const {
-    for (std::size_t at = find_frame_magic(stored_, from); at < stored_.size();
-         at = find_frame_magic(stored_, at + 1)) {
+  std::uint64_t find_next(std::uint64_t from) {
+    for (std::uint64_t at = stored_.find_magic(from); at < stored_.size();
+         at = stored_.find_magic(at + 1)) {
+      if (!budget_.take(stored_.frame_at(at))) break;
       if (open(at)) return at;
     }
     return stored_.size();
   }
 
   // The frames that lay here held all that is not their own headers and tags.
-  void pass_over(std::size_t at, std::size_t next) {
+  void pass_over(std::uint64_t at, std::uint64_t next) {
     const auto frame = open(next);
     const std::uint64_t count = frame->frame.header.sequence - log_.frame_count;
     const std::uint64_t size = next - at;
     const std::uint64_t overhead = count * frame_overhead_bytes;
     log_.frame_count = frame->frame.header.sequence;
     const std::uint64_t plain_size = size < overhead ? 0 : size - overhead;
-    const auto header = stored_.subspan(at, std::min<std::size_t>(size, frame_header_size_bytes));
+    const auto header = stored_.view(at, std::min<std::size_t>(size, frame_header_size_bytes));
     const bool says_witness = header.size() == frame_header_size_bytes &&
                               (load_le<std::uint32_t>(&header[24]) & frame_flag_witness) != 0;
     // The first frame always is one.
@@ -98,28 +99,20 @@ class LogRescue {
   }
 
   const FileSeal& seal_;
-  ByteView stored_;
+  FrameBytes& stored_;
+  SearchBudget budget_;
   LogRecords records_;
   bool begins_record_ = true;  // the next frame does
   bool is_whole_ = false;      // the stream has been followed up to here
   RescuedLog log_;
 };
 
-Result<Bytes> read_stored(BackingDirectory& directory, const std::string& path) {
-  NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
-  NACRE_ASSIGN(const std::uint64_t size, file->size());
-  Bytes stored(std::min<std::uint64_t>(size, frames_file_size_bytes_max));
-  NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
-  stored.resize(got);
-  return stored;
-}
-
 }  // namespace
 
 Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
                               const KeyTree& keys) {
   RescuedLog log;
-  const auto stored = read_stored(directory, path);
+  auto stored = FrameBytes::open(directory, path);
   if (!stored) {
     if (stored.error().code == ErrorCode::not_found ||
         stored.error().code == ErrorCode::out_of_memory) {
@@ -129,7 +122,7 @@ Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& pa
     return log;
   }
   if (is_unborn_log(path, *stored)) return log;
-  const auto seal = FileSeal::open(keys, path, *stored);
+  const auto seal = FileSeal::open(keys, path, stored->view(0, file_header_size_bytes));
   if (!seal) {
     log.damage.push_back(seal.error());
     log.lost_bytes = stored->size();
@@ -139,6 +132,7 @@ Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& pa
   Bytes plain;
   const auto walked = walk_frames(path, seal->header(), *stored, &*seal, &plain);
   if (!walked) log.damage.push_back(walked.error());
+  if (walked && stored->error()) log.damage.push_back(*stored->error());
   return log;
 }
 

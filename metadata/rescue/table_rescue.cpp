@@ -23,6 +23,8 @@ std::array<Byte, 12> sealed_page_fields(std::uint64_t page, std::uint32_t state)
   return fields;
 }
 
+constexpr std::uint64_t bad_pages_max = 1000;
+
 }  // namespace
 
 TableRescue::TableRescue(std::unique_ptr<BackingFile> file, FileSeal seal,
@@ -152,12 +154,20 @@ Result<void> TableRescue::check_pages(const std::function<void(const Error&)>& b
     bad_page({ErrorCode::corrupt, fmt::format("{}: no table file has {} bytes: it was cut or grew",
                                               path(), stored_size_)});
   }
+  std::uint64_t bad_count = 0;
   for (std::uint64_t page = 0; stored_size_ > page_offset(page) && page < page_count(plain_size_);
        ++page) {
     const auto plain = read_page(page);
     if (plain) continue;
     if (plain.error().code == ErrorCode::out_of_memory) return tl::unexpected(plain.error());
     bad_page(plain.error());
+    // Nobody has vouched for the size: a hole of any length is pages without end.
+    if (++bad_count < bad_pages_max) continue;
+    bad_page({ErrorCode::corrupt,
+              fmt::format("{}: more of its pages may be damaged: {} were, and the rest was not "
+                          "looked at",
+                          path(), bad_count)});
+    break;
   }
   return {};
 }

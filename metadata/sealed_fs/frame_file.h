@@ -9,6 +9,7 @@
 
 #include "metadata/backing/backing.h"
 #include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_bytes.h"
 #include "metadata/sealed_fs/frame_layout.h"
 
 namespace nacre::metadata {
@@ -25,13 +26,17 @@ struct FrameWalk {
   std::optional<LogWitness> witness;  // the last one, when frames are opened
 };
 // Walks over stored (a whole file, header included). With seal, frames are opened and their content
-// appended to plain; without, CRC and structure alone decide. corrupt, tampered.
-Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, ByteView stored,
+// appended to plain; without, CRC and structure alone decide. corrupt, tampered, io.
+Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, FrameBytes& stored,
                               const FileSeal* seal, Bytes* plain);
+inline Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header,
+                                     ByteView stored, const FileSeal* seal, Bytes* plain) {
+  FrameBytes bytes(stored);
+  return walk_frames(path, header, bytes, seal, plain);
+}
 
-// A log whose creation was cut short by a crash has no header: then it never had a frame. True when
-// that is what stored shows.
-bool is_unborn_log(std::string_view path, ByteView stored);
+// True when path is a log and never had a frame (FrameBytes::is_unborn_log()).
+bool is_unborn_log(std::string_view path, FrameBytes& stored);
 
 // The content of a frames file. corrupt (damage; a small file that is not complete), tampered.
 struct FramesContent {

@@ -29,8 +29,20 @@ inline constexpr std::size_t frame_plain_bytes_max = 64u << 10;
 inline constexpr std::uint32_t frame_flag_complete = 1u << 0;
 // The frame holds no content but a LogWitness; in logs only.
 inline constexpr std::uint32_t frame_flag_witness = 1u << 1;
-// No frames file grows past this: logs are bounded by the size of the memtables.
-inline constexpr std::uint64_t frames_file_size_bytes_max = 2ull << 30;
+inline constexpr std::size_t frame_size_bytes_max = frame_plain_bytes_max + frame_overhead_bytes;
+// No frames file grows past this. Logs are bounded by the size of the memtables; a manifest is
+// begun anew at 4 MiB, with what all tables together need.
+constexpr std::uint64_t frames_file_size_bytes_max(FileClass file_class) {
+  switch (file_class) {
+    case FileClass::other:
+      return 1ull << 20;
+    case FileClass::manifest:
+    case FileClass::info_log:
+      return 64ull << 20;
+    default:
+      return 2ull << 30;
+  }
+}
 
 struct FrameHeader {
   std::uint32_t plain_size = 0;

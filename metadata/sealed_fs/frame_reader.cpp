@@ -4,8 +4,9 @@
 // place in the sequence, is wrong was made by somebody: no torn write looks like that.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
 #include <utility>
-#include <vector>
 
 #include "metadata/sealed_fs/frame_file.h"
 
@@ -14,13 +15,13 @@ namespace {
 
 class Walker {
  public:
-  Walker(std::string_view path, const FileHeader& header, ByteView stored, const FileSeal* seal,
+  Walker(std::string_view path, const FileHeader& header, FrameBytes& stored, const FileSeal* seal,
          Bytes* plain)
       : path_(path), salt_(header.salt), stored_(stored), seal_(seal), plain_(plain) {}
 
   Result<FrameWalk> run() {
-    std::size_t offset = file_header_size_bytes;
-    while (const auto frame = parse_frame(salt_, stored_.subspan(offset))) {
+    std::uint64_t offset = file_header_size_bytes;
+    while (const auto frame = parse_frame(salt_, stored_.frame_at(offset))) {
       if (frame->header.sequence != walk_.frame_count) {
         return fail_at(seal_ == nullptr ? ErrorCode::corrupt : ErrorCode::tampered, offset,
                        fmt::format("frame {} stands where frame {} belongs", frame->header.sequence,
@@ -32,19 +33,30 @@ class Walker {
       }
       walk_.frame_count++;
       if (!is_witness) walk_.plain_size += frame->header.plain_size;
-      begins_.push_back(offset);
-      const std::uint64_t synced = frame->header.synced_up_to;
-      walk_.vouched_end = synced == 0 ? 0 : begins_[synced];
+      note_begin(offset, frame->header.synced_up_to);
       walk_.is_complete = (frame->header.flags & frame_flag_complete) != 0;
       offset += frame->stored_size;
     }
     walk_.end = offset;
     NACRE_TRY(look_for_witness(offset));
+    if (stored_.error()) return tl::unexpected(*stored_.error());
     return walk_;
   }
 
  private:
-  tl::unexpected<Error> fail_at(ErrorCode code, std::size_t offset, std::string_view what) const {
+  // Frame synced is the first for which this one does not vouch. Where keys are at hand frames are
+  // genuine, and what they vouch for only grows: what lies below is not asked for again.
+  void note_begin(std::uint64_t offset, std::uint64_t synced) {
+    if (seal_ == nullptr) return;
+    begins_.push_back(offset);
+    while (first_begin_ < synced) {
+      begins_.pop_front();
+      ++first_begin_;
+    }
+    walk_.vouched_end = synced == 0 || synced < first_begin_ ? 0 : begins_.front();
+  }
+
+  tl::unexpected<Error> fail_at(ErrorCode code, std::uint64_t offset, std::string_view what) const {
     return fail_in_file(code, path_,
                         fmt::format("frame {} at offset {}: {}", walk_.frame_count, offset, what));
   }
@@ -69,10 +81,16 @@ class Walker {
   }
 
   // Behind the end: does any frame say that frame_count was on the medium?
-  Result<void> look_for_witness(std::size_t end) {
-    for (std::size_t at = find_frame_magic(stored_, end); at < stored_.size();
-         at = find_frame_magic(stored_, at + 1)) {
-      const auto frame = parse_frame(salt_, stored_.subspan(at));
+  Result<void> look_for_witness(std::uint64_t end) {
+    SearchBudget budget;
+    for (std::uint64_t at = stored_.find_magic(end); at < stored_.size();
+         at = stored_.find_magic(at + 1)) {
+      const ByteView bytes = stored_.frame_at(at);
+      if (!budget.take(bytes)) {
+        return fail_at(ErrorCode::corrupt, end,
+                       "damaged, and more that looks like frames follows than a crash leaves");
+      }
+      const auto frame = parse_frame(salt_, bytes);
       if (!frame) continue;
       if (seal_ != nullptr) {
         Bytes scratch(frame->header.plain_size);
@@ -93,31 +111,17 @@ class Walker {
 
   std::string_view path_;
   const FileSalt salt_;
-  ByteView stored_;
+  FrameBytes& stored_;
   const FileSeal* seal_;
   Bytes* plain_;
   FrameWalk walk_;
-  std::vector<std::uint64_t> begins_;  // of the frames so far
+  std::deque<std::uint64_t> begins_;  // of the frames from first_begin_ on
+  std::uint64_t first_begin_ = 0;
 };
-
-Result<Bytes> read_whole(BackingDirectory& directory, std::string_view path) {
-  NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
-  NACRE_ASSIGN(const std::uint64_t size, file->size());
-  if (size > frames_file_size_bytes_max) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("{} bytes are more than such a file ever holds", size));
-  }
-  Bytes stored(size);
-  NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
-  // Less would pass for a tail that was never written.
-  if (got == size) return stored;
-  return fail_in_file(ErrorCode::io, path,
-                      fmt::format("only {} of its {} bytes could be read", got, size));
-}
 
 }  // namespace
 
-Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, ByteView stored,
+Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, FrameBytes& stored,
                               const FileSeal* seal, Bytes* plain) {
   NACRE_ASSIGN(FrameWalk walk, Walker(path, header, stored, seal, plain).run());
   if (header.file_class == FileClass::other && !walk.is_complete) {
@@ -128,23 +132,30 @@ Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, B
   return walk;
 }
 
-bool is_unborn_log(std::string_view path, ByteView stored) {
-  if (parse_file_name(path).file_class != FileClass::log) return false;
-  if (decode_file_header(stored)) return false;
-  return find_frame_magic(stored, 0) == stored.size();
+bool is_unborn_log(std::string_view path, FrameBytes& stored) {
+  return parse_file_name(path).file_class == FileClass::log && stored.is_unborn_log();
 }
 
 Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
                                   const KeyTree& keys) {
-  NACRE_ASSIGN(const Bytes stored, read_whole(directory, path));
+  NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
   FramesContent content;
-  if (is_unborn_log(path, stored)) return content;
-  NACRE_ASSIGN(const FileSeal seal, FileSeal::open(keys, path, stored));
-  content.plain.reserve(stored.size());
+  const bool is_unborn = is_unborn_log(path, stored);
+  const ByteView header = stored.view(0, file_header_size_bytes);
+  if (stored.error()) return tl::unexpected(*stored.error());
+  if (is_unborn) return content;
+  NACRE_ASSIGN(const FileSeal seal, FileSeal::open(keys, path, header));
   NACRE_ASSIGN(content.walk, walk_frames(path, seal.header(), stored, &seal, &content.plain));
-  const auto [from, to] = std::pair(content.walk.vouched_end, content.walk.end);
-  content.unvouched.assign(stored.begin() + static_cast<std::ptrdiff_t>(from),
-                           stored.begin() + static_cast<std::ptrdiff_t>(to));
+  const std::uint64_t from = content.walk.vouched_end;
+  content.unvouched.resize(content.walk.end - from);
+  for (std::size_t done = 0; done < content.unvouched.size();) {
+    const ByteView part =
+        stored.view(from + done, std::min(frame_size_bytes_max, content.unvouched.size() - done));
+    std::copy(part.begin(), part.end(),
+              content.unvouched.begin() + static_cast<std::ptrdiff_t>(done));
+    done += part.size();
+  }
+  if (stored.error()) return tl::unexpected(*stored.error());
   return content;
 }
 

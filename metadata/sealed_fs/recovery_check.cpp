@@ -87,12 +87,12 @@ Result<std::vector<LogWitness>> read_arriving_logs(BackingDirectory& directory,
   std::vector<LogWitness> witnesses;
   for (const auto& name : names) {
     if (!is_arriving_log(name)) continue;
-    NACRE_ASSIGN(const Bytes stored, read_file(directory, fmt::format("{}/{}", folder, name),
-                                               frames_file_size_bytes_max));
+    NACRE_ASSIGN(auto file, directory.open(fmt::format("{}/{}", folder, name), OpenMode::read));
     // Sealed under the name that it is to have.
     const std::string path =
         fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
-    const auto seal = FileSeal::open(keys, path, stored);
+    NACRE_ASSIGN(FrameBytes stored, FrameBytes::of(std::move(file), path));
+    const auto seal = FileSeal::open(keys, path, stored.view(0, file_header_size_bytes));
     Bytes rows;
     const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
                            : tl::unexpected(seal.error());

@@ -17,7 +17,7 @@ std::string unfinished_path(std::string_view path) {
 }
 
 // The frames of a file, opened with one seal and sealed with another.
-Result<Bytes> reseal_frames(ByteView stored, const FileSeal& from, const FileSeal& to) {
+Result<Bytes> reseal_frames(FrameBytes& stored, const FileSeal& from, const FileSeal& to) {
   // Whether it is whole, and where it ends.
   Bytes plain;
   NACRE_ASSIGN(const FrameWalk walk,
@@ -26,7 +26,7 @@ Result<Bytes> reseal_frames(ByteView stored, const FileSeal& from, const FileSea
   Bytes fresh(header.begin(), header.end());
   fresh.resize(walk.end);
   for (std::uint64_t at = file_header_size_bytes; at < walk.end;) {
-    const auto frame = parse_frame(from.header().salt, stored.subspan(at));
+    const auto frame = parse_frame(from.header().salt, stored.frame_at(at));
     if (!frame) return fail_in_file(ErrorCode::corrupt, from.path(), "a frame changed meanwhile");
     plain.resize(frame->header.plain_size);
     if (!from.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext, frame->tag,
@@ -48,8 +48,9 @@ Result<Bytes> reseal_frames(ByteView stored, const FileSeal& from, const FileSea
 Result<std::optional<ResealedFile>> reseal_frames_file(BackingDirectory& directory,
                                                        const std::string& path,
                                                        const KeyTree& keys) {
-  NACRE_ASSIGN(const Bytes stored, read_file(directory, path, frames_file_size_bytes_max));
-  NACRE_ASSIGN(const FileSeal from, FileSeal::open(keys, path, stored));
+  NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
+  NACRE_ASSIGN(const FileSeal from,
+               FileSeal::open(keys, path, stored.view(0, file_header_size_bytes)));
   if (from.header().epoch == keys.current_epoch_number()) return std::optional<ResealedFile>();
   NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path));
   NACRE_ASSIGN(const Bytes fresh, reseal_frames(stored, from, to));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keyless check of files under db/ (declared in metadata/tables/database.h and
 // database_scrub.h): header, CRCs and
-// structure. It reads a table page by page and a frames file as a whole.
+// structure. It reads a table page by page and a frames file through a
+// window.
 #include <fmt/format.h>
 
 #include "metadata/sealed_fs/file_header.h"
@@ -48,6 +49,24 @@ Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHea
   return {};
 }
 
+Result<FileHeader> header_of(std::string_view path, FileClass file_class, ByteView bytes) {
+  auto header = decode_file_header(bytes);
+  if (!header) return add_context(header.error(), path);
+  if (header->file_class == file_class) return header;
+  return fail_in_file(ErrorCode::corrupt, path,
+                      fmt::format("the file was written as a {}", to_string(header->file_class)));
+}
+
+Result<void> scrub_frames(std::string_view path, FileClass file_class, FrameBytes& stored) {
+  const bool is_unborn = is_unborn_log(path, stored);
+  const ByteView head = stored.view(0, file_header_size_bytes);
+  if (stored.error()) return tl::unexpected(*stored.error());
+  if (is_unborn) return {};
+  NACRE_ASSIGN(const FileHeader header, header_of(path, file_class, head));
+  NACRE_TRY(walk_frames(path, header, stored, nullptr, nullptr));
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<std::uint32_t>> database_file_epoch(BackingDirectory& directory,
@@ -61,30 +80,18 @@ Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::stri
   NACRE_ASSIGN(const std::uint64_t size, file->size());
   file->advise(0, size, false);  // what is in memory says nothing about the medium
   const FileClass file_class = parse_file_name(path).file_class;
-  Bytes stored(std::min<std::uint64_t>(size, file_header_size_bytes));
   if (file_class != FileClass::table) {
-    if (size > frames_file_size_bytes_max) {
-      return fail_in_file(ErrorCode::corrupt, path,
-                          fmt::format("{} bytes are more than such a file ever holds", size));
-    }
-    stored.resize(size);
-  }
-  NACRE_ASSIGN(const std::size_t got, file->read(0, stored));
-  stored.resize(got);
-  if (is_unborn_log(path, stored)) return got;
-  auto header = decode_file_header(stored);
-  if (!header) return add_context(header.error(), path);
-  if (header->file_class != file_class) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("the file was written as a {}", to_string(header->file_class)));
-  }
-  if (file_class == FileClass::table) {
-    NACRE_TRY(scrub_pages(*file, path, *header, size, passed));
+    NACRE_ASSIGN(FrameBytes stored, FrameBytes::of(std::move(file), path));
+    NACRE_TRY(scrub_frames(path, file_class, stored));
+    if (passed) NACRE_TRY(passed(size));
     return size;
   }
-  NACRE_TRY(walk_frames(path, *header, stored, nullptr, nullptr));
-  if (passed) NACRE_TRY(passed(got));
-  return got;
+  Bytes head(std::min<std::uint64_t>(size, file_header_size_bytes));
+  NACRE_ASSIGN(const std::size_t got, file->read(0, head));
+  head.resize(got);
+  NACRE_ASSIGN(const FileHeader header, header_of(path, file_class, head));
+  NACRE_TRY(scrub_pages(*file, path, header, size, passed));
+  return size;
 }
 
 Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path) {

@@ -36,11 +36,11 @@ struct FramesPrefix {
 };
 Result<std::optional<FramesPrefix>> prefix_of(BackingDirectory& directory, const std::string& path,
                                               std::uint64_t plain_size) {
-  NACRE_ASSIGN(const Bytes stored, read_file(directory, path, frames_file_size_bytes_max));
-  NACRE_ASSIGN(const FileHeader header, decode_file_header(stored));
+  NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
+  NACRE_ASSIGN(const FileHeader header, decode_file_header(stored.view(0, file_header_size_bytes)));
   FramesPrefix prefix{.stored_size = file_header_size_bytes};
   for (std::uint64_t plain = 0; plain < plain_size; prefix.frame_count++) {
-    const auto frame = parse_frame(header.salt, ByteView(stored).subspan(prefix.stored_size));
+    const auto frame = parse_frame(header.salt, stored.frame_at(prefix.stored_size));
     if (!frame) return std::optional<FramesPrefix>();
     plain += frame->header.plain_size;
     prefix.stored_size += frame->stored_size;
@@ -114,12 +114,12 @@ Result<std::optional<DatabaseSnapshot>> RocksdbStore::try_snapshot(
 }
 
 Result<bool> log_has_rows(BackingDirectory& directory, std::string_view path) {
-  NACRE_ASSIGN(const Bytes stored, read_file(directory, path, frames_file_size_bytes_max));
+  NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
   if (is_unborn_log(path, stored)) return false;
-  const auto header = decode_file_header(stored);
+  const auto header = decode_file_header(stored.view(0, file_header_size_bytes));
   if (!header) return add_context(header.error(), path);
   std::uint64_t at = file_header_size_bytes;
-  while (const auto frame = parse_frame(header->salt, ByteView(stored).subspan(at))) {
+  while (const auto frame = parse_frame(header->salt, stored.frame_at(at))) {
     if ((frame->header.flags & frame_flag_witness) == 0) return true;
     at += frame->stored_size;
   }

@@ -2,12 +2,16 @@
 // Frames files by themselves, and the log that is one: what is written is read, and every change of
 // a stored byte, frame or size is told, as rot or as tampering.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/log_writer.h"
 #include "tests/metadata/sealed_files.h"
+#include "tests/support/temporary_directory.h"
 
 namespace nacre::tests {
 namespace {
@@ -73,8 +77,10 @@ TEST(FramesFile, gives_back_what_was_appended_in_any_pieces) {
       auto writer = make_writer(backing, path);
       ASSERT_TRUE(backing->sync_directory("db"));
       Bytes content;
+      const bool is_small = parse_file_name(path).file_class == FileClass::other;
       for (int i = 0; i < 30; i++) {
-        const Bytes piece = random_bytes(random, random() % (seed % 2 == 0 ? 200 : 150000));
+        const std::size_t bound = seed % 2 == 0 ? 200 : is_small ? 30000 : 150000;
+        const Bytes piece = random_bytes(random, random() % bound);
         content.insert(content.end(), piece.begin(), piece.end());
         ASSERT_TRUE(writer->append(piece));
         if (random() % 3 == 0) {
@@ -94,6 +100,63 @@ TEST(FramesFile, gives_back_what_was_appended_in_any_pieces) {
       ASSERT_TRUE(scrub_database_file(*backing, path));
     }
   }
+}
+
+TEST(FramesFile, of_a_size_that_none_ever_has_is_refused_by_name) {
+  const std::pair<std::string_view, std::uint64_t> giants[] = {{"db/CURRENT", (1u << 20) + 1},
+                                                               {"db/IDENTITY", 1ull << 31},
+                                                               {"db/MANIFEST-000003", 65u << 20},
+                                                               {"db/LOG", 65u << 20},
+                                                               {log_path, (2ull << 30) + 1}};
+  for (const auto& [path, size] : giants) {
+    TemporaryDirectory folder;
+    ASSERT_EQ(::mkdir(folder.path("db").c_str(), 0700), 0);
+    std::ofstream(folder.path(std::string(path))) << "x";
+    std::filesystem::resize_file(folder.path(std::string(path)), size);
+    const auto backing = open_posix_directory(folder.path()).value();
+    const auto scrubbed = scrub_database_file(*backing, path);
+    ASSERT_FALSE(scrubbed) << path;
+    EXPECT_EQ(scrubbed.error().code, ErrorCode::corrupt);
+    EXPECT_NE(scrubbed.error().message.find(std::string(path)), std::string::npos);
+    EXPECT_EQ(read_frames(*backing, path, *make_keys()).error().code, ErrorCode::corrupt) << path;
+  }
+}
+
+// Headers that each claim the largest frame: to check them all would cost the square of the size.
+TEST(FramesFile, full_of_headers_is_given_up_within_a_budget) {
+  auto backing = make_volume();
+  write_frames(backing, log_path, {100});
+  Bytes file = read_file(*backing, log_path).value();
+  file.resize(frames_of(file).back().offset + frames_of(file).back().size);
+  const Bytes first(file.begin() + file_header_size_bytes,
+                    file.begin() + file_header_size_bytes + frame_header_size_bytes);
+  for (int i = 0; i < 40000; ++i) {
+    Bytes header = first;
+    store_le(&header[4], static_cast<std::uint32_t>(frame_plain_bytes_max));
+    file.insert(file.end(), header.begin(), header.end());
+  }
+  auto fresh = backing->open(log_path, OpenMode::create_or_empty).value();
+  ASSERT_TRUE(fresh->write(0, ByteView(file)));
+  const auto scrubbed = scrub_database_file(*backing, log_path);
+  ASSERT_FALSE(scrubbed);
+  EXPECT_EQ(scrubbed.error().code, ErrorCode::corrupt);
+  EXPECT_NE(scrubbed.error().message.find("looks like frames"), std::string::npos)
+      << scrubbed.error().message;
+  EXPECT_EQ(read_frames(*backing, log_path, *make_keys()).error().code, ErrorCode::corrupt);
+}
+
+// Frames lie across the edges of the window through which a file is read.
+TEST(FramesFile, larger_than_the_window_is_read_and_vouched_for_as_a_whole) {
+  auto backing = make_volume();
+  const Bytes content = write_frames(backing, log_path, std::vector<std::size_t>(60, 50'001));
+  const auto read = read_frames(*backing, log_path, *make_keys());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->plain, content);
+  const Bytes stored = read_file(*backing, log_path).value();
+  EXPECT_EQ(read->unvouched,
+            Bytes(stored.begin() + static_cast<std::ptrdiff_t>(read->walk.vouched_end),
+                  stored.begin() + static_cast<std::ptrdiff_t>(read->walk.end)));
+  EXPECT_GT(read->walk.vouched_end, 0u);
 }
 
 TEST(FramesFile, a_synced_log_does_not_change_its_size_at_each_sync) {

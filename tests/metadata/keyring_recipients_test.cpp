@@ -280,6 +280,7 @@ TEST(KeyringHostile, a_memory_bomb_within_the_bounds_is_told_from_a_wrong_passph
         rlimit limit;
         limit.rlim_cur = limit.rlim_max = 2ull << 30;
         ::setrlimit(RLIMIT_AS, &limit);
+        set_kdf_limit({.work_kib = 64u << 20, .memory_kib = 8u << 20});
         const auto opened = open(text, secret("one"));
         const bool is_told = !opened && opened.error().code == ErrorCode::out_of_memory &&
                              opened.error().message.find("4096 MiB") != std::string::npos;
@@ -287,6 +288,83 @@ TEST(KeyringHostile, a_memory_bomb_within_the_bounds_is_told_from_a_wrong_passph
         ::_exit(is_told && open_error(text, secret("two")) == ErrorCode::tampered ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+TEST(KeyringHostile, no_more_than_the_limit_is_spent_before_anything_is_authenticated) {
+  const auto error_with = [](const std::string& text, const KdfLimit& limit) {
+    const auto keyring = parse_keyring(as_bytes(text)).value();
+    const auto opened = open_keyring(keyring, secret("one"), limit);
+    return opened ? Error{ErrorCode::exists} : opened.error();
+  };
+  const std::uint64_t cheap = work_kib_of(cheap_kdf);
+  const std::string text = text_of(made().keyring);
+  EXPECT_EQ(error_with(text, {.work_kib = 2 * cheap, .memory_kib = cheap_kdf.memory_kib}).code,
+            ErrorCode::exists);
+  // Memory of one, and work in all.
+  const Error memory = error_with(text, {.memory_kib = cheap_kdf.memory_kib - 1});
+  EXPECT_EQ(memory.code, ErrorCode::not_permitted);
+  EXPECT_NE(memory.message.find("--kdf-limit"), std::string::npos) << memory.message;
+  EXPECT_EQ(error_with(text, {.work_kib = cheap - 1}).code, ErrorCode::not_permitted);
+  // The hours that the bounds of the format allow.
+  const std::string costly = forge(text, [](json& f) {
+    f["recipients"][0]["kdf"]["memory_kib"] = 1u << 20;
+    f["recipients"][0]["kdf"]["passes"] = engine::argon2_passes_max;
+  });
+  EXPECT_EQ(error_with(costly, {}).code, ErrorCode::not_permitted);
+  // The second passphrase is cheaper, and opens as before: up to its volume's MAC.
+  EXPECT_EQ(open_error(costly, secret("two")), ErrorCode::tampered);
+  EXPECT_EQ(open_error(costly, identity(0)), ErrorCode::tampered) << "costs nothing";
+}
+
+TEST(KeyringHostile, the_limit_is_for_all_passphrases_together) {
+  Keyring keyring = made().keyring;
+  const Recipient one = keyring.recipients[0];
+  keyring.recipients.clear();
+  for (Byte i = 1; i <= 20; ++i) {
+    Recipient other = one;
+    other.fingerprint[0] ^= i;
+    other.passphrase->salt[0] ^= i;  // another one's, as far as anybody can tell
+    keyring.recipients.push_back(std::move(other));
+  }
+  keyring.recipients.push_back(one);  // the last that is tried
+  const std::uint64_t cheap = work_kib_of(cheap_kdf);
+  const auto error_with = [&](std::uint64_t work_kib) {
+    const auto opened =
+        open_keyring(Unverified<Keyring>{keyring, {}}, secret("one"), {.work_kib = work_kib});
+    return opened ? ErrorCode::exists : opened.error().code;
+  };
+  EXPECT_EQ(error_with(3 * cheap), ErrorCode::not_permitted);
+  EXPECT_EQ(error_with(21 * cheap), ErrorCode::tampered) << "all are tried; there is no MAC";
+}
+
+TEST(KeyringHostile, a_recipient_that_stands_there_twice_is_refused) {
+  const std::string text = forge(text_of(made().keyring),
+                                 [](json& f) { f["recipients"].push_back(f["recipients"][0]); });
+  for (const auto* word : {"one", "two", "wrong"}) {
+    const auto opened = open(text, secret(word));
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::tampered);
+    EXPECT_NE(opened.error().message.find("twice"), std::string::npos) << opened.error().message;
+  }
+}
+
+TEST(KeyringRecipients, are_not_made_so_costly_that_opening_would_refuse_them) {
+  NewPassphrase costly = std::get<NewPassphrase>(passphrase("costly"));
+  costly.kdf = {.memory_kib = 2u << 20, .passes = 1, .lanes = 1};
+  std::vector<NewRecipient> wanted;
+  wanted.push_back(std::move(costly));
+  const auto refused = create_keyring(some_volume_id(), engine::CipherSuite::aes_256_gcm, wanted);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::not_permitted);
+  // Together with what is there already.
+  const auto [keyring, opened] = open(secret("one"));
+  set_kdf_limit({.work_kib = 3 * work_kib_of(cheap_kdf) - 1});
+  const auto added = add_recipient(keyring, opened.access, passphrase("three"));
+  set_kdf_limit({});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, ErrorCode::not_permitted);
+  EXPECT_NE(added.error().message.find("--kdf-limit"), std::string::npos);
+  EXPECT_TRUE(add_recipient(keyring, opened.access, passphrase("three")));
 }
 
 TEST(KeyringHostile, edited_kdf_parameters_open_nothing) {

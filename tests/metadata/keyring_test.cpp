@@ -347,6 +347,19 @@ TEST(Keyring, nested_without_end_is_corrupt) {
             ErrorCode::exists);
 }
 
+// Each takes far more memory than its text.
+TEST(Keyring, of_too_many_values_is_corrupt) {
+  std::string values = "{}";
+  for (int i = 0; i < 200'000; ++i)
+    values += ",{}";
+  const std::string text =
+      R"({"crc32":"00000000","mac":")" + std::string(64, '0') + R"(","values":[)" + values + "]}";
+  const auto parsed = parse_keyring(as_bytes(text));
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::corrupt);
+  EXPECT_NE(parsed.error().message.find("too many values"), std::string::npos);
+}
+
 TEST(Keyring, takes_as_many_recipients_as_it_may_have) {
   json fields = json::parse(volume().text);
   while (fields["recipients"].size() < recipient_count_max) {

@@ -44,6 +44,19 @@ bad_mkfs 2 'kdf-memory' --kdf-memory 4M
 bad_mkfs 2 'kdf-memory' --kdf-memory 8G
 bad_mkfs 2 'kdf-time' --kdf-time 0
 bad_mkfs 2 'kdf-time' --kdf-time 65
+expect 8 'kdf-limit 2048M' mkfs.nacre "${secret[@]}" --kdf-memory 2G --kdf-time 1 "$work/refused"
+expect 8 'kdf-limit 16M' mkfs.nacre "${secret[@]}" --kdf-limit 8M --kdf-memory 8192 --kdf-time 2 "$work/refused"
+bad_mkfs 2 'kdf-limit' --kdf-limit 1M
+bad_mkfs 2 'kdf-limit.*not a size' --kdf-limit much
+# What costs more than an opening may: one that is twice as dear, and both together.
+expect 0 '' mkfs.nacre "${secret[@]}" "${cheap[@]}" "$work/dear"
+expect 8 'kdf-limit' nacre key add --kdf-limit 16M --new-passphrase-file "$work/wrong" --kdf-memory 8192 \
+  --kdf-time 2 "${secret[@]}" "$work/dear"
+expect 0 'opens' nacre key add --new-passphrase-file "$work/wrong" --kdf-memory 8192 --kdf-time 2 "${secret[@]}" \
+  "$work/dear"
+expect 0 '' fsck.nacre --kdf-limit 8M "${secret[@]}" "$work/dear"
+expect 8 'kdf-limit 24M' fsck.nacre --kdf-limit 8M --passphrase-file "$work/wrong" "$work/dear"
+expect 0 '' fsck.nacre --kdf-limit 24M --passphrase-file "$work/wrong" "$work/dear"
 bad_mkfs 2 'label' --label $'a\nb'
 bad_mkfs 8 'nowhere' --recipient "$work/nowhere"
 bad_mkfs 2 'together' --passphrase-command 'echo x'

@@ -11,6 +11,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -113,6 +114,18 @@ int run_command_line(const std::string& program, const std::string& description,
 
 void add_passphrase_options(CLI::App& app, SecretOptions& secret) {
   add_three_sources(app, secret, "--", "the passphrase");
+  app.add_option_function<std::string>(
+         "--kdf-limit",
+         [](const std::string& text) {
+           const auto limit = parse_kdf_limit(text);
+           if (!limit) throw CLI::ValidationError(limit.error().message);
+           metadata::set_kdf_limit(*limit);
+         },
+         "The most that deriving keys from passphrases may cost, as memory times passes over all "
+         "of "
+         "them (default: 16G, with at most 1G of memory at a time)")
+      ->type_name("SIZE");
+  mark_seldom(app, {"--kdf-limit"});
 }
 
 void add_new_passphrase_options(CLI::App& app, SecretOptions& secret) {

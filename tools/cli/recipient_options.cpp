@@ -2,6 +2,7 @@
 // See recipient_options.h.
 #include "tools/cli/recipient_options.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "tools/cli/secret_source.h"
 #include "tools/cli/size_argument.h"
+#include "tools/cli/terminal.h"
 
 namespace nacre::tools {
 
@@ -43,7 +45,38 @@ Result<engine::Argon2Parameters> parse_kdf(const KdfOptions& options) {
   if (memory_kib == 0 || options.time == 0) kdf = engine::calibrate_argon2(kdf_target_ms);
   if (memory_kib != 0) kdf.memory_kib = static_cast<std::uint32_t>(memory_kib);
   if (options.time != 0) kdf.passes = options.time;
+  NACRE_TRY(metadata::check_kdf_cost(kdf, metadata::kdf_limit()));
   return kdf;
+}
+
+Result<metadata::KdfLimit> parse_kdf_limit(const std::string& text) {
+  NACRE_ASSIGN(const std::uint64_t bytes, parse_size(text));
+  const std::uint64_t kib = bytes / 1024;
+  if (kib < engine::argon2_memory_kib_min) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--kdf-limit {}: no passphrase costs less than {} KiB", text,
+                            engine::argon2_memory_kib_min));
+  }
+  return metadata::KdfLimit{.work_kib = kib, .memory_kib = kib};
+}
+
+void note_kdf_cost(const metadata::Keyring& keyring) {
+  constexpr std::uint64_t noted_work_kib = 4u << 20;
+  std::uint64_t work_kib = 0;
+  std::uint32_t memory_kib = 0;
+  std::size_t count = 0;
+  for (const auto& recipient : keyring.recipients) {
+    if (!recipient.passphrase) continue;
+    work_kib += metadata::work_kib_of(recipient.passphrase->kdf);
+    memory_kib = std::max(memory_kib, recipient.passphrase->kdf.memory_kib);
+    ++count;
+  }
+  work_kib = std::min(work_kib, metadata::kdf_limit().work_kib);
+  if (work_kib <= noted_work_kib) return;
+  print_note(fmt::format(
+      "the passphrase may be any of {}: trying them takes up to {} of memory at a "
+      "time and fills {} in all, at about a second each GiB",
+      count, format_bytes(std::uint64_t{memory_kib} * 1024), format_bytes(work_kib * 1024)));
 }
 
 // check_label() decides whether the name is fit for a label.

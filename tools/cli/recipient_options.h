@@ -22,6 +22,10 @@ struct KdfOptions {
 void add_kdf_options(CLI::App& app, KdfOptions& options);
 // Measures what is not given. invalid_argument.
 Result<engine::Argon2Parameters> parse_kdf(const KdfOptions& options);
+// Of --kdf-limit: it bounds the memory of each passphrase, too. invalid_argument.
+Result<metadata::KdfLimit> parse_kdf_limit(const std::string& text);
+// Says beforehand what opening with a passphrase may cost, where that is much.
+void note_kdf_cost(const metadata::Keyring& keyring);
 
 // An RSA public key in PEM; its label is the file's name. invalid_argument, also for a private key.
 Result<metadata::NewPublicKey> read_recipient(const std::string& path);

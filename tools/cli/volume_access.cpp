@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "tools/cli/known_volumes.h"
+#include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -167,6 +168,12 @@ Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,
 
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret) {
+  if (std::holds_alternative<SecretBytes>(secret)) {
+    // What is wrong with it is said below.
+    if (const auto found = metadata::find_keyring(*place.directory)) {
+      note_kdf_cost(found->keyring.claims);
+    }
+  }
   NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
   bool is_known = false;
   NACRE_TRY(recognise(place, *volume.keys, is_known));

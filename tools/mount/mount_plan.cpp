@@ -12,6 +12,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -55,6 +56,11 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     plan.secret.passphrase_command = value;
   } else if (name == "identity") {
     plan.secret.identity = value;
+  } else if (name == "kdf-limit" && !value.empty()) {
+    NACRE_ASSIGN(const auto limit, parse_kdf_limit(value));
+    metadata::set_kdf_limit(limit);
+  } else if (name == "kdf-limit") {
+    // No value: said below.
   } else if (name == "engine") {
     engine_name = value;
   } else if (name == "log-file") {

@@ -110,7 +110,7 @@ Result<int> decrypt(const DecryptArguments& arguments) {
   const std::string what =
       files.size() == 1 ? input_name(files.front().input) : fmt::format("{} files", files.size());
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, what));
-  fs::ContainerUnlocker unlocker(secret);
+  fs::ContainerUnlocker unlocker(secret, note_kdf_cost);
   return run_crypt(files, CryptDirection::decrypt, engine::Codec::none, arguments.run,
                    [&](engine::Engine& engine, const fs::NextContainerTask& next,
                        const fs::ContainerProgress& progress) {

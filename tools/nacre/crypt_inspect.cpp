@@ -13,6 +13,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/crypt.h"
@@ -65,7 +66,7 @@ class VerifyTask : public fs::ContainerTask {
 
 Result<> verify(std::vector<Found>& found, const SecretOptions& options) {
   NACRE_ASSIGN(const auto secret, read_secret(options, found.front().path));
-  fs::ContainerUnlocker unlocker(secret);
+  fs::ContainerUnlocker unlocker(secret, note_kdf_cost);
   NACRE_ASSIGN(const auto engine, engine::Engine::create({.choice = engine::EngineChoice::cpu}));
   std::size_t next_index = 0;
   return fs::decrypt_containers(
