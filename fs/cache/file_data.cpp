@@ -236,6 +236,13 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
   return {};
 }
 
+Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) const {
+  std::shared_lock lock(mutex_);
+  if (index.value >= cache_.map().chunk_count(durable_size_)) return std::nullopt;
+  NACRE_ASSIGN(MappedChunk mapped, cache_.map().find(inode_, index));
+  return mapped;
+}
+
 Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
   std::unique_lock flush_lock(flush_mutex_);
   const auto operation = cache_.committer().begin_operation();

@@ -70,6 +70,9 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // The file is going away: forgets dirty bytes, and later calls change nothing. Its rows are the
   // caller's to erase; false when it has none of chunks.
   bool discard();
+  // What the map has for a chunk, none beyond its end: never a moment in the middle of a change,
+  // when a run of holes is split and a chunk has no row.
+  Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const;
   // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
   // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
   // file is going away.

@@ -72,16 +72,30 @@ Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex i
   return tidied;
 }
 
+// Whether bytes that are inlined lie under a later patch which is a record. As a record of their
+// own they would have the higher version: without the row, a salvage lays records by their
+// versions, and would lay them over what came later. Merged, all of it is one record.
+bool is_inlined_under_record(const ChunkRow& row) {
+  for (auto patch = row.patches.begin(); patch != row.patches.end(); ++patch) {
+    if (patch->location) continue;
+    const auto covers = [&](const ChunkPatch& later) {
+      return later.location && later.offset < patch->offset + patch->plain_size &&
+             patch->offset < later.offset + later.plain_size;
+    };
+    if (std::any_of(patch + 1, row.patches.end(), covers)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<bool> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
-  auto mapped = cache.map().find(file.inode(), index);
-  if (!mapped) return tl::unexpected(mapped.error());
-  if (mapped->hole || mapped->row.patches.empty()) return false;
+  NACRE_ASSIGN(const auto mapped, file.mapped_chunk(index));
+  if (!mapped || mapped->hole || mapped->row.patches.empty()) return false;
   const ChunkRow& row = mapped->row;
   const bool has_inlined = std::any_of(row.patches.begin(), row.patches.end(),
                                        [](const ChunkPatch& patch) { return !patch.location; });
-  const bool merges = is_worth_merging(row);
+  const bool merges = is_worth_merging(row) || is_inlined_under_record(row);
   if (!merges && !has_inlined) return false;
   NACRE_ASSIGN(const Tidied tidied,
                merges ? merge(cache, file, index, row) : move_inlined(cache, file, index, row));

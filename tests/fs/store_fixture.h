@@ -169,6 +169,33 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
     }
     EXPECT_TRUE(next.empty()) << "rows of files that are not there";
     EXPECT_EQ(store_->stats().live_bytes, live);
+    check_layers();
+  }
+
+  void check_layers() {
+    NACRE_EXPECT_OK(database_->scan(metadata::Table::chunks, "", "",
+                                    [&](std::string_view, std::string_view value) {
+                                      const auto row = metadata::decode_chunk_map_row(value);
+                                      EXPECT_TRUE(row);
+                                      if (row && row->chunk) expect_layers_in_order(*row->chunk);
+                                      return true;
+                                    }));
+  }
+  // Of two records that overlap, the one on top has the higher version: without rows a salvage has
+  // nothing else to lay them by.
+  static void expect_layers_in_order(const metadata::ChunkRow& row) {
+    for (auto on_top = row.patches.begin(); on_top != row.patches.end(); ++on_top) {
+      if (row.base && row.base->plain_size > on_top->offset) {
+        EXPECT_LT(row.base->version, on_top->version);
+      }
+      for (auto below = row.patches.begin(); below != on_top; ++below) {
+        const bool overlaps = below->offset < on_top->offset + on_top->plain_size &&
+                              on_top->offset < below->offset + below->plain_size;
+        if (overlaps) {
+          EXPECT_LT(below->version, on_top->version) << on_top->offset;
+        }
+      }
+    }
   }
 
   fs::FileCache& cache() { return *cache_; }

@@ -238,6 +238,7 @@ class DataFiles final : public TestedFiles, private fs::RowKeeper {
         if (!tidied && !options_.background_compaction) return tl::unexpected(tidied.error());
       }
     }
+    store_->check_layers();
     return {};
   }
   Result<> evict() override {
