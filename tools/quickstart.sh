@@ -117,6 +117,8 @@ build_programs() {
       "its owner runs $0 --build-only"
   fi
   choose_cuda
+  local minutes=6
+  [ "$cuda" = off ] || minutes=14
   mkdir -p "$build"
   echo "$cuda" >"$build/quickstart-began"
   step 1 "Installing the packages that are missing"

@@ -47,6 +47,30 @@ check "the killed daemon stays" wait_for_daemons
 quickstart 0 "daemon .*$v at $m has ended.*Mounted: $work/second at $m" "$work/second" "$m"
 expect 0 '^$' nacre umount "$m"
 
+# --- A tree in which nothing is built yet: packages, the build, and the mount, each said. In place of
+# the compiler, programs that are there.
+tree=$work/tree
+mkdir -p "$tree"/{cmake,fs,gpu_engine,metadata,tools}
+touch "$tree"/CMakeLists.txt "$tree"/CMakePresets.json
+cp "$script" "$tree/tools"
+printf '#!/bin/sh\n' >"$tree/tools/install_dependencies.sh"
+cat >"$tree/tools/build.sh" <<EOF
+#!/bin/sh
+echo "\$@" >>"$work/builds"
+mkdir -p "$tree/build/release"
+ln -s "$NACRE_BIN" "$tree/build/release/bin"
+EOF
+chmod +x "$tree"/tools/*.sh
+expect 0 '\[1/2\] Installing.*\[2/2\] Building: some [0-9]+ minutes.*Built: ' \
+  "$tree/tools/quickstart.sh" --build-only --no-cuda
+expect 0 '^Built: ' "$tree/tools/quickstart.sh" --build-only --no-cuda
+[ "$(cat "$work/builds")" = "release -DNACRE_TESTS=OFF -DNACRE_WERROR=OFF -DNACRE_CUDA=OFF" ] ||
+  failed "it was not built once: $(cat "$work/builds")"
+rm -r "$tree/build"
+expect 0 "\[3/3\] Mounting.*Mounted: $work/third at $m" \
+  "$tree/tools/quickstart.sh" --no-cuda "${secret[@]}" "$work/third" "$m"
+expect 0 '^$' nacre umount "$m"
+
 # --- What it refuses, before anything is built.
 expect 2 usage "$script"
 expect 2 usage "$script" "$v"
