@@ -155,6 +155,30 @@ Result<Ballast::Admission> Ballast::admit_data_slowly(
   return Admission(admitted_bytes_, bytes);
 }
 
+Ballast::Admission Ballast::take_data(std::uint64_t bytes) {
+  has_taken_data_ = true;
+  granted_bytes_ = 0;
+  return Admission(admitted_bytes_, bytes);
+}
+
+Result<> Ballast::admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes) {
+  if (!is_held()) return full(*directory_);
+  if (!has_taken_data_) return {};
+  const std::lock_guard lock(mutex_);
+  std::uint64_t unwritten_bytes = admitted_bytes();
+  unwritten_bytes += dirty_bytes();
+  const auto space = directory_->space();
+  if (!space) return {};
+  if (!can_flush(*space, unwritten_bytes)) return full(*directory_);
+  has_taken_data_ = false;
+  return {};
+}
+
+bool Ballast::can_flush(const BackingSpace& space, std::uint64_t bytes) const {
+  const std::uint64_t size = size_for(space.total_bytes);
+  return space.available_bytes + kept_bytes(size) >= size / share_for_rows + cost_of(bytes);
+}
+
 Result<> Ballast::admit_row() {
   if (is_held()) return {};
   const auto space = directory_->space();
@@ -167,10 +191,7 @@ Result<> Ballast::admit_row() {
 Result<> Ballast::admit_flush(std::uint64_t bytes) {
   if (is_held()) return {};
   const auto space = directory_->space();
-  if (!space) return {};
-  const std::uint64_t size = size_for(space->total_bytes);
-  if (space->available_bytes + kept_bytes(size) >= size / share_for_rows + cost_of(bytes))
-    return {};
+  if (!space || can_flush(*space, bytes)) return {};
   return full(*directory_);
 }
 

@@ -78,6 +78,12 @@ class Ballast {
   // May bytes of new file data be taken, while dirty_bytes() wait to be written? no_space.
   Result<Admission> admit_data(std::uint64_t bytes,
                                const std::function<std::uint64_t()>& dirty_bytes);
+  // Bytes that are taken although admit_data() refused them. They count like admitted ones, and
+  // wait until there is room.
+  Admission take_data(std::uint64_t bytes);
+  // May a file whose data waits to be written get another name? No commit is made until the data of
+  // such files is written, and deletes need commits. no_space.
+  Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes);
   // All that is admitted and may not be dirty yet: to be asked for before dirty bytes are.
   std::uint64_t admitted_bytes() const { return admitted_bytes_; }
   // May a name, an inode or an attribute be added? no_space.
@@ -95,6 +101,8 @@ class Ballast {
  private:
   Result<Admission> admit_data_slowly(std::uint64_t bytes,
                                       const std::function<std::uint64_t()>& dirty_bytes);
+  // Whether rows keep what they need when so many bytes of data are written.
+  bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
   bool release_locked();
   // To what is kept for rows.
   bool shrink(std::uint64_t size);
@@ -110,6 +118,7 @@ class Ballast {
   // What may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};
   std::atomic<std::uint64_t> admitted_bytes_{0};
+  std::atomic<bool> has_taken_data_{false};  // and it was not seen since that all of it has room
 };
 
 }  // namespace nacre::fs

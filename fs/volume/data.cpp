@@ -86,6 +86,17 @@ Result<Ballast::Admission> VolumeImpl::admit_data(std::uint64_t bytes) {
   return admission;
 }
 
+Result<Ballast::Admission> VolumeImpl::admit_write(InodeNumber number, std::uint64_t bytes,
+                                                   WriteFlags flags) {
+  if (!flags.is_taken) return admit_data(bytes);
+  if (auto admitted = admit_at_once(bytes)) return admitted;
+  // No commit is made before the data of a file with a new name is written, also none that deletes.
+  // And what is left of a ballast that was given up is for rows: data could use that up under a
+  // quota, which no count of free bytes shows.
+  if (is_moved(number) || !ballast_.is_held()) return admit_data(bytes);
+  return ballast_.take_data(bytes);
+}
+
 // A commit may give back what deleted files took; a file is often deleted for the sake of the next
 // one. The wait has a bound: the commit may need what this very thread is to serve.
 Result<Ballast::Admission> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
@@ -138,12 +149,22 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
-    NACRE_ASSIGN(const auto admission, admit_data(bytes.size()));
+    NACRE_ASSIGN(const auto admission, admit_write(number, bytes.size(), flags));
     NACRE_TRY(begin_change(*inode, flags));
     return data->write(offset, bytes);
   };
   auto written = write_data();
   if (!written) return tl::unexpected(with_path(std::move(written).error(), number));
+  return {};
+}
+
+Result<> VolumeImpl::check_write(InodeNumber number, std::uint64_t bytes) {
+  NACRE_TRY(check_writable());
+  NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
+  if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
+    return fail(ErrorCode::not_permitted);
+  }
+  NACRE_ASSIGN(const auto admission, admit_data(bytes));
   return {};
 }
 

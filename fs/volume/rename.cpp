@@ -142,9 +142,15 @@ void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view n
   mark_dirty(inode, locked);
 }
 
-Result<> VolumeImpl::check_data_fits(const Inode& inode) const {
-  if (ballast_.is_held() || !inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
+Result<> VolumeImpl::check_data_fits(const Inode& inode) {
+  if (!inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
+  if (ballast_.admit_name_of_dirty_file([this] { return cache_.dirty_bytes(); })) return {};
   return fail(ErrorCode::no_space, "the disk is full, and the file's data is not on it yet");
+}
+
+bool VolumeImpl::is_moved(InodeNumber inode) {
+  std::lock_guard lock(moves_mutex_);
+  return moves_.contains(inode);
 }
 
 void VolumeImpl::note_move(const Inode& inode) {

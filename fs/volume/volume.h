@@ -85,6 +85,10 @@ enum class RenameMode : std::uint8_t { replace, no_replace, exchange };
 enum class XattrMode : std::uint8_t { set, create, replace };
 struct WriteFlags {
   ClearSetId clear_set_id = ClearSetId::none;  // FUSE_WRITE_KILL_SUIDGID
+  // The writer was told long ago that the bytes are taken (FUSE_WRITE_CACHE): a full disk is no
+  // reason to drop them. They wait in memory until there is room, within the dirty budget, and
+  // whoever syncs hears of it. They are refused once the ballast was given up.
+  bool is_taken = false;
 };
 
 enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, zero_keep_size };
@@ -230,6 +234,8 @@ class Volume {
                                  MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
+  // What write() of so many bytes would meet now; waits for room as write() does. Takes nothing.
+  virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
   // Whoever answers a writer asks this first, with the bytes of a write() or copy_range() that
   // succeeded: true where he may write on at once. Else compaction is far behind, and go_on is
   // called once when he may: on any thread, or before hold_writer() returns (WritePacer). None of

@@ -121,6 +121,7 @@ class VolumeImpl final : public Volume,
 
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out) override;
   Result<FileBytes> view(InodeNumber inode, std::uint64_t offset, MutableByteView buffer) override;
+  Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  WriteFlags flags) override;
   bool may_write_on(std::uint64_t written_bytes) override;
@@ -265,7 +266,8 @@ class VolumeImpl final : public Volume,
   void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
   // Names wait for the data of files that they move, and all changes with them: so on a full disk a
   // file whose data is not on disk yet keeps its name. no_space.
-  Result<> check_data_fits(const Inode& inode) const;
+  Result<> check_data_fits(const Inode& inode);
+  bool is_moved(InodeNumber inode);  // in this group
   void note_move(const Inode& inode);
 
   // attributes.cpp, xattrs.cpp. locked is inode's lock.
@@ -296,6 +298,7 @@ class VolumeImpl final : public Volume,
   Result<Ballast::Admission> admit_data(std::uint64_t bytes);
   Result<Ballast::Admission> admit_at_once(std::uint64_t bytes);
   Result<Ballast::Admission> admit_after_commit(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_write(InodeNumber number, std::uint64_t bytes, WriteFlags flags);
   // Taken, and not on the disk yet. Whoever asks for the disk's room as well asks afterwards.
   std::uint64_t unwritten_bytes() const;
   // Nothing is set aside, but what can never fit is refused.

@@ -50,6 +50,10 @@ class VolumeFullDisk : public VolumeTest {
     EXPECT_FALSE(has_ballast());
     return file;
   }
+  // As the kernel writes back what it took from a program before.
+  Result<> write_back(InodeNumber file, std::string_view bytes) {
+    return volume().write(file, 0, as_bytes(bytes), {.is_taken = true});
+  }
   // Files of 1 MiB until there is no room; how many there are.
   int fill_from_inside() {
     for (int count = 0;; ++count) {
@@ -158,6 +162,71 @@ TEST_F(VolumeFullDisk, what_was_taken_is_written_though_somebody_else_fills_the_
   EXPECT_EQ(volume().space().value().available_bytes, 0u);
   lose_power();
   expect_noise("taken", 1u << 20, 0);
+}
+
+// What the kernel took from a program is not dropped for want of room: it is shown as before,
+// whoever syncs hears of it, and it is written once there is room.
+TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
+  const InodeNumber file = make_file(root, "f");
+  NACRE_EXPECT_OK(sync(file));
+  fill_from_outside();
+  EXPECT_CODE(no_space, volume().write(file, 0, as_bytes("x"), {}));
+  EXPECT_CODE(no_space, volume().check_write(file, 1));
+  NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
+  EXPECT_CODE(no_space, sync(file));
+  EXPECT_CODE(no_space, sync(file));
+  expect_noise("f", 3u << 20, 1);
+  backing_->erase("foreign");
+  NACRE_EXPECT_OK(sync(file));
+  lose_power();
+  expect_noise("f", 3u << 20, 1);
+}
+
+TEST_F(VolumeFullDisk, what_the_kernel_took_keeps_nothing_from_being_deleted) {
+  const InodeNumber file = make_file(root, "f"), clean = make_file(root, "clean");
+  make_noise("gone", 1u << 20, 2);
+  make_noise("gone too", 1u << 20, 3);
+  NACRE_EXPECT_OK(volume().sync_all());
+  fill_from_outside();
+  EXPECT_CODE(no_space, volume().write(file, 0, as_bytes(noise(16u << 20, 0)), {}));
+  NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
+  // The ballast is still whole. Were the name given, no commit could be made.
+  EXPECT_TRUE(has_ballast());
+  EXPECT_CODE(no_space, volume().rename(root, "f", root, "g", RenameMode::replace));
+  NACRE_EXPECT_OK(volume().unlink(root, "gone"));
+  NACRE_EXPECT_OK(sync(root));
+  // Nor are bytes taken of a file with a new name, for the same reason.
+  NACRE_EXPECT_OK(volume().rename(root, "clean", root, "moved", RenameMode::replace));
+  EXPECT_CODE(no_space, write_back(clean, noise(1u << 20, 4)));
+  NACRE_EXPECT_OK(volume().unlink(root, "gone too"));
+  NACRE_EXPECT_OK(sync(root));
+  lose_power();
+  EXPECT_EQ(list(root), (std::vector<std::string>{"f", "moved"}));
+}
+
+TEST_F(VolumeFullDisk, what_the_kernel_took_is_bounded_and_keeps_nobody_waiting) {
+  const InodeNumber file = make_file(root, "f");
+  NACRE_EXPECT_OK(sync(file));
+  fill_from_outside();
+  std::uint64_t taken_bytes = 0;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    if (!volume().write(file, i << 20, as_bytes(noise(1u << 20, i)), {.is_taken = true})) break;
+    taken_bytes += 1u << 20;
+  }
+  EXPECT_LE(taken_bytes, *options_.dirty_budget_bytes + disk_size_bytes / 4);
+  NACRE_EXPECT_OK(volume().unlink(root, "f"));
+  NACRE_EXPECT_OK(sync(root));
+}
+
+TEST_F(VolumeFullDisk, closing_tells_of_what_the_kernel_took_in_vain) {
+  const InodeNumber file = make_file(root, "f");
+  NACRE_EXPECT_OK(sync(file));
+  fill_from_outside();
+  NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
+  EXPECT_CODE(no_space, volume().close());
+  volume_.reset();
+  mount();
+  EXPECT_EQ(stat(find(root, "f")).size, 0u);
 }
 
 TEST_F(VolumeFullDisk, deletes_truncates_and_renames_work_on_a_full_disk) {

@@ -79,14 +79,14 @@ MemoryVolume::~MemoryVolume() {
   sync_thread_.join();
 }
 
-void MemoryVolume::before_writes(InodeNumber inode, std::function<Result<>()> call) {
-  std::unique_lock lock(tree_);
-  if (auto node = find(inode)) (*node)->before_write = std::move(call);
-}
-
 void MemoryVolume::before_reads(InodeNumber inode, std::function<Result<>()> call) {
   std::unique_lock lock(tree_);
   if (auto node = find(inode)) (*node)->before_read = std::move(call);
+}
+
+void MemoryVolume::before_writes(InodeNumber inode, std::function<Result<>()> call) {
+  std::unique_lock lock(tree_);
+  if (auto node = find(inode)) (*node)->before_write = std::move(call);
 }
 
 void MemoryVolume::before_lookups(std::string name, std::function<void()> call) {
@@ -562,17 +562,34 @@ void MemoryVolume::run_syncs() {
 }
 
 Result<fs::VolumeSpace> MemoryVolume::space() {
-  constexpr std::uint64_t pretended_bytes = 1ull << 40;
   constexpr std::uint64_t pretended_inodes = 1ull << 30;
-  return fs::VolumeSpace{.total_bytes = pretended_bytes,
-                         .free_bytes = pretended_bytes,
-                         .available_bytes = pretended_bytes,
+  return fs::VolumeSpace{.total_bytes = static_cast<std::uint64_t>(pretended_bytes),
+                         .free_bytes = room_bytes(),
+                         .available_bytes = room_bytes(),
                          .inode_count = inode_count(),
                          .free_inodes = pretended_inodes};
 }
 
 std::string MemoryVolume::path_of(InodeNumber inode) {
-  return "(inode " + std::to_string(inode.value) + ")";
+  if (inode == metadata::root_inode) return "/";
+  std::shared_lock lock(tree_);
+  std::string path;
+  while (inode != metadata::root_inode) {
+    const auto holds = [inode](const auto& node) {
+      return std::any_of(node.second->entries.by_cookie.begin(),
+                         node.second->entries.by_cookie.end(),
+                         [inode](const auto& entry) { return entry.second.inode == inode; });
+    };
+    const auto directory = std::find_if(nodes_.begin(), nodes_.end(), holds);
+    if (directory == nodes_.end()) return "(inode " + std::to_string(inode.value) + ")";
+    for (const auto& [cookie, entry] : directory->second->entries.by_cookie) {
+      if (entry.inode != inode) continue;
+      path = "/" + entry.name + path;
+      break;
+    }
+    inode = directory->first;
+  }
+  return path;
 }
 
 fs::VolumeStats MemoryVolume::stats() {

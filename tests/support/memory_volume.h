@@ -7,7 +7,9 @@
 // node's data_mutex.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -45,6 +47,11 @@ class MemoryVolume final : public fs::Volume {
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
   // The same before each later write, also of bytes that the kernel took from a program before.
   void before_writes(InodeNumber inode, std::function<Result<>()> call);
+  // From now on writes take of so many bytes, and none comes back; then they fail with no_space.
+  void limit_room(std::uint64_t bytes) { room_bytes_ = static_cast<std::int64_t>(bytes); }
+  std::uint64_t room_bytes() const {
+    return static_cast<std::uint64_t>(std::min<std::int64_t>(room_bytes_, pretended_bytes));
+  }
   // Each lookup of the name, in whatever directory, calls it first, holding nothing.
   void before_lookups(std::string name, std::function<void()> call);
   // While held, sync_inode() calls done later, when they are no longer held.
@@ -99,6 +106,7 @@ class MemoryVolume final : public fs::Volume {
   }
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
+  Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
   bool may_write_on(std::uint64_t written_bytes) override {
     return pacer_.may_go_on(written_bytes);
   }
@@ -132,6 +140,7 @@ class MemoryVolume final : public fs::Volume {
   std::string path_of(InodeNumber inode) override;
 
  private:
+  static constexpr std::int64_t pretended_bytes = std::int64_t{1} << 40;
   static constexpr std::size_t block_size_bytes = 64u << 10;
   using Block = std::array<Byte, block_size_bytes>;
 
@@ -176,6 +185,8 @@ class MemoryVolume final : public fs::Volume {
   void drop_if_unused(Node& node);
   bool is_below(const Node& node, const Node& ancestor);
   static Attributes snapshot(Node& node);
+  // False, and none is taken, where there is not so much.
+  bool take_room(std::uint64_t bytes);
   // A file whose content changes loses security.capability, whoever changes it.
   Result<> drop_capability(InodeNumber inode);
   static void clear_set_id(Node& node, fs::ClearSetId which);
@@ -185,6 +196,7 @@ class MemoryVolume final : public fs::Volume {
   static void copy_in(Node& node, std::uint64_t offset, ByteView bytes);
   void run_syncs();
 
+  std::atomic<std::int64_t> room_bytes_{INT64_MAX};
   fs::WritePacer pacer_{{.rate_min_bytes_per_second = 0, .burst_bytes_max = 1}};
   std::shared_mutex tree_;
   std::unordered_map<InodeNumber, std::unique_ptr<Node>> nodes_;

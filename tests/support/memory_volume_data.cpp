@@ -104,9 +104,27 @@ Result<std::size_t> MemoryVolume::read(InodeNumber inode, std::uint64_t offset,
   return size;
 }
 
+bool MemoryVolume::take_room(std::uint64_t bytes) {
+  const auto wanted = static_cast<std::int64_t>(bytes);
+  std::int64_t room = room_bytes_;
+  do {
+    if (room < wanted) return false;
+  } while (!room_bytes_.compare_exchange_weak(room, room - wanted));
+  return true;
+}
+
+Result<> MemoryVolume::check_write(InodeNumber inode, std::uint64_t bytes) {
+  std::shared_lock lock(tree_);
+  NACRE_ASSIGN(Node * node, find(inode));
+  std::lock_guard data_lock(node->data_mutex);
+  if ((node->attributes.flags & metadata::inode_flag_immutable) != 0) {
+    return fail(ErrorCode::not_permitted);
+  }
+  return room_bytes() < bytes ? fail(ErrorCode::no_space) : Result<>();
+}
+
 Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                              fs::WriteFlags flags) {
-  NACRE_TRY(drop_capability(inode));
   std::function<Result<>()> before_write;
   {
     std::shared_lock lock(tree_);
@@ -114,6 +132,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
     before_write = node->before_write;
   }
   if (before_write) NACRE_TRY(before_write());  // without the lock: it may take its time
+  NACRE_TRY(drop_capability(inode));
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   if (bytes.size() > file_size_max || offset > file_size_max - bytes.size()) {
@@ -132,6 +151,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
       return fail(ErrorCode::not_permitted);
     }
   }
+  if (!take_room(bytes.size())) return fail(ErrorCode::no_space);
   copy_in(*node, offset, bytes);
   attributes.size = std::max<std::uint64_t>(attributes.size, offset + bytes.size());
   if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
