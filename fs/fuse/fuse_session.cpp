@@ -210,7 +210,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       if (initialised_ && !announced) {
         announced = true;
         raise_read_ahead();
-        raise_dirty_share();
+        set_dirty_share();
         if (ready) ready();
       }
       if (exit_requested_) {
@@ -298,12 +298,23 @@ void FuseSession::raise_read_ahead() const {
   file << options_.read_ahead_kib;
 }
 
-void FuseSession::raise_dirty_share() const {
+void FuseSession::set_dirty_share() {
   // Only root may. By default such a mount gets a hundredth of the memory in which pages wait to be
   // written: several writers are then stopped by the kernel long before they keep this process
   // busy.
-  std::ofstream file(fmt::format("/sys/class/bdi/{}/max_ratio", device_));
-  file << dirty_share_percent;
+  const std::string folder = fmt::format("/sys/class/bdi/{}/", device_);
+  std::ofstream(folder + "max_ratio") << dirty_share_percent;
+  // Not so many pages that a small volume had no room for them.
+  std::uint64_t held_bytes = 0;
+  if (!(std::ifstream(folder + "max_bytes") >> held_bytes)) return;
+  const Result<VolumeSpace> space = volume_.space();
+  const std::uint64_t wanted_bytes =
+      space ? WriteGate::dirty_bytes_wanted(space->total_bytes) : held_bytes;
+  if (wanted_bytes < held_bytes) {
+    std::ofstream(folder + "max_bytes") << wanted_bytes;
+    std::ifstream(folder + "max_bytes") >> held_bytes;
+  }
+  context_.write_gate.set_dirty_bytes_max(held_bytes);
 }
 
 int FuseSession::idle_wait_ms() const {

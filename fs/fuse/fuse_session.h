@@ -79,7 +79,7 @@ class FuseSession {
   Result<> find_device();
   bool is_mounted() const;
   void raise_read_ahead() const;
-  void raise_dirty_share() const;
+  void set_dirty_share();
   // Waits for a change of the flags below, at most timeout_ms (-1: for ever).
   void wait_for_event(int timeout_ms);
   void signal_event() noexcept;

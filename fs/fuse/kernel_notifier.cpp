@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include <limits>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -50,6 +50,13 @@ void KernelNotifier::write_out_range(metadata::InodeNumber inode, std::uint64_t 
 void KernelNotifier::forget_attributes(metadata::InodeNumber inode) {
   // A negative offset leaves the pages alone.
   (void)fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);
+}
+
+void KernelNotifier::forget_name(metadata::InodeNumber directory, std::string_view name) {
+  // An error says that the kernel does not know the name, or that the connection is gone.
+  const std::string terminated(name);
+  (void)fuse_lowlevel_notify_inval_entry(session_, directory.value, terminated.c_str(),
+                                         terminated.size());
 }
 
 void KernelNotifier::post(std::function<void()> task) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "fs/metrics/request_metrics.h"
@@ -37,6 +38,10 @@ class KernelNotifier final : public KernelCache {
   // The kernel asks for the inode's attributes when it next needs them. Any thread.
   void forget_attributes(metadata::InodeNumber inode);
 
+  // The kernel forgets the name, and the inode with it as soon as nobody uses the file. Not on a
+  // thread that serves requests: the kernel waits for what is under way in that directory.
+  void forget_name(metadata::InodeNumber directory, std::string_view name);
+
   // Runs task on this object's thread, after those posted before. task must not throw; it may
   // answer the request that the calling thread answers.
   void post(std::function<void()> task);
@@ -51,7 +56,8 @@ class KernelNotifier final : public KernelCache {
     RequestMark mark;  // of the request that it answers, if it does
     std::function<void()> run;
   };
-  std::deque<Task> tasks_;  // bounded by the requests that the kernel has under way
+  // Bounded by the requests that the kernel has under way, and its files with refused pages.
+  std::deque<Task> tasks_;
   bool stopping_ = false;
   std::thread thread_;
 };

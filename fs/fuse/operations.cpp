@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/protocol.h"
 
 namespace nacre::fs {
@@ -126,12 +127,13 @@ fuse_entry_param to_entry(const Context& context, const Attributes& attributes) 
   return {.ino = attributes.inode.value,
           .generation = 0,
           .attr = to_stat(context, attributes),
-          .attr_timeout = cache_timeout,
-          .entry_timeout = cache_timeout};
+          .attr_timeout = attributes_timeout,
+          .entry_timeout = context.write_gate.names_more(attributes.inode) ? 0 : cache_timeout};
 }
 
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes) {
   const fuse_entry_param entry = to_entry(context, attributes);
+  keep_asking(context, attributes.inode, requester_of(request).process);
   if (fuse_reply_entry(request, &entry) != 0) context.volume.forget(attributes.inode, 1);
 }
 

@@ -4,8 +4,8 @@
 //
 // Nothing depends on OPEN, RELEASE or FLUSH: they are answered with ENOSYS, the kernel stops
 // sending them, and every request names its file by inode. Names and attributes are cached by the
-// kernel for an hour, since nobody else changes them; what changes behind the kernel's back (set-id
-// bits dropped, inode flags) is announced through KernelNotifier.
+// kernel for long, since nobody else changes them; what changes behind the kernel's back (set-id
+// bits dropped, inode flags, pages that were refused) is announced through KernelNotifier.
 //
 // No lock operations: the kernel then keeps flock, fcntl and OFD locks by itself.
 #pragma once
@@ -25,8 +25,9 @@
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
 #include "fs/fuse/protocol.h"
-#include "fs/fuse/refused_writes.h"
+#include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
+#include "fs/fuse/write_gate.h"
 #include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
 
@@ -36,6 +37,10 @@ class Dispatcher;
 
 inline constexpr std::uint32_t cache_seconds = 3600;
 inline constexpr double cache_timeout = cache_seconds;
+// As good as for ever: where attributes are known, only a writer's question names an open file
+// (write_gate.h).
+inline constexpr std::uint32_t attributes_seconds = 365 * 24 * 3600;
+inline constexpr double attributes_timeout = attributes_seconds;
 
 // Replies that other threads will send: the session must not go before they have.
 class PendingReplies {
@@ -74,7 +79,8 @@ struct Context {
   KernelNotifier* kernel = nullptr;
   Dispatcher* dispatcher = nullptr;
   FaultLog faults{volume};
-  RefusedWrites refused_writes;
+  RefusedPages refused_pages;
+  WriteGate write_gate;
   PendingReplies pending;
 };
 

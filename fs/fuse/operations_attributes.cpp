@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/set_id_bits.h"
 
@@ -15,6 +16,9 @@ namespace {
 using metadata::InodeNumber;
 
 constexpr unsigned block_size_bytes = 4096;  // that statfs counts in
+// What the kernel sends when it writes a file's times back; it looks at no attributes in the
+// answer.
+constexpr int times_by_the_kernel = FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
 
 // The clock that the kernel stamps files with.
 Timestamp now() {
@@ -62,12 +66,14 @@ Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeN
 
 void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file) {
   serve(request, "getattr", inode, [&](Context& context) -> Result<> {
-    if (open_file != nullptr && context.refused_writes.take(InodeNumber{inode})) {
-      return fail(ErrorCode::no_space);
+    const InodeNumber number{inode};
+    if (open_file != nullptr && asks_to_write(context, number)) {
+      return answer_asking_writer(context, request, inode);
     }
-    NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(InodeNumber{inode}));
+    NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
     const struct stat reply = to_stat(context, attributes);
-    fuse_reply_attr(request, &reply, cache_timeout);
+    keep_asking(context, number, requester_of(request).process);
+    fuse_reply_attr(request, &reply, attributes_timeout);
     return {};
   });
 }
@@ -75,13 +81,19 @@ void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file)
 void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int fields,
                 fuse_file_info*) {
   serve(request, "setattr", inode, [&](Context& context) -> Result<> {
+    const InodeNumber number{inode};
     AttributeChange change = to_change(*wanted, fields);
-    NACRE_ASSIGN(change.clear_set_id,
-                 set_id_bits_lost(context, request, InodeNumber{inode}, fields));
-    NACRE_ASSIGN(const Attributes attributes,
-                 context.volume.change_attributes(InodeNumber{inode}, change));
+    NACRE_ASSIGN(change.clear_set_id, set_id_bits_lost(context, request, number, fields));
+    NACRE_ASSIGN(const Attributes attributes, context.volume.change_attributes(number, change));
     const struct stat reply = to_stat(context, attributes);
-    fuse_reply_attr(request, &reply, cache_timeout);
+    double timeout = attributes_timeout;
+    if ((fields & FUSE_SET_ATTR_SIZE) != 0 && attributes.size == 0) {
+      timeout = seconds_for_new_content(context, number,
+                                        requester_of(request).process);  // O_TRUNC comes as this
+    } else if ((fields & ~times_by_the_kernel) != 0) {
+      context.write_gate.leave_ajar(number);
+    }
+    fuse_reply_attr(request, &reply, timeout);
     return {};
   });
 }

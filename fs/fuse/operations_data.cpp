@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/set_id_bits.h"
@@ -47,6 +48,7 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
 // The reply comes from the volume's thread, when the disk has it.
 void sync(fuse_req_t request, std::string_view name, fuse_ino_t inode) {
   serve(request, name, inode, [&](Context& context) -> Result<> {
+    NACRE_TRY(check_refused_pages(context, InodeNumber{inode}));
     context.pending.add();
     context.volume.sync_inode(InodeNumber{inode}, [&context, request, name, inode,
                                                    mark = RequestScope::current()](Result<> done) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/page_buffer.h"
 
@@ -86,6 +87,8 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     // What was read before the error is an answer; the error comes again with the next request.
     if (!result && list.bytes().empty()) return result;
     const ByteView bytes = list.bytes();
+    for (const InodeNumber looked_up : list.looked_up())
+      keep_asking(context, looked_up, requester_of(request).process);
     if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
       for (const InodeNumber looked_up : list.looked_up())
         context.volume.forget(looked_up, 1);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 
 namespace nacre::fs {
@@ -18,6 +19,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     const Result<Attributes> found = itself ? context.volume.lookup_inode(InodeNumber{parent})
                                             : context.volume.lookup(InodeNumber{parent}, name);
     if (found) {
+      if (!itself) let_size_go(context, found->inode, InodeNumber{parent}, name);
       reply_entry(context, request, *found);
       return {};
     }
@@ -34,6 +36,8 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
 
 // FORGET has no answer, so nobody can be told of a failure.
 void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
+  context.write_gate.forget(InodeNumber{inode});
+  context.refused_pages.forget(InodeNumber{inode});
   context.volume.forget(InodeNumber{inode}, lookups);
 } catch (const std::exception& exception) {
   context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
@@ -59,6 +63,7 @@ Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
     context.volume.forget(made->inode, 1);
     return settled;
   }
+  context.write_gate.leave_ajar(made->inode);  // of a file that got a second name
   reply_entry(context, request, *made);
   return {};
 }
@@ -104,7 +109,9 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
       context.volume.forget(made.inode, 1);
       return settled;
     }
-    const fuse_entry_param entry = to_entry(context, made);
+    fuse_entry_param entry = to_entry(context, made);
+    entry.attr_timeout =
+        seconds_for_new_content(context, made.inode, requester_of(request).process);
     file->keep_cache = 1;
     if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
     return {};

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 
+#include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/set_id_bits.h"
@@ -108,20 +109,15 @@ Result<> answer_write(RawRequest& request) {
   }
   const Result<> written =
       volume.write(inode, arguments->offset, request.rest().first(arguments->size),
-                   {.clear_set_id = clear_set_id});
+                   {.clear_set_id = clear_set_id, .is_taken = is_write_back});
   if (!written) {
-    if (written.error().code == ErrorCode::not_permitted) {
-      // An immutable or append-only file. The kernel does not know and would show the refused bytes
-      // from its cache; it waits for this reply before it can drop them.
-      request.context().kernel->post(
-          [kernel = request.context().kernel, inode, offset = arguments->offset,
-           size = arguments->size] { kernel->write_out_range(inode, offset, size); });
-    } else if (written.error().code == ErrorCode::no_space && is_write_back &&
-               request.context().refused_writes.note(inode)) {
-      request.context().kernel->forget_attributes(inode);
+    if (is_write_back) {
+      note_late_refusal(request.context(), inode, arguments->offset, arguments->size,
+                        written.error().code);
     }
     return written;
   }
+  if (is_write_back) ask_from_now_on(request.context(), inode);
   // The reply carries no attributes, and the kernel would go on showing the old mode.
   if (clear_set_id != ClearSetId::none) request.context().kernel->forget_attributes(inode);
   answer_writer(request.context(), inode, arguments->size,
@@ -189,7 +185,8 @@ Result<> answer_tmpfile(RawRequest& request) {
   protocol::CreateOut reply = {};
   reply.entry.nodeid = made.inode.value;
   reply.entry.entry_valid = cache_seconds;
-  reply.entry.attr_valid = cache_seconds;
+  reply.entry.attr_valid =
+      seconds_for_new_content(context, made.inode, request.requester().process);
   reply.entry.attr = to_fuse_attr(context, made);
   reply.open.open_flags = FOPEN_KEEP_CACHE;
   if (!request.reply(reply)) context.volume.forget(made.inode, 1);
@@ -205,7 +202,7 @@ Result<> answer_statx(RawRequest& request) {
   NACRE_ASSIGN(const Attributes stored, request.context().volume.attributes(request.inode()));
   const Attributes from = request.context().owners.apply(stored);
   protocol::StatxOut reply = {};
-  reply.valid_seconds = cache_seconds;
+  reply.valid_seconds = attributes_seconds;
   protocol::Statx& to = reply.statx;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
   to.block_size = 4096;
@@ -222,6 +219,7 @@ Result<> answer_statx(RawRequest& request) {
   to.modified = to_statx_time(from.modified);
   to.rdev_major = major(from.rdev);
   to.rdev_minor = minor(from.rdev);
+  keep_asking(request.context(), request.inode(), request.requester().process);
   request.reply(reply);
   return {};
 }
