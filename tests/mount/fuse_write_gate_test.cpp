@@ -25,7 +25,7 @@ class FuseWriteGate : public FuseMount {
   std::uint64_t kept_size(std::string_view name) {
     return volume().attributes(inode_of(path(name)))->size;
   }
-  // An open file that the volume refused pages of, whose writer was told.
+  // An open file that the volume refused pages of, whose writer was told, once they are gone.
   File refused(std::string_view name) {
     put(path(name), "text");
     File file(path(name), O_RDWR | O_APPEND);
@@ -33,6 +33,8 @@ class FuseWriteGate : public FuseMount {
     memory().limit_room(0);
     EXPECT_EQ(write_errno(file), 0);
     EXPECT_EQ(errno_of([&] { return fsync(file); }), ENOSPC);
+    while (errno_of([&] { return fsync(file); }) == ENOSPC)
+      std::this_thread::yield();
     return file;
   }
 };
