@@ -5,7 +5,10 @@ others, and with other processes that open the database meanwhile. Each row whos
 and each row that a later opening showed, is there without the kernel's cache, too, and after a new
 mount; the integrity is ok.
 
-    full_disk_sqlite.py [--rounds N] [--io-uring]
+    full_disk_sqlite.py [--rounds N] [--io-uring] [--neighbour]
+
+--neighbour: a third of the rounds fill the disk next to the volume, which then gives up its
+reserve. A round may fail so: docs/KERNEL.md, "Refused pages", says why.
 """
 import argparse
 import multiprocessing
@@ -23,7 +26,8 @@ from rings import rings  # noqa: E402
 from volume import Failure, Volume, full_counts, wait_for  # noqa: E402
 
 MIB = 1 << 20
-ENOUGH_REFUSALS = 12
+ENOUGH_REFUSALS = 12 if full_counts() else 6
+ROOMS_MIB = (4, 8, 16, 32) if full_counts() else (4, 8)
 
 
 def drop_caches():
@@ -200,9 +204,8 @@ def wait_for_room(database):
     wait_for(takes, 120, "no room for SQLite after all else was deleted")
 
 
-def round_of(volume, mode, number, filled_by_others, reader_count):
+def round_of(volume, mode, number, filled_by, ballast, reader_count):
     folder = os.path.join(volume.mnt, f"{mode}{number}")
-    ballast = os.path.join(volume.mnt, f"fill{number}")
     os.mkdir(folder)
     os.mkdir(ballast)
     database = os.path.join(folder, "work.db")
@@ -211,10 +214,10 @@ def round_of(volume, mode, number, filled_by_others, reader_count):
     until = multiprocessing.Event()
     helpers = [multiprocessing.Process(target=read, args=(database, until))
                for _ in range(reader_count)]
-    if filled_by_others:
+    if filled_by != "itself":
         helpers.append(multiprocessing.Process(target=fill, args=(ballast, until)))
     else:
-        fill_up(ballast, random.choice((4, 8, 16, 32)) * MIB)
+        fill_up(ballast, random.choice(ROOMS_MIB) * MIB)
     for process in helpers:
         process.start()
     refusals = random.choice((1, 3, ENOUGH_REFUSALS))
@@ -245,19 +248,23 @@ def round_of(volume, mode, number, filled_by_others, reader_count):
     verify(database, rows, f"{mode}, once there is room")
     drop_caches()
     verify(database, rows, f"{mode}, without the kernel's cache")
-    print(f"  {mode}{', filled by others' if filled_by_others else ''}: {count} transactions were "
-          f"promised, {len(rows)} shown", flush=True)
+    print(f"  {mode}, filled by {filled_by}: {count} transactions were promised, {len(rows)} shown",
+          flush=True)
     return database, rows
 
 
-def run(rounds, transport):
+def run(rounds, transport, fillers):
     with LoopDisk("full-disk-sqlite", 128 * MIB) as disk, Volume("full-disk-sqlite") as volume:
         volume.path = os.path.join(disk.path, "volume")
         volume.make()
-        for number in range(rounds):
+        first = random.randrange(15)  # the rounds differ in three and in five ways
+        for number in range(first, first + rounds):
             volume.mount("-o", f"commit=1,io_uring={transport}")
             mode = ("wal", "wal", "delete", "wal", "persist")[number % 5]
-            database, rows = round_of(volume, mode, number, filled_by_others=number % 3 == 2,
+            filled_by = fillers[number % 3]
+            ballast = os.path.join(disk.path if filled_by == "a neighbour" else volume.mnt,
+                                   f"fill{number}")
+            database, rows = round_of(volume, mode, number, filled_by, ballast,
                                       reader_count=number % 5 % 3)
             os.sync()
             # After a crash the other modes may bring a transaction back to its start.
@@ -270,7 +277,7 @@ def run(rounds, transport):
             volume.wait_for_daemons(60)
             volume.mount("-o", f"commit=1,io_uring={transport}")
             verify(database, rows, f"{mode}, after a new mount")
-            for folder in (os.path.dirname(database), os.path.join(volume.mnt, f"fill{number}")):
+            for folder in (os.path.dirname(database), ballast):
                 empty(folder)
                 os.rmdir(folder)
             volume.unmount()
@@ -281,16 +288,18 @@ def run(rounds, transport):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--io-uring", action="store_true")
-    parser.add_argument("--rounds", type=int, default=100 if full_counts() else 3)
+    parser.add_argument("--rounds", type=int, default=100 if full_counts() else 2)
+    parser.add_argument("--neighbour", action="store_true")
     options = parser.parse_args()
+    fillers = ("a neighbour" if options.neighbour else "itself", "itself", "others")
     seed = int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9)
     print(f"NACRE_SEED={seed}", flush=True)
     random.seed(seed)
     if not options.io_uring:
-        run(options.rounds, "off")
+        run(options.rounds, "off", fillers)
         return
     with rings("full_disk_sqlite"):
-        run(options.rounds, "on")
+        run(options.rounds, "on", fillers)
 
 
 if __name__ == "__main__":
