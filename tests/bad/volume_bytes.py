@@ -141,8 +141,11 @@ class VolumeBytes:
         self.write(file, text.encode())
 
     def flip_field(self, file, name):
-        """A bit of a value that is text: the JSON stays as it is, the CRC-32 is wrong."""
-        self.flip(file, self.read(file).index(f'"{name}": "'.encode()) + len(name) + 5)
+        """A bit of a value of hexadecimal digits, which stay such: the CRC-32 alone is wrong."""
+        content = self.read(file)
+        at = content.index(f'"{name}": "'.encode()) + len(name) + 5
+        content[at] ^= 2 if content[at] in b"af" else 1
+        self.write(file, content)
 
     # Files under db/.
 
