@@ -103,7 +103,7 @@ void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
   }
   ++window_count_;
   const std::string number = fmt::format("(inode {})", inode.value);
-  const std::string path = volume_.path_of(inode);
+  const std::string path = volume_.shown_name(inode);
   spdlog::error("{} {}{}: {}: {}", operation, path == number ? "" : path + " ", number,
                 to_string(error.code), error.message);
 } catch (...) {

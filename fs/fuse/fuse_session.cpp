@@ -304,7 +304,7 @@ void FuseSession::set_dirty_share() {
   // busy.
   const std::string folder = fmt::format("/sys/class/bdi/{}/", device_);
   std::ofstream(folder + "max_ratio") << dirty_share_percent;
-  // Not so many pages that a small volume had no room for them.
+  // No more pages than a small volume has room for.
   std::uint64_t held_bytes = 0;
   if (!(std::ifstream(folder + "max_bytes") >> held_bytes)) return;
   const Result<VolumeSpace> space = volume_.space();

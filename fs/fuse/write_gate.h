@@ -26,7 +26,8 @@ namespace nacre::fs {
 class WriteGate {
  public:
   static constexpr std::size_t file_count_max = 16384;
-  // From now on whoever writes to the file is asked. True: the kernel must forget its attributes.
+  // From now on the kernel asks before each write to the file. True: it must be told to forget the
+  // file's attributes.
   bool close(InodeNumber inode);
   // The same, in an answer to process which gives the kernel attributes that are good for no time
   // at all: the only way that leaves a writer no time to go on unasked. But then a reader at the
@@ -54,9 +55,9 @@ class WriteGate {
   // The error of pages that were refused, once.
   std::optional<ErrorCode> take_error(InodeNumber inode);
 
-  // How much of a volume of that size the kernel had better hold dirty pages for at the most.
+  // The most dirty bytes that the kernel should hold for a volume of this size.
   static std::uint64_t dirty_bytes_wanted(std::uint64_t total_bytes);
-  // How many it may hold for this mount.
+  // The most that it may hold for this mount.
   void set_dirty_bytes_max(std::uint64_t bytes) { dirty_bytes_max_ = bytes; }
   // Whether the volume's room might not suffice for the pages that are dirty now and those that are
   // taken until the next look: there is one every few milliseconds.

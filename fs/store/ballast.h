@@ -101,7 +101,7 @@ class Ballast {
  private:
   Result<Admission> admit_data_slowly(std::uint64_t bytes,
                                       const std::function<std::uint64_t()>& dirty_bytes);
-  // Whether rows keep what they need when so many bytes of data are written.
+  // Whether rows keep what they need when this many bytes of data are written.
   bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
   bool release_locked();
   // To what is kept for rows.

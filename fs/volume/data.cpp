@@ -46,7 +46,7 @@ std::shared_ptr<FileData> VolumeImpl::data_of(Inode& inode) {
 
 Error VolumeImpl::with_path(Error error, InodeNumber inode) {
   if (!is_verdict(error.code)) return error;
-  return add_context(std::move(error), path_of(inode)).value();
+  return add_context(std::move(error), shown_name(inode)).value();
 }
 
 Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,

@@ -146,8 +146,11 @@ void VolumeImpl::read_ahead(InodeNumber directory, std::uint64_t from, std::size
   }
 }
 
+std::string VolumeImpl::shown_name(InodeNumber number) {
+  return options_.may_name_files ? path_of(number) : fmt::format("(inode {})", number.value);
+}
+
 std::string VolumeImpl::path_of(InodeNumber number) {
-  if (!options_.may_name_files) return fmt::format("(inode {})", number.value);
   std::string path;
   for (std::size_t depth = 0; depth < path_depth_max; ++depth) {
     if (number == metadata::root_inode) return path.empty() ? "/" : path;

@@ -38,8 +38,9 @@ Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view 
                                            InodeNumber number) {
   auto inode = inodes_.acquire(number);
   if (inode) return inode;
-  const std::string where = options_.may_name_files ? fmt::format("{}/{}", path_of(parent), name)
-                                                    : fmt::format("a name in {}", path_of(parent));
+  const std::string where = options_.may_name_files
+                                ? fmt::format("{}/{}", shown_name(parent), name)
+                                : fmt::format("a name in {}", shown_name(parent));
   if (inode.error().code != ErrorCode::stale) return add_context(inode.error(), where);
   return fail(ErrorCode::missing,
               fmt::format("{}: its inode {} has no row; run fsck.nacre", where, number.value));

@@ -49,7 +49,7 @@ bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   const auto done = erase_rows(*inode, may_have_chunks, row_count_max);
   if (!done) {
     spdlog::error("cannot erase the deleted file {}: {}; the next mount tries again",
-                  path_of(inode->number()), done.error().message);
+                  shown_name(inode->number()), done.error().message);
     return true;
   }
   return *done;

@@ -234,7 +234,7 @@ class Volume {
                                  MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
-  // What write() of so many bytes would meet now; waits for room as write() does. Takes nothing.
+  // What write() of this many bytes would meet now; waits for room as write() does. Takes nothing.
   virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
   // Whoever answers a writer asks this first, with the bytes of a write() or copy_range() that
   // succeeded: true where he may write on at once. Else compaction is far behind, and go_on is
@@ -290,8 +290,10 @@ class Volume {
   // For a rotation of keys; none when read-only, or when there is nothing that could be rotated.
   virtual Rekeying* rekeying() { return nullptr; }
 
-  // For messages: the path that the inode was last seen under, "(inode 7)" when none is known.
+  // The path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;
+  // What errors and messages call the inode: its path, or its number where files are not named.
+  virtual std::string shown_name(InodeNumber inode) { return path_of(inode); }
 
   virtual Result<VolumeSpace> space() = 0;
   virtual VolumeStats stats() = 0;

@@ -150,6 +150,7 @@ class VolumeImpl final : public Volume,
   Result<VolumeSpace> space() override;
   VolumeStats stats() override;
   std::string path_of(InodeNumber inode) override;
+  std::string shown_name(InodeNumber inode) override;
 
  private:
   // CommitSource and DurableObserver: staging.cpp.

@@ -325,6 +325,16 @@ TEST_F(VolumeNames, paths_are_known_from_lookups_and_from_rows) {
   EXPECT_EQ(volume().path_of(file), "/z/b/f (deleted)");
 }
 
+// The daemon itself needs paths, also where messages must not tell them.
+TEST_F(VolumeNames, that_messages_hide_are_known_all_the_same) {
+  options_.may_name_files = false;
+  remount();
+  const InodeNumber folder = make_directory(root, "a");
+  const InodeNumber file = make_file(folder, "f");
+  EXPECT_EQ(volume().path_of(file), "/a/f");
+  EXPECT_EQ(volume().shown_name(file), "(inode " + std::to_string(file.value) + ")");
+}
+
 TEST_F(VolumeNames, a_large_deleted_file_goes_in_pieces) {
   options_.checkpoints.interval_ms = 0;
   lose_power();  // mounts with them

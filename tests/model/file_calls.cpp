@@ -40,7 +40,7 @@ void fill_bytes(std::uint32_t fill, MutableByteView out) {
   }
 }
 
-// Merges and compacts on a thread of its own, once for so many calls.
+// Merges and compacts on a thread of its own, once in a number of calls.
 class Tending {
  public:
   explicit Tending(TestedFiles& files) : files_(files), thread_([this] { run(); }) {}

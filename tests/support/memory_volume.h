@@ -47,7 +47,7 @@ class MemoryVolume final : public fs::Volume {
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
   // The same before each later write, also of bytes that the kernel took from a program before.
   void before_writes(InodeNumber inode, std::function<Result<>()> call);
-  // From now on writes take of so many bytes, and none comes back; then they fail with no_space.
+  // Writes use up this many bytes, and none comes back; then they fail with no_space.
   void limit_room(std::uint64_t bytes) { room_bytes_ = static_cast<std::int64_t>(bytes); }
   std::uint64_t room_bytes() const {
     return static_cast<std::uint64_t>(std::min<std::int64_t>(room_bytes_, pretended_bytes));
