@@ -16,7 +16,7 @@
 
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/forget_keys.h"
-#include "gpu_engine/planner.h"
+#include "gpu_engine/plan/planner.h"
 
 namespace nacre::engine {
 namespace {
@@ -175,7 +175,7 @@ class PlannedEngine final : public Engine {
       Plan plan = planner_.plan(payload, waits);
       if (plan.is_unsorted) return plan;
       std::size_t planned_count = plan.cpu.size();
-      for (const cuda::KindGroup& group : plan.cuda)
+      for (const KindGroup& group : plan.cuda)
         planned_count += group.indexes.size();
       // Should a plan ever leave a message out, that must not keep an older result.
       if (planned_count != payload.messages.size())

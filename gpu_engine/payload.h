@@ -11,41 +11,15 @@
 #include <memory>
 #include <vector>
 
+#include "gpu_engine/base/arena.h"
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/key_use.h"
 #include "gpu_engine/cipher/suite.h"
 #include "gpu_engine/codec/codec.h"
 #include "gpu_engine/record/record.h"
 
 namespace nacre::engine {
-
-// Memory that payloads point into; from Engine::allocate() (pinned where a GPU is used). Move-only.
-// Contents are wiped when freed.
-class Arena {
- public:
-  Arena() = default;
-  Arena(Byte* data, std::size_t size, void (*release)(Byte*, std::size_t))
-      : data_(data), size_(size), release_(release) {}
-  Arena(Arena&& other) noexcept;
-  Arena& operator=(Arena&& other) noexcept;
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  ~Arena();
-  // The same memory with another way to release it.
-  static Arena adopt(Arena&& arena, void (*release)(Byte*, std::size_t));
-
-  Byte* data() { return data_; }
-  const Byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
-
- private:
-  Byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  void (*release_)(Byte*, std::size_t) = nullptr;
-};
-
-// Zeroed pages of the host, left out of core dumps. out_of_memory. An empty arena for 0.
-Result<Arena> allocate_host_arena(std::size_t size_bytes);
 
 enum class Operation : std::uint8_t {
   // plain bytes -> record. Uses codec, level, padding, key, epoch, salt, counter, identity.
@@ -119,16 +93,6 @@ struct MessageResult {
   std::uint32_t crc32 = 0;       // checksum
   RecordIdentity identity = {};  // unseal, reseal: the one found (only when the tag verified)
   std::uint32_t crc32c = 0;      // checksum
-};
-
-// What a key is for. A key serves one purpose, so a block cipher's key names its mode as well.
-enum class KeyKind : std::uint8_t { suite, block_cipher, rsa_public, rsa_private };
-struct KeyUse {
-  KeyKind kind = KeyKind::suite;
-  CipherSuite suite = CipherSuite::aes_256_gcm;  // of kind suite
-  BlockCipher cipher = BlockCipher::aes_256;     // of kind block_cipher
-  CipherMode mode = CipherMode::ctr;             // of kind block_cipher
-  bool operator==(const KeyUse&) const = default;
 };
 
 enum class MessageOrder : std::uint8_t {

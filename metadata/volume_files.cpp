@@ -8,9 +8,9 @@
 #include <array>
 #include <bit>
 
-#include "metadata/format/document.h"
-#include "metadata/format/rfc3339.h"
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
+#include "metadata/text/document.h"
+#include "metadata/text/rfc3339.h"
 
 namespace nacre::metadata {
 

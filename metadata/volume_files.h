@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "metadata/backing/backing.h"
-#include "metadata/format/keyring.h"
-#include "metadata/format/superblock.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/keys/keys.h"
+#include "metadata/superblock.h"
 
 namespace nacre::metadata {
 

@@ -23,10 +23,10 @@
 #include "fs/backup/backup_plan.h"
 #include "fs/backup/backup_target.h"
 #include "fs/store/segment_table.h"
-#include "metadata/format/keyring.h"
-#include "metadata/format/rfc3339.h"
-#include "metadata/format/superblock.h"
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/superblock.h"
+#include "metadata/text/rfc3339.h"
 #include "metadata/volume_files.h"
 
 namespace nacre::fs {

@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-#include "fs/maintenance/finding.h"
+#include "fs/check/finding.h"
 #include "fs/store/backup_snapshot.h"
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/backing.h"

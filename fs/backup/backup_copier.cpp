@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fs/store/segment_walk.h"
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/tables/database.h"
 #include "metadata/volume_files.h"
 

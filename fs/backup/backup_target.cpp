@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "metadata/format/keyring.h"
-#include "metadata/format/superblock.h"
-#include "metadata/format/text_bytes.h"
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/superblock.h"
+#include "metadata/text/text_bytes.h"
 #include "metadata/volume_files.h"
 
 namespace nacre::fs {

@@ -21,9 +21,9 @@
 #include "fs/cache/chunk_cache.h"
 #include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_data.h"
+#include "fs/space/compaction.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
-#include "fs/store/compaction.h"
 
 namespace nacre::fs {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "fs/store/compaction.h"
+#include "fs/space/compaction.h"
 #include "fs/store/segment_store.h"
 #include "metadata/format/checkpoint.h"
 #include "metadata/tables/database.h"

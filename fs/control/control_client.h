@@ -11,7 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/mount_table.h"
-#include "fs/maintenance/scrubber.h"
+#include "fs/scrub/scrubber.h"
 #include "fs/store/backup_snapshot.h"
 #include "gpu_engine/base/result.h"
 

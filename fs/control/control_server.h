@@ -39,11 +39,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "fs/control/file_chunks.h"
+#include "fs/control/request_metrics.h"
 #include "fs/control/socket_path.h"
-#include "fs/maintenance/file_chunks.h"
-#include "fs/maintenance/scrubber.h"
-#include "fs/metrics/request_metrics.h"
 #include "fs/rotation/rotation.h"
+#include "fs/scrub/scrubber.h"
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "fs/control/mount_stats.h"
-#include "fs/metrics/prometheus_text.h"
+#include "fs/control/prometheus_text.h"
 
 namespace nacre::fs {
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "metadata/format/superblock.h"
-#include "metadata/format/text_bytes.h"
+#include "metadata/superblock.h"
+#include "metadata/text/text_bytes.h"
 
 namespace nacre::fs {
 

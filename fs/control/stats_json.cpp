@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fs/maintenance/finding.h"
-#include "metadata/format/rfc3339.h"
+#include "fs/check/finding.h"
+#include "metadata/text/rfc3339.h"
 
 namespace nacre::fs {
 

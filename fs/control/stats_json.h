@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "fs/metrics/request_metrics.h"
+#include "fs/control/request_metrics.h"
 #include "fs/volume/volume.h"
 #include "metadata/format/scrub_row.h"
 

@@ -9,11 +9,11 @@
 #include <functional>
 #include <string_view>
 
+#include "fs/control/request_metrics.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/read_queue.h"
 #include "fs/fuse/transport.h"
-#include "fs/metrics/request_metrics.h"
 
 namespace nacre::fs {
 

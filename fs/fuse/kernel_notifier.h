@@ -14,7 +14,7 @@
 #include <string_view>
 #include <thread>
 
-#include "fs/metrics/request_metrics.h"
+#include "fs/control/request_metrics.h"
 #include "fs/volume/volume.h"
 
 struct fuse_session;

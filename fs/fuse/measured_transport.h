@@ -2,8 +2,8 @@
 // A transport that counts the answers on their way out.
 #pragma once
 
+#include "fs/control/request_metrics.h"
 #include "fs/fuse/transport.h"
-#include "fs/metrics/request_metrics.h"
 
 namespace nacre::fs {
 

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fs/control/request_metrics.h"
 #include "fs/fuse/capabilities.h"
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
@@ -28,7 +29,6 @@
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
-#include "fs/metrics/request_metrics.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {

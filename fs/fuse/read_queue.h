@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "fs/metrics/request_metrics.h"
+#include "fs/control/request_metrics.h"
 #include "gpu_engine/base/bytes.h"
 
 namespace nacre::fs {

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/record_index.h"
+#include "fs/check/record_index.h"
 #include "fs/repair/repair_parts.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
 
 namespace nacre::fs {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "fs/maintenance/salvage_scan.h"
+#include "fs/salvage/salvage_scan.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {

@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "fs/check/record_index.h"
 #include "fs/checkpoint/checkpoint_records.h"
-#include "fs/maintenance/record_index.h"
-#include "fs/maintenance/salvage_checkpoint.h"
-#include "fs/maintenance/salvage_scan.h"
 #include "fs/repair/chunk_of_records.h"
+#include "fs/salvage/salvage_checkpoint.h"
+#include "fs/salvage/salvage_scan.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/maintenance/finding.h"
+#include "fs/check/finding.h"
 #include "gpu_engine/engine.h"
 #include "metadata/rescue/database_rescue.h"
 #include "metadata/volume_files.h"

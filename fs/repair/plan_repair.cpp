@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/path_finder.h"
+#include "fs/check/path_finder.h"
 #include "fs/repair/database_swap.h"
 #include "fs/repair/database_view.h"
 #include "fs/repair/repair.h"
 #include "fs/repair/repair_parts.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/checkpoint.h"
-#include "metadata/format/rfc3339.h"
+#include "metadata/text/rfc3339.h"
 
 namespace nacre::fs {
 

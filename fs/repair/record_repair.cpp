@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/deep_check.h"
+#include "fs/check/deep_check.h"
 #include "fs/repair/repair_parts.h"
 #include "fs/store/segment_table.h"
 #include "gpu_engine/checksum/crc32.h"

@@ -29,7 +29,7 @@
 #include <optional>
 #include <string>
 
-#include "fs/maintenance/finding.h"
+#include "fs/check/finding.h"
 #include "fs/repair/database_rebuild.h"
 #include "fs/repair/repair_plan.h"
 #include "gpu_engine/engine.h"

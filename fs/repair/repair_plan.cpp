@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu_engine/kdf/kdf.h"
-#include "metadata/format/sealed_secret.h"
+#include "metadata/keys/sealed_secret.h"
 
 namespace nacre::fs {
 

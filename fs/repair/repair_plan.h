@@ -14,11 +14,11 @@
 #include <variant>
 #include <vector>
 
-#include "fs/maintenance/finding.h"
+#include "fs/check/finding.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/record_index.h"
+#include "fs/check/record_index.h"
 #include "fs/repair/repair_parts.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"

@@ -15,6 +15,7 @@
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/record/record.h"
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/tables/database.h"
 #include "metadata/volume_files.h"
 

@@ -10,7 +10,7 @@
 
 #include "fs/volume/scrub_subject.h"
 #include "gpu_engine/forget_keys.h"
-#include "metadata/format/keyring_rotation.h"
+#include "metadata/keys/keyring_rotation.h"
 
 namespace nacre::fs {
 

@@ -25,9 +25,9 @@
 
 #include "fs/rotation/epoch_walk.h"
 #include "fs/volume/volume.h"
-#include "metadata/format/keyring.h"
-#include "metadata/format/superblock.h"
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/keys/keyring_keeper.h"
+#include "metadata/superblock.h"
 
 namespace nacre::fs {
 

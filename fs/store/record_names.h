@@ -7,7 +7,7 @@
 
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 
 namespace nacre::fs {
 

@@ -25,7 +25,7 @@
 #include "metadata/backing/backing.h"
 #include "metadata/format/inode_codec.h"
 #include "metadata/format/rows.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {

@@ -9,7 +9,7 @@
 
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/record/record.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/store/compactor.h"
+#include "fs/space/compactor.h"
 #include "fs/store/segment_store.h"
 #include "metadata/format/rows.h"
 

@@ -19,14 +19,14 @@
 
 #include "fs/cache/file_data.h"
 #include "fs/checkpoint/checkpointer.h"
+#include "fs/space/compactor.h"
 #include "fs/store/backup_snapshot.h"
 #include "fs/store/committer.h"
-#include "fs/store/compactor.h"
 #include "fs/store/segment_store.h"
 #include "fs/volume/rekeying.h"
 #include "gpu_engine/engine.h"
 #include "metadata/format/rows.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {

@@ -4,8 +4,8 @@
 
 #include <new>
 
+#include "gpu_engine/base/arena.h"
 #include "gpu_engine/cipher/implementation.h"
-#include "gpu_engine/payload.h"
 
 namespace nacre::engine {
 

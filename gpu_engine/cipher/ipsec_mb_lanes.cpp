@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "gpu_engine/base/arena.h"
 #include "gpu_engine/cipher/block_cipher_parts.h"
-#include "gpu_engine/payload.h"
 
 namespace nacre::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "gpu_engine/payload.h"
+#include "gpu_engine/base/arena.h"
 
 namespace nacre::engine {
 

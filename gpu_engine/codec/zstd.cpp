@@ -17,9 +17,9 @@
 #include <new>
 #include <utility>
 
+#include "gpu_engine/base/arena.h"
 #include "gpu_engine/codec/codec_parts.h"
 #include "gpu_engine/codec/sample.h"
-#include "gpu_engine/payload.h"
 
 namespace nacre::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/cpu/run_rsa.h"
-#include "gpu_engine/record/seal.h"
+#include "gpu_engine/seal.h"
 
 namespace nacre::engine {
 namespace {

@@ -38,7 +38,7 @@ struct CudaBackend::State {
   // Opens it and starts its threads.
   Result<> add_device(int number);
   // Nothing without memory: the cpu has then run all messages.
-  std::unique_ptr<cuda::Job> make_job(Payload& payload, cuda::Sorted sorted);
+  std::unique_ptr<cuda::Job> make_job(Payload& payload, Sorted sorted);
   // Nothing without memory, and then nothing has run.
   std::unique_ptr<cuda::Job> make_unsorted_job(Payload& payload) const;
   // Takes part in a job on the calling thread, with the threads, as long as parts are left. False

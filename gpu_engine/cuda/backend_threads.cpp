@@ -182,7 +182,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const cuda::S
   try {
     std::vector<std::uint32_t> indexes(stretch.count);
     std::iota(indexes.begin(), indexes.end(), stretch.first);
-    cuda::Sorted sorted = cuda::sort_by_kind(job.payload, indexes);
+    Sorted sorted = sort_by_kind(job.payload, indexes);
     rest = std::move(sorted.rest);
     batches = cuda::fill_batches(job.payload, std::move(sorted.groups));
   } catch (const std::bad_alloc&) {

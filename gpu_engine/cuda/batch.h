@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "gpu_engine/cuda/message_kind.h"
+#include "gpu_engine/plan/message_kind.h"
 
 namespace nacre::engine::cuda {
 

@@ -118,16 +118,16 @@ Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetiti
   std::vector<std::uint32_t> all(payload.messages.size());
   std::iota(all.begin(), all.end(), 0);
   // The slot is made for it, so a message may be longer than a batch.
-  const cuda::Sorted sorted = cuda::sort_by_kind(payload, all, 2 * message_size_bytes_max);
+  const Sorted sorted = sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
     return fail(ErrorCode::unsupported, "the payload is no batch of a device");
-  const cuda::KindGroup& group = sorted.groups.front();
+  const KindGroup& group = sorted.groups.front();
   const Batch batch = {.kind = group.kind, .indexes = group.indexes};
   std::uint64_t weight = 0;
   for (const Message& message : payload.messages)
-    weight += cuda::batch_weight(message);
+    weight += batch_weight(message);
   NACRE_TRY(check(cudaSetDevice(state_->devices.front()->number), "choosing a device"));
-  NACRE_ASSIGN(Slot slot, Slot::create(weight / cuda::batch_size_bytes + 1));
+  NACRE_ASSIGN(Slot slot, Slot::create(weight / batch_size_bytes + 1));
   payload.results.assign(payload.messages.size(), MessageResult{});
   std::vector<std::uint32_t> refused;
   double seconds = 0;
@@ -150,9 +150,9 @@ Result<DeviceCeilings> CudaBackend::measure_ceilings() {
 }
 
 void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
-  cuda::Sorted sorted;
+  Sorted sorted;
   try {
-    sorted = cuda::sort_by_kind(payload, indexes);
+    sorted = sort_by_kind(payload, indexes);
   } catch (const std::bad_alloc&) {
     state_->cpu.run(payload, indexes);
     return;
@@ -160,7 +160,7 @@ void CudaBackend::run(Payload& payload, MessageIndexes indexes) {
   run_sorted(payload, std::move(sorted));
 }
 
-void CudaBackend::run_sorted(Payload& payload, cuda::Sorted sorted) {
+void CudaBackend::run_sorted(Payload& payload, Sorted sorted) {
   std::unique_ptr<Job> job = state_->make_job(payload, std::move(sorted));
   if (job == nullptr) return;
   std::latch ended(1);
@@ -200,9 +200,9 @@ void CudaBackend::submit_unsorted(Payload& payload,
 
 void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
                          std::function<void()> done) {
-  cuda::Sorted sorted;
+  Sorted sorted;
   try {
-    sorted = cuda::sort_by_kind(payload, indexes);
+    sorted = sort_by_kind(payload, indexes);
   } catch (const std::bad_alloc&) {
     state_->cpu.submit(payload, std::move(indexes), std::move(done));
     return;
@@ -210,7 +210,7 @@ void CudaBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
   submit_sorted(payload, std::move(sorted), std::move(done));
 }
 
-void CudaBackend::submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) {
+void CudaBackend::submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) {
   std::unique_ptr<Job> job = state_->make_job(payload, std::move(sorted));
   if (job == nullptr) {
     done();
@@ -220,13 +220,13 @@ void CudaBackend::submit_sorted(Payload& payload, cuda::Sorted sorted, std::func
   state_->start_job(std::move(job));
 }
 
-std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, cuda::Sorted sorted) {
+std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, Sorted sorted) {
   std::unique_ptr<Job> job;
   try {
     job = std::make_unique<Job>(payload);
     job->batches = cuda::cut_into_batches(payload, sorted.groups, slots_left());
   } catch (const std::bad_alloc&) {
-    for (const cuda::KindGroup& group : sorted.groups)
+    for (const KindGroup& group : sorted.groups)
       cpu.run(payload, group.indexes);
     cpu.run(payload, sorted.rest);
     return nullptr;
@@ -238,7 +238,7 @@ std::unique_ptr<Job> CudaBackend::State::make_job(Payload& payload, cuda::Sorted
 std::unique_ptr<Job> CudaBackend::State::make_unsorted_job(Payload& payload) const {
   try {
     auto job = std::make_unique<Job>(payload);
-    const auto alike = cuda::find_alike(payload);
+    const auto alike = find_alike(payload);
     job->stretches = cuda::cut_into_stretches(payload.messages.size(),
                                               alike ? alike->size_bytes : 0, slots_left());
     return job;

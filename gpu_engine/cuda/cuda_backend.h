@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu_engine/device_backend.h"
+#include "gpu_engine/plan/device_backend.h"
 
 namespace nacre::engine {
 
@@ -29,10 +29,10 @@ class CudaBackend final : public DeviceBackend {
   void submit(Payload& payload, std::vector<std::uint32_t> indexes,
               std::function<void()> done) override;
 
-  void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) override;
+  void submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) override;
   // What is one batch runs on the calling thread, where no other caller's does: waking two threads
   // takes as long as a short batch. That thread's current device is then the first one.
-  void run_sorted(Payload& payload, cuda::Sorted sorted) override;
+  void run_sorted(Payload& payload, Sorted sorted) override;
 
   // The calling thread takes part, on the same slot.
   MessageCounts run_unsorted(Payload& payload) override;

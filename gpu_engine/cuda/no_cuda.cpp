@@ -20,12 +20,12 @@ std::string CudaBackend::name() const {
 
 void CudaBackend::run(Payload& /*payload*/, MessageIndexes /*indexes*/) {}
 
-void CudaBackend::submit_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/,
+void CudaBackend::submit_sorted(Payload& /*payload*/, Sorted /*sorted*/,
                                 std::function<void()> done) {
   done();
 }
 
-void CudaBackend::run_sorted(Payload& /*payload*/, cuda::Sorted /*sorted*/) {}
+void CudaBackend::run_sorted(Payload& /*payload*/, Sorted /*sorted*/) {}
 
 MessageCounts CudaBackend::run_unsorted(Payload& /*payload*/) {
   return {};

@@ -8,9 +8,9 @@
 #include <array>
 #include <cstdint>
 
-#include "gpu_engine/cuda/device_codecs.h"
 #include "gpu_engine/cuda/kernels/stream_tasks.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
+#include "gpu_engine/plan/device_codecs.h"
 
 namespace nacre::engine::cuda {
 

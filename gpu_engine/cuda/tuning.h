@@ -6,18 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/plan/device_limits.h"
+
 namespace nacre::engine::cuda {
 
 // Batches in flight on a device. Encoding a piece takes milliseconds however few there are, so what
 // fills the device is pieces in flight: slots × batch size.
 inline constexpr unsigned slots_per_device = 8;
 
-// What a batch can hold: bytes of one message's larger side, summed; and messages. Batches are
+// How many messages a batch can hold, next to batch_size_bytes. Batches are
 // filled less far where there are enough of them: long ones end a payload late, short ones leave
 // the codecs too few pieces at a time. Each slot is to get two of a payload (one of messages that
 // are a thread's each), but where messages are so short, on average, that the calls to the driver,
 // which take turns, would cost more than what the slots' threads do of a batch beside each other.
-inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_slot = 2;
@@ -28,12 +29,6 @@ inline constexpr std::uint64_t short_message_size_bytes = 1024;
 // Of messages that no codec takes part in batches have batch_fill_bytes_min at least, where so many
 // are left: 2,048 of 8 KiB in four batches take 0.8 of what they take in eight.
 inline constexpr std::size_t overlapping_batches = 4;
-
-// Payloads that go to the slots' threads without being sorted: from so many messages, as a sample
-// says none of which is longer.
-inline constexpr std::size_t alike_count_min = 1024;
-inline constexpr std::size_t alike_sample_count = 16;
-inline constexpr std::uint64_t alike_weight_max = 4096;
 
 // A batch that ends within this time is waited for awake: to be woken takes as long on a virtual
 // machine.
@@ -50,11 +45,7 @@ inline constexpr std::size_t slot_size_bytes =
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
 inline constexpr std::size_t download_size_bytes = 1u << 20;
 
-// RSA: the longest modulus, and what stands for the memory of a message's numbers: with windows of
-// 4 bits, 8 KiB of powers for each half of 4,096 bits, and the key.
-inline constexpr int rsa_device_bits_max = 4096;
-inline constexpr std::uint64_t rsa_weight_bytes = 16u << 10;
-// Batches are as long as lets all slots have one: what a message takes is time, a thread each.
+// RSA: batches are as long as lets all slots have one: what a message takes is time, a thread each.
 inline constexpr std::uint32_t rsa_message_count_max = 2048;
 // New keys: a slot searches primes while the host makes keys of another's, so several batches each.
 inline constexpr std::uint32_t rsa_generate_count_max = 128;

@@ -64,8 +64,7 @@ std::uint64_t memory_kib_of_control_groups() {
       least = std::min(least, *bound > used ? (*bound - used) / 1024 : 0);
     }
     if (group == "/") break;
-    group.erase(group.rfind('/'));
-    if (group.empty()) group = "/";
+    group.resize(std::max<std::size_t>(group.rfind('/'), 1));
   }
   return least;
 }

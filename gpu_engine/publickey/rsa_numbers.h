@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "gpu_engine/payload.h"
+#include "gpu_engine/cipher/key_use.h"
 
 namespace nacre::engine {
 

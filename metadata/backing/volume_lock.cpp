@@ -21,7 +21,7 @@
 
 #include "gpu_engine/base/printable.h"
 #include "metadata/backing/posix_error.h"
-#include "metadata/format/rfc3339.h"
+#include "metadata/text/rfc3339.h"
 
 namespace nacre::metadata {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "metadata/format/superblock.h"
+#include "gpu_engine/codec/codec.h"
 
 namespace nacre::metadata {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::uint32_t automatic = 15;
 std::optional<InodeCodec> inode_codec(std::uint32_t flags) {
   const std::uint32_t number = flags >> codec_shift & field_mask;
   const auto level = static_cast<int>(flags >> level_shift & field_mask);
-  if (number == 0 || level > codec_level_max) return std::nullopt;
+  if (number == 0 || level > engine::codec_level_max) return std::nullopt;
   const auto codec =
       number == automatic ? engine::Codec::automatic : static_cast<engine::Codec>(number - 1);
   if (!engine::codec_is_choosable(codec)) return std::nullopt;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/frame_layout.h"
 
 namespace nacre::metadata {

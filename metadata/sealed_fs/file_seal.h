@@ -12,7 +12,7 @@
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/cipher/aead.h"
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/file_header.h"
 
 namespace nacre::metadata {

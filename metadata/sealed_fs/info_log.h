@@ -11,7 +11,7 @@
 #include <string>
 
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/frame_layout.h"
 
 namespace nacre::metadata {

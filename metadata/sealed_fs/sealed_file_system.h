@@ -21,7 +21,7 @@
 #include <string>
 
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/file_holds.h"
 #include "metadata/sealed_fs/log_writer.h"
 #include "metadata/sealed_fs/manifest_state.h"

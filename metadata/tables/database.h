@@ -23,7 +23,7 @@
 
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/backing.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database_snapshot.h"
 
 namespace nacre::metadata {
@@ -142,9 +142,5 @@ class Database {
 // The epoch under which a file under db/ is sealed, without keys; none when it has no header (yet).
 Result<std::optional<std::uint32_t>> database_file_epoch(BackingDirectory& directory,
                                                          const std::string& path);
-
-// The keyless check of one file under db/: structure and CRC of every page or frame. Returns bytes
-// checked; corrupt names the offset. A torn tail of a log is not damage.
-Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path);
 
 }  // namespace nacre::metadata

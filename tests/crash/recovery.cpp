@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "tests/fs/store_fixture.h"
 
 namespace nacre::tests {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "fs/backup/backup_target.h"
-#include "metadata/format/text_bytes.h"
 #include "metadata/sealed_fs/frame_layout.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/fs/backup_fixture.h"
 #include "tests/support/error_of.h"
 

@@ -14,7 +14,7 @@
 
 #include "fs/backup/backup.h"
 #include "fs/backup/closed_volume.h"
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "metadata/volume_files.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/metadata/test_keys.h"

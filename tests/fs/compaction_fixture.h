@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
-#include "fs/maintenance/scrub.h"
+#include "fs/check/checker.h"
+#include "fs/check/checksum_check.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/support/noise.h"
 

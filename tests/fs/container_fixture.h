@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/container/container_run.h"
+#include "fs/crypt/container_run.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "tests/support/error_of.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/container/container_inspect.h"
+#include "fs/crypt/container_inspect.h"
 #include "tests/fs/container_fixture.h"
 
 namespace nacre::fs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often a disk is asked what is free, and what counts in between.
-#include "fs/store/free_space.h"
+#include "fs/space/free_space.h"
 
 #include <future>
 

@@ -4,8 +4,8 @@
 // change was reported done, the old keyring is refused.
 #include <spdlog/spdlog.h>
 
-#include "metadata/format/keyring_recipients.h"
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring_keeper.h"
+#include "metadata/keys/keyring_recipients.h"
 #include "metadata/volume_files.h"
 #include "tests/crash/sample.h"
 #include "tests/fs/volume_fixture.h"

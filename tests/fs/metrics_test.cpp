@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "fs/metrics/log_histogram.h"
-#include "fs/metrics/prometheus_text.h"
-#include "fs/metrics/request_metrics.h"
+#include "fs/control/log_histogram.h"
+#include "fs/control/prometheus_text.h"
+#include "fs/control/request_metrics.h"
 
 namespace nacre::fs {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "fs/rotation/rotation.h"
 #include "metadata/volume_files.h"
 #include "tests/fs/compaction_fixture.h"

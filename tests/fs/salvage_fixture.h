@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fs/maintenance/salvage.h"
+#include "fs/salvage/salvage.h"
 #include "metadata/format/checkpoint.h"
 #include "tests/crash/recovery.h"
 #include "tests/fs/backup_fixture.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scrub of a mounted volume: what it finds and whom it names, that it goes on after a restart,
 // and that it keeps out of everybody's way.
-#include "fs/maintenance/scrubber.h"
+#include "fs/scrub/scrubber.h"
 
 #include <atomic>
 #include <random>
 #include <thread>
 
-#include "fs/maintenance/finding.h"
-#include "fs/maintenance/record_index.h"
+#include "fs/check/finding.h"
+#include "fs/check/record_index.h"
 #include "fs/store/segment_table.h"
 #include "metadata/format/checkpoint.h"
 #include "tests/fs/compaction_fixture.h"

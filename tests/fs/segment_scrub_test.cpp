@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's way through a segment against the plain walk: the same records, the same damage.
-#include "fs/maintenance/segment_scrub.h"
+#include "fs/check/segment_scrub.h"
 
 #include <cstring>
 #include <random>

@@ -16,7 +16,7 @@
 #include "gpu_engine/engine.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/rows.h"
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 #include "tests/support/memory_backing.h"
 

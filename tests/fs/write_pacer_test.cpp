@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may write on, and when, while compaction is behind.
-#include "fs/store/write_pacer.h"
+#include "fs/space/write_pacer.h"
 
 #include <future>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "fs/store/room_bound.h"
-#include "fs/store/space_bound.h"
+#include "fs/space/room_bound.h"
+#include "fs/space/space_bound.h"
 #include "tests/support/patience.h"
 
 namespace nacre::tests {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fs/container/container_inspect.h"
+#include "fs/crypt/container_inspect.h"
 #include "tests/fuzz/entry.h"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "fs/container/container_format.h"
+#include "fs/crypt/container_format.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "tests/fuzz/entry.h"
 #include "tests/gpu_engine/test_data.h"

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "metadata/format/document.h"
-#include "metadata/format/keyring.h"
-#include "metadata/format/superblock.h"
-#include "metadata/format/text_bytes.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/superblock.h"
+#include "metadata/text/document.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/fuzz/entry.h"
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/record/record.h"
-#include "gpu_engine/record/seal.h"
+#include "gpu_engine/seal.h"
 #include "tests/fuzz/decoder_input.h"
 #include "tests/fuzz/entry.h"
 

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "gpu_engine/codec/codec.h"
-#include "gpu_engine/record/seal.h"
-#include "metadata/format/keyring.h"
+#include "gpu_engine/seal.h"
 #include "metadata/format/rows.h"
-#include "metadata/format/superblock.h"
-#include "metadata/format/text_bytes.h"
+#include "metadata/keys/keyring.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/page_file.h"
+#include "metadata/superblock.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/support/memory_backing.h"
 
 namespace nacre::tests {

@@ -7,7 +7,7 @@
 
 #include "gpu_engine/cuda/batch.h"
 #include "gpu_engine/cuda/tuning.h"
-#include "gpu_engine/planner.h"
+#include "gpu_engine/plan/planner.h"
 #include "tests/gpu_engine/fake_device.h"
 #include "tests/gpu_engine/test_data.h"
 
@@ -34,7 +34,7 @@ class AlikeMessages : public testing::Test {
                                    .output_offset = i * size,
                                    .output_capacity = size});
   }
-  bool are_alike() const { return cuda::find_alike(payload_).has_value(); }
+  bool are_alike() const { return find_alike(payload_).has_value(); }
   // What a sample cannot but see.
   void set_half(const auto& change) {
     for (std::size_t i = count / 2; i < count; ++i)
@@ -47,20 +47,20 @@ class AlikeMessages : public testing::Test {
 };
 
 TEST_F(AlikeMessages, are_many_short_ones_of_one_kind) {
-  const auto alike = cuda::find_alike(payload_);
+  const auto alike = find_alike(payload_);
   ASSERT_TRUE(alike);
   EXPECT_EQ(alike->kind.operation, Operation::encrypt);
   EXPECT_TRUE(alike->has_one_size);
   EXPECT_EQ(alike->size_bytes, size);
   set_half([](Message& message) { message.input_size = 16; });
-  const auto uneven = cuda::find_alike(payload_);
+  const auto uneven = find_alike(payload_);
   ASSERT_TRUE(uneven);
   EXPECT_FALSE(uneven->has_one_size);
   EXPECT_EQ(uneven->size_longest, size);
 }
 
 TEST_F(AlikeMessages, are_not_few) {
-  payload_.messages.resize(cuda::alike_count_min);
+  payload_.messages.resize(alike_count_min);
   EXPECT_TRUE(are_alike());
   payload_.messages.pop_back();
   EXPECT_FALSE(are_alike());
@@ -68,9 +68,8 @@ TEST_F(AlikeMessages, are_not_few) {
 
 TEST_F(AlikeMessages, are_not_long) {
   payload_.input_size = payload_.output_size = std::uint64_t{1} << 40;
-  set_half([](Message& message) {
-    message.input_size = message.output_capacity = cuda::alike_weight_max;
-  });
+  set_half(
+      [](Message& message) { message.input_size = message.output_capacity = alike_weight_max; });
   EXPECT_FALSE(are_alike());
 }
 
@@ -126,13 +125,13 @@ TEST_F(AlikeMessages, are_sorted_where_they_run) {
   }
   std::vector<std::uint32_t> all(count);
   std::iota(all.begin(), all.end(), 0);
-  cuda::Sorted sorted = cuda::sort_by_kind(payload_, all);
+  Sorted sorted = sort_by_kind(payload_, all);
   std::vector<std::uint32_t> found = sorted.rest;
   const std::vector<cuda::Batch> batches = cuda::fill_batches(payload_, std::move(sorted.groups));
   EXPECT_EQ(batches.size(), 3u);
   for (const cuda::Batch& batch : batches) {
     found.insert(found.end(), batch.indexes.begin(), batch.indexes.end());
-    if (batch.kind.mode != cuda::CryptMode::cbc) continue;
+    if (batch.kind.mode != CryptMode::cbc) continue;
     EXPECT_TRUE(std::ranges::is_sorted(batch.indexes, std::greater(), [&](std::uint32_t i) {
       return payload_.messages[i].input_size;
     }));
@@ -147,7 +146,7 @@ TEST_F(AlikeMessages, make_no_batch_larger_than_a_slot) {
     message.input_size = message.output_capacity = 100000;
   std::vector<std::uint32_t> all(count);
   std::iota(all.begin(), all.end(), 0);
-  const auto batches = cuda::fill_batches(payload_, cuda::sort_by_kind(payload_, all).groups);
+  const auto batches = cuda::fill_batches(payload_, sort_by_kind(payload_, all).groups);
   EXPECT_GT(batches.size(), 1u);
   std::size_t found = 0;
   for (const cuda::Batch& batch : batches) {

@@ -37,7 +37,7 @@ class Batches : public testing::Test {
   std::vector<cuda::Batch> cut() {
     std::vector<std::uint32_t> all(payload_.messages.size());
     std::iota(all.begin(), all.end(), 0);
-    const cuda::Sorted sorted = cuda::sort_by_kind(payload_, all);
+    const Sorted sorted = sort_by_kind(payload_, all);
     EXPECT_TRUE(sorted.rest.empty());
     return cuda::cut_into_batches(payload_, sorted.groups, 8);
   }
@@ -66,7 +66,7 @@ TEST_F(Batches, are_the_same_for_serial_messages_in_any_order) {
     std::vector<std::vector<std::uint64_t>> serial;
     std::vector<std::uint64_t> in_turn;
     for (const cuda::Batch& batch : batches) {
-      if (batch.kind.mode != cuda::CryptMode::cbc) continue;
+      if (batch.kind.mode != CryptMode::cbc) continue;
       // In front of all others.
       EXPECT_EQ(&batch - batches.data(), static_cast<std::ptrdiff_t>(serial.size()));
       serial.push_back(sizes_of(batch));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How work is dealt out between two backends of known cost, and the file that keeps the costs.
-#include "gpu_engine/cost_model.h"
+#include "gpu_engine/plan/cost_model.h"
 
 #include <gtest/gtest.h>
 

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include "gpu_engine/cost_model.h"
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/cuda/runtime.h"
-#include "gpu_engine/planner.h"
+#include "gpu_engine/plan/cost_model.h"
+#include "gpu_engine/plan/planner.h"
 #include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/cuda_engine_fixture.h"
 #include "tests/gpu_engine/cuda_test_device.h"

@@ -15,7 +15,7 @@ namespace {
 
 class CudaShortMessages : public CudaEngine {
  protected:
-  static constexpr std::size_t count = cuda::alike_count_min + 1001;
+  static constexpr std::size_t count = alike_count_min + 1001;
 
   enum class Shape { crypt, seal_bytes, open_bytes, checksum, compress, decompress };
   static constexpr std::array shapes = {Shape::crypt,    Shape::seal_bytes, Shape::open_bytes,
@@ -58,7 +58,7 @@ class CudaShortMessages : public CudaEngine {
     }
     if (shape == Shape::open_bytes || shape == Shape::decompress) reverse(items);
     Maker maker(*cpu_, random_);
-    const std::size_t step = (count - 1) / (cuda::alike_sample_count - 1);
+    const std::size_t step = (count - 1) / (alike_sample_count - 1);
     for (std::size_t at = 70; at < count; at += 97) {
       if (at % step == 0 || at % step == step - 1 || at % step == 1) continue;
       items[at] = maker.make();

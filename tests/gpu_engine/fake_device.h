@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpu_engine/device_backend.h"
+#include "gpu_engine/plan/device_backend.h"
 
 namespace nacre::engine {
 
@@ -70,9 +70,9 @@ class FakeDevice final : public DeviceBackend {
     ++state_->submission_count;
     arrived_.notify_one();
   }
-  void submit_sorted(Payload& payload, cuda::Sorted sorted, std::function<void()> done) override {
+  void submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) override {
     std::vector<std::uint32_t> indexes = std::move(sorted.rest);
-    for (const cuda::KindGroup& group : sorted.groups) {
+    for (const KindGroup& group : sorted.groups) {
       EXPECT_FALSE(group.indexes.empty());
       indexes.insert(indexes.end(), group.indexes.begin(), group.indexes.end());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is learned of times: factors, the periods that tell them, and when the other backend is
 // tried.
-#include "gpu_engine/learned_costs.h"
+#include "gpu_engine/plan/learned_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <array>
 #include <vector>
 
-#include "gpu_engine/busy_periods.h"
-#include "gpu_engine/trials.h"
+#include "gpu_engine/plan/busy_periods.h"
+#include "gpu_engine/plan/trials.h"
 
 namespace nacre::engine {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which messages are sorted to devices. No device is needed for that.
-#include "gpu_engine/cuda/message_kind.h"
+#include "gpu_engine/plan/message_kind.h"
 
 #include <numeric>
 #include <optional>
@@ -14,10 +14,10 @@ namespace {
 
 class MessageKinds : public testing::Test {
  protected:
-  cuda::Sorted sort() {
+  Sorted sort() {
     std::vector<std::uint32_t> all(payload_.get().messages.size());
     std::iota(all.begin(), all.end(), 0);
-    return cuda::sort_by_kind(payload_.get(), all);
+    return sort_by_kind(payload_.get(), all);
   }
 
   std::unique_ptr<Engine> engine_ =
@@ -35,7 +35,7 @@ TEST_F(MessageKinds, are_grouped_in_their_order) {
       payload_.add_seal(plain_, key_, i % 3 == 1 ? Codec::lz77 : Codec::zstd, i);
     }
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   ASSERT_EQ(sorted.groups.size(), 2u);
   EXPECT_EQ(sorted.groups[0].kind.operation, Operation::checksum);
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 3, 6, 9}));
@@ -92,17 +92,17 @@ TEST_F(MessageKinds, do_not_depend_on_neighbours) {
     if (changes(9)) message.iv[0] = static_cast<Byte>(random.below(2));
     if (changes(10)) message.aad_size = random.below(3) == 0 ? std::uint64_t{1} << 40 : 0;
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   std::size_t sorted_count = 0;
-  std::vector<std::optional<cuda::BatchKind>> kinds(payload.messages.size());
-  for (const cuda::KindGroup& group : sorted.groups) {
+  std::vector<std::optional<BatchKind>> kinds(payload.messages.size());
+  for (const KindGroup& group : sorted.groups) {
     EXPECT_TRUE(std::ranges::is_sorted(group.indexes));
     ASSERT_EQ(group.weights.size(), group.indexes.size());
     std::uint64_t input_bytes = 0;
     for (std::size_t i = 0; i < group.indexes.size(); ++i) {
       const Message& message = payload.messages[group.indexes[i]];
       kinds[group.indexes[i]] = group.kind;
-      EXPECT_EQ(group.weights[i], cuda::batch_weight(message) + message.aad_size);
+      EXPECT_EQ(group.weights[i], batch_weight(message) + message.aad_size);
       input_bytes += message.input_size;
     }
     EXPECT_EQ(group.input_bytes, input_bytes);
@@ -112,7 +112,7 @@ TEST_F(MessageKinds, do_not_depend_on_neighbours) {
   EXPECT_GT(sorted.groups.size(), 20u);
   EXPECT_GT(sorted.rest.size(), 200u);
   for (std::uint32_t index = 0; index < payload.messages.size(); ++index) {
-    const cuda::Sorted alone = cuda::sort_by_kind(payload, {&index, 1});
+    const Sorted alone = sort_by_kind(payload, {&index, 1});
     ASSERT_EQ(alone.groups.empty(), !kinds[index].has_value()) << index;
     if (kinds[index]) {
       ASSERT_TRUE(alone.groups[0].kind == *kinds[index]) << index;
@@ -124,10 +124,10 @@ TEST_F(MessageKinds, do_not_depend_on_neighbours) {
 TEST_F(MessageKinds, count_what_a_group_keeps) {
   for (const std::uint64_t size : {100, 2000, 300, 4000})
     payload_.add(Operation::checksum, ByteView(plain_).first(size), 0);
-  cuda::KindGroup group = sort().groups.at(0);
+  KindGroup group = sort().groups.at(0);
   EXPECT_EQ(group.input_bytes, 6400u);
   const std::vector<std::uint32_t> weights(group.weights.begin(), group.weights.begin() + 2);
-  cuda::keep_first(group, 2, payload_.get());
+  keep_first(group, 2, payload_.get());
   EXPECT_EQ(group.indexes, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(group.weights, weights);
   EXPECT_EQ(group.input_bytes, 2100u);
@@ -141,9 +141,9 @@ TEST_F(MessageKinds, leave_thorough_levels_of_lz77_to_the_cpu) {
     bare.codec = Codec::lz77;
     bare.level = static_cast<std::int8_t>(level);
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   std::vector<std::uint32_t> taken;
-  for (const cuda::KindGroup& group : sorted.groups)
+  for (const KindGroup& group : sorted.groups)
     taken.insert(taken.end(), group.indexes.begin(), group.indexes.end());
   std::ranges::sort(taken);
   // Levels 0 to 4.
@@ -155,7 +155,7 @@ TEST_F(MessageKinds, leave_thorough_levels_of_lz77_to_the_cpu) {
 TEST_F(MessageKinds, take_the_fastest_level_of_gdeflate_alone) {
   for (int level = -1; level <= 10; ++level)
     payload_.add_seal(plain_, key_, Codec::gdeflate, 0).level = static_cast<std::int8_t>(level);
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   ASSERT_EQ(sorted.groups.size(), 1u);
   EXPECT_EQ(sorted.groups[0].indexes, std::vector<std::uint32_t>{2});
 }
@@ -169,14 +169,14 @@ TEST_F(MessageKinds, take_automatic_at_its_fastest_level_alone) {
     bare.codec = Codec::automatic;
     bare.level = static_cast<std::int8_t>(level);
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   ASSERT_EQ(sorted.groups.size(), 2u);
   EXPECT_EQ(sorted.groups[0].indexes, std::vector<std::uint32_t>{4});
   EXPECT_EQ(sorted.groups[1].indexes, std::vector<std::uint32_t>{5});
-  for (const cuda::KindGroup& group : sorted.groups) {
+  for (const KindGroup& group : sorted.groups) {
     EXPECT_EQ(group.kind.codec, Codec::automatic);
-    EXPECT_EQ(cuda::encoder_of(group.kind).codec, Codec::gdeflate);
-    EXPECT_EQ(cuda::encoder_of(group.kind).level, 1);
+    EXPECT_EQ(encoder_of(group.kind).codec, Codec::gdeflate);
+    EXPECT_EQ(encoder_of(group.kind).level, 1);
   }
 }
 
@@ -186,7 +186,7 @@ TEST_F(MessageKinds, take_records_of_every_level) {
   engine_->run(payload_.get());
   const Bytes record(payload_.output(0).begin(), payload_.output(0).end());
   payload_.add_unseal(record, key_, plain_.size());
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{0}));
   ASSERT_EQ(sorted.groups.size(), 1u);
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
@@ -198,7 +198,7 @@ TEST_F(MessageKinds, leave_records_of_a_codec_that_no_device_has_to_the_cpu) {
                                  Codec::gdeflate};
   for (const Codec codec : codecs)
     payload_.add_unseal(Bytes(3000), key_, plain_.size()).codec = codec;
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2}));
   ASSERT_EQ(sorted.groups.size(), 1u);
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 1, 3, 4}));
@@ -214,21 +214,21 @@ TEST_F(MessageKinds, tell_families_of_ciphers_apart) {
     message.key_index = payload_.get().add_key(cipher, i < 4 ? CipherMode::ecb : CipherMode::ctr,
                                                ByteView(key_).first(key_size_bytes(cipher)));
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   // 24 bytes are three blocks of DES and no whole ones of AES.
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{0, 3}));
   ASSERT_EQ(sorted.groups.size(), 5u);
-  const auto is = [&](std::size_t group, cuda::CipherFamily family, cuda::CryptMode mode,
+  const auto is = [&](std::size_t group, CipherFamily family, CryptMode mode,
                       const std::vector<std::uint32_t>& indexes) {
     EXPECT_EQ(sorted.groups[group].kind.family, family) << group;
     EXPECT_EQ(sorted.groups[group].kind.mode, mode) << group;
     EXPECT_EQ(sorted.groups[group].indexes, indexes) << group;
   };
-  is(0, cuda::CipherFamily::des, cuda::CryptMode::ecb, {1});
-  is(1, cuda::CipherFamily::des_ede3, cuda::CryptMode::ecb, {2});
-  is(2, cuda::CipherFamily::aes, cuda::CryptMode::ctr, {4, 7});
-  is(3, cuda::CipherFamily::des, cuda::CryptMode::ctr, {5});
-  is(4, cuda::CipherFamily::des_ede3, cuda::CryptMode::ctr, {6});
+  is(0, CipherFamily::des, CryptMode::ecb, {1});
+  is(1, CipherFamily::des_ede3, CryptMode::ecb, {2});
+  is(2, CipherFamily::aes, CryptMode::ctr, {4, 7});
+  is(3, CipherFamily::des, CryptMode::ctr, {5});
+  is(4, CipherFamily::des_ede3, CryptMode::ctr, {6});
 }
 
 // The cpu says what is wrong with it; its IV would not tell.
@@ -239,10 +239,10 @@ TEST_F(MessageKinds, leave_nonces_that_are_none_to_the_cpu) {
     message.key_index = payload_.get().add_key(CipherSuite::des_cbc, key);
     message.iv[0] = first;
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{1}));
   ASSERT_EQ(sorted.groups.size(), 1u);
-  EXPECT_EQ(sorted.groups[0].kind.family, cuda::CipherFamily::des);
+  EXPECT_EQ(sorted.groups[0].kind.family, CipherFamily::des);
 }
 
 // A batch's keys lie in one table.
@@ -257,7 +257,7 @@ TEST_F(MessageKinds, leave_records_that_change_their_family_to_the_cpu) {
     message.key_index = des;
     message.new_key_index = new_key;
   }
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{1}));
   ASSERT_EQ(sorted.groups.size(), 1u);
 }
@@ -266,10 +266,10 @@ TEST_F(MessageKinds, are_longer_than_a_batch_only_where_a_slot_is_made_for_them)
   TestPayload payload(*engine_, 40u << 20);
   payload.add(Operation::checksum, Bytes(33u << 20), 0);
   const std::vector<std::uint32_t> all = {0};
-  const cuda::Sorted usual = cuda::sort_by_kind(payload.get(), all);
+  const Sorted usual = sort_by_kind(payload.get(), all);
   EXPECT_TRUE(usual.groups.empty());
   EXPECT_EQ(usual.rest, all);
-  const cuda::Sorted measured = cuda::sort_by_kind(payload.get(), all, 2ull << 30);
+  const Sorted measured = sort_by_kind(payload.get(), all, 2ull << 30);
   ASSERT_EQ(measured.groups.size(), 1u);
   EXPECT_EQ(measured.groups[0].indexes, all);
 }
@@ -306,7 +306,7 @@ TEST_F(MessageKinds, take_rsa_of_the_sizes_that_devices_have) {
   add(Operation::rsa_generate, 0, 0, 3000).rsa_bits = 1022;
   add(Operation::rsa_generate, 0, 0, 9000).rsa_bits = 8192;
   add(Operation::rsa_generate, 0, 0, 1000).rsa_bits = 2048;
-  const cuda::Sorted sorted = sort();
+  const Sorted sorted = sort();
   ASSERT_EQ(sorted.groups.size(), 5u);
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 6}));
   EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{1, 2}));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpu_engine/cuda/message_kind.h"
+#include "gpu_engine/plan/message_kind.h"
 #include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/simulated_machine.h"
 #include "tests/gpu_engine/test_payload.h"
@@ -92,7 +92,7 @@ TEST(PlannedCiphers, in_serial_modes_are_the_cpus_where_a_message_is_long) {
     cuda[index_of({kind})] = costs_of(3.1e6, 0.05)[index_of({kind})];
   Machine machine(costs_of(0, 1), cuda, {}, false);
   for (const Case& of : cases) {
-    if (cuda::is_rsa(of.shape.operation)) continue;
+    if (is_rsa(of.shape.operation)) continue;
     SCOPED_TRACE(name_of(of));
     const bool is_serial =
         of.kind == WorkKind::crypt_serial || of.kind == WorkKind::crypt_des_serial;
@@ -117,7 +117,7 @@ TEST(PlannedCiphers, of_des_64_kib_are_worth_a_device_and_8_are_not) {
     Machine machine(costs_of(0, 8), costs_of(1e5, 0.1), {}, false);
     const bool is_des = of.kind == WorkKind::crypt_des || of.kind == WorkKind::crypt_des_serial;
     Payload payload = make_payload(of.shape, 1u << 20);
-    if (cuda::is_rsa(of.shape.operation)) continue;
+    if (is_rsa(of.shape.operation)) continue;
     payload.messages.resize(1);
     payload.messages[0].input_size = 64u << 10;
     EXPECT_EQ(share_of(machine, payload), is_des ? 1 : 0);
@@ -175,7 +175,7 @@ class PlannedCiphersEngine : public testing::Test {
 TEST_F(PlannedCiphersEngine, gives_the_cpus_results_for_what_it_splits) {
   const auto engine = sharing_engine();
   for (const Case& of : cases) {
-    if (cuda::is_rsa(of.shape.operation)) continue;
+    if (is_rsa(of.shape.operation)) continue;
     SCOPED_TRACE(name_of(of));
     constexpr std::size_t count = 64, message_size = 64u << 10;
     const Bytes key = random_.bytes(key_size_bytes(of.shape.cipher));

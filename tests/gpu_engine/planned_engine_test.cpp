@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "gpu_engine/cpu/cpu_backend.h"
-#include "gpu_engine/planner.h"
+#include "gpu_engine/plan/planner.h"
 #include "tests/gpu_engine/fake_device.h"
 #include "tests/gpu_engine/payload_mixtures.h"
 #include "tests/gpu_engine/test_payload.h"

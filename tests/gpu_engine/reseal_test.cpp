@@ -7,7 +7,7 @@
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/engine.h"
-#include "gpu_engine/record/seal.h"
+#include "gpu_engine/seal.h"
 #include "tests/gpu_engine/all_suites.h"
 #include "tests/gpu_engine/one_message.h"
 #include "tests/gpu_engine/test_data.h"

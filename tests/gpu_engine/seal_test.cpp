@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seal and unseal of one message: round trips, and every verdict on what was done to a record.
-#include "gpu_engine/record/seal.h"
+#include "gpu_engine/seal.h"
 
 #include <gtest/gtest.h>
 

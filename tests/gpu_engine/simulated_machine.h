@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "gpu_engine/cpu/cpu_backend.h"
-#include "gpu_engine/planner.h"
+#include "gpu_engine/plan/planner.h"
 #include "gpu_engine/publickey/rsa.h"
 #include "tests/gpu_engine/fake_device.h"
 #include "tests/gpu_engine/test_data.h"
@@ -65,7 +65,7 @@ inline Payload make_rsa_payload(Operation operation, std::uint64_t size) {
 
 // Of so many plain bytes, nearly. Never run, so without arenas.
 inline Payload make_payload(Shape shape, std::uint64_t size) {
-  if (cuda::is_rsa(shape.operation)) return make_rsa_payload(shape.operation, size);
+  if (is_rsa(shape.operation)) return make_rsa_payload(shape.operation, size);
   const bool crypts =
       shape.operation == Operation::encrypt || shape.operation == Operation::decrypt;
   Payload payload;
@@ -152,7 +152,7 @@ class Machine {
     std::array<std::uint64_t, 2> bytes = {};
     for (const std::uint32_t index : plan.cpu)
       bytes[0] += size_of(payload.messages[index]);
-    for (const cuda::KindGroup& group : plan.cuda) {
+    for (const KindGroup& group : plan.cuda) {
       for (const std::uint32_t index : group.indexes)
         bytes[1] += size_of(payload.messages[index]);
     }

@@ -9,7 +9,7 @@
 
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/cipher/aead.h"
-#include "gpu_engine/record/seal.h"
+#include "gpu_engine/seal.h"
 #include "tests/gpu_engine/all_suites.h"
 #include "tests/gpu_engine/allocation_faults.h"
 #include "tests/gpu_engine/crypto_implementations.h"

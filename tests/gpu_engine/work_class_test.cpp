@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which messages count as one class, and as how much work.
-#include "gpu_engine/work_class.h"
+#include "gpu_engine/plan/work_class.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "fs/repair/repair_plan.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/hostile/mutation.h"

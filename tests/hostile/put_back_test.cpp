@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/hostile/mutation.h"
 #include "tests/hostile/specimen.h"

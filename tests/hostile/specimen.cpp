@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "fs/backup/backup.h"
-#include "fs/maintenance/record_index.h"
+#include "fs/check/record_index.h"
 #include "fs/repair/repair_plan.h"
-#include "metadata/format/keyring_recipients.h"
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring_keeper.h"
+#include "metadata/keys/keyring_recipients.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/metadata/test_keys.h"
 #include "tests/support/noise.h"

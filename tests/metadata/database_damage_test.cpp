@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/frame_layout.h"
 #include "metadata/sealed_fs/page_layout.h"

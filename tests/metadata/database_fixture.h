@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
 #include "tests/support/memory_backing.h"
 

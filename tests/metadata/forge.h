@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hand of an attacker on superblock and keyring: changes fields and puts the CRC-32 right, by
-// its definition in metadata/format/document.h and not by that code.
+// its definition in metadata/text/document.h and not by that code.
 #pragma once
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/log_writer.h"
 #include "tests/metadata/sealed_files.h"

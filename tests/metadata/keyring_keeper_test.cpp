@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keyring of a volume in use: what may take its place, what is left of the old one, and what is
 // said when the disk gives up in between.
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring_keeper.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "metadata/format/keyring_recipients.h"
-#include "metadata/format/text_bytes.h"
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
+#include "metadata/keys/keyring_recipients.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/metadata/forge.h"
 #include "tests/metadata/test_keys.h"
 #include "tests/support/memory_backing.h"

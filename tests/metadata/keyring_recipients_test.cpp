@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipients come and go: whoever is among them opens the same keys, whoever was taken away does
 // not, and a passphrase without its MAC says so.
-#include "metadata/format/keyring_recipients.h"
+#include "metadata/keys/keyring_recipients.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "metadata/format/keyring_parts.h"
-#include "metadata/format/text_bytes.h"
+#include "metadata/keys/keyring_parts.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/metadata/forge.h"
 #include "tests/metadata/test_keys.h"
 

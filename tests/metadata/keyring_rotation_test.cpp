@@ -2,7 +2,7 @@
 // The keyrings of a rotation: who opens them, what they open, and what they keep from whom.
 #include <gtest/gtest.h>
 
-#include "metadata/format/keyring_rotation.h"
+#include "metadata/keys/keyring_rotation.h"
 #include "metadata/volume_files.h"
 #include "tests/metadata/test_keys.h"
 #include "tests/support/memory_backing.h"

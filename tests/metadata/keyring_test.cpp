@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keyring: every recipient opens the same keys, nobody else does, and whatever somebody changes
 // in it is noticed with the right verdict.
-#include "metadata/format/keyring.h"
+#include "metadata/keys/keyring.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
 
-#include "metadata/format/text_bytes.h"
+#include "metadata/text/text_bytes.h"
 #include "tests/metadata/forge.h"
 #include "tests/metadata/test_keys.h"
 

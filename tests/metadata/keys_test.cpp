@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key tree gives the keys that its description says (computed apart, from RFC 5869's
 // definition), the same ones each time, and different ones for everything that differs.
-#include "metadata/keys.h"
+#include "metadata/keys/keys.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
-#include "metadata/format/text_bytes.h"
+#include "metadata/text/text_bytes.h"
 
 namespace nacre::metadata {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The superblock: what is written comes back; every change of a byte is noticed without keys, and
 // every change that puts the CRC-32 right is noticed with them.
-#include "metadata/format/superblock.h"
+#include "metadata/superblock.h"
 
 #include <cstdlib>
 

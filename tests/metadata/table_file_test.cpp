@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpu_engine/checksum/crc32.h"
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/sealed_fs/page_layout.h"
 #include "tests/metadata/sealed_files.h"

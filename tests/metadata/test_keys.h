@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "metadata/format/keyring.h"
+#include "metadata/keys/keyring.h"
 
 namespace nacre::tests {
 

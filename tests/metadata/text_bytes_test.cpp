@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base64 against the vectors of RFC 4648, and both forms: one text for each byte string.
-#include "metadata/format/text_bytes.h"
+#include "metadata/text/text_bytes.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "metadata/format/rfc3339.h"
+#include "metadata/text/rfc3339.h"
 
 namespace nacre::metadata {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two copies of a small file: which one is used, and what is said about the other.
-#include "metadata/format/two_copies.h"
+#include "metadata/backing/two_copies.h"
 
 #include <gtest/gtest.h>
 

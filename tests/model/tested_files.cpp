@@ -9,7 +9,7 @@
 
 #include "fs/cache/flush.h"
 #include "fs/cache/tidy_chunk.h"
-#include "fs/store/compactor.h"
+#include "fs/space/compactor.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/fs/volume_fixture.h"
 

@@ -25,8 +25,17 @@ LONG_FILES = {
 
 # tools -> fs -> metadata -> gpu_engine: a folder includes only folders to its right.
 CHAIN = ["tools", "fs", "metadata", "gpu_engine"]
-FS_CHAIN = ["fuse", "control", "backup", "repair", "rotation", "maintenance", "volume", "cache",
-            "checkpoint", "store", "container", "metrics"]
+# Within a folder: rooms, and files of its root by their names, each of which uses only what stands to
+# its right. What a chain does not name is a breach.
+CHAINS = {
+    "fs": ["fuse", "control", "repair", "salvage", "rotation", "scrub", "volume", "backup", "check",
+           "checkpoint", "cache", "space", "store", "crypt"],
+    "metadata": ["rescue", "tables", "sealed_fs", "volume_files", "format", "superblock", "keys",
+                 "backing", "text"],
+    "gpu_engine": ["seeds", "baseline", "engine.cpp", "cuda", "plan", "cpu", "forget_keys", "engine",
+                   "backend", "seal", "payload", "record", "publickey", "codec", "cipher",
+                   "checksum", "kdf", "base"],
+}
 
 # Header prefixes of each outside world and the only folders that may include them.
 HOMES = [
@@ -51,7 +60,7 @@ FIGURE = re.compile(r"\|\s*\**[0-9]")  # a cell that begins with a number
 SOURCE = re.compile(r"\bmade by\b[^`]*`|\bnot repeatable\b|\bmade by th\w+ tests\b", re.I)
 TERMINAL = re.compile(r"\b(std::cout|std::cerr|fmt::print|printf|puts)\b\s*[(<]")
 # What of tools/ prints by itself: all else shows what others wrote, and goes through terminal.h.
-OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "tools/find_des_sboxes")
+OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "gpu_engine/cuda/kernels/find_des_sboxes")
 CODE = (".h", ".cpp", ".cu", ".cuh")
 SCRIPT = (".sh", ".py", ".cmake", "CMakeLists.txt")
 
@@ -106,18 +115,31 @@ class Tidy:
                     if re.match(pattern, header) and not name.startswith(tuple(homes)):
                         self.breach(name, number, "home", f"{header} belongs to {homes[0]}")
 
+    def place(self, path, chain):
+        """Where a file stands in its folder's chain: the room's name, or its own in the folder's root."""
+        parts = path.split("/")
+        if len(parts) > 2:
+            return parts[1]
+        return parts[1] if parts[1] in chain else parts[1].split(".")[0]
+
     def check_direction(self, name, number, header):
-        mine, theirs = name.split("/"), header.split("/")
-        for chain, level in ((CHAIN, 0), (FS_CHAIN, 1)):
-            if level == 1 and not (mine[0] == theirs[0] == "fs"):
-                break
-            if len(theirs) <= level + 1 or theirs[level] not in chain or mine[level] not in chain:
-                continue
-            if chain.index(theirs[level]) < chain.index(mine[level]):
-                self.breach(name, number, "chain",
-                            f"{header}: {mine[level]} may not include {theirs[level]}")
-        if theirs[0] == "tests":
+        mine, theirs = name.split("/")[0], header.split("/")[0]
+        if theirs == "tests":
             self.breach(name, number, "chain", f"{header}: code may not include tests")
+        if "/" not in header or mine not in CHAIN or theirs not in CHAIN:
+            return
+        if CHAIN.index(theirs) < CHAIN.index(mine):
+            self.breach(name, number, "chain", f"{header}: {mine} may not include {theirs}")
+        if mine != theirs or mine not in CHAINS:
+            return
+        chain = CHAINS[mine]
+        mine, theirs = self.place(name, chain), self.place(header, chain)
+        for room in (mine, theirs):
+            if room not in chain:
+                self.breach(name, number, "chain", f"{room} stands in no chain of tidy.py")
+                return
+        if chain.index(theirs) < chain.index(mine):
+            self.breach(name, number, "chain", f"{header}: {mine} may not include {theirs}")
 
     def check_words(self):
         for name in self.code() + self.scripts():

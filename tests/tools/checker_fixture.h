@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/checker.h"
-#include "fs/maintenance/record_index.h"
+#include "fs/check/checker.h"
+#include "fs/check/record_index.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/support/noise.h"
 #ifdef NACRE_REPAIRS_EVERY_DEFECT

@@ -21,11 +21,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "fs/check/finding.h"
 #include "fs/control/control_client.h"
 #include "fs/control/control_server.h"
 #include "fs/control/message.h"
 #include "fs/control/mount_table.h"
-#include "fs/maintenance/finding.h"
 #include "tests/support/error_of.h"
 #include "tests/support/patience.h"
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fs/maintenance/checker.h"
+#include "fs/check/checker.h"
 #include "fs/repair/repair.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/fs/volume_fixture.h"

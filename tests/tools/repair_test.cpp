@@ -3,7 +3,7 @@
 #include <random>
 #include <set>
 
-#include "fs/maintenance/record_index.h"
+#include "fs/check/record_index.h"
 #include "tests/crash/sample.h"
 #include "tests/tools/checker_fixture.h"
 #include "tests/tools/repair_fixture.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gpu_engine/base/result.h"
-#include "metadata/format/keyring.h"
+#include "metadata/keys/keyring.h"
 
 namespace CLI {
 class App;

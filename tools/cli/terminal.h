@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/maintenance/finding.h"
+#include "fs/check/finding.h"
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/printable.h"
 #include "gpu_engine/base/result.h"

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "fs/container/container_keys.h"
-#include "metadata/format/superblock.h"
+#include "fs/crypt/container_keys.h"
+#include "metadata/superblock.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"

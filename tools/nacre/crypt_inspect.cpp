@@ -7,9 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "fs/container/container_inspect.h"
-#include "fs/container/container_run.h"
-#include "metadata/format/rfc3339.h"
+#include "fs/crypt/container_inspect.h"
+#include "fs/crypt/container_run.h"
+#include "metadata/text/rfc3339.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/container/container_run.h"
+#include "fs/crypt/container_run.h"
 #include "tools/nacre/crypt_paths.h"
 
 namespace CLI {

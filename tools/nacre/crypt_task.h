@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/container/container_task.h"
+#include "fs/crypt/container_task.h"
 #include "tools/nacre/crypt_output.h"
 
 namespace nacre::tools {

@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "metadata/format/keyring.h"
-#include "metadata/format/superblock.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/sealed_fs/file_header.h"
+#include "metadata/superblock.h"
 #include "metadata/tables/database.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"

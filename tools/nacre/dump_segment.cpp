@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "fs/maintenance/deep_check.h"
+#include "fs/check/deep_check.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"

@@ -7,10 +7,10 @@
 
 #include "metadata/backing/volume_lock.h"
 #include "metadata/format/checkpoint.h"
-#include "metadata/format/rfc3339.h"
 #include "metadata/format/rows.h"
 #include "metadata/format/scrub_row.h"
 #include "metadata/tables/database.h"
+#include "metadata/text/rfc3339.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/dump.h"

@@ -18,8 +18,8 @@
 #include <CLI/CLI.hpp>
 
 #include "metadata/backing/volume_lock.h"
-#include "metadata/format/keyring_recipients.h"
 #include "metadata/format/rows.h"
+#include "metadata/keys/keyring_recipients.h"
 #include "metadata/tables/database.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"

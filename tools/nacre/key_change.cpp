@@ -10,7 +10,7 @@
 
 #include "fs/control/control_client.h"
 #include "metadata/backing/volume_lock.h"
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring_keeper.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/offline_volume.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "metadata/format/keyring.h"
+#include "metadata/keys/keyring.h"
 #include "tools/nacre/commands.h"
 
 namespace nacre::tools {

@@ -10,7 +10,7 @@
 #include "fs/control/rotation_requests.h"
 #include "fs/rotation/epoch_walk.h"
 #include "metadata/backing/volume_lock.h"
-#include "metadata/format/keyring.h"
+#include "metadata/keys/keyring.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"

@@ -15,7 +15,7 @@
 #include "fs/control/rotation_requests.h"
 #include "fs/rotation/rotation.h"
 #include "metadata/backing/volume_lock.h"
-#include "metadata/keyring_keeper.h"
+#include "metadata/keys/keyring_keeper.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"

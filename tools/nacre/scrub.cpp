@@ -14,10 +14,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "fs/check/checker.h"
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
-#include "fs/maintenance/checker.h"
-#include "fs/maintenance/rate_limit.h"
+#include "fs/scrub/rate_limit.h"
 #include "metadata/backing/volume_lock.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
@@ -26,7 +26,7 @@
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
-#include "tools/fsck_report.h"
+#include "tools/fsck/fsck_report.h"
 #include "tools/nacre/commands.h"
 #include "tools/nacre/scrub_report.h"
 

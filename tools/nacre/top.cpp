@@ -17,8 +17,8 @@
 #include <nlohmann/json.hpp>
 
 #include "fs/control/control_client.h"
+#include "fs/control/log_histogram.h"
 #include "fs/control/mount_table.h"
-#include "fs/metrics/log_histogram.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"

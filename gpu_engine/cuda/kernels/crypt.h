@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu_engine/cuda/kernels/forms.h"
+#include "gpu_engine/cipher/forms.h"
 #include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/cipher/forms.h"
 #include "gpu_engine/cuda/kernels/des_key.h"
-#include "gpu_engine/cuda/kernels/forms.h"
 #include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made by tools/find_des_sboxes.cpp. The S-boxes of DES (FIPS 46-3) as circuits of
-// functions of three bits, 27, 25, 26, 21, 27, 26, 26, 25 of them (25.4 on average).
+// Made by find_des_sboxes.cpp. The S-boxes of DES (FIPS 46-3) as circuits of functions of three
+// bits, 27, 25, 26, 21, 27, 26, 26, 25 of them (25.4 on average).
 //
 // x1 to x6 are an S-box's inputs, the first being the highest of the six; out[0] is the highest of
 // the four outputs. Each word holds a bit of 32 blocks.

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu_engine/cipher/forms.h"
 #include "gpu_engine/cuda/kernels/des_key.h"
-#include "gpu_engine/cuda/kernels/forms.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
 
 namespace nacre::engine::cuda {

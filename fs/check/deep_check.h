@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The visitor that opens every record a row names: tag, identity, codec stream and size, compared
+// with what the row says. Also reports whatever the walk finds damaged or out of place, so a walk
+// with this visitor covers every byte of the segments that counts. Segment files as such are the
+// structure check's business, which comes first.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fs/check/chunk_walker.h"
+#include "fs/store/segment_store.h"
+#include "gpu_engine/engine.h"
+#include "metadata/keys/keys.h"
+
+namespace nacre::fs {
+
+enum class DeepCheckMode : std::uint8_t {
+  checksum,  // CRCs and places only
+  open,      // every record that a row names is opened too
+};
+
+struct DeepCheckCounts {
+  std::uint64_t segment_count = 0;
+  std::uint64_t record_count = 0;  // with a right CRC
+  std::uint64_t opened_count = 0;  // that rows name: authenticated and decompressed
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t plain_bytes = 0;
+  std::array<CodecStats, codec_count> codecs = {};  // of the opened ones of files
+};
+
+class DeepCheck final : public ChunkVisitor {
+ public:
+  static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine,
+                                                   std::shared_ptr<const metadata::KeyTree> keys,
+                                                   DeepCheckMode mode, FindingList& findings);
+
+  Result<> begin_segment(metadata::SegmentNumber number, const metadata::SegmentRow& row) override;
+  Result<> record(metadata::SegmentNumber segment, std::uint64_t offset,
+                  const engine::RecordHeader& header, ByteView bytes,
+                  std::span<const NamedRecord> named) override;
+  Result<> damage(metadata::SegmentNumber segment, std::uint64_t offset, std::uint64_t size,
+                  const Error& error, std::span<const NamedRecord> named) override;
+  Result<> misplaced(const NamedRecord& named, const Error& error) override;
+  Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) override;
+
+  // Also called for each record that a row names and that is not good, in the row's terms.
+  using OnBadRecord = std::function<void(const NamedRecord&, Verdict, std::string_view what)>;
+  void on_bad_record(OnBadRecord on_bad_record) { on_bad_record_ = std::move(on_bad_record); }
+
+  ~DeepCheck() override;
+  // Opens what is still waiting. After the walk.
+  void finish();
+  const DeepCheckCounts& counts() const { return counts_; }
+
+ private:
+  DeepCheck(engine::Engine& engine, std::shared_ptr<const metadata::KeyTree> keys,
+            DeepCheckMode mode, FindingList& findings)
+      : engine_(engine), keys_(std::move(keys)), mode_(mode), findings_(findings) {}
+  // A payload being filled, or with the engine while the walk goes on reading.
+  struct Stage {
+    engine::Arena input, output;
+    engine::Payload payload;
+    std::vector<NamedRecord> waiting;  // one for each message
+    std::size_t input_used = 0;
+    std::size_t output_used = 0;
+    std::optional<std::latch> ended;  // of a payload that the engine has
+  };
+  Result<> allocate(Stage& stage);
+  void open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes);
+  void submit(Stage& stage);
+  // Waits for the engine and judges; the stage is empty then.
+  void collect(Stage& stage);
+  void report(const NamedRecord& named, Verdict verdict, std::string what);
+
+  engine::Engine& engine_;
+  std::shared_ptr<const metadata::KeyTree> keys_;
+  const DeepCheckMode mode_;
+  FindingList& findings_;
+  OnBadRecord on_bad_record_;
+  std::array<Stage, 4> stages_;  // used in turn
+  std::size_t filling_ = 0;
+  DeepCheckCounts counts_;
+};
+
+// "chunk 3 of inode 17" or "patch at 512 of chunk 3 of inode 17".
+std::string describe(const metadata::RecordName& name);
+
+}  // namespace nacre::fs

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prometheus' text exposition format, version 0.0.4: families of samples, each with its help and
+// type. https://prometheus.io/docs/instrumenting/exposition_formats/
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fs/control/log_histogram.h"
+
+namespace nacre::fs {
+
+class PrometheusText {
+ public:
+  using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+  // A family; its samples follow. Names are fixed by their caller and are not checked.
+  void begin(std::string_view name, std::string_view type, std::string_view help);
+  void sample(Labels labels, std::uint64_t value);
+  void sample(Labels labels, double value);
+  // Families of one sample.
+  void counter(std::string_view name, std::string_view help, std::uint64_t value);
+  void gauge(std::string_view name, std::string_view help, std::uint64_t value);
+  void gauge(std::string_view name, std::string_view help, double value);
+
+  // One histogram of a family of that type: how many values are at most bound, for each bound in
+  // rising order; then all of them.
+  struct Bucket {
+    double bound;
+    std::uint64_t count;
+  };
+  void histogram(Labels labels, const std::vector<Bucket>& buckets, std::uint64_t count,
+                 double sum);
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  void write(std::string_view suffix, Labels labels,
+             std::pair<std::string_view, std::string_view> last, std::string_view value);
+
+  std::string text_;
+  std::string name_;
+};
+
+}  // namespace nacre::fs

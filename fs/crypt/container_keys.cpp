@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// See container_keys.h.
+#include "fs/crypt/container_keys.h"
+
+#include <string>
+
+namespace nacre::fs {
+
+namespace {
+
+constexpr std::size_t known_keyring_count_max = 256;
+
+}  // namespace
+
+Result<ContainerKeys> make_container_keys(engine::CipherSuite suite,
+                                          std::span<const metadata::NewRecipient> recipients,
+                                          unsigned chunk_bits) {
+  engine::VolumeId id;
+  engine::random_bytes(id);
+  NACRE_ASSIGN(const auto made, metadata::create_keyring(id, suite, recipients));
+  const std::string text = metadata::encode_keyring(made.keyring, *made.keys);
+  if (text.size() > metadata::keyring_size_bytes_max) {
+    return fail(ErrorCode::too_big, "so many recipients do not fit into one container");
+  }
+  const auto header = encode(ContainerHeader{
+      .chunk_bits = chunk_bits, .keyring_size = static_cast<std::uint32_t>(text.size())});
+  ContainerKeys keys{
+      .tree = made.keys, .preamble = Bytes(header.begin(), header.end()), .chunk_bits = chunk_bits};
+  keys.preamble.insert(keys.preamble.end(), text.begin(), text.end());
+  return keys;
+}
+
+Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView text) {
+  NACRE_ASSIGN(auto keyring, metadata::parse_keyring(text));
+  const metadata::Keyring& claims = keyring.claims;
+  if (claims.epochs.size() != 1 || claims.epochs.front().number != container_epoch ||
+      !claims.sealed_previous_volume_key.empty()) {
+    return fail(ErrorCode::corrupt, "the keyring is that of a volume, not of a container");
+  }
+  return keyring;
+}
+
+Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
+    ByteView keyring_text) const {
+  NACRE_ASSIGN(const auto keyring, parse_container_keyring(keyring_text));
+  if (before_opening_) before_opening_(keyring.claims);
+  NACRE_ASSIGN(auto opened, metadata::open_keyring(keyring, secret_));
+  // A keyring that was never rotated has all its MACs.
+  if (opened.access.missing_mac) {
+    return fail(ErrorCode::tampered, "somebody took the passphrase's MAC out of the keyring");
+  }
+  return std::shared_ptr<const metadata::KeyTree>(std::move(opened.keys));
+}
+
+Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::unlock(ByteView keyring_text) {
+  const engine::Sha256Digest digest = engine::sha256(keyring_text);
+  const auto known = known_.find(digest);
+  if (known != known_.end()) return known->second;
+  if (known_.size() >= known_keyring_count_max) known_.clear();
+  return known_.emplace(digest, open(keyring_text)).first->second;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of a salvaged volume: the rows of a checkpoint, with the records that they name copied
+// to segments of the new volume.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "fs/salvage/salvage_checkpoint.h"
+#include "fs/salvage/salvage_scan.h"
+#include "metadata/volume_files.h"
+
+namespace nacre::fs {
+
+struct SalvageContext {
+  metadata::BackingDirectory& source;
+  const metadata::VolumeKeys& volume;
+  const std::shared_ptr<metadata::BackingDirectory>& target;
+  engine::Engine& engine;
+  FindingList& findings;
+  const ProgressFunction& progress;
+};
+
+struct NamedRecords {
+  std::uint64_t record_count = 0;
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t lost_count = 0;
+};
+
+// Marks what the rows name, and adds a finding for each record that is not there.
+Result<NamedRecords> mark_named(const SalvageContext& context, const FoundCheckpoint& checkpoint,
+                                FoundRecords& records, RecordOpener& opener);
+
+// Makes the database of the target, which has none, and copies the marked records. Numbers that it
+// will give out are past all that the source ever used.
+Result<> rebuild_tables(const SalvageContext& context, const FoundCheckpoint& checkpoint,
+                        FoundRecords& records, RecordOpener& opener);
+
+// An empty root directory where there is no checkpoint, with numbers as above.
+Result<> make_empty_tables(const SalvageContext& context, const FoundRecords& records);
+
+}  // namespace nacre::fs

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// See free_space.h.
+#include "fs/space/free_space.h"
+
+#include <algorithm>
+
+namespace nacre::fs {
+
+std::uint64_t FreeSpace::bytes(std::uint64_t appended_bytes) {
+  std::unique_lock lock(mutex_);
+  if (is_known_ && (is_being_asked_ || Clock::now() - asked_at_ < counts_for_)) {
+    // Whoever counted earlier than the one who asked has appended nothing since.
+    const std::uint64_t appended = appended_bytes - std::min(appended_bytes, appended_before_);
+    return answer_bytes_ - std::min(answer_bytes_, appended);
+  }
+  if (is_known_) {
+    is_being_asked_ = true;
+    lock.unlock();
+  }
+  const auto asked_at = Clock::now();
+  const std::uint64_t answer = ask_();
+  if (!lock.owns_lock()) lock.lock();
+  is_known_ = true;
+  is_being_asked_ = false;
+  asked_at_ = asked_at;
+  answer_bytes_ = answer;
+  appended_before_ = appended_bytes;
+  return answer;
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the engine's callers and of its own.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::engine {
+
+// Memory that payloads point into; from Engine::allocate() (pinned where a GPU is used). Move-only.
+// Contents are wiped when freed.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Byte* data, std::size_t size, void (*release)(Byte*, std::size_t))
+      : data_(data), size_(size), release_(release) {}
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+  // The same memory with another way to release it.
+  static Arena adopt(Arena&& arena, void (*release)(Byte*, std::size_t));
+
+  Byte* data() { return data_; }
+  const Byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  void (*release_)(Byte*, std::size_t) = nullptr;
+};
+
+// Zeroed pages of the host, left out of core dumps. out_of_memory. An empty arena for 0.
+Result<Arena> allocate_host_arena(std::size_t size_bytes);
+
+}  // namespace nacre::engine

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels tell apart about keys and block ciphers. Free of CUDA: the planner knows it too.
+#pragma once
+
+#include <cstdint>
+
+namespace nacre::engine {
+
+// How a suite combines encryption and authentication, or that the key is a bare block cipher's.
+enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
+
+// Keys of two families lie in different tables, and other kernels take them.
+enum class CipherFamily : std::uint8_t { aes, des, des_ede3 };
+
+enum class CryptMode : std::uint8_t { ecb, cbc, ofb, ctr };
+enum class CryptDirection : std::uint8_t { encrypt, decrypt };
+
+}  // namespace nacre::engine

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planner asks of a backend on devices, besides what every backend does. Tests put one
+// without devices in its place.
+#pragma once
+
+#include <functional>
+#include <latch>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "gpu_engine/backend.h"
+#include "gpu_engine/engine.h"
+#include "gpu_engine/plan/message_kind.h"
+
+namespace nacre::engine {
+
+struct CudaOptions {
+  unsigned queued_payload_max = 64;
+  // Called from one of the backend's threads: at most once a device when it first fails at
+  // something, and once when it is lost.
+  std::function<void(std::string_view)> warn = {};
+};
+
+struct CudaStats {
+  std::uint64_t message_count = 0;       // ended well on a device
+  std::uint64_t input_bytes = 0;         // of those
+  std::uint64_t failed_batch_count = 0;  // ended on the cpu because a device failed
+};
+
+class DeviceBackend : public Backend {
+ public:
+  // As submit(), of messages that have been sorted.
+  virtual void submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) = 0;
+  // As run(), of messages that have been sorted.
+  virtual void run_sorted(Payload& payload, Sorted sorted) {
+    std::latch ended(1);
+    submit_sorted(payload, std::move(sorted), [&] { ended.count_down(); });
+    ended.wait();
+  }
+  // As submit(), of all messages of a payload that find_alike() takes. They are not sorted before:
+  // whoever runs a part of them sorts it, and counts what came of it.
+  virtual void submit_unsorted(Payload& payload,
+                               std::function<void(const MessageCounts&)> done) = 0;
+  // As run(), likewise.
+  virtual MessageCounts run_unsorted(Payload& payload) {
+    std::latch ended(1);
+    MessageCounts counts;
+    submit_unsorted(payload, [&](const MessageCounts& of_all) {
+      counts = of_all;
+      ended.count_down();
+    });
+    ended.wait();
+    return counts;
+  }
+
+  // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
+  virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
+  virtual CudaStats stats() const = 0;
+  // How many times its share each device has to take: 1 with all of them, more when some are lost;
+  // 0 when all are.
+  virtual double load_factor() const = 0;
+  // For measurements: seconds that the first device's kernels take for the payload, all of it one
+  // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
+  // unsupported where the payload is none such; out_of_memory, io.
+  virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
+  // Of the first device.
+  virtual Result<DeviceCeilings> measure_ceilings() = 0;
+};
+
+// cpu outlives what is made. An error says why there is none: "cuda: none (…)".
+using DeviceMaker =
+    std::function<Result<std::unique_ptr<DeviceBackend>>(const CudaOptions&, Backend& cpu)>;
+
+}  // namespace nacre::engine

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which codecs devices code and decode, and how thoroughly. Free of CUDA: the planner asks before a
+// device is touched. piece_codecs.h has their kernels, in the same order.
+#pragma once
+
+#include <array>
+
+#include "gpu_engine/codec/codec.h"
+#include "gpu_engine/codec/lz4_fast.h"
+
+namespace nacre::engine {
+
+// Every one of them is decoded, whatever level it was coded at.
+struct DeviceCodec {
+  Codec codec;
+  // Levels that are coded on devices. Others ask for a ratio that only the cpu's encoder reaches,
+  // as level 0 of gdeflate does, which is its level 3.
+  int encode_level_min;
+  int encode_level_max;
+};
+
+inline constexpr std::array device_codecs = {
+    DeviceCodec{Codec::lz77, 0, lz4_fast_level_max}, DeviceCodec{Codec::rle, 0, codec_level_max},
+    DeviceCodec{Codec::lzw, 0, codec_level_max},     DeviceCodec{Codec::gdeflate, 1, 1},
+    DeviceCodec{Codec::huffman, 0, codec_level_max},
+};
+
+constexpr const DeviceCodec* find_device_codec(Codec codec) {
+  for (const DeviceCodec& entry : device_codecs) {
+    if (entry.codec == codec) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace nacre::engine

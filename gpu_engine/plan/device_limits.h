@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planner and devices agree on before a device is touched. Free of CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nacre::engine {
+
+// What a batch can hold: bytes of one message's larger side, summed.
+inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
+
+// RSA: the longest modulus, and what stands for the memory of a message's numbers: with windows of
+// 4 bits, 8 KiB of powers for each half of 4,096 bits, and the key.
+inline constexpr int rsa_device_bits_max = 4096;
+inline constexpr std::uint64_t rsa_weight_bytes = 16u << 10;
+
+// Payloads that go to the slots' threads without being sorted: from so many messages, as a sample
+// says none of which is longer.
+inline constexpr std::size_t alike_count_min = 1024;
+inline constexpr std::size_t alike_sample_count = 16;
+inline constexpr std::uint64_t alike_weight_max = 4096;
+
+}  // namespace nacre::engine

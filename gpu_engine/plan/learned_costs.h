@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What payloads really took, as factors of what the cost model says of them: one for each backend,
+// class and size. They last as long as the engine.
+//
+// A factor is the median of the last nine measurements (the lower middle one of an even number), so
+// up to four hiccups among nine change nothing. A factor above 1 is used only after two
+// measurements: the first payload of a kind also pays for memory that is new and code that is not
+// loaded.
+// Sizes of which nothing is known take the factor of the nearest size of their class and backend.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "gpu_engine/plan/work_class.h"
+
+namespace nacre::engine {
+
+enum class Side : std::uint8_t { cpu, cuda };
+constexpr std::size_t index_of(Side side) {
+  return static_cast<std::size_t>(side);
+}
+
+// One factor's place, less than LearnedCosts::cell_count; or none, of what nothing is learned from.
+using CostCell = std::uint16_t;
+inline constexpr CostCell no_cost_cell = std::numeric_limits<CostCell>::max();
+
+// factor() and payload_count() from any thread at any time; learn(), last() and got_faster() by one
+// at a time.
+class LearnedCosts {
+ public:
+  static constexpr double factor_max = 4;  // and 1 / factor_max the least
+  // A power of two each, from less than 512 KiB to 512 MiB and more.
+  static constexpr std::size_t size_count = 12;
+  static constexpr std::size_t cell_count = 2 * work_class_count * size_count;
+
+  LearnedCosts();
+
+  // bytes: as the cost model is asked, for one device's load.
+  static CostCell cell_of(Side side, WorkClass work, double bytes);
+  static std::size_t class_index(CostCell cell) { return cell / (2 * size_count); }
+
+  // Of what the model says; 1 where nothing is known.
+  double factor(CostCell cell) const { return factors_[cell].load(std::memory_order_relaxed); }
+  // How many measurements it was learned from, nine at most.
+  unsigned payload_count(CostCell cell) const {
+    return counts_[cell].load(std::memory_order_relaxed);
+  }
+  // measured: of a payload, its time over the model's.
+  void learn(CostCell cell, double measured);
+  // What was measured last; 1 where nothing was. By who may learn.
+  double last(CostCell cell) const;
+  // Whether that is notably less than what was measured before it. By who may learn.
+  bool got_faster(CostCell cell) const;
+
+ private:
+  static constexpr std::size_t kept_count = 9;
+
+  void publish(std::size_t row);
+
+  std::array<std::atomic<float>, cell_count> factors_;
+  std::array<std::atomic<std::uint8_t>, cell_count> counts_ = {};
+  std::array<std::array<float, kept_count>, cell_count> kept_ = {};
+  std::array<std::uint8_t, cell_count> next_ = {};
+};
+
+}  // namespace nacre::engine

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keyring as a file: see keyring.h. What it takes to open one is in keyring_open.cpp.
+#include "metadata/keys/keyring.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "metadata/backing/two_copies.h"
+#include "metadata/keys/keyring_parts.h"
+#include "metadata/keys/sealed_secret.h"
+#include "metadata/text/document.h"
+#include "metadata/text/text_bytes.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr DocumentKind keyring_kind{
+    .format = "nacre keyring", .version = 1, .size_bytes_max = keyring_size_bytes_max};
+constexpr std::size_t keyring_name_size_max = 64;
+constexpr std::size_t public_key_size_max = 2u << 10;
+constexpr std::size_t private_key_size_max = 8u << 10;
+constexpr std::size_t salt_size_min = 16;
+constexpr std::size_t salt_size_max = 64;
+constexpr std::uint32_t lanes_max = 16;
+
+json to_json(const WrappedEpoch& epoch) {
+  return {{"number", epoch.number},
+          {"cipher", engine::to_string(epoch.suite)},
+          {"wrapped_key", to_base64(epoch.wrapped_key)}};
+}
+
+json to_json(const Recipient& recipient) {
+  json fields = {{"kind", recipient.passphrase ? "passphrase" : "rsa"},
+                 {"label", recipient.label},
+                 {"created", recipient.created},
+                 {"fingerprint", to_hex(recipient.fingerprint)},
+                 {"public_key", to_base64(recipient.public_key)},
+                 {"wrapped_volume_key", to_base64(recipient.wrapped_volume_key)}};
+  if (const auto& lock = recipient.passphrase) {
+    fields["kdf"] = {{"name", "argon2id"},
+                     {"memory_kib", lock->kdf.memory_kib},
+                     {"passes", lock->kdf.passes},
+                     {"lanes", lock->kdf.lanes},
+                     {"salt", to_base64(lock->salt)}};
+    fields["private_key"] = to_base64(lock->sealed_private_key);
+    if (lock->mac) fields["mac"] = to_hex(*lock->mac);
+  }
+  return fields;
+}
+
+Result<WrappedEpoch> parse_epoch(const json& fields) {
+  WrappedEpoch epoch;
+  NACRE_ASSIGN(const std::uint64_t number, get_number(fields, "number", 1, UINT32_MAX));
+  epoch.number = static_cast<std::uint32_t>(number);
+  NACRE_ASSIGN(const std::string cipher, get_text(fields, "cipher", keyring_name_size_max));
+  const auto suite = engine::suite_from_name(cipher);
+  if (!suite) return fail(ErrorCode::unsupported, suite.error().message);
+  epoch.suite = *suite;
+  const std::size_t size = engine::key_size_bytes(epoch.suite) + sealed_secret_overhead_bytes;
+  NACRE_ASSIGN(epoch.wrapped_key, get_base64(fields, "wrapped_key", size, size));
+  return epoch;
+}
+
+// What the bounds refuse is never tried: a hostile keyring must not take the machine's memory.
+Result<engine::Argon2Parameters> parse_kdf_cost(const json& fields) {
+  const auto get = [&](const char* name, std::uint32_t least,
+                       std::uint32_t most) -> Result<std::uint32_t> {
+    const auto number = get_number(fields, name, least, most);
+    if (number) return static_cast<std::uint32_t>(*number);
+    return add_context(number.error(),
+                       "the cost of the key derivation is outside what Nacre ever writes, so the "
+                       "keyring was damaged or changed by somebody");
+  };
+  engine::Argon2Parameters cost = {};
+  NACRE_ASSIGN(cost.memory_kib,
+               get("memory_kib", engine::argon2_memory_kib_min, engine::argon2_memory_kib_max));
+  NACRE_ASSIGN(cost.passes, get("passes", 1, engine::argon2_passes_max));
+  NACRE_ASSIGN(cost.lanes, get("lanes", 1, lanes_max));
+  return cost;
+}
+
+Result<PassphraseLock> parse_lock(const json& fields) {
+  const auto kdf = fields.find("kdf");
+  if (kdf == fields.end() || !kdf->is_object()) {
+    return fail(ErrorCode::corrupt, "the field \"kdf\" is missing");
+  }
+  NACRE_ASSIGN(const std::string name, get_text(*kdf, "name", keyring_name_size_max));
+  if (name != "argon2id") {
+    return fail(ErrorCode::unsupported, fmt::format("unknown key derivation \"{}\"", name));
+  }
+  PassphraseLock lock;
+  NACRE_ASSIGN(lock.kdf, parse_kdf_cost(*kdf));
+  NACRE_ASSIGN(lock.salt, get_base64(*kdf, "salt", salt_size_min, salt_size_max));
+  NACRE_ASSIGN(
+      lock.sealed_private_key,
+      get_base64(fields, "private_key", sealed_secret_overhead_bytes, private_key_size_max));
+  if (fields.contains("mac")) NACRE_TRY(get_hex(fields, "mac", lock.mac.emplace()));
+  return lock;
+}
+
+Result<Recipient> parse_recipient(const json& fields) {
+  Recipient recipient;
+  NACRE_ASSIGN(recipient.label, get_line(fields, "label", label_size_bytes_max));
+  NACRE_ASSIGN(recipient.created, get_line(fields, "created", keyring_name_size_max));
+  NACRE_TRY(get_hex(fields, "fingerprint", recipient.fingerprint));
+  NACRE_ASSIGN(recipient.public_key, get_base64(fields, "public_key", 1, public_key_size_max));
+  if (engine::sha256(recipient.public_key) != recipient.fingerprint) {
+    return fail(ErrorCode::corrupt, "the fingerprint is not that of the public key");
+  }
+  NACRE_ASSIGN(
+      recipient.wrapped_volume_key,
+      get_base64(fields, "wrapped_volume_key", engine::rsa_bits_min / 8, engine::rsa_bits_max / 8));
+  NACRE_ASSIGN(const std::string kind_name, get_text(fields, "kind", keyring_name_size_max));
+  if (kind_name == "passphrase") {
+    NACRE_ASSIGN(recipient.passphrase, parse_lock(fields));
+  } else if (kind_name != "rsa") {
+    return fail(ErrorCode::unsupported, fmt::format("unknown kind of recipient \"{}\"", kind_name));
+  }
+  return recipient;
+}
+
+template <typename T>
+Result<T> entry(Result<T> parsed, const char* what, std::size_t index) {
+  if (parsed) return parsed;
+  return add_context(parsed.error(), fmt::format("{} {}", what, index + 1));
+}
+
+Result<Keyring> parse_keyring(const Document& document) {
+  const json& fields = document.fields;
+  Keyring keyring{.generation = document.generation};
+  NACRE_TRY(get_hex(fields, "volume_id", keyring.volume_id));
+  NACRE_ASSIGN(const json* epochs, get_array(fields, "epochs", 1, epoch_count_max));
+  for (const json& epoch : *epochs) {
+    NACRE_ASSIGN(WrappedEpoch parsed, entry(parse_epoch(epoch), "epoch", keyring.epochs.size()));
+    if (!keyring.epochs.empty() && parsed.number <= keyring.epochs.back().number) {
+      return fail(ErrorCode::corrupt, "the epochs are not in order");
+    }
+    keyring.epochs.push_back(std::move(parsed));
+  }
+  NACRE_ASSIGN(const json* recipients, get_array(fields, "recipients", 1, recipient_count_max));
+  std::size_t passphrase_count = 0;
+  for (const json& recipient : *recipients) {
+    NACRE_ASSIGN(Recipient parsed,
+                 entry(parse_recipient(recipient), "recipient", keyring.recipients.size()));
+    if (parsed.passphrase && ++passphrase_count > passphrase_count_max) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("there are more than {} passphrases", passphrase_count_max));
+    }
+    keyring.recipients.push_back(std::move(parsed));
+  }
+  if (fields.contains("previous_volume_key")) {
+    constexpr std::size_t size = volume_key_size_bytes + sealed_secret_overhead_bytes;
+    NACRE_ASSIGN(keyring.sealed_previous_volume_key,
+                 get_base64(fields, "previous_volume_key", size, size));
+  }
+  return keyring;
+}
+
+}  // namespace
+
+std::string encode_keyring(const Keyring& keyring, const KeyTree& keys) {
+  json epochs = json::array();
+  for (const WrappedEpoch& epoch : keyring.epochs)
+    epochs.push_back(to_json(epoch));
+  json recipients = json::array();
+  for (const Recipient& recipient : keyring.recipients)
+    recipients.push_back(to_json(recipient));
+  json fields = {{"generation", keyring.generation},
+                 {"volume_id", to_hex(keyring.volume_id)},
+                 {"epochs", std::move(epochs)},
+                 {"recipients", std::move(recipients)}};
+  if (!keyring.sealed_previous_volume_key.empty()) {
+    fields["previous_volume_key"] = to_base64(keyring.sealed_previous_volume_key);
+  }
+  return write_document(keyring_kind, fields, keys.volume_subkey("keyring mac").view());
+}
+
+Result<Unverified<Keyring>> parse_keyring(ByteView text) {
+  NACRE_ASSIGN(Document document, parse_document(keyring_kind, text));
+  NACRE_ASSIGN(Keyring keyring, parse_keyring(document));
+  return Unverified<Keyring>{std::move(keyring), std::move(document.seal)};
+}
+
+Result<FoundKeyring> find_keyring(BackingDirectory& directory) {
+  const auto generation_of = [](ByteView text) -> Result<std::uint64_t> {
+    NACRE_ASSIGN(const auto parsed, parse_keyring(text));
+    return parsed.claims.generation;
+  };
+  auto found = read_copies(directory, keyring_file, keyring_kind.size_bytes_max, generation_of);
+  if (!found && found.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::missing,
+                fmt::format("{}: both copies of the keyring are missing, and without one nobody "
+                            "can open the volume: 'nacre key restore' puts one back from a backup",
+                            directory.description()));
+  }
+  if (!found) return tl::unexpected(found.error());
+  ChosenCopy chosen = std::move(*found);
+  NACRE_ASSIGN(auto keyring, parse_keyring(chosen.text));
+  const bool is_torn =
+      std::any_of(chosen.warnings.begin(), chosen.warnings.end(),
+                  [](const Error& warning) { return warning.code == ErrorCode::rolled_back; });
+  return FoundKeyring{std::move(keyring), std::move(chosen.warnings), is_torn,
+                      std::move(chosen.text)};
+}
+
+Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring,
+                          const KeyTree& keys) {
+  return write_copies(directory, keyring_file, encode_keyring(keyring, keys));
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keyring: who can open a volume, and its epoch keys. Files "keyring" and "keyring.copy"
+// (two_copies.h), in the form of document.h with the MAC key volume_subkey("keyring mac"):
+//   {
+//     "crc32": "89abcdef",
+//     "epochs": [                               1 … 4096, numbers ascending
+//       {
+//         "cipher": "aes-256-gcm",
+//         "number": 1,                          1 … 2^32 - 1
+//         "wrapped_key": "base64"               sealed under volume_subkey("epoch wrap"),
+//       }                                       AAD: volume id [16] | number u32 | suite u8
+//     ],
+//     "format": "nacre keyring",
+//     "generation": 1,
+//     "mac": "64 hex digits",
+//     "previous_volume_key": "base64",          only while the volume is rotated: sealed under
+//                                               volume_subkey("previous volume key"),
+//                                               AAD: volume id [16]
+//     "recipients": [                           1 … 1000, of which at most 32 passphrases
+//       {
+//         "created": "2026-01-31T23:59:59Z",
+//         "fingerprint": "64 hex digits",       SHA-256 of public_key
+//         "kdf": {                              passphrase only
+//           "lanes": 2,                         1 … 16
+//           "memory_kib": 1048576,              8192 … 4194304
+//           "name": "argon2id",
+//           "passes": 1,                        1 … 64
+//           "salt": "base64"                    16 … 64 bytes
+//         },
+//         "kind": "passphrase",                 or "rsa"
+//         "label": "",
+//         "mac": "64 hex digits",               passphrase only: HMAC-SHA256 under K2 of
+//                                               "nacre recipient" | volume id [16] |
+//                                               fingerprint [32] | wrapped volume key. Not there
+//                                               when somebody else changed the volume key
+//         "private_key": "base64",              passphrase only: PKCS#8, sealed under K1,
+//                                               AAD: "nacre private key"
+//         "public_key": "base64",               DER SubjectPublicKeyInfo
+//         "wrapped_volume_key": "base64"        RSA-OAEP-SHA256, label: "nacre volume key" and at
+//       }                                       once the 32 hex digits of the volume id
+//     ],
+//     "version": 1,
+//     "volume_id": "32 hex digits"
+//   }
+// K1 | K2 = Argon2id(passphrase, salt), 64 bytes. A sealed secret is: nonce [12], random |
+// AES-256-GCM ciphertext | tag [16]. Integers in AADs are little-endian.
+//
+// Why each recipient has its own MAC: anybody can wrap a volume key of his own to a public key and
+// make a whole keyring around it. The MAC under the passphrase shows that the holder's own volume
+// was meant. For a bare RSA key nothing in the volume can show that; there the pinned
+// KeyTree::fingerprint() does. Whoever changes the volume key wraps the new one for every
+// passphrase too, but cannot make their MACs: such a recipient has none until its passphrase is
+// used to open the volume for writing, and until then the pinned fingerprint is all there is for it
+// as well.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gpu_engine/cipher/suite.h"
+#include "gpu_engine/kdf/kdf.h"
+#include "gpu_engine/publickey/rsa.h"
+#include "gpu_engine/record/record.h"
+#include "metadata/backing/backing.h"
+#include "metadata/keys/keys.h"
+#include "metadata/text/unverified.h"
+
+namespace nacre::metadata {
+
+inline constexpr std::string_view keyring_file = "keyring";
+inline constexpr std::size_t keyring_size_bytes_max = 16u << 20;
+inline constexpr std::size_t recipient_count_max = 1000;
+inline constexpr std::size_t passphrase_count_max = 32;  // opening may have to try each
+inline constexpr std::size_t epoch_count_max = 4096;
+
+// What makes an RSA recipient a passphrase recipient.
+struct PassphraseLock {
+  engine::Argon2Parameters kdf = {};
+  Bytes salt;
+  Bytes sealed_private_key;
+  std::optional<engine::Sha256Digest> mac;  // none since somebody else changed the volume key
+};
+struct Recipient {
+  std::string label;
+  std::string created;  // RFC 3339
+  engine::Sha256Digest fingerprint = {};
+  Bytes public_key;
+  Bytes wrapped_volume_key;
+  std::optional<PassphraseLock> passphrase;
+};
+struct WrappedEpoch {
+  std::uint32_t number = 0;
+  engine::CipherSuite suite = engine::CipherSuite::aes_256_gcm;
+  Bytes wrapped_key;
+};
+struct Keyring {
+  engine::VolumeId volume_id = {};
+  std::uint64_t generation = 1;
+  std::vector<WrappedEpoch> epochs;
+  std::vector<Recipient> recipients;
+  Bytes sealed_previous_volume_key;  // empty but during a rotation
+};
+
+// What opens a volume: a passphrase, or the private key of an RSA recipient.
+using VolumeSecret = std::variant<SecretBytes, engine::RsaPrivateKey>;
+
+// What deriving the keys of passphrases may cost before anything shows that the keyring is genuine:
+// whoever can write to it chooses the cost.
+struct KdfLimit {
+  std::uint64_t work_kib = 16u << 20;   // memory times passes, over all passphrases that are tried
+  std::uint64_t memory_kib = 1u << 20;  // of one
+};
+// Of this process. Set at its start, before there are threads.
+const KdfLimit& kdf_limit();
+void set_kdf_limit(const KdfLimit& limit);
+// Memory times passes.
+std::uint64_t work_kib_of(const engine::Argon2Parameters& kdf);
+// not_permitted where it is more than the limit allows, after spent_kib of work for others, with
+// the option that allows it.
+Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit& limit,
+                            std::uint64_t spent_kib = 0);
+
+struct NewPassphrase {
+  std::string label;
+  SecretBytes passphrase;  // not empty
+  engine::Argon2Parameters kdf = {};
+  int rsa_bits = engine::rsa_bits_default;
+};
+struct NewPublicKey {
+  std::string label;
+  engine::RsaPublicKey key;
+};
+using NewRecipient = std::variant<NewPassphrase, NewPublicKey>;
+
+struct NewKeyring {
+  Keyring keyring;
+  std::shared_ptr<KeyTree> keys;
+};
+// A new volume key and epoch 1. invalid_argument: no recipient, one given twice, an empty
+// passphrase, a bad label, KDF parameters out of bounds. not_permitted: together the passphrases
+// cost more than kdf_limit() lets an opening try.
+Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
+                                  std::span<const NewRecipient> recipients);
+
+std::string encode_keyring(const Keyring& keyring, const KeyTree& keys);
+// corrupt, also for KDF parameters out of bounds; unsupported for a later version or a suite that
+// this build does not have. Takes no more memory than a few times the text's size.
+Result<Unverified<Keyring>> parse_keyring(ByteView text);
+
+// What it takes to change the recipients of a keyring, from opening it: keyring_recipients.h.
+struct KeyringAccess {
+  SecretBytes volume_key;           // wiped with this; for that alone
+  std::size_t recipient_index = 0;  // whose secret it was
+  // Of a passphrase recipient that has no MAC: the one that belongs there.
+  std::optional<engine::Sha256Digest> missing_mac;
+};
+struct OpenedKeyring {
+  std::shared_ptr<KeyTree> keys;
+  KeyringAccess access;
+};
+// Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs
+// on the way: what the keyring claims may be believed when this succeeds, but that it is the
+// holder's own volume only if no MAC was missing. A passphrase is tried with every passphrase
+// recipient, the cheapest first, within the limit. wrong_key, tampered (also for a recipient that
+// stands there twice), out_of_memory, not_permitted (not all were tried: the limit).
+Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
+                                   const KdfLimit& limit = kdf_limit());
+
+struct FoundKeyring {
+  Unverified<Keyring> keyring;
+  std::vector<Error> warnings;  // about its other copy
+  bool is_torn = false;         // the other copy is whole, but of an earlier generation
+  Bytes text;                   // of the file that is used
+};
+// Without keys. missing when neither copy is there; else as parse_keyring() and read_copies().
+Result<FoundKeyring> find_keyring(BackingDirectory& directory);
+// Both copies. The caller has raised the generation. Of a volume in use: KeyringKeeper.
+Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring, const KeyTree& keys);
+
+}  // namespace nacre::metadata

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// See keyring_keeper.h.
+#include "metadata/keys/keyring_keeper.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "metadata/backing/two_copies.h"
+
+namespace nacre::metadata {
+
+namespace {
+
+// The files that are about to be replaced. What they held was wrapped for recipients that may have
+// been taken away since.
+class ReplacedFiles {
+ public:
+  explicit ReplacedFiles(BackingDirectory& directory) {
+    const std::array names = {std::string(keyring_file), copy_name(keyring_file)};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto file = directory.open(names[i], OpenMode::read_write);
+      if (file) files_[i] = std::move(*file);
+    }
+  }
+
+  // Best effort: copy-on-write file systems, snapshots and flash keep what was there, and a file
+  // that has another name (a backup made of hard links) is left alone.
+  void overwrite() {
+    for (const auto& file : files_) {
+      if (!file || !file->is_nameless()) continue;
+      const auto size = file->size();
+      if (!size || *size > keyring_size_bytes_max) continue;
+      const Bytes zeros(*size);
+      if (file->write(0, zeros)) static_cast<void>(file->sync());
+    }
+  }
+
+ private:
+  std::array<std::unique_ptr<BackingFile>, 2> files_;
+};
+
+}  // namespace
+
+KeyringKeeper::KeyringKeeper(std::shared_ptr<BackingDirectory> directory,
+                             std::shared_ptr<const KeyTree> keys, Keyring current,
+                             NoteGeneration note_generation)
+    : directory_(std::move(directory)),
+      keys_(std::move(keys)),
+      note_generation_(std::move(note_generation)),
+      current_(std::move(current)) {}
+
+Keyring KeyringKeeper::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::uint64_t KeyringKeeper::generation() const {
+  const std::lock_guard lock(mutex_);
+  return current_.generation;
+}
+
+Result<> KeyringKeeper::check_usable() const {
+  if (!is_unknown_) return {};
+  return fail(ErrorCode::read_only,
+              "a new keyring could not be written, and nobody knows which one will count: the "
+              "recipients can be changed again once the volume is mounted anew");
+}
+
+Result<> KeyringKeeper::rotate(const MakeKeyring& make,
+                               const std::function<void(const KeyringRotation&)>& taken) {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  NACRE_ASSIGN(const KeyringRotation next, make(current_));
+  if (const auto saved = save_keyring(*directory_, next.keyring, *next.keys); !saved) {
+    is_unknown_ = true;
+    return add_context(saved.error(),
+                       "the new keyring could not be written; if one of its copies was, the "
+                       "rotation begins at the next mount");
+  }
+  current_ = next.keyring;
+  taken(next);
+  return {};
+}
+
+Result<> KeyringKeeper::note_generation() {
+  const std::lock_guard lock(mutex_);
+  return note_generation_(current_.generation);
+}
+
+Result<> KeyringKeeper::end_rotation() {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  return replace_locked(end_keyring_rotation(current_));
+}
+
+Result<> KeyringKeeper::replace(const Keyring& next) {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  if (next.generation != current_.generation + 1) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a keyring of generation {} cannot follow one of generation {}",
+                            next.generation, current_.generation));
+  }
+  return replace_locked(next);
+}
+
+Result<> KeyringKeeper::replace_recipients(ByteView text) {
+  NACRE_ASSIGN(const auto parsed, parse_keyring(text));
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  NACRE_TRY(verify(parsed.seal, keys_->volume_subkey("keyring mac").view(), "new keyring"));
+  const Keyring& next = parsed.claims;
+  if (next.volume_id != current_.volume_id) {
+    return fail(ErrorCode::tampered, "the new keyring is that of another volume");
+  }
+  if (next.generation != current_.generation + 1) {
+    return fail(ErrorCode::busy,
+                fmt::format("the keyring was changed meanwhile: it is of generation {}, and the "
+                            "new one was made to be generation {}; try again",
+                            current_.generation, next.generation));
+  }
+  Keyring expected = current_;
+  expected.generation = next.generation;
+  expected.recipients = next.recipients;
+  if (encode_keyring(expected, *keys_) != as_text(text)) {
+    return fail(ErrorCode::not_permitted,
+                "the new keyring has other epochs than the volume: only its recipients may differ");
+  }
+  return replace_locked(next);
+}
+
+Result<> KeyringKeeper::replace_locked(const Keyring& next) {
+  ReplacedFiles replaced(*directory_);
+  if (const auto saved = save_keyring(*directory_, next, *keys_); !saved) {
+    // The row stays: a rename that may not be durable must not be required.
+    look_again();
+    const std::string_view state =
+        current_.generation == next.generation
+            ? "the new keyring may be in place already: see 'nacre key list', and repeat the "
+              "command once the cause is mended, so that both copies are written"
+            : "the keyring is as it was";
+    return add_context(saved.error(), fmt::format("writing the keyring ({})", state));
+  }
+  current_ = next;
+  if (const auto noted = note_generation_(next.generation); !noted) {
+    return add_context(noted.error(),
+                       "the new keyring is in place, but the database could not take note: until "
+                       "the next mount an older one that is put back would not be noticed");
+  }
+  replaced.overwrite();
+  return {};
+}
+
+void KeyringKeeper::look_again() {
+  const auto found = find_keyring(*directory_);
+  if (!found || found->keyring.claims.generation <= current_.generation) return;
+  if (verify(found->keyring.seal, keys_->volume_subkey("keyring mac").view(), "keyring")) {
+    current_ = found->keyring.claims;
+  }
+}
+
+Result<> KeyringKeeper::finish_update() {
+  const std::lock_guard lock(mutex_);
+  NACRE_TRY(check_usable());
+  ReplacedFiles replaced(*directory_);
+  NACRE_TRY(save_keyring(*directory_, current_, *keys_));
+  replaced.overwrite();
+  return {};
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keyring of a volume that is open for writing, and the one order in which another takes its
+// place:
+//
+//   1. "keyring" is replaced, then "keyring.copy", each as a whole and durably (two_copies.h)
+//   2. the database's row keyring_generation gets the new generation, durably
+//   3. what the replaced files held is overwritten, where the file system writes in place and no
+//      other name leads to them
+//
+// Why in that order. Opening takes the copy of the higher generation, and refuses a keyring older
+// than the row. Power lost before the first rename is durable: the old keyring and the old row.
+// Behind it, until 2. is durable: the new keyring, with an older copy or two new ones, and the old
+// row, which refuses neither; opening for writing notes the newer generation. Behind 2.: the new
+// one, and whoever puts the old one back is refused. The other way round, power lost between the
+// row and the files would leave a volume that nobody can open. The caller hears of success behind
+// 2., so that a secret which was taken away is not reported gone while an old file could still be
+// put back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "metadata/backing/backing.h"
+#include "metadata/keys/keyring.h"
+#include "metadata/keys/keyring_rotation.h"
+#include "metadata/keys/keys.h"
+
+namespace nacre::metadata {
+
+// Thread-safe.
+class KeyringKeeper {
+ public:
+  // Makes the row keyring_generation durable: fs::Volume::note_keyring_generation().
+  using NoteGeneration = std::function<Result<>(std::uint64_t generation)>;
+
+  // current: verified, and not older than the row.
+  KeyringKeeper(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
+                Keyring current, NoteGeneration note_generation);
+
+  Keyring current() const;
+  std::uint64_t generation() const;
+
+  // Puts next, which the caller vouches for, in place of the current one. invalid_argument unless
+  // its generation is the next one. After any other error next may have taken its place or not;
+  // current() says which, and the message what to do.
+  Result<> replace(const Keyring& next);
+
+  // The same for a text that somebody made who knows the volume key but is not trusted beyond that:
+  // tampered without the MAC or for another volume; busy when its generation is not the next one,
+  // so that it was made from another keyring than the current; not_permitted when it differs in
+  // more than the recipients.
+  Result<> replace_recipients(ByteView text);
+
+  // For the beginning of a rotation: next is what make gives for the current one, under the volume
+  // key of its own keys. taken is called once both copies are durable, before anybody else can
+  // change anything; note_generation() is to follow. When writing fails nobody knows which of the
+  // two will count: then every later change is refused until the volume is opened anew.
+  using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
+  Result<> rotate(const MakeKeyring& make,
+                  const std::function<void(const KeyringRotation&)>& taken);
+  // Makes the row name the current generation.
+  Result<> note_generation();
+  // The keyring with nothing but the last epoch takes its place, as by replace().
+  Result<> end_rotation();
+
+  // Writes both copies of the current one again, when an update was interrupted between them.
+  Result<> finish_update();
+
+ private:
+  Result<> check_usable() const;
+  Result<> replace_locked(const Keyring& next);
+  void look_again();
+
+  const std::shared_ptr<BackingDirectory> directory_;
+  const std::shared_ptr<const KeyTree> keys_;
+  const NoteGeneration note_generation_;
+  mutable std::mutex mutex_;  // held while files are written
+  Keyring current_;
+  bool is_unknown_ = false;  // which keyring lies there: rotate() failed
+};
+
+}  // namespace nacre::metadata

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keyrings that a rotation writes: one with which it begins, one with which it ends.
+// docs/SECURITY.md, "Rotation".
+//
+// It begins with a new volume key, wrapped to every recipient, and a new epoch. All older epochs
+// are wrapped under the new volume key too, and the old volume key is sealed under it, so whoever
+// opens the keyring opens everything that is there. It ends with a keyring that has the new epoch
+// alone.
+#pragma once
+
+#include <memory>
+
+#include "metadata/keys/keyring.h"
+
+namespace nacre::metadata {
+
+struct KeyringRotation {
+  Keyring keyring;                // generation + 1
+  std::unique_ptr<KeyTree> keys;  // what opens it: its secrets are for the tree in use
+};
+// keyring: verified, and that of keys. Nobody's secret is needed: a volume key is wrapped with
+// public keys. The MACs of passphrases are dropped, since they cannot be made here. busy when a
+// rotation is under way; too_big: the volume has had all its epochs.
+Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
+                                               engine::CipherSuite suite);
+// Of a verified keyring: generation + 1, and nothing but the last epoch.
+Keyring end_keyring_rotation(Keyring keyring);
+
+// Makes the missing MACs of the recipients that have this passphrase. True when one was made; then
+// the caller raises the generation and saves. out_of_memory.
+Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView passphrase);
+
+}  // namespace nacre::metadata
