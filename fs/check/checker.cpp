@@ -125,8 +125,8 @@ class Check {
 
   Result<> check_records(const metadata::Database& database) {
     const auto mode = options_.deep ? DeepCheckMode::open : DeepCheckMode::checksum;
-    NACRE_ASSIGN(const auto visitor,
-                 DeepCheck::create(engine_, volume_.keys, mode, report_.findings));
+    const RecordKeys keys(database, volume_.keys);
+    NACRE_ASSIGN(const auto visitor, DeepCheck::create(engine_, keys, mode, report_.findings));
     const auto walked =
         walk_chunks(*directory_, database, volume_.keys->volume_id(), *visitor, progress_);
     visitor->finish();

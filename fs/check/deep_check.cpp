@@ -35,10 +35,9 @@ std::string describe(const metadata::RecordName& name) {
   return fmt::format("patch at {} of {}", name.offset, chunk);
 }
 
-Result<std::unique_ptr<DeepCheck>> DeepCheck::create(engine::Engine& engine,
-                                                     std::shared_ptr<const metadata::KeyTree> keys,
+Result<std::unique_ptr<DeepCheck>> DeepCheck::create(engine::Engine& engine, const RecordKeys& keys,
                                                      DeepCheckMode mode, FindingList& findings) {
-  std::unique_ptr<DeepCheck> check(new DeepCheck(engine, std::move(keys), mode, findings));
+  std::unique_ptr<DeepCheck> check(new DeepCheck(engine, keys, mode, findings));
   for (Stage& stage : check->stages_)
     NACRE_TRY(check->allocate(stage));
   return check;
@@ -58,7 +57,7 @@ Result<> DeepCheck::allocate(Stage& stage) {
   stage.payload.input_size = stage.input.size();
   stage.payload.output = stage.output.data();
   stage.payload.output_size = stage.output.size();
-  stage.payload.volume_id = keys_->volume_id();
+  stage.payload.volume_id = keys_.volume_id();
   return {};
 }
 
@@ -86,7 +85,7 @@ void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& heade
         fmt::format("the row says that it holds {} bytes, more than any chunk", named.plain_size));
     return;
   }
-  const auto key = keys_->session_key(header.epoch, header.salt);
+  const auto key = keys_.find(header);
   if (!key) {
     report(named, Verdict::tampered, key.error().message);
     return;

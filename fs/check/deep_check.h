@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "fs/check/chunk_walker.h"
+#include "fs/store/record_keys.h"
 #include "fs/store/segment_store.h"
 #include "gpu_engine/engine.h"
-#include "metadata/keys/keys.h"
 
 namespace nacre::fs {
 
@@ -34,10 +34,10 @@ struct DeepCheckCounts {
   std::array<CodecStats, codec_count> codecs = {};  // of the opened ones of files
 };
 
+// What is passed by reference outlives it.
 class DeepCheck final : public ChunkVisitor {
  public:
-  static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine,
-                                                   std::shared_ptr<const metadata::KeyTree> keys,
+  static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine, const RecordKeys& keys,
                                                    DeepCheckMode mode, FindingList& findings);
 
   Result<> begin_segment(metadata::SegmentNumber number, const metadata::SegmentRow& row) override;
@@ -59,9 +59,9 @@ class DeepCheck final : public ChunkVisitor {
   const DeepCheckCounts& counts() const { return counts_; }
 
  private:
-  DeepCheck(engine::Engine& engine, std::shared_ptr<const metadata::KeyTree> keys,
-            DeepCheckMode mode, FindingList& findings)
-      : engine_(engine), keys_(std::move(keys)), mode_(mode), findings_(findings) {}
+  DeepCheck(engine::Engine& engine, const RecordKeys& keys, DeepCheckMode mode,
+            FindingList& findings)
+      : engine_(engine), keys_(keys), mode_(mode), findings_(findings) {}
   // A payload being filled, or with the engine while the walk goes on reading.
   struct Stage {
     engine::Arena input, output;
@@ -79,7 +79,7 @@ class DeepCheck final : public ChunkVisitor {
   void report(const NamedRecord& named, Verdict verdict, std::string what);
 
   engine::Engine& engine_;
-  std::shared_ptr<const metadata::KeyTree> keys_;
+  const RecordKeys& keys_;
   const DeepCheckMode mode_;
   FindingList& findings_;
   OnBadRecord on_bad_record_;

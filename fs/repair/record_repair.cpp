@@ -47,11 +47,12 @@ struct Stretch {
 
 class RecordRepair final : public ChunkVisitor {
  public:
-  explicit RecordRepair(RepairContext& context) : context_(context) {}
+  explicit RecordRepair(RepairContext& context)
+      : context_(context), keys_(context.database(), context.volume.keys) {}
 
   Result<> run() {
-    NACRE_ASSIGN(deep_, DeepCheck::create(context_.engine, context_.volume.keys,
-                                          DeepCheckMode::open, findings_));
+    NACRE_TRY(find_known_sessions());
+    NACRE_ASSIGN(deep_, DeepCheck::create(context_.engine, keys_, DeepCheckMode::open, findings_));
     deep_->on_bad_record([this](const NamedRecord& named, Verdict verdict, std::string_view what) {
       if (is_of_file(named.name.kind)) {
         bad_[{named.name.inode, named.name.chunk}].push_back(
@@ -111,9 +112,11 @@ class RecordRepair final : public ChunkVisitor {
   Result<> fill(Stretch stretch);
   Result<> fill(const Stretch& stretch, const std::string& path, metadata::BackingFile& file,
                 const SegmentRow& row);
+  Result<> find_known_sessions();
   Result<> enter_sessions();
 
   RepairContext& context_;
+  RecordKeys keys_;
   std::unique_ptr<DeepCheck> deep_;
   FindingList findings_;  // of which the plan says all
   std::map<std::pair<metadata::InodeNumber, metadata::ChunkIndex>, std::vector<BadPiece>> bad_;
@@ -124,7 +127,10 @@ class RecordRepair final : public ChunkVisitor {
     metadata::SessionRow row;
     NamedRecord witness;
   };
-  std::map<engine::SessionSalt, Session> sessions_;
+  std::map<engine::SessionSalt, Session>
+      sessions_;  // that have no row, though rows name their records
+  std::set<std::uint64_t> known_ordinals_;
+  std::set<engine::SessionSalt> known_salts_;
 };
 
 Result<> RecordRepair::lose(metadata::InodeNumber inode, metadata::ChunkIndex index,
@@ -233,23 +239,37 @@ Result<> RecordRepair::fill(const Stretch& stretch, const std::string& path,
 // record its number.
 void RecordRepair::note_session(const engine::RecordHeader& header,
                                 std::span<const NamedRecord> named) {
-  if (named.empty() || !is_of_file(named.front().name.kind) || sessions_.contains(header.salt))
+  if (named.empty() || !is_of_file(named.front().name.kind) || known_salts_.contains(header.salt) ||
+      sessions_.contains(header.salt)) {
     return;
+  }
   const std::uint64_t ordinal =
       named.front().name.version.value >> metadata::record_version_session_shift;
+  // Where the session of this ordinal has a row, the record is of another branch of the volume's
+  // history, and no row will make it genuine.
+  if (ordinal == 0 || known_ordinals_.contains(ordinal)) return;
+  keys_.admit(header.salt, header.epoch);
   sessions_.emplace(header.salt, Session{.row = {.ordinal = ordinal, .epoch = header.epoch},
                                          .witness = named.front()});
 }
 
+Result<> RecordRepair::find_known_sessions() {
+  constexpr std::string_view prefix = metadata::system_key_session_prefix;
+  return context_.scan(Table::system, [&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(prefix)) return;
+    const auto row = metadata::decode_session_row(value);
+    if (!row) return;
+    known_ordinals_.insert(row->ordinal);
+    engine::SessionSalt salt;
+    if (key.size() != prefix.size() + salt.size()) return;
+    std::copy_n(key.begin() + prefix.size(), salt.size(), salt.begin());
+    known_salts_.insert(salt);
+  });
+}
+
 Result<> RecordRepair::enter_sessions() {
-  std::set<std::uint64_t> known;
-  NACRE_TRY(context_.scan(Table::system, [&](std::string_view key, std::string_view value) {
-    if (!key.starts_with(metadata::system_key_session_prefix)) return;
-    if (const auto row = metadata::decode_session_row(value)) known.insert(row->ordinal);
-  }));
   for (const auto& [salt, session] : sessions_) {
     const auto& name = session.witness.name;
-    if (session.row.ordinal == 0 || known.contains(session.row.ordinal)) continue;
     if (bad_.contains({name.inode, name.chunk})) continue;
     NACRE_TRY(context_.draft.put(
         Table::system, metadata::session_key_of(salt), metadata::encode(session.row),

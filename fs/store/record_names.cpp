@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t plain_size_bytes = 2u << 20;
 static_assert(plain_size_bytes >= chunk_size_bytes_max);
 
-void name_batch(engine::Engine& engine, const metadata::KeyTree& keys,
-                std::uint32_t chunk_size_bytes, std::span<const ByteView> records,
-                engine::Arena& plain, std::span<Result<RecordName>> names) {
+void name_batch(engine::Engine& engine, const RecordKeys& keys, std::uint32_t chunk_size_bytes,
+                std::span<const ByteView> records, engine::Arena& plain,
+                std::span<Result<RecordName>> names) {
   std::size_t stored = 0;
   for (const ByteView& record : records)
     stored += record.size();
@@ -38,8 +38,7 @@ void name_batch(engine::Engine& engine, const metadata::KeyTree& keys,
   std::size_t input_offset = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto header = engine::parse_record_header(records[i]);
-    const auto key =
-        header ? keys.session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+    const auto key = header ? keys.find(*header) : tl::unexpected(header.error());
     if (!key) {
       names[i] = tl::unexpected(key.error());
       continue;
@@ -69,8 +68,7 @@ void name_batch(engine::Engine& engine, const metadata::KeyTree& keys,
 
 }  // namespace
 
-std::vector<Result<RecordName>> names_of_records(engine::Engine& engine,
-                                                 const metadata::KeyTree& keys,
+std::vector<Result<RecordName>> names_of_records(engine::Engine& engine, const RecordKeys& keys,
                                                  std::uint32_t chunk_size_bytes,
                                                  std::span<const ByteView> records) {
   std::vector<Result<RecordName>> names(records.size());

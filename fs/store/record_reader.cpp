@@ -111,8 +111,7 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
       }
       if (!request.result) continue;
       const auto header = engine::parse_record_header(into.subspan(at, location.stored_size));
-      auto key =
-          header ? keys_.session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+      auto key = header ? keys_.find(*header) : tl::unexpected(header.error());
       if (!key) {
         request.result = add_context(
             key.error(),

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "fs/store/plain_memory.h"
+#include "fs/store/record_keys.h"
 #include "fs/store/segment_store.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/work_pool.h"
@@ -17,8 +18,8 @@ class RecordReader {
  public:
   // memory: what is to lie there is opened into place.
   // record_size_bytes_max: stored; a row that names a larger one is corrupt.
-  RecordReader(SegmentTable& table, const metadata::KeyTree& keys, engine::Engine& engine,
-               WorkPool& pool, const PlainMemory& memory, std::uint64_t record_size_bytes_max)
+  RecordReader(SegmentTable& table, const RecordKeys& keys, engine::Engine& engine, WorkPool& pool,
+               const PlainMemory& memory, std::uint64_t record_size_bytes_max)
       : table_(table),
         keys_(keys),
         engine_(engine),
@@ -36,7 +37,7 @@ class RecordReader {
   Result<> fetch(ReadRequest** first, ReadRequest** last, MutableByteView into);
 
   SegmentTable& table_;
-  const metadata::KeyTree& keys_;
+  const RecordKeys& keys_;
   engine::Engine& engine_;
   WorkPool& pool_;
   const PlainMemory& memory_;

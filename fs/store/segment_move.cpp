@@ -39,7 +39,7 @@ PreparedMove SegmentStoreImpl::prepare_move(std::span<const ByteView> records) {
     return header && header->epoch == epoch;
   });
   if (is_current) {
-    return {.names = names_of_records(engine_, *keys_, options_.chunk_size_bytes, records),
+    return {.names = names_of_records(engine_, record_keys_, options_.chunk_size_bytes, records),
             .records = {records.begin(), records.end()},
             .memory = nullptr};
   }
@@ -148,7 +148,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
       continue;
     }
     if (!last || last->epoch != header->epoch || last->salt != header->salt) {
-      const auto key = keys_->session_key(header->epoch, header->salt);
+      const auto key = record_keys_.find(*header);
       if (!key) {
         move.names[i] = tl::unexpected(key.error());
         continue;
@@ -210,8 +210,7 @@ Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const Byt
   std::size_t input_at = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto header = engine::parse_record_header(records[i]);
-    const auto key =
-        header ? keys_->session_key(header->epoch, header->salt) : tl::unexpected(header.error());
+    const auto key = header ? record_keys_.find(*header) : tl::unexpected(header.error());
     if (!key) {
       names[i] = tl::unexpected(key.error());
       continue;

@@ -34,6 +34,7 @@ class SegmentStoreImpl final : public SegmentStore {
                    engine::Engine& engine, const SegmentStoreOptions& options)
       : database_(database),
         keys_(std::move(keys)),
+        record_keys_(database, keys_),
         engine_(engine),
         options_(options),
         table_(std::move(directory), database),
@@ -44,7 +45,7 @@ class SegmentStoreImpl final : public SegmentStore {
                     spare_large_work_count_max),
         plain_memory_(engine, options.chunk_size_bytes),
         clean_memory_(engine, options.chunk_size_bytes, 1),
-        reader_(table_, *keys_, engine, work_, clean_memory_, record_size_bytes_max()),
+        reader_(table_, record_keys_, engine, work_, clean_memory_, record_size_bytes_max()),
         codec_(options.codec),
         level_(options.level) {}
 
@@ -249,6 +250,7 @@ class SegmentStoreImpl final : public SegmentStore {
 
   metadata::Database& database_;
   std::shared_ptr<const metadata::KeyTree> keys_;
+  RecordKeys record_keys_;
   engine::Engine& engine_;
   const SegmentStoreOptions options_;
   SegmentTable table_;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fs/check/checker.h"
+#include "fs/repair/repair.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/hostile/mutation.h"
 #include "tests/hostile/specimen.h"
@@ -93,6 +94,156 @@ TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
   const auto read = volume->read(made->inode, 0, out);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::tampered) << read.error().message;
+}
+
+// One way that the volume went from the state that both branches have in common.
+struct Branch {
+  std::shared_ptr<MemoryBacking> backing;
+  metadata::InodeNumber inode;
+  std::vector<std::pair<std::string, Piece>> records;  // that the branch sealed: segment, place
+};
+
+class Branches : public PutBack {
+ protected:
+  // A restored backup gives the next session the same number, files the same inodes, and changes
+  // the same versions.
+  Branch go_on(const std::shared_ptr<MemoryBacking>& from, unsigned seed) {
+    Branch branch{.backing = from->process_kill(), .inode = {}, .records = {}};
+    const auto before = segments_of(*branch.backing);
+    auto volume = mount(branch.backing);
+    const auto made = volume->make_node(metadata::root_inode, "paid", {}, S_IFREG | 0644, 0);
+    NACRE_EXPECT_OK(made);
+    branch.inode = made->inode;
+    std::string content(4 * chunk_size, '\0');
+    std::mt19937 random(seed);
+    for (char& c : content)
+      c = static_cast<char>(random());
+    NACRE_EXPECT_OK(volume->write(branch.inode, 0, as_bytes(content), {}));
+    NACRE_EXPECT_OK(volume->sync_all());
+    for (const auto& segment : segments_of(*branch.backing)) {
+      if (before.contains(segment)) continue;
+      for (const Piece& piece : pieces_of(segment, *branch.backing->load(segment))) {
+        if (piece.kind == PieceKind::record) branch.records.emplace_back(segment, piece);
+      }
+    }
+    NACRE_EXPECT_OK(volume->close());
+    return branch;
+  }
+  // Each record of one branch in the place of its like.
+  static std::size_t put_records(const Branch& from, Branch& into) {
+    std::size_t count = 0;
+    for (const auto& [path, piece] : into.records) {
+      const auto like =
+          std::find_if(from.records.begin(), from.records.end(), [&](const auto& other) {
+            return other.first == path && other.second.offset == piece.offset &&
+                   other.second.size == piece.size;
+          });
+      if (like == from.records.end()) continue;
+      const Bytes theirs = *from.backing->load(path);
+      Bytes ours = *into.backing->load(path);
+      std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(piece.offset), piece.size,
+                  ours.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+      into.backing->store(path, ours);
+      ++count;
+    }
+    return count;
+  }
+  void expect_tampering(const Branch& branch) {
+    const auto keys = open_specimen_keys(*branch.backing);
+    const auto report = fs::check_volume(branch.backing, *keys, *engine_, {.deep = true}, {});
+    NACRE_ASSERT_OK(report);
+    EXPECT_EQ(report->findings.error_count(), 4u);
+    for (const auto& finding : report->findings.findings()) {
+      if (finding.severity == fs::Severity::note) continue;
+      EXPECT_EQ(to_string(finding.verdict), to_string(fs::Verdict::tampered)) << finding.what;
+      EXPECT_EQ(finding.paths, std::vector<std::string>{"/paid"});
+    }
+    for (const bool read_only : {false, true}) {
+      auto volume = open_specimen(branch.backing, *keys, read_only);
+      NACRE_ASSERT_OK(volume);
+      for (std::uint64_t chunk = 0; chunk < 4; ++chunk) {
+        Bytes out(chunk_size);
+        const auto read = (*volume)->read(branch.inode, chunk * chunk_size, out);
+        ASSERT_FALSE(read) << "chunk " << chunk;
+        EXPECT_EQ(read.error().code, ErrorCode::tampered) << read.error().message;
+      }
+      NACRE_EXPECT_OK((*volume)->close());
+    }
+  }
+  std::unique_ptr<engine::Engine> engine_ = std::move(*engine::Engine::create({.thread_count = 1}));
+};
+
+// AUDIT F3. Whole histories fork where a backup is restored, and where a copy is mounted.
+TEST_F(Branches, records_of_another_branch_are_tampering_and_never_read) {
+  for (const Specimen* specimen : {&specimens().closed, &specimens().killed}) {
+    const Branch regretted = go_on(specimen->backing, 1);
+    Branch kept = go_on(specimen->backing, 2);
+    ASSERT_EQ(regretted.inode, kept.inode);
+    ASSERT_GE(put_records(regretted, kept), 4u)
+        << "the branches have no records at the same places";
+    expect_tampering(kept);
+  }
+}
+
+// A copy of a live volume has the row of the session that the volume goes on with.
+TEST_F(Branches, records_of_a_session_that_went_on_behind_a_copy_are_tampering) {
+  const auto live = specimens().closed.backing->process_kill();
+  auto volume = mount(live);
+  NACRE_ASSERT_OK(volume->make_node(metadata::root_inode, "common", {}, S_IFREG | 0644, 0));
+  NACRE_ASSERT_OK(volume->sync_all());
+  const auto copy = live->process_kill();
+  const auto made = volume->make_node(metadata::root_inode, "paid", {}, S_IFREG | 0644, 0);
+  NACRE_ASSERT_OK(made);
+  std::string content(4 * chunk_size, '\0');
+  std::mt19937 random(3);
+  for (char& c : content)
+    c = static_cast<char>(random());
+  NACRE_ASSERT_OK(volume->write(made->inode, 0, as_bytes(content), {}));
+  NACRE_ASSERT_OK(volume->sync_all());
+  std::vector<Bytes> theirs;
+  for (const auto& segment : segments_of(*live)) {
+    const Bytes bytes = *live->load(segment);
+    for (const Piece& piece : pieces_of(segment, bytes)) {
+      if (piece.kind != PieceKind::record) continue;
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+      theirs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(piece.size));
+    }
+  }
+  NACRE_EXPECT_OK(volume->close());
+  volume.reset();
+
+  Branch kept = go_on(copy, 4);
+  std::size_t count = 0;
+  for (const auto& [path, piece] : kept.records) {
+    // The newest of its size: those that the other branch sealed are the last ones.
+    const auto like = std::find_if(theirs.rbegin(), theirs.rend(),
+                                   [&](const Bytes& bytes) { return bytes.size() == piece.size; });
+    if (like == theirs.rend()) continue;
+    Bytes ours = *kept.backing->load(path);
+    std::copy(like->begin(), like->end(), ours.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+    kept.backing->store(path, ours);
+    ++count;
+  }
+  ASSERT_GE(count, 4u);
+  expect_tampering(kept);
+}
+
+// A session's row that is missing is made anew from its records, so a repair looks at foreign ones.
+TEST_F(Branches, a_repair_takes_no_record_of_another_branch_for_genuine) {
+  const Branch regretted = go_on(specimens().closed.backing, 1);
+  Branch kept = go_on(specimens().closed.backing, 2);
+  ASSERT_GE(put_records(regretted, kept), 4u);
+  const auto keys = open_specimen_keys(*kept.backing);
+  const auto draft = fs::plan_repair(kept.backing, *keys, *engine_, {}, {});
+  NACRE_ASSERT_OK(draft);
+  NACRE_ASSERT_OK(fs::apply_plan(kept.backing, *keys, draft->plan));
+  auto volume = mount(kept.backing);
+  ASSERT_TRUE(volume);
+  for (std::uint64_t chunk = 0; chunk < 4; ++chunk) {
+    Bytes out(chunk_size);
+    EXPECT_FALSE(volume->read(kept.inode, chunk * chunk_size, out)) << "chunk " << chunk;
+  }
+  NACRE_EXPECT_OK(volume->close());
 }
 
 // Every (key, nonce) that sealed anything: of a record its salt and counter, of a page or frame its

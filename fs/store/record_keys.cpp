@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/store/record_keys.h"
+
+#include "metadata/format/rows.h"
+
+namespace nacre::fs {
+
+using metadata::KeyTree;
+
+Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
+    const engine::RecordHeader& header) const {
+  NACRE_TRY(check_session(header));
+  return keys_->session_key(header.epoch, header.salt);
+}
+
+Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {
+  const auto judge = [&](std::uint32_t epoch) -> Result<> {
+    if (epoch == header.epoch) return {};
+    return fail(ErrorCode::tampered, "the record names another key epoch than its write session");
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = known_.find(header.salt); at != known_.end()) return judge(at->second);
+  }
+  NACRE_ASSIGN(const auto value,
+               database_.get(metadata::Table::system, metadata::session_key_of(header.salt)));
+  if (!value) {
+    return fail(ErrorCode::tampered,
+                "the record is of a write session that this volume never had: it was put here from "
+                "a copy of the volume that was written to, or from an older or newer backup");
+  }
+  NACRE_ASSIGN(const auto row, metadata::decode_session_row(*value));
+  const std::lock_guard lock(mutex_);
+  known_.emplace(header.salt, row.epoch);
+  return judge(row.epoch);
+}
+
+void RecordKeys::admit(const engine::SessionSalt& salt, std::uint32_t epoch) {
+  const std::lock_guard lock(mutex_);
+  known_.emplace(salt, epoch);
+}
+
+}  // namespace nacre::fs

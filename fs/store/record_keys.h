@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of a volume's records: of the write sessions that its tables know, and of no others. A
+// copy of the volume that went its own way (a restored backup, a copy that was mounted) has the
+// same epoch keys, the same inode numbers and the same versions, but sessions with salts of its
+// own; their records open under these keys all the same, and have no place here.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "gpu_engine/base/result.h"
+#include "gpu_engine/record/record.h"
+#include "metadata/keys/keys.h"
+#include "metadata/tables/database.h"
+
+namespace nacre::fs {
+
+// Thread-safe. The database outlives it.
+class RecordKeys {
+ public:
+  RecordKeys(const metadata::Database& database, std::shared_ptr<const metadata::KeyTree> keys)
+      : database_(database), keys_(std::move(keys)) {}
+
+  const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
+
+  // The key that opens a record with this header. Errors: tampered where no session of this salt
+  // and epoch has a row; corrupt where the row is, or where the epoch is not in the keyring; the
+  // database's own.
+  Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
+      const engine::RecordHeader& header) const;
+
+  // From now on as if the session had a row: for a repair that is about to make it.
+  void admit(const engine::SessionSalt& salt, std::uint32_t epoch);
+
+ private:
+  Result<> check_session(const engine::RecordHeader& header) const;
+
+  const metadata::Database& database_;
+  const std::shared_ptr<const metadata::KeyTree> keys_;
+  mutable std::mutex mutex_;  // guards what follows
+  // Sessions found before, each with its epoch. A row of a session never goes away, and there is
+  // about one session a mount.
+  mutable std::map<engine::SessionSalt, std::uint32_t> known_;
+};
+
+}  // namespace nacre::fs
