@@ -243,6 +243,18 @@ Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) cons
   return mapped;
 }
 
+// Whoever changes what a row names holds the flush mutex: between row and versions nothing does.
+Result<std::optional<FileData::RowToSeal>> FileData::row_to_seal(ChunkIndex index,
+                                                                 const CountRecords& count) {
+  std::unique_lock flush_lock(flush_mutex_);
+  if (discarded_) return fail(ErrorCode::stale);
+  NACRE_ASSIGN(auto mapped, mapped_chunk(index));
+  const std::size_t record_count = mapped && !mapped->hole ? count(mapped->row) : 0;
+  if (record_count == 0) return std::nullopt;
+  NACRE_ASSIGN(auto versions, cache_.store().draw_versions(record_count));
+  return RowToSeal{std::move(mapped->row), std::move(versions)};
+}
+
 Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
   std::unique_lock flush_lock(flush_mutex_);
   const auto operation = cache_.committer().begin_operation();

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "fs/cache/file_bytes.h"
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
+#include "fs/store/segment_store.h"
 #include "metadata/format/inode_codec.h"
 
 namespace nacre::fs {
@@ -73,6 +75,17 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // What the map has for a chunk, none beyond its end: never a moment in the middle of a change,
   // when a run of holes is split and a chunk has no row.
   Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const;
+  // A chunk's row, and versions for records that are to hold what it names: drawn while no flush is
+  // under way, so that what a later flush seals has higher ones.
+  struct RowToSeal {
+    metadata::ChunkRow row;
+    DrawnVersions versions;
+  };
+  // count: how many records that takes at most; none: it is to stay as it is.
+  using CountRecords = std::function<std::size_t(const metadata::ChunkRow&)>;
+  // None when there is no such row, or count says so. stale when the file is going away; the errors
+  // of drawing.
+  Result<std::optional<RowToSeal>> row_to_seal(ChunkIndex index, const CountRecords& count);
   // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
   // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
   // file is going away.

@@ -60,6 +60,13 @@ std::uint32_t content_end(const ChunkRow& row) {
   return row.lost.empty() ? end : std::max(end, row.lost.back().end());
 }
 
+RecordVersion newest_version(const ChunkRow& row) {
+  RecordVersion newest = row.base ? row.base->version : RecordVersion{};
+  for (const ChunkPatch& patch : row.patches)
+    newest = std::max(newest, patch.version);
+  return newest;
+}
+
 void add_lost(ChunkRow& row, std::uint32_t from, std::uint32_t to) {
   if (from >= to) return;
   LostRange added{from, to - from};

@@ -101,6 +101,8 @@ class ChunkMap {
 
 // Bytes from the chunk's start to the last that the base or a patch gives, or that is lost.
 std::uint32_t content_end(const metadata::ChunkRow& row);
+// The highest that it names, of inlined bytes too; 0 where it names none.
+RecordVersion newest_version(const metadata::ChunkRow& row);
 // Bytes [from, to) are not known any more.
 void add_lost(metadata::ChunkRow& row, std::uint32_t from, std::uint32_t to);
 // Bytes [from, to) are known again, or for the first time.

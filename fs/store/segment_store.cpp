@@ -60,6 +60,17 @@ Result<> SegmentStoreImpl::renew_versions() {
   return begin_session();
 }
 
+Result<DrawnVersions> SegmentStoreImpl::draw_versions(std::size_t count) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  DrawnVersions drawn{.versions = {}, .mark = in_hand_.mark(next_version_)};
+  drawn.versions.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    NACRE_ASSIGN(const RecordVersion version, next_version());
+    drawn.versions.push_back(version);
+  }
+  return drawn;
+}
+
 Result<> SegmentStoreImpl::begin_epoch() {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   std::lock_guard lock(session_mutex_);
@@ -170,7 +181,9 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
     const SealRequest& request = batch.requests[i];
     const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
-    NACRE_ASSIGN(name.version, next_version());
+    if (name.version == RecordVersion{}) {
+      NACRE_ASSIGN(name.version, next_version());
+    }
     if (slab.empty()) {
       std::copy(request.plain.begin(), request.plain.end(),
                 batch.work->input.data() + copied_bytes);
