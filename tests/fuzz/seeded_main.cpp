@@ -20,6 +20,7 @@
 #include "tests/fuzz/format_inputs.h"
 #endif
 #include "tests/gpu_engine/test_data.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::engine {
 namespace {
@@ -82,13 +83,14 @@ void save(const Bytes& input, const std::filesystem::path& path) {
 }
 
 TEST(Fuzz, NACRE_FUZZ_NAME) {
+  const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   TestRandom random;
   if (const char* folder = std::getenv("NACRE_FUZZ_INPUTS")) {
     for (int i = 0; i < 200; ++i)
       save(NACRE_FUZZ_MAKER, std::filesystem::path(folder) / fmt::format("made{}", i));
     return;
   }
-  const int finds = try_finds(NACRE_FUZZ_FINDS);
+  const int finds = try_finds(fmt::format("{}/tests/fuzz/finds/{}", tests::source_folder(), name));
   const int rounds = std::getenv("NACRE_LONG") == nullptr ? 20000 : 2000000;
   for (int round = 0; round < rounds; ++round) {
     Bytes input = NACRE_FUZZ_MAKER;

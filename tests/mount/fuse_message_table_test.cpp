@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "tests/mount/fuse_mount.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::tests {
 
@@ -346,8 +347,9 @@ TEST_P(FuseMessageTable, costs) {
 
 // The first two cells of each row of the section's table, heads left out.
 std::vector<std::pair<std::string, std::string>> documented_rows() {
-  std::ifstream document(NACRE_KERNEL_DOCUMENT);
-  EXPECT_TRUE(document) << NACRE_KERNEL_DOCUMENT;
+  const std::string path = source_folder() + "/docs/KERNEL.md";
+  std::ifstream document(path);
+  EXPECT_TRUE(document) << path;
   std::vector<std::pair<std::string, std::string>> found;
   bool is_inside = false;
   for (std::string line; std::getline(document, line);) {
