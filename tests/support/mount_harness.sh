@@ -38,6 +38,9 @@ chmod 755 "$work"
 volume=$work/volume mnt=$work/mnt passphrase_file=$work/passphrase
 mkdir "$mnt"
 printf 'correct horse battery staple\n' >"$passphrase_file"
+if [ -n "${NACRE_READY_KEYS-}" ]; then # see ready_keys.cpp
+  export NACRE_READY_KEYS_TAKEN=$work/keys_taken LD_PRELOAD=$NACRE_BIN/libready_keys.so
+fi
 # What a user's programs keep per user (pinned fingerprints) stays in the folder.
 export HOME=$work/home
 mkdir "$HOME"

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/command_harness.sh"
 cd "$work"
 
+export NACRE_READY_KEYS_REPEATED=8 # each container has its own
 encrypt() { nacre crypt encrypt "${secret[@]}" "${cheap[@]}" "$@"; }
 decrypt() { nacre crypt decrypt "${secret[@]}" "$@"; }
 no_leftovers() { check "unfinished files: $1" test -z "$(find "${2:-$work}" -name '.nacre-crypt-*')"; }
