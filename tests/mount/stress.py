@@ -428,7 +428,7 @@ def stress(volume, seconds, seed, more_options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=600.0 if full_counts() else 15.0)
+    parser.add_argument("--seconds", type=float, default=600.0 if full_counts() else 8.0)
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9))
     parser.add_argument("--options", type=lambda text: text.split(","), default=[])
