@@ -41,6 +41,7 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
 // A segment holds records of the session that made it and of earlier ones: both end here.
 Result<> SegmentStoreImpl::begin_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
+  record_keys_.admit(session->salt, session->epoch);
   std::vector<std::unique_lock<std::mutex>> locks;
   each_appender([&](Appender& appender) {
     locks.emplace_back(appender.mutex);
