@@ -17,6 +17,7 @@
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "gpu_engine/base/check.h"
 #include "tools/cli/terminal.h"
 #include "tools/mount/structured_log.h"
 
@@ -67,6 +68,18 @@ Result<> check_log_file(const std::string& path) {
   return {};
 }
 
+// Standard error has it already. Nothing here is called with the sinks' locks held, so a thread
+// that fails a check never waits for itself.
+void log_failed_check(std::string_view message) noexcept {
+  try {
+    const auto& made = sinks();
+    made.all->remove_sink(made.standard_error);
+    spdlog::critical("{}", message);
+  } catch (const std::exception&) {
+    // The process ends all the same.
+  }
+}
+
 }  // namespace
 
 bool may_name_files(const LogOptions& options) {
@@ -103,6 +116,7 @@ Result<> start_logging(const LogOptions& options) {
     logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(std::move(logger));
+    set_check_sink(log_failed_check);
   } catch (const spdlog::spdlog_ex& error) {
     return fail(ErrorCode::io, fmt::format("the log file cannot be written: {}", error.what()));
   }
