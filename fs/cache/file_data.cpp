@@ -94,25 +94,33 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
 void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   PlainMemory& memory = cache_.store().plain_memory();
-  std::int64_t change = 0;
   while (!bytes.empty()) {
     const auto from = static_cast<std::uint32_t>(offset % chunk_size);
     const std::size_t size = std::min<std::size_t>(bytes.size(), chunk_size - from);
     DirtyChunk& chunk = dirty_.try_emplace(offset / chunk_size, &memory).first->second;
     const std::uint64_t before = chunk.size();
-    chunk.write(from, bytes.first(size));
-    change += static_cast<std::int64_t>(chunk.size() - before);
+    try {
+      chunk.write(from, bytes.first(size));
+    } catch (...) {
+      count_dirty(before, chunk.size());
+      throw;
+    }
+    count_dirty(before, chunk.size());
     if (before < chunk_size && chunk.size() == chunk_size) ++complete_chunks_;
     offset += size;
     bytes = bytes.subspan(size);
   }
+}
+
+// Chunk by chunk: where memory runs out amid several, those before count as what they are.
+void FileData::count_dirty(std::uint64_t before, std::uint64_t after) {
+  const std::int64_t change = static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
   dirty_bytes_ += static_cast<std::uint64_t>(change);
   cache_.change_dirty_bytes(change);
 }
 
 void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  std::int64_t change = 0;
   for (auto place = dirty_.lower_bound(from / chunk_size); place != dirty_.end();) {
     const std::uint64_t begin = place->first * chunk_size;
     if (begin >= to) break;
@@ -120,17 +128,15 @@ void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t before = chunk.size();
     chunk.erase(static_cast<std::uint32_t>(from > begin ? from - begin : 0),
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(to - begin, chunk_size)));
-    change += static_cast<std::int64_t>(chunk.size()) - static_cast<std::int64_t>(before);
+    count_dirty(before, chunk.size());
     place = chunk.empty() ? dirty_.erase(place) : std::next(place);
   }
-  dirty_bytes_ += static_cast<std::uint64_t>(change);
-  cache_.change_dirty_bytes(change);
 }
 
 void FileData::note_dirty() {
   if (listed_) return;
-  listed_ = true;
   cache_.add_dirty_file(shared_from_this());
+  listed_ = true;  // not where memory ran out: then the next write lists it
 }
 
 void FileData::note_clean() {

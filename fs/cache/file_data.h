@@ -112,6 +112,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Under mutex_:
   void write_dirty(std::uint64_t offset, ByteView bytes);
   void erase_dirty(std::uint64_t from, std::uint64_t to);
+  void count_dirty(std::uint64_t before, std::uint64_t after);
   void note_dirty();
   void note_clean();
   std::uint64_t next_dirty_chunk(std::uint64_t index) const;

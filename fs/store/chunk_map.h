@@ -74,7 +74,8 @@ class ChunkMap {
                                           std::size_t row_count_max);
 
  private:
-  // Frees what row names and keep (null: nothing) does not.
+  // Frees what row names and keep (null: nothing) does not. After the row is gone: where memory
+  // runs out between the two, a dead record counts as alive, and never a live one as dead.
   void release(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
                const metadata::ChunkRow* keep);
   // Puts row in the place of old (null: none), both of that chunk alone. Returns as set_chunk().

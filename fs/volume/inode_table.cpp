@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 using metadata::Table;
@@ -205,7 +207,9 @@ void InodeTable::release(Inode* inode) {
   {
     Shard& shard = shard_of(inode->number());
     std::lock_guard lock(shard.mutex);
-    if (inode->pins_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    const std::uint64_t before = inode->pins_.fetch_sub(1, std::memory_order_acq_rel);
+    NACRE_CHECK(before > 0, "inode {} is released twice", inode->number().value);
+    if (before > 1) return;
     leaving = settle(shard, inode);
   }
   carry_out(std::move(leaving));

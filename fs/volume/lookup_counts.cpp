@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 using metadata::InodeNumber;
@@ -70,6 +72,7 @@ void LookupCounts::resize(std::size_t capacity) {
 }
 
 void LookupCounts::insert(InodeNumber number, std::uint64_t count) {
+  NACRE_CHECK(count > 0, "inode {} is kept for no lookup", number.value);
   if (!fits(number.value, count)) {
     large_.emplace(number.value, count);
     return;

@@ -16,6 +16,8 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view database_folder = "db";
+// No volume has given out so many numbers. What is counted on from its row must not run over.
+constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.
 constexpr std::uint64_t inode_cost_bytes = 512;
@@ -108,6 +110,9 @@ Result<std::uint64_t> read_system_number(const metadata::Database& database, std
 Result<VolumeImpl::SystemRows> read_system_rows(const metadata::Database& database) {
   VolumeImpl::SystemRows rows;
   NACRE_ASSIGN(rows.next_inode, read_system_number(database, metadata::system_key_next_inode));
+  if (rows.next_inode >= inode_number_end) {
+    return fail(ErrorCode::corrupt, "the database's row 'next_inode' names no inode number");
+  }
   NACRE_ASSIGN(rows.inode_count, read_system_number(database, metadata::system_key_inode_count));
   NACRE_ASSIGN(rows.data_bytes, read_system_number(database, metadata::system_key_data_bytes));
   NACRE_ASSIGN(rows.keyring_generation, read_system_number(database, metadata::system_key_keyring));
