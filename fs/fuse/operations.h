@@ -29,6 +29,7 @@
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
+#include "fs/fuse/written_files.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -77,10 +78,14 @@ struct Context {
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
+  KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
+                                     // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
   FaultLog faults{volume};
   RefusedPages refused_pages;
   WriteGate write_gate;
+  WrittenFiles written_files;
+  bool can_forget_blocks = false;  // alone, without the other attributes
   PendingReplies pending;
 };
 

@@ -38,6 +38,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
 void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
   context.write_gate.forget(InodeNumber{inode});
   context.refused_pages.forget(InodeNumber{inode});
+  context.written_files.forget(InodeNumber{inode});
   context.volume.forget(InodeNumber{inode}, lookups);
 } catch (const std::exception& exception) {
   context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
