@@ -32,6 +32,20 @@ Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
+// utimensat(2) with times, or what else changes them. Of regular files the kernel keeps the times,
+// and sends that of a write or of touch(1) as it sends one that was chosen.
+AttributeChange::Times whose_times(int fields) {
+  using Times = AttributeChange::Times;
+  const auto has = [fields](int field) { return (fields & field) != 0; };
+  const bool accessed_now = has(FUSE_SET_ATTR_ATIME_NOW);
+  const bool modified = has(FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW);
+  if (has(FUSE_SET_ATTR_ATIME) && !accessed_now) return Times::chosen;
+  if (accessed_now != modified && accessed_now) return Times::chosen;  // one of both was left out
+  if (!modified) return Times::brought_along;
+  if (has(FUSE_SET_ATTR_CTIME)) return accessed_now ? Times::brought_along : Times::maybe_chosen;
+  return accessed_now && has(FUSE_SET_ATTR_MTIME_NOW) ? Times::brought_along : Times::chosen;
+}
+
 AttributeChange to_change(const struct stat& wanted, int fields) {
   AttributeChange change;
   if ((fields & FUSE_SET_ATTR_MODE) != 0) change.mode = wanted.st_mode & 07777;
@@ -49,6 +63,7 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
     change.modified = to_timestamp(wanted.st_mtim);
   }
   if ((fields & FUSE_SET_ATTR_CTIME) != 0) change.changed = to_timestamp(wanted.st_ctim);
+  change.times = whose_times(fields);
   return change;
 }
 

@@ -15,6 +15,19 @@ constexpr std::uint32_t flags_known = metadata::inode_flag_immutable | metadata:
                                       metadata::inode_flag_no_dump | metadata::inode_flag_no_atime;
 constexpr std::uint64_t block_size_bytes = 512;  // of st_blocks
 constexpr std::int64_t relatime_seconds = 24 * 60 * 60;
+// Between a write and any later change that the kernel sends along with its time.
+constexpr std::uint64_t late_seconds_max = 10 * 60;
+
+// The kernel sends what a write did to the times soon after it, so the time of the change, which
+// comes along, is not far off.
+bool are_chosen(const AttributeChange& change, const InodeRow& row) {
+  if (change.times != AttributeChange::Times::maybe_chosen) {
+    return change.times == AttributeChange::Times::chosen;
+  }
+  if (!change.modified || !change.changed || *change.modified == row.modified) return false;
+  const auto [early, late] = std::minmax(change.changed->seconds, change.modified->seconds);
+  return static_cast<std::uint64_t>(late) - static_cast<std::uint64_t>(early) > late_seconds_max;
+}
 
 }  // namespace
 
@@ -107,11 +120,11 @@ Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   const auto check_flags = [&]() -> Result<> {
-    const std::uint32_t flags = inode->lock()->row.flags;
-    // Times may change on append-only files: the kernel sends those of appended data.
-    const bool more_than_times = change.mode || change.uid || change.gid || change.size;
-    if ((flags & metadata::inode_flag_immutable) ||
-        ((flags & metadata::inode_flag_append) && more_than_times)) {
+    const auto locked = inode->lock();
+    const std::uint32_t flags = locked->row.flags;
+    if (flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
+    if ((flags & metadata::inode_flag_append) == 0) return {};
+    if (change.mode || change.uid || change.gid || change.size || are_chosen(change, locked->row)) {
       return fail(ErrorCode::not_permitted);
     }
     return {};

@@ -68,6 +68,10 @@ struct AttributeChange {
   std::optional<Timestamp> accessed;
   std::optional<Timestamp> modified;
   std::optional<Timestamp> changed;
+  // Whose times these are. Append-only files take those that a write or touch(1) brings along, not
+  // those that somebody chose. The kernel's own do not say that they are.
+  enum class Times : std::uint8_t { brought_along, maybe_chosen, chosen };
+  Times times = Times::brought_along;
   ClearSetId clear_set_id = ClearSetId::none;  // FATTR_KILL_SUIDGID
 };
 
