@@ -42,7 +42,7 @@ AttributeChange::Times whose_times(int fields) {
   if (has(FUSE_SET_ATTR_ATIME) && !accessed_now) return Times::chosen;
   if (accessed_now != modified && accessed_now) return Times::chosen;  // one of both was left out
   if (!modified) return Times::brought_along;
-  if (has(FUSE_SET_ATTR_CTIME)) return accessed_now ? Times::brought_along : Times::maybe_chosen;
+  if (has(FUSE_SET_ATTR_CTIME)) return Times::maybe_chosen;
   return accessed_now && has(FUSE_SET_ATTR_MTIME_NOW) ? Times::brought_along : Times::chosen;
 }
 

@@ -456,6 +456,7 @@ TEST_F(FuseFlags, append_only_files_and_directories_take_no_chosen_times) {
     EXPECT_EQ(set(past, none), EPERM) << name;
     EXPECT_EQ(set(none, past), EPERM) << name;
     EXPECT_EQ(set(none, future), EPERM) << name;
+    EXPECT_EQ(set(now, past), EPERM) << name;
     EXPECT_EQ(set(now, none), EPERM) << name;
     EXPECT_EQ(errno_of([&] { return utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0); }), 0)
         << name;
