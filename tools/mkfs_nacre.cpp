@@ -201,6 +201,16 @@ void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) 
       printable(place.path));
 }
 
+// Of the root directory: whoever makes the volume. Where root makes it in a folder of somebody
+// else's, that is who is to use it.
+fs::Caller owner_of(const VolumePlace& place) {
+  struct stat status {};
+  if (::geteuid() == 0 && ::stat(place.path.c_str(), &status) == 0) {
+    return {.uid = status.st_uid, .gid = status.st_gid};
+  }
+  return {.uid = ::getuid(), .gid = ::getgid()};
+}
+
 Result<> make_volume(const Arguments& arguments) {
   NACRE_ASSIGN(const auto parameters, parse_parameters(arguments));
   NACRE_TRY(check_place(arguments.volume));
@@ -216,8 +226,8 @@ Result<> make_volume(const Arguments& arguments) {
   made.note_files();
   NACRE_ASSIGN(const auto volume,
                metadata::create_volume_files(*place.directory, parameters, recipients));
-  NACRE_TRY(fs::Volume::format(place.directory, volume.keys, volume.keyring.generation,
-                               {.uid = ::getuid(), .gid = ::getgid()}));
+  NACRE_TRY(
+      fs::Volume::format(place.directory, volume.keys, volume.keyring.generation, owner_of(place)));
   NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
   made.keep();
   remember_new_volume(place, *volume.keys);

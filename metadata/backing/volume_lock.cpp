@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "gpu_engine/base/folder_owner.h"
 #include "gpu_engine/base/printable.h"
 #include "metadata/backing/posix_error.h"
 #include "metadata/text/rfc3339.h"
@@ -27,6 +28,7 @@ namespace nacre::metadata {
 
 namespace {
 
+constexpr char lock_name[] = "lock";
 constexpr unsigned lock_file_mode = 0600;
 constexpr std::size_t content_size_bytes_max = 16u << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(20);
@@ -113,6 +115,23 @@ tl::unexpected<Error> fail_not_a_file(const std::string& path) {
               fmt::format("{}: not a regular file: move it away, and a new one is made", path));
 }
 
+// Makes it where there is none. Without a descriptor errno says why.
+FileDescriptor open_lock(const std::string& volume_path) {
+  const FileDescriptor folder(open(volume_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return {};
+  FileDescriptor file = open_at(folder.get(), lock_name, O_RDWR);
+  if (file || errno != ENOENT) return file;
+  file = open_at(folder.get(), lock_name, O_RDWR | O_CREAT | O_EXCL, lock_file_mode);
+  if (!file && errno == EEXIST) return open_at(folder.get(), lock_name, O_RDWR);
+  if (!file) return file;
+  if (const int error = give_to_folder_owner(folder.get(), file.get())) {
+    unlinkat(folder.get(), lock_name, 0);
+    file = {};
+    errno = error;
+  }
+  return file;
+}
+
 // 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
@@ -171,7 +190,7 @@ void VolumeLock::release() {
 
 Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const LockRequest& request) {
   const std::string path = volume_path + "/lock";
-  FileDescriptor file = open_at(AT_FDCWD, path, O_RDWR | O_CREAT, lock_file_mode);
+  FileDescriptor file = open_lock(volume_path);
   const int open_error = errno;
   const bool writable = static_cast<bool>(file);
   if (!writable && (open_error == ELOOP || open_error == EISDIR)) return fail_not_a_file(path);

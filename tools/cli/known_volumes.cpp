@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include "gpu_engine/base/folder_owner.h"
 
 namespace nacre::tools {
 
@@ -73,13 +74,18 @@ class Folder {
   int descriptor_;
 };
 
-Result<> write_synced(const std::string& path, std::string_view text) {
+Result<> write_synced(int folder, const std::string& path, std::string_view text) {
   // Never through a link that somebody left there.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return system_failure(path);
   Result<> result;
+  // With sudo this may be the list of the user who called it.
+  if (const int error = give_to_folder_owner(folder, descriptor)) {
+    errno = error;
+    result = system_failure(path);
+  }
   while (result && !text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -171,12 +177,8 @@ Result<bool> KnownVolumes::check(const KnownVolume& volume) const {
 Result<> KnownVolumes::pin(const KnownVolume& volume) const {
   const std::string folder_path = std::filesystem::path(file_).parent_path();
   // ~/.config and its like are private.
-  std::error_code error;
-  const mode_t mask = ::umask(077);
-  std::filesystem::create_directories(folder_path, error);
-  ::umask(mask);
-  if (error) {
-    errno = error.value();
+  if (const int error = make_folders_for_owner(folder_path)) {
+    errno = error;
     return system_failure(folder_path);
   }
   const Folder folder(folder_path);
@@ -192,7 +194,7 @@ Result<> KnownVolumes::pin(const KnownVolume& volume) const {
   }
   text += to_line(volume) + '\n';
   const std::string fresh = file_ + ".new";
-  NACRE_TRY(write_synced(fresh, text));
+  NACRE_TRY(write_synced(folder.descriptor(), fresh, text));
   if (::rename(fresh.c_str(), file_.c_str()) != 0) return system_failure(file_);
   if (::fsync(folder.descriptor()) != 0) return system_failure(folder_path);
   return {};

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <spdlog/spdlog.h>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/folder_owner.h"
 #include "tools/cli/terminal.h"
 #include "tools/mount/structured_log.h"
 
@@ -45,11 +47,29 @@ Sinks& sinks() {
   return made;
 }
 
+// A log that root's mount begins in a folder of the volume's owner, who has the next mount go on
+// with it.
+void share_with_owner(const std::string& path, int log, const std::string& volume) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  const int folder = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  struct stat place = {};
+  struct stat owned = {};
+  if (folder >= 0 && ::fstat(folder, &place) == 0 && ::stat(volume.c_str(), &owned) == 0 &&
+      place.st_uid == owned.st_uid) {
+    give_to_folder_owner(folder, log);  // without it the log is as good
+  }
+  if (folder >= 0) ::close(folder);
+}
+
 // Makes the file when it is not there, for nobody else's eyes: messages name files. (spdlog would
 // also make folders, where a name is mistyped.) A link may lead to somebody else's file.
-Result<> check_log_file(const std::string& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+Result<> check_log_file(const std::string& path, const std::string& volume) {
+  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  int descriptor = ::open(path.c_str(), flags);
+  if (descriptor < 0 && errno == ENOENT) {
+    descriptor = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+    if (descriptor >= 0) share_with_owner(path, descriptor, volume);
+  }
   if (descriptor < 0) {
     return fail(ErrorCode::io,
                 fmt::format("the log file {} cannot be written: {}", path,
@@ -95,7 +115,7 @@ Result<> start_logging(const LogOptions& options) {
     made.standard_error->set_pattern(fmt::format("{}: %l: %v", program_name()));
     made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace
                                                                          : spdlog::level::warn);
-    if (!options.file.empty()) NACRE_TRY(check_log_file(options.file));
+    if (!options.file.empty()) NACRE_TRY(check_log_file(options.file, options.volume));
     const std::string program(program_name());
     if (options.target == LogTarget::journal) {
       NACRE_ASSIGN(auto journal, make_journal_sink(program, options.volume));

@@ -213,6 +213,7 @@ class Mount {
     if (!plan_.volume_options.read_only) mend_keyring();
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
+    tell_of_foreign_root();
     return {};
   }
 
@@ -305,6 +306,17 @@ class Mount {
     }
     spdlog::info("metrics are at {}", where);
     return std::move(*server);
+  }
+
+  // Of a volume that root made, say, an ordinary user can write nothing: what helps is not obvious.
+  void tell_of_foreign_root() {
+    if (::geteuid() == 0 || plan_.volume_options.read_only || plan_.fuse.owners.uid) return;
+    const auto root = volume_->attributes(metadata::root_inode);
+    if (!root || root->uid == ::geteuid() || (root->mode & (S_IWGRP | S_IWOTH)) != 0) return;
+    spdlog::warn(
+        "{}: its root directory belongs to user {}, so you can make nothing in it. Mount it with "
+        "-o uid={} to have all of it shown as yours, or let root give it to you",
+        place_.path, root->uid, ::geteuid());
   }
 
   // What an earlier change of it left to whoever comes next. Without this the volume is as usable.
