@@ -140,7 +140,7 @@ void on_statfs(fuse_req_t request, fuse_ino_t inode) {
     reply.f_blocks = space.total_bytes / block_size_bytes;
     reply.f_bfree = space.free_bytes / block_size_bytes;
     reply.f_bavail = space.available_bytes / block_size_bytes;
-    reply.f_files = space.inode_count + space.free_inodes;
+    reply.f_files = space.inode_count;
     reply.f_ffree = space.free_inodes;
     reply.f_favail = space.free_inodes;
     reply.f_namemax = metadata::name_size_bytes_max;

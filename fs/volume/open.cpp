@@ -21,6 +21,7 @@ constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.
 constexpr std::uint64_t inode_cost_bytes = 512;
+constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
 
 // A disk has room for so many segments at least. To empty one takes as much room as is live in it,
 // which a small disk does not have for a large one.
@@ -272,7 +273,9 @@ Result<VolumeSpace> VolumeImpl::space() {
   NACRE_ASSIGN(const auto backing, directory_->space());
   const auto count = static_cast<std::uint64_t>(inode_count_.load());
   const std::uint64_t available = ballast_.room(backing, unwritten);
-  const std::uint64_t free_inodes = available / inode_cost_bytes;
+  // Programs of 32 bits get EOVERFLOW for larger numbers.
+  const std::uint64_t free_inodes =
+      std::min(available / inode_cost_bytes, inode_count_max - std::min(count, inode_count_max));
   const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
   return VolumeSpace{.total_bytes = backing.total_bytes,
                      .free_bytes = available + for_root,

@@ -126,7 +126,7 @@ struct VolumeOptions {
 
 struct VolumeSpace {
   std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
-  std::uint64_t inode_count = 0, free_inodes = 0;
+  std::uint64_t inode_count = 0, free_inodes = 0;  // the first: in use and free together
 };
 
 struct VolumeStats {

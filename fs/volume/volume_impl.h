@@ -40,6 +40,7 @@
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
+#include "fs/volume/directory_offsets.h"
 #include "fs/volume/inode_table.h"
 #include "fs/volume/list_ahead.h"
 #include "fs/volume/name_table.h"
@@ -214,7 +215,9 @@ class VolumeImpl final : public Volume,
   Result<InodeRef> acquire_entry(InodeNumber parent, std::string_view name, InodeNumber number);
 
   // directories.cpp.
-  Result<> list_inodes(InodeNumber number, std::uint64_t cookie,
+  Result<std::uint64_t> place_of_offset(InodeNumber directory, std::uint64_t offset);
+  Result<std::uint64_t> find_lost_place(InodeNumber directory, std::uint64_t ticket);
+  Result<> list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
                        const std::function<bool(const DirectoryEntry&)>& take);
   Result<ListPiece> read_piece(InodeNumber directory, std::uint64_t from, std::size_t count);
   void keep_rest(ListPiece piece);
@@ -334,6 +337,7 @@ class VolumeImpl final : public Volume,
   FileCache cache_;
   InodeTable inodes_;
   ListAhead list_ahead_;
+  DirectoryOffsets directory_offsets_;
   OrphanReaper reaper_;
   Compactor compactor_;
   Checkpointer checkpointer_;

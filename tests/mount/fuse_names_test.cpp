@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <map>
@@ -117,6 +118,51 @@ TEST_F(FuseNames, rename_in_all_its_ways) {
   EXPECT_EQ(read(file, back, 1), 1);
   EXPECT_EQ(back[0], 'b');
   EXPECT_EQ(get(path("b")), "new");
+}
+
+// Programs of 32 bits get EOVERFLOW from readdir() and statfs() for larger numbers.
+TEST_F(FuseNames, numbers_that_programs_of_32_bits_are_told_fit) {
+  constexpr int file_count = 3000;
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  for (int i = 0; i < file_count; ++i)
+    put(path("d/" + std::to_string(i)), "");
+  const File directory(path("d"), O_RDONLY | O_DIRECTORY);
+  // Listed as a whole, and again from behind every hundredth name.
+  std::vector<std::string> names;
+  std::vector<std::pair<std::int64_t, std::size_t>> places;
+  alignas(8) char buffer[4096];
+  const auto list = [&](const auto& take) {
+    while (true) {
+      const long size = syscall(SYS_getdents64, static_cast<int>(directory), buffer, sizeof buffer);
+      ASSERT_GE(size, 0) << strerror(errno);
+      if (size == 0) return;
+      for (long at = 0; at < size;) {
+        const auto* const entry = reinterpret_cast<const dirent64*>(buffer + at);
+        take(*entry);
+        at += entry->d_reclen;
+      }
+    }
+  };
+  list([&](const dirent64& entry) {
+    EXPECT_GE(entry.d_off, 0);
+    EXPECT_LE(entry.d_off, 0x7fff'ffff) << entry.d_name;
+    names.emplace_back(entry.d_name);
+    if (names.size() % 100 == 0) places.emplace_back(entry.d_off, names.size());
+  });
+  EXPECT_EQ(names.size(), file_count + 2u);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (const auto& [offset, count] : places) {
+    ASSERT_EQ(lseek(directory, offset, SEEK_SET), offset);
+    std::vector<std::string> rest;
+    list([&](const dirent64& entry) { rest.emplace_back(entry.d_name); });
+    EXPECT_EQ(rest,
+              std::vector<std::string>(names.begin() + static_cast<long>(count), names.end()));
+  }
+  struct statfs space = {};
+  ASSERT_EQ(statfs(mount_point_.c_str(), &space), 0);
+  EXPECT_LE(space.f_files, 0xffff'ffffu);
+  EXPECT_LE(space.f_ffree, 0xffff'ffffu);
+  EXPECT_EQ(space.f_files - space.f_ffree, inode_count());
 }
 
 TEST_F(FuseNames, files_without_a_name_can_get_one) {

@@ -566,7 +566,7 @@ Result<fs::VolumeSpace> MemoryVolume::space() {
   return fs::VolumeSpace{.total_bytes = static_cast<std::uint64_t>(pretended_bytes),
                          .free_bytes = room_bytes(),
                          .available_bytes = room_bytes(),
-                         .inode_count = inode_count(),
+                         .inode_count = inode_count() + pretended_inodes,
                          .free_inodes = pretended_inodes};
 }
 
