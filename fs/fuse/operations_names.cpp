@@ -150,12 +150,20 @@ Result<RenameMode> rename_mode(unsigned flags) {
   }
 }
 
+// For overlayfs, whose upper directory needs it. The kernel refuses it together with an exchange.
+Result<> rename(Context& context, fuse_req_t request, fuse_ino_t parent, const char* name,
+                fuse_ino_t new_parent, const char* new_name, unsigned flags) {
+  NACRE_ASSIGN(const RenameMode mode, rename_mode(flags & ~static_cast<unsigned>(RENAME_WHITEOUT)));
+  const InodeNumber from{parent};
+  const InodeNumber to{new_parent};
+  if ((flags & RENAME_WHITEOUT) == 0) return context.volume.rename(from, name, to, new_name, mode);
+  return context.volume.rename_over_whiteout(from, name, to, new_name, mode, caller_of(request));
+}
+
 void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
   serve(request, "rename", parent, [&](Context& context) -> Result<> {
-    NACRE_ASSIGN(const RenameMode mode, rename_mode(flags));
-    NACRE_TRY(
-        context.volume.rename(InodeNumber{parent}, name, InodeNumber{new_parent}, new_name, mode));
+    NACRE_TRY(rename(context, request, parent, name, new_parent, new_name, flags));
     NACRE_TRY(settle_names(context, new_parent));
     if (parent != new_parent) NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);

@@ -208,6 +208,11 @@ class Volume {
   virtual Result<> remove_directory(InodeNumber parent, std::string_view name) = 0;
   virtual Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                           std::string_view new_name, RenameMode mode) = 0;
+  // The same, not with exchange; under the old name it leaves a whiteout of the caller's, as
+  // overlayfs wants it: a character device 0/0 that nobody may open.
+  virtual Result<> rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                        InodeNumber new_parent, std::string_view new_name,
+                                        RenameMode mode, const Caller& caller) = 0;
   virtual Result<std::string> read_symlink(InodeNumber inode) = 0;
   // Calls take for entries after cookie (0: from the start) until it returns false; the entry for
   // which it did is not counted as looked up. Cookies stay right while entries come and go. take

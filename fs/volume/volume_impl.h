@@ -106,6 +106,9 @@ class VolumeImpl final : public Volume,
   Result<> remove_directory(InodeNumber parent, std::string_view name) override;
   Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                   std::string_view new_name, RenameMode mode) override;
+  Result<> rename_over_whiteout(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                                std::string_view new_name, RenameMode mode,
+                                const Caller& caller) override;
   Result<std::string> read_symlink(InodeNumber inode) override;
   Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                           const std::function<bool(const DirectoryEntry&)>& take) override;
@@ -262,11 +265,14 @@ class VolumeImpl final : public Volume,
   Result<> read_name(FoundName& found, InodeNumber directory, std::string_view name);
   Result<> remove_entry(InodeNumber parent, std::string_view name, bool directory);
   struct Moving;
+  Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                  std::string_view new_name, RenameMode mode, const Caller* whiteout_owner);
   Result<> find_moving(Moving& moving, std::string_view name, std::string_view new_name,
                        RenameMode mode);
   Result<> check_move(const Moving& moving, RenameMode mode);
   Result<> check_not_below(InodeNumber directory, InodeNumber ancestor);
   void move(Moving& moving, std::string_view name, std::string_view new_name, RenameMode mode);
+  void leave_whiteout(Moving& moving, std::string_view name);
   void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
   // Names wait for the data of files that they move, and all changes with them: so on a full disk a
   // file whose data is not on disk yet keeps its name. no_space.

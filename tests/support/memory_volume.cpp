@@ -386,6 +386,15 @@ Result<> MemoryVolume::rename(InodeNumber parent, std::string_view name, InodeNu
   return {};
 }
 
+Result<> MemoryVolume::rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                            InodeNumber new_parent, std::string_view new_name,
+                                            RenameMode mode, const Caller& caller) {
+  NACRE_TRY(rename(parent, name, new_parent, new_name, mode));
+  NACRE_ASSIGN(const Attributes whiteout, make_node(parent, name, caller, S_IFCHR, 0));
+  forget(whiteout.inode, 1);
+  return {};
+}
+
 Result<std::string> MemoryVolume::read_symlink(InodeNumber inode) {
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
