@@ -12,6 +12,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/recipient_options.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -83,6 +84,7 @@ void add_three_sources(CLI::App& app, SecretOptions& secret, const std::string& 
 
 int run_command_line(const std::string& program, const std::string& description, int argc,
                      char** argv, const std::function<std::function<int()>(CLI::App&)>& setup) {
+  take_standard_streams();
   set_program_name(program);
   try {
     CLI::App app(description, program);
