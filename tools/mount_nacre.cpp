@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/own_files.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/mount/daemon.h"
@@ -35,10 +37,6 @@ Result<> enter_namespace(const std::string& file) {
   if (error == 0) return {};
   return fail(ErrorCode::io,
               fmt::format("-N {}: cannot enter this mount namespace: {}", file, strerror(error)));
-}
-
-bool lies_below(const std::string& path, const std::string& folder) {
-  return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
 }
 
 // A mount over its own volume would hide it from itself; one within it would be part of it.
@@ -63,10 +61,15 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   NACRE_ASSIGN(plan.mountpoint,
                fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
   NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
+  if (!plan.fuse.nonempty) leave_alone(plan.mountpoint);
   if (!plan.log_file.empty() && plan.log_file.front() != '/') {
     // The daemon's working directory is another one.
     const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
     plan.log_file = fmt::format("{}/{}", here ? here.get() : "", plan.log_file);
+  }
+  NACRE_TRY(check_not_covered("the log file", plan.log_file, plan.mountpoint));
+  if (plan.metrics) {
+    NACRE_TRY(check_not_covered("the metrics' socket", plan.metrics->unix_path, plan.mountpoint));
   }
   return plan;
 }

@@ -44,6 +44,7 @@ fi
 # What a user's programs keep per user (pinned fingerprints) stays in the folder.
 export HOME=$work/home
 mkdir "$HOME"
+: >"$HOME/.profile" # an empty home stays empty (own_files.h)
 # So does the control socket of an ordinary user's mount.
 if ! is_root; then
   export XDG_RUNTIME_DIR=$work/run

@@ -19,6 +19,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/nacre-$test_name.XXXXXX")
 chmod 755 "$work"
 export HOME=$work/home
 mkdir "$HOME"
+: >"$HOME/.profile" # an empty home stays empty (own_files.h)
 unset XDG_CONFIG_HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
 known=$HOME/.config/nacre/known_volumes
 printf 'correct horse battery staple\n' >"$work/passphrase"

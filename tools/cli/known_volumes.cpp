@@ -15,7 +15,9 @@
 #include <fstream>
 
 #include <fmt/format.h>
+
 #include "gpu_engine/base/folder_owner.h"
+#include "tools/cli/own_files.h"
 
 namespace nacre::tools {
 
@@ -100,23 +102,45 @@ Result<> write_synced(int folder, const std::string& path, std::string_view text
   return result;
 }
 
+// In a folder that is everybody's: so it must be this user's own, and no link.
+Result<std::string> spare_folder(bool make) {
+  const std::string path = fmt::format("/var/tmp/nacre-{}", ::geteuid());
+  if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure(path);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return system_failure(path);
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{} is not a folder of this user's that is closed to others", path));
+  }
+  return path;
+}
+
 }  // namespace
 
-Result<KnownVolumes> KnownVolumes::of_user() {
+Result<std::vector<KnownVolumes>> KnownVolumes::of_user() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
+  std::string home, base;
   if (config != nullptr && config[0] == '/') {
-    return KnownVolumes(std::string(config) + "/nacre/known_volumes");
+    base = config;
+  } else {
+    if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
+      home = variable;
+    } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
+      home = entry->pw_dir;
+    }
+    if (!home.starts_with('/')) {
+      return fail(ErrorCode::missing, "this user has no home directory");
+    }
+    base = home + "/.config";
   }
-  std::string home;
-  if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
-    home = variable;
-  } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
-    home = entry->pw_dir;
-  }
-  if (!home.starts_with('/')) {
-    return fail(ErrorCode::missing, "this user has no home directory");
-  }
-  return KnownVolumes(home + "/.config/nacre/known_volumes");
+  std::vector<KnownVolumes> files;
+  const bool may_keep = may_keep_files(home, base);
+  if (may_keep) files.emplace_back(base + "/nacre/known_volumes");
+  // Once there, it counts also when the home has filled.
+  const auto spare = spare_folder(!may_keep);
+  if (spare) files.emplace_back(*spare + "/known_volumes");
+  if (files.empty()) return tl::unexpected(spare.error());
+  return files;
 }
 
 std::string KnownVolumes::to_line(const KnownVolume& volume) {

@@ -3,7 +3,8 @@
 // it was first used there. A volume that somebody puts in its place, or whose key somebody
 // replaces, is refused from then on. docs/SECURITY.md, "Fingerprints".
 //
-// File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes. One line a path:
+// File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes; where nothing may
+// be kept there (own_files.h), /var/tmp/nacre-UID/known_volumes. One line a path:
 //   PATH VOLUME-ID FINGERPRINT
 // separated by spaces; in PATH, spaces, newlines and backslashes are written as \ooo. Lines that
 // begin with '#' are kept.
@@ -26,8 +27,9 @@ struct KnownVolume {
 
 class KnownVolumes {
  public:
-  // The file of this user; missing (with the reason) when there is no place for one.
-  static Result<KnownVolumes> of_user();
+  // The files of this user: the first takes what is pinned, and none of them may know another
+  // volume. missing (with the reason) when there is no place for one.
+  static Result<std::vector<KnownVolumes>> of_user();
   explicit KnownVolumes(std::string file) : file_(std::move(file)) {}
 
   const std::string& file() const { return file_; }

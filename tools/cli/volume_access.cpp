@@ -28,26 +28,40 @@ KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& k
 // Trouble with the list itself keeps nobody from his files; a volume that is not the known one
 // does.
 Result<> check_known(const KnownVolume& volume, bool& is_known) {
-  const auto volumes = KnownVolumes::of_user();
-  const auto known = volumes ? volumes->check(volume) : tl::unexpected(volumes.error());
-  is_known = known && *known;
-  if (!known && known.error().code == ErrorCode::not_permitted) {
-    return tl::unexpected(known.error());
+  is_known = false;
+  const auto lists = KnownVolumes::of_user();
+  if (!lists) return {};
+  for (const auto& list : *lists) {
+    const auto known = list.check(volume);
+    if (!known && known.error().code == ErrorCode::not_permitted) {
+      return tl::unexpected(known.error());
+    }
+    is_known = is_known || (known && *known);
   }
   return {};
 }
 
+// In the first list, and in those others that know something of that path.
+Result<std::string> pin_in_lists(const KnownVolume& volume) {
+  NACRE_ASSIGN(const auto lists, KnownVolumes::of_user());
+  for (const auto& list : lists) {
+    const auto known = list.check(volume);
+    const bool has_line = known ? *known : known.error().code == ErrorCode::not_permitted;
+    if (&list == &lists.front() || has_line) NACRE_TRY(list.pin(volume));
+  }
+  return lists.front().file();
+}
+
 void pin(const KnownVolume& volume, std::string_view note) {
-  const auto volumes = KnownVolumes::of_user();
-  const auto pinned = volumes ? volumes->pin(volume) : tl::unexpected(volumes.error());
-  if (!pinned) {
+  const auto file = pin_in_lists(volume);
+  if (!file) {
     print_warning(
         fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
                     "is put in its place would not be noticed",
-                    pinned.error().message));
+                    file.error().message));
   } else if (!note.empty()) {
-    print_note(fmt::format("{} Its fingerprint is {}, remembered in {}", note, volume.fingerprint,
-                           volumes->file()));
+    print_note(
+        fmt::format("{} Its fingerprint is {}, remembered in {}", note, volume.fingerprint, *file));
   }
 }
 
