@@ -45,6 +45,7 @@ std::string host_name() {
 struct Holder {
   std::int64_t pid = 0;
   std::string host, since, mountpoint;
+  std::string mountpoint_bytes;  // not made printable
 };
 
 std::optional<Holder> read_holder(int file) {
@@ -60,6 +61,8 @@ std::optional<Holder> read_holder(int file) {
   };
   Holder holder{
       .host = text_of("host"), .since = text_of("since"), .mountpoint = text_of("mountpoint")};
+  if (const auto at = json.find("mountpoint"); at != json.end() && at->is_string())
+    holder.mountpoint_bytes = at->get<std::string>();
   const auto pid = json.find("pid");
   if (pid == json.end() || !pid->is_number_unsigned() || holder.host.empty()) return std::nullopt;
   holder.pid = pid->get<std::int64_t>();
@@ -162,6 +165,34 @@ bool is_writer(const std::string& volume_path, pid_t process) {
   return false;
 }
 
+bool LockState::names(const std::string& path) const {
+  const auto as_text = [](const std::string& bytes) {
+    return nlohmann::json(bytes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  return !path.empty() && as_text(path) == as_text(mountpoint);
+}
+
+std::optional<LockState> read_lock(const std::string& volume_path) {
+  const FileDescriptor file =
+      open_at(AT_FDCWD, fmt::format("{}/{}", volume_path, lock_name), O_RDONLY);
+  if (!file) return std::nullopt;
+  LockState state;
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
+    flock(file.get(), LOCK_UN);
+  } else if (errno == EWOULDBLOCK) {
+    state.is_held = true;
+  } else {
+    return std::nullopt;
+  }
+  // Read after that: who ends takes the name out before the lock goes.
+  if (const auto holder = read_holder(file.get())) {
+    if (holder->host != host_name()) return std::nullopt;
+    state.pid = holder->pid;
+    state.mountpoint = holder->mountpoint_bytes;
+  }
+  return state;
+}
+
 VolumeLock::VolumeLock(FileDescriptor file, std::string path, LockMode mode)
     : file_(std::move(file)), path_(std::move(path)), mode_(mode) {}
 VolumeLock::VolumeLock(VolumeLock&&) noexcept = default;
@@ -174,6 +205,7 @@ VolumeLock& VolumeLock::operator=(VolumeLock&& other) noexcept {
   file_ = std::move(other.file_);
   path_ = std::move(other.path_);
   mode_ = other.mode_;
+  leaves_name_ = other.leaves_name_;
   return *this;
 }
 
@@ -181,7 +213,7 @@ void VolumeLock::release() {
   if (!file_) return;
   // The name goes before the lock does, so nobody finds a lock with the wrong name in it. A parent
   // that goes leaves the name of its child.
-  if (mode_ == LockMode::exclusive) {
+  if (mode_ == LockMode::exclusive && !leaves_name_) {
     const auto holder = read_holder(file_.get());
     if (holder && holder->pid == getpid()) static_cast<void>(ftruncate(file_.get(), 0));
   }

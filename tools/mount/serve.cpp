@@ -113,7 +113,8 @@ Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlac
                                             : metadata::LockMode::exclusive,
                                 .mountpoint = plan.mountpoint};
   auto lock = metadata::VolumeLock::acquire(place.path, request);
-  if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path)) {
+  if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path) &&
+      !fs::find_mount_by_lock(place.path)) {
     print_note(fmt::format("{}: waiting up to {} s for whoever uses the volume to finish",
                            place.path, predecessor_wait_ms / 1000));
     request.wait_ms = predecessor_wait_ms;
@@ -157,7 +158,8 @@ fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
                                    .volume_id = hex(superblock.volume_id),
                                    .label = superblock.label,
                                    .chunk_size_bytes = superblock.chunk_size_bytes,
-                                   .read_only = plan.volume_options.read_only};
+                                   .read_only = plan.volume_options.read_only,
+                                   .source_is_volume = plan.fuse.fsname == place.path};
   // "major:minor", as the mount table has it.
   std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
               &description.device_minor);
@@ -350,6 +352,7 @@ class Mount {
     keyring_.reset();
     const auto closed = volume_->close();
     volume_.reset();
+    if (!closed) lock_->leave_name();
     lock_.reset();
     return closed;
   }
