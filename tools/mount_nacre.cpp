@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
+#include "metadata/volume_files.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
@@ -48,10 +50,45 @@ Result<> check_places_apart(const std::string& volume, const std::string& mountp
                           mountpoint, volume));
 }
 
+// The two folders in the wrong order.
+Result<> check_not_swapped(const MountPlan& plan) {
+  const auto is_volume = [](const std::string& path) {
+    const auto directory = metadata::open_posix_directory(path);
+    if (!directory || fs::find_nacre_mount(path)) return false;
+    const auto state = metadata::inspect_directory(**directory);
+    return state && *state == metadata::DirectoryState::volume;
+  };
+  // A mount point whose daemon hangs would keep whoever looks into it.
+  if (fs::find_nacre_mount(plan.mountpoint) || !is_volume(plan.mountpoint) ||
+      is_volume(plan.volume)) {
+    return {};
+  }
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("{} is a volume, {} is none: the volume comes first, then the mount point: "
+                  "mount.nacre {} {}",
+                  plan.mountpoint, plan.volume, plan.mountpoint, plan.volume));
+}
+
+// What is made there before the mount would be hidden by it.
+Result<> check_not_covered(std::string_view what, const std::string& file,
+                           const std::string& mountpoint) {
+  if (file.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  const std::string resolved = std::filesystem::weakly_canonical(folder, error);
+  if (error || !lies_below(resolved, mountpoint)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} {} would lie below the mount point {}, which hides it: choose a "
+                          "place elsewhere",
+                          what, file, mountpoint));
+}
+
 // Nothing stays open: the daemon closes all descriptors that it inherits.
 Result<MountPlan> prepare(const MountArguments& arguments) {
   if (!arguments.mount_namespace.empty()) NACRE_TRY(enter_namespace(arguments.mount_namespace));
   NACRE_ASSIGN(auto plan, make_mount_plan(arguments));
+  NACRE_TRY(check_not_swapped(plan));
   NACRE_ASSIGN(const auto place, find_volume(plan.volume));
   plan.volume = place.path;
   // The mount table is read by others, in other folders; but a name that was asked for stays.

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/control/mount_table.h"
 #include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
@@ -110,6 +111,19 @@ Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
   return metadata::VolumeSecret(std::move(*key));
 }
 
+// Files that were made on Windows end their lines in CR LF; the LF alone is taken away.
+Error with_hint_at_line_end(Error error, const metadata::VolumeSecret& secret) {
+  const auto* passphrase = std::get_if<SecretBytes>(&secret);
+  if (error.code == ErrorCode::wrong_key && passphrase != nullptr && !passphrase->view().empty() &&
+      passphrase->view().back() == '\r') {
+    error.message +=
+        ". The passphrase ends in a carriage return (CR), as in files with the line ends of "
+        "Windows: "
+        "if that is no part of it, take it out of the file";
+  }
+  return error;
+}
+
 }  // namespace
 
 std::string fingerprint_of(const metadata::KeyTree& keys) {
@@ -126,6 +140,15 @@ Result<VolumePlace> open_place(const std::string& path) {
 }
 
 namespace {
+
+// A mounted volume's files are no volume; what is meant is the folder behind them.
+Result<> check_not_mount_point(const std::string& path) {
+  const auto mount = fs::find_nacre_mount(path);
+  if (!mount) return {};
+  return fail(ErrorCode::not_found,
+              fmt::format("{} is where the volume {} is mounted, not the volume: give {}", path,
+                          mount->source, mount->source));
+}
 
 // if_none: what to say of a directory that is none.
 Result<VolumePlace> find_volume(const std::string& path, const std::string& if_none) {
@@ -147,6 +170,7 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
                               "backup",
                               path));
     default:
+      NACRE_TRY(check_not_mount_point(path));
       return fail(ErrorCode::not_found, if_none);
   }
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
@@ -160,10 +184,7 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
 }  // namespace
 
 Result<VolumePlace> find_volume(const std::string& path) {
-  return find_volume(path,
-                     fmt::format("{} is not a Nacre volume: it has no superblock. 'mkfs.nacre {}' "
-                                 "would make one of an empty directory",
-                                 path, path));
+  return find_volume(path, fmt::format("{} is not a Nacre volume: it has no superblock", path));
 }
 
 Result<VolumePlace> find_unmounted_volume(const std::string& path) {
@@ -188,7 +209,9 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
       note_kdf_cost(found->keyring.claims);
     }
   }
-  NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
+  auto opened = metadata::open_volume_keys(*place.directory, secret);
+  if (!opened) return tl::unexpected(with_hint_at_line_end(std::move(opened).error(), secret));
+  metadata::VolumeKeys volume = std::move(*opened);
   bool is_known = false;
   NACRE_TRY(recognise(place, *volume.keys, is_known));
   if (volume.access->missing_mac && !is_known) print_warning(unconfirmed_warning(place));
