@@ -9,6 +9,7 @@
 #include "fs/fuse/operations.h"
 #include "fs/fuse/set_id_bits.h"
 #include "fs/fuse/shown_blocks.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
 
@@ -20,13 +21,6 @@ constexpr unsigned block_size_bytes = 4096;  // that statfs counts in
 // What the kernel sends when it writes a file's times back; it looks at no attributes in the
 // answer.
 constexpr int times_by_the_kernel = FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
-
-// The clock that the kernel stamps files with.
-Timestamp now() {
-  timespec time = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &time);
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
 
 Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
@@ -53,12 +47,12 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
   if ((fields & FUSE_SET_ATTR_GID) != 0) change.gid = wanted.st_gid;
   if ((fields & FUSE_SET_ATTR_SIZE) != 0) change.size = static_cast<std::uint64_t>(wanted.st_size);
   if ((fields & FUSE_SET_ATTR_ATIME_NOW) != 0) {
-    change.accessed = now();
+    change.accessed = kernel_now();
   } else if ((fields & FUSE_SET_ATTR_ATIME) != 0) {
     change.accessed = to_timestamp(wanted.st_atim);
   }
   if ((fields & FUSE_SET_ATTR_MTIME_NOW) != 0) {
-    change.modified = now();
+    change.modified = kernel_now();
   } else if ((fields & FUSE_SET_ATTR_MTIME) != 0) {
     change.modified = to_timestamp(wanted.st_mtim);
   }

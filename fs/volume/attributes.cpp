@@ -31,12 +31,6 @@ bool are_chosen(const AttributeChange& change, const InodeRow& row) {
 
 }  // namespace
 
-Timestamp now() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return Timestamp{time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
-
 Result<> VolumeImpl::check_writable() const {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   const auto health = committer_.health();
@@ -96,14 +90,13 @@ Result<Attributes> VolumeImpl::attributes(InodeNumber number) {
 void VolumeImpl::note_access(Inode& inode) {
   if (options_.access_times == AccessTimes::never) return;
   if (options_.read_only || !committer_.health()) return;
-  const auto time = now();
   auto locked = inode.lock();
   InodeRow& row = locked->row;
   if (row.flags & metadata::inode_flag_no_atime) return;
   const bool is_noted = row.accessed > row.modified && row.accessed > row.changed &&
-                        time.seconds - row.accessed.seconds < relatime_seconds;
+                        std::time(nullptr) - row.accessed.seconds < relatime_seconds;
   if (is_noted && options_.access_times == AccessTimes::relative) return;
-  row.accessed = time;
+  row.accessed = kernel_now();
   mark_dirty(inode, locked);
 }
 
@@ -160,11 +153,10 @@ Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
   }
   if (change.uid) row.uid = *change.uid;
   if (change.gid) row.gid = *change.gid;
-  const auto time = now();
-  if (change.size) row.modified = time;
+  row.changed = change.changed ? *change.changed : kernel_now();
+  if (change.size) row.modified = row.changed;
   if (change.accessed) row.accessed = *change.accessed;
   if (change.modified) row.modified = *change.modified;
-  row.changed = change.changed.value_or(time);
   mark_dirty(inode, locked);
   return {};
 }
@@ -177,7 +169,7 @@ Result<> VolumeImpl::set_flags(InodeNumber number, std::uint32_t flags) {
   flags |= locked->row.flags & ~flags_known;
   if (locked->row.flags == flags) return {};
   locked->row.flags = flags;
-  locked->row.changed = now();
+  locked->row.changed = kernel_now();
   mark_dirty(*inode, locked);
   return {};
 }

@@ -147,7 +147,7 @@ Result<> Volume::format(std::shared_ptr<metadata::BackingDirectory> directory,
   NameHashKey name_hash_key;
   engine::random_bytes(name_hash_key);
   database->put(Table::system, metadata::system_key_name_hash, std::string(as_text(name_hash_key)));
-  const auto time = now();
+  const auto time = kernel_now();
   database->put(Table::inodes, metadata::inode_key(metadata::root_inode),
                 metadata::encode(metadata::InodeRow{.mode = S_IFDIR | 0755,
                                                     .uid = owner.uid,

@@ -128,7 +128,7 @@ Result<> VolumeImpl::check_not_below(InodeNumber directory, InodeNumber ancestor
 
 void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view new_name,
                       RenameMode mode) {
-  const auto time = now();
+  const auto time = kernel_now();
   const InodeNumber parent = moving.from->number();
   const InodeNumber new_parent = moving.to->number();
   const std::int64_t leaving = moving.source.inode->is_directory() ? 1 : 0;

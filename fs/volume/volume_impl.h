@@ -42,6 +42,7 @@
 #include "fs/volume/acl.h"
 #include "fs/volume/directory_offsets.h"
 #include "fs/volume/inode_table.h"
+#include "fs/volume/kernel_clock.h"
 #include "fs/volume/list_ahead.h"
 #include "fs/volume/name_table.h"
 #include "fs/volume/namespace_lock.h"
@@ -51,8 +52,6 @@
 #include "fs/volume/xattr_table.h"
 
 namespace nacre::fs {
-
-Timestamp now();
 
 // DT_* of a mode.
 inline std::uint8_t entry_type(std::uint32_t mode) {
