@@ -25,6 +25,7 @@
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
+#include "fs/fuse/listings.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
@@ -82,6 +83,7 @@ struct Context {
                                      // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
   FaultLog faults{volume};
+  Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
   WrittenFiles written_files;

@@ -112,6 +112,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
     AttributeChange change = to_change(*wanted, fields);
     NACRE_ASSIGN(change.clear_set_id, set_id_bits_lost(context, request, number, fields));
     NACRE_ASSIGN(const Attributes attributes, context.volume.change_attributes(number, change));
+    if (S_ISDIR(attributes.mode)) context.listings.changed(number);
     const struct stat reply = to_stat(context, attributes);
     double timeout = seconds_of_attributes(attributes);
     if ((fields & FUSE_SET_ATTR_SIZE) != 0 && attributes.size == 0) {

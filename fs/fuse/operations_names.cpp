@@ -60,6 +60,7 @@ void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* fo
 Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
                      const Result<Attributes>& made) {
   if (!made) return tl::unexpected<Error>(made.error());
+  context.listings.changed(InodeNumber{parent});
   if (Result<> settled = settle_names(context, parent); !settled) {
     context.volume.forget(made->inode, 1);
     return settled;
@@ -106,6 +107,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
     NACRE_ASSIGN(const Attributes made,
                  context.volume.make_node(InodeNumber{parent}, name, caller_of(request),
                                           S_IFREG | (mode & 07777), 0));
+    context.listings.changed(InodeNumber{parent});
     if (Result<> settled = settle_names(context, parent); !settled) {
       context.volume.forget(made.inode, 1);
       return settled;
@@ -122,6 +124,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "unlink", parent, [&](Context& context) -> Result<> {
     NACRE_TRY(context.volume.unlink(InodeNumber{parent}, name));
+    context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
     return {};
@@ -131,6 +134,7 @@ void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "rmdir", parent, [&](Context& context) -> Result<> {
     NACRE_TRY(context.volume.remove_directory(InodeNumber{parent}, name));
+    context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
     return {};
@@ -164,6 +168,8 @@ void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino
                const char* new_name, unsigned flags) {
   serve(request, "rename", parent, [&](Context& context) -> Result<> {
     NACRE_TRY(rename(context, request, parent, name, new_parent, new_name, flags));
+    context.listings.changed(InodeNumber{parent});
+    if (parent != new_parent) context.listings.changed(InodeNumber{new_parent});
     NACRE_TRY(settle_names(context, new_parent));
     if (parent != new_parent) NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
