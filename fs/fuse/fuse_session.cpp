@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 
@@ -21,6 +22,7 @@
 
 #include "fs/control/mount_table.h"
 #include "fs/fuse/device_transport.h"
+#include "fs/fuse/errno.h"
 #include "fs/fuse/uring_transport.h"
 
 namespace nacre::fs {
@@ -251,6 +253,14 @@ bool FuseSession::has_all_writes() const {
   // Others may wait for long: a lock, a flush.
   const std::uint64_t answered = metrics_.answered_count(FUSE_WRITE);
   return answered == opcode_counts()[FUSE_WRITE];
+}
+
+Result<> FuseSession::take_refusal() {
+  const std::uint32_t refusal = context_.untold_refusal.exchange(Context::none_untold);
+  if (refusal == Context::none_untold) return {};
+  const auto code = static_cast<ErrorCode>(refusal);
+  return fail(code, fmt::format("{}: the volume refused bytes that the kernel had taken: {}",
+                                mount_point_, std::strerror(to_errno(code))));
 }
 
 void FuseSession::request_exit() noexcept {

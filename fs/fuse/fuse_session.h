@@ -69,6 +69,9 @@ class FuseSession {
   // Whether the volume has all that the kernel has sent to be written: of all requests, where the
   // kernel's own count can be read; else of those that have been read here. Any thread.
   bool has_all_writes() const;
+  // The error of bytes that the kernel had taken from programs and that the volume refused since
+  // the last call. Any thread.
+  Result<> take_refusal();
   // What requests come over: "/dev/fuse" or "io_uring". Any thread.
   std::string transport_name() const { return transport_->name(); }
 

@@ -10,6 +10,9 @@
 // No lock operations: the kernel then keeps flock, fcntl and OFD locks by itself.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -71,6 +74,8 @@ struct OwnerView {
 
 // What handlers find behind libfuse's user data.
 struct Context {
+  static constexpr std::uint32_t none_untold = UINT32_MAX;
+
   Volume& volume;
   bool no_xattr = false;    // extended attributes do not exist here
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
@@ -88,6 +93,7 @@ struct Context {
   WriteGate write_gate;
   WrittenFiles written_files;
   bool can_forget_blocks = false;  // alone, without the other attributes
+  std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };
 

@@ -46,7 +46,7 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 class MountControl final : public fs::ControlHandler {
  public:
   MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
-               fs::Rotation& rotation, const fs::FuseSession& session)
+               fs::Rotation& rotation, fs::FuseSession& session)
       : volume_(volume),
         keyring_(keyring),
         scrubber_(scrubber),
@@ -54,7 +54,9 @@ class MountControl final : public fs::ControlHandler {
         session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
-  // a commit counts when no write arrived around it and all that had arrived were done.
+  // a commit counts when no write arrived around it and all that had arrived were done. What was
+  // refused is told from here: the kernel tells whoever asks first, and also of things that are no
+  // harm (docs/KERNEL.md, "Killed processes").
   Result<> sync() override {
     constexpr int rounds_max = 20;
     constexpr auto quiet_time = std::chrono::milliseconds(20);
@@ -64,8 +66,9 @@ class MountControl final : public fs::ControlHandler {
       const bool is_quiet = session_.has_all_writes();
       NACRE_TRY(volume_.sync_all());
       // Somebody who writes on and on is not waited for.
-      if ((is_quiet && write_count() == before) || round == rounds_max) return {};
+      if ((is_quiet && write_count() == before) || round == rounds_max) break;
     }
+    return session_.take_refusal();
   }
   fs::VolumeStats stats() override { return volume_.stats(); }
   fs::RequestStats request_stats() override { return session_.request_stats(); }
@@ -104,7 +107,7 @@ class MountControl final : public fs::ControlHandler {
   metadata::KeyringKeeper& keyring_;
   fs::Scrubber& scrubber_;
   fs::Rotation& rotation_;
-  const fs::FuseSession& session_;
+  fs::FuseSession& session_;
 };
 
 Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlace& place) {
