@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fs/control/mount_table.h"
+#include "fs/fuse/connection_watcher.h"
 #include "fs/fuse/mount_point.h"
 #include "metadata/volume_files.h"
 #include "tools/cli/command_line.h"
@@ -95,6 +96,9 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   if (plan.fuse.fsname == arguments.volume) plan.fuse.fsname = place.path;
   const auto environment = fs::MountEnvironment::current();
   NACRE_TRY(fs::check_fuse(plan.fuse.allow_other, environment));
+  if (fs::take_dead_mount_away(plan.mountpoint, environment)) {
+    print_note(fmt::format("{}: a mount whose daemon is gone was taken away", plan.mountpoint));
+  }
   NACRE_ASSIGN(plan.mountpoint,
                fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
   NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
@@ -138,6 +142,7 @@ std::function<int()> add_arguments(CLI::App& app) {
 }  // namespace nacre::tools
 
 int main(int argc, char** argv) {
+  if (nacre::fs::is_connection_watcher(argc, argv)) return nacre::fs::watch_connection(argc, argv);
   return nacre::tools::run_command_line("mount.nacre", "Mount a Nacre volume", argc, argv,
                                         nacre::tools::add_arguments);
 }

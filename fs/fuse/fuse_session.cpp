@@ -166,7 +166,28 @@ Result<> FuseSession::mount(const std::string& mount_point) {
   context_.looker = looker_.get();
   context_.dispatcher = dispatcher_.get();
   NACRE_TRY(dispatcher_->connect());
-  return find_device();
+  NACRE_TRY(find_device());
+  start_watcher();
+  return {};
+}
+
+// A mount works as well without; the end of it is as the kernel has it then.
+void FuseSession::start_watcher() {
+  auto known = KnownInodes::create();
+  if (!known) {
+    spdlog::warn("{}", known.error().message);
+    return;
+  }
+  known_ = std::move(*known);
+  context_.known = known_.get();
+  if (!options_.watch) return;
+  auto watcher = ConnectionWatcher::start(connection(), *known_);
+  if (!watcher) {
+    spdlog::warn("{}: should this process die, programs may write on into the kernel's cache",
+                 watcher.error().message);
+    return;
+  }
+  watcher_ = std::move(*watcher);
 }
 
 void FuseSession::make_transport(unsigned thread_count) {
@@ -192,7 +213,15 @@ void FuseSession::make_transport(unsigned thread_count) {
   transport_ = std::make_unique<DeviceTransport>(fd, thread_count, ended);
 }
 
+Connection FuseSession::connection() const {
+  return {.fuse_descriptor = fuse_session_fd(session_),
+          .device_minor = device_.substr(device_.find(':') + 1),
+          .mount_point = mount_point_,
+          .over_rings = transport_name() == "io_uring"};
+}
+
 FuseSession::~FuseSession() {
+  watcher_.reset();
   if (session_ != nullptr) {
     // An aborted connection leaves its mount behind, and libfuse does not look.
     if (ended_ && is_mounted()) {
@@ -211,6 +240,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
   Result<> started = transport_->start(*dispatcher_);
   if (started) {
     bool announced = false;
+    bool left = false;
     while (!ended_) {
       if (initialised_ && !announced) {
         announced = true;
@@ -220,12 +250,17 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       }
       if (exit_requested_) {
         leave();
+        left = true;
         break;
       }
       wait_for_event(announced ? idle_wait_ms() : -1);
       if (announced) leave_when_idle();
     }
     transport_->join();
+    // Somebody else may have aborted the connection of a mount that is in use: umount -f does.
+    if (!left && known_ && abort_connection(connection())) {
+      make_kernel_forget(fuse_session_fd(session_), *known_, Forget::everything);
+    }
   }
   volume_.let_writers_go();
   looker_->stop();
@@ -369,9 +404,14 @@ void FuseSession::leave() {
   spdlog::warn("{} is still in use: taking it away from its users", mount_point_);
   write_back();
   wait_until_quiet();
-  if (transport_name() == "io_uring") {
-    transport_->stop();
-    if (is_mounted()) abort_connection();
+  watcher_.reset();
+  dispatcher_->refuse_all();
+  const bool is_aborted = abort_connection(connection());
+  if (known_) {
+    // Without that a disk that does not answer would keep this thread, and the mount, for ever.
+    const bool all = is_aborted || has_all_writes();
+    make_kernel_forget(fuse_session_fd(session_), *known_,
+                       all ? Forget::everything : Forget::attributes);
   }
   if (is_mounted()) (void)unmount(mount_point_, UnmountMode::detach, environment_);
   disconnect();
@@ -395,12 +435,6 @@ void FuseSession::wait_until_quiet() {
     if (now == before && has_all_writes()) return;
     before = now;
   }
-}
-
-// Closing the descriptor does it too, but the rings hold the connection a moment longer than their
-// threads live, and who asks meanwhile would hear ECONNABORTED.
-void FuseSession::abort_connection() const {
-  if (environment_.user == 0) (void)umount2(mount_point_.c_str(), MNT_FORCE);
 }
 
 void FuseSession::disconnect() {

@@ -28,6 +28,7 @@
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
+#include "fs/fuse/known_inodes.h"
 #include "fs/fuse/listings.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/refused_pages.h"
@@ -87,6 +88,7 @@ struct Context {
   KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
                                      // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
+  KnownInodes* known = nullptr;  // null: nobody will ask
   FaultLog faults{volume};
   Listings listings;
   RefusedPages refused_pages;
@@ -110,6 +112,10 @@ Caller caller_of(fuse_req_t request);
 Requester requester_of(fuse_req_t request);
 struct stat to_stat(const Context& context, const Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const Attributes& attributes);
+// The kernel is about to learn of an inode.
+inline void note_known(Context& context, metadata::InodeNumber inode) noexcept {
+  if (context.known != nullptr) context.known->add(inode);
+}
 // Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not
 // take the answer.
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);

@@ -102,8 +102,14 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     // What was read before the error is an answer; the error comes again with the next request.
     if (!result && list.bytes().empty()) return result;
     const ByteView bytes = list.bytes();
-    for (const InodeNumber looked_up : list.looked_up())
-      keep_asking(context, looked_up, requester_of(request).process);
+    if (bytes.empty() && context.listings.end(InodeNumber{inode}, process)) {
+      answer_end_of_overtaken(context, request, name, inode);
+      return {};
+    }
+    for (const InodeNumber looked_up : list.looked_up()) {
+      keep_asking(context, looked_up, process);
+      note_known(context, looked_up);
+    }
     if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
       for (const InodeNumber looked_up : list.looked_up())
         context.volume.forget(looked_up, 1);

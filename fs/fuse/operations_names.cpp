@@ -39,7 +39,13 @@ void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept 
   context.write_gate.forget(InodeNumber{inode});
   context.refused_pages.forget(InodeNumber{inode});
   context.written_files.forget(InodeNumber{inode});
-  context.volume.forget(InodeNumber{inode}, lookups);
+  context.listings.forget(InodeNumber{inode});
+  const auto forget_lookups = [&] { return context.volume.forget(InodeNumber{inode}, lookups); };
+  if (context.known != nullptr) {
+    context.known->forget(InodeNumber{inode}, forget_lookups);
+  } else {
+    forget_lookups();
+  }
 } catch (const std::exception& exception) {
   context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
 }
@@ -116,6 +122,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
     entry.attr_timeout =
         seconds_for_new_content(context, made.inode, requester_of(request).process);
     file->keep_cache = 1;
+    note_known(context, made.inode);
     if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
     return {};
   });

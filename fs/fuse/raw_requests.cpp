@@ -196,6 +196,7 @@ Result<> answer_tmpfile(RawRequest& request) {
       seconds_for_new_content(context, made.inode, request.requester().process);
   reply.entry.attr = to_fuse_attr(context, made);
   reply.open.open_flags = FOPEN_KEEP_CACHE;
+  note_known(context, made.inode);
   if (!request.reply(reply)) context.volume.forget(made.inode, 1);
   return {};
 }

@@ -168,21 +168,21 @@ void InodeTable::add_lookup(const InodeRef& inode) {
   ++inode->lookups_;
 }
 
-void InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
+bool InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
   Leaving leaving;
+  bool is_known = false;
   {
     Shard& shard = shard_of(number);
     std::lock_guard lock(shard.mutex);
     const auto found = shard.inodes.find(number);
-    if (found == shard.inodes.end()) {
-      shard.shrunk.subtract(number, lookups);
-      return;
-    }
+    if (found == shard.inodes.end()) return shard.shrunk.subtract(number, lookups);
     Inode* inode = found->second.get();
     inode->lookups_ -= std::min(lookups, inode->lookups_);
+    is_known = inode->lookups_ > 0;
     leaving = settle(shard, inode);
   }
   carry_out(std::move(leaving));
+  return is_known;
 }
 
 void InodeTable::forget_all() {

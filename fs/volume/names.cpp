@@ -147,9 +147,10 @@ Result<Attributes> VolumeImpl::lookup_inode(InodeNumber number) {
   return attributes_of(*inode);
 }
 
-void VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
-  inodes_.forget(inode, lookups);
+bool VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
+  const bool is_known = inodes_.forget(inode, lookups);
   reaper_.erase_small();
+  return is_known;
 }
 
 Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std::string_view name) {

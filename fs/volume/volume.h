@@ -192,7 +192,8 @@ class Volume {
   virtual Result<Attributes> lookup(InodeNumber parent, std::string_view name) = 0;
   // For NFS: an inode by its number; stale when it is gone.
   virtual Result<Attributes> lookup_inode(InodeNumber inode) = 0;
-  virtual void forget(InodeNumber inode, std::uint64_t lookups) = 0;
+  // Whether lookups of it are left.
+  virtual bool forget(InodeNumber inode, std::uint64_t lookups) = 0;
   virtual Result<Attributes> make_node(InodeNumber parent, std::string_view name,
                                        const Caller& caller, std::uint32_t mode,
                                        std::uint64_t rdev) = 0;  // regular files too

@@ -91,7 +91,7 @@ class VolumeImpl final : public Volume,
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
-  void forget(InodeNumber inode, std::uint64_t lookups) override;
+  bool forget(InodeNumber inode, std::uint64_t lookups) override;
   Result<Attributes> make_node(InodeNumber parent, std::string_view name, const Caller& caller,
                                std::uint32_t mode, std::uint64_t rdev) override;
   Result<Attributes> make_directory(InodeNumber parent, std::string_view name, const Caller& caller,

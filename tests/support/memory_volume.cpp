@@ -169,12 +169,14 @@ Result<Attributes> MemoryVolume::lookup_inode(InodeNumber inode) {
   return snapshot(*node);
 }
 
-void MemoryVolume::forget(InodeNumber inode, std::uint64_t lookups) {
+bool MemoryVolume::forget(InodeNumber inode, std::uint64_t lookups) {
   std::unique_lock lock(tree_);
   const auto node = find(inode);
-  if (!node) return;
+  if (!node) return false;
   (*node)->lookups -= std::min(lookups, (*node)->lookups);
+  const bool is_known = (*node)->lookups > 0;
   drop_if_unused(**node);
+  return is_known;
 }
 
 void MemoryVolume::drop_if_unused(Node& node) {

@@ -69,7 +69,7 @@ class MemoryVolume final : public fs::Volume {
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
-  void forget(InodeNumber inode, std::uint64_t lookups) override;
+  bool forget(InodeNumber inode, std::uint64_t lookups) override;
   Result<Attributes> make_node(InodeNumber parent, std::string_view name, const Caller& caller,
                                std::uint32_t mode, std::uint64_t rdev) override;
   Result<Attributes> make_directory(InodeNumber parent, std::string_view name, const Caller& caller,

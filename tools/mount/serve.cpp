@@ -227,7 +227,9 @@ class Mount {
       static_cast<void>(close());
       return opened;
     }
-    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, plan_.fuse);
+    fs::FuseOptions fuse = plan_.fuse;
+    fuse.watch = true;
+    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, fuse);
     if (!session) {
       // Nothing was written, but the write session is known: leave the volume as clean as it was.
       static_cast<void>(close());
