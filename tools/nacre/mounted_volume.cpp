@@ -14,6 +14,8 @@ namespace nacre::tools {
 
 Result<> write_back(const std::string& mountpoint) {
   const int descriptor = ::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Who asks the daemon next is told in words that it is gone.
+  if (descriptor < 0 && errno == ENOTCONN) return {};
   if (descriptor < 0) {
     return fail(errno == EACCES ? ErrorCode::permission : ErrorCode::io,
                 fmt::format("{}: {}", mountpoint, strerror(errno)));
