@@ -90,7 +90,7 @@ def check_mount_options(page):
             if re.fullmatch(r"[\w-]+(=[A-Z]+)?(, [\w-]+(=[A-Z]+)?)*", entry):
                 shown |= {word.split("=")[0] for word in entry.split(", ")}
     check(known == shown, f"mount options of mount.nacre alone: {sorted(known - shown)}, "
-                                f"of the page alone: {sorted(shown - known - own)}")
+                          f"of the page alone: {sorted(shown - known)}")
 
 
 def check_references(folder, texts):
