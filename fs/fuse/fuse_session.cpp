@@ -200,6 +200,7 @@ void FuseSession::make_transport(unsigned thread_count) {
   const UringMachine machine = UringMachine::current();
   Result<UringPlan> plan = plan_uring(machine, options_.uring);
   if (plan) {
+    may_have_rings_ = true;  // agreed on only later
     auto system = options_.uring_system ? options_.uring_system : std::make_shared<UringSystem>();
     transport_ =
         std::make_unique<UringTransport>(fd, thread_count, ended, std::move(*plan),
@@ -217,7 +218,7 @@ Connection FuseSession::connection() const {
   return {.fuse_descriptor = fuse_session_fd(session_),
           .device_minor = device_.substr(device_.find(':') + 1),
           .mount_point = mount_point_,
-          .over_rings = transport_name() == "io_uring"};
+          .over_rings = may_have_rings_};
 }
 
 FuseSession::~FuseSession() {

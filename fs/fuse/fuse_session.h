@@ -112,6 +112,7 @@ class FuseSession {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<MeasuredTransport> measured_transport_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  bool may_have_rings_ = false;
   std::unique_ptr<KnownInodes> known_;
   std::unique_ptr<ConnectionWatcher> watcher_;
 
