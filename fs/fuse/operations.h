@@ -94,7 +94,7 @@ struct Context {
   RefusedPages refused_pages;
   WriteGate write_gate;
   WrittenFiles written_files;
-  bool can_forget_blocks = false;  // alone, without the other attributes
+  bool can_forget_blocks = false;                          // alone, without the other attributes
   std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };
