@@ -96,6 +96,20 @@ Result<> write_synced(const std::string& path, std::string_view text) {
 
 }  // namespace
 
+Result<std::string> parse_fingerprint(std::string_view text) {
+  constexpr std::size_t digits = 64;
+  std::string lower;
+  for (const char c : text)
+    lower += c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (lower.size() == digits && lower.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return lower;
+  }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} is no fingerprint of a volume: that has {} hexadecimal digits, as "
+                          "'nacre key list' with a secret shows them",
+                          text, digits));
+}
+
 Result<KnownVolumes> KnownVolumes::of_user() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   if (config != nullptr && config[0] == '/') {

@@ -18,6 +18,9 @@
 
 namespace nacre::tools {
 
+// 64 hexadecimal digits, of either case; in lower case then. invalid_argument.
+Result<std::string> parse_fingerprint(std::string_view text);
+
 struct KnownVolume {
   std::string path;  // absolute
   std::string volume_id;

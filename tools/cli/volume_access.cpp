@@ -13,6 +13,7 @@
 #include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
+#include "tools/cli/terminal_prompt.h"
 
 namespace nacre::tools {
 
@@ -51,13 +52,43 @@ void pin(const KnownVolume& volume, std::string_view note) {
   }
 }
 
-// A passphrase without its MAC, at a volume that nobody knew: anybody could have made that.
-std::string unconfirmed_warning(const VolumePlace& place) {
-  return fmt::format(
-      "somebody changed the key of {} since this passphrase opened it last, so it cannot show that "
-      "this is your volume and not one put in its place: compare the fingerprint with who changed "
-      "the key before you write to it",
+// Somebody gave the volume a passphrase's recipient without its MAC, and this machine does not know
+// the volume: anybody who has seen that recipient could have made the whole of it. Only a person
+// can tell.
+Result<> ask_to_confirm(const VolumePlace& place, const std::string& fingerprint) {
+  const std::string what = fmt::format(
+      "the key of {} was changed since this passphrase opened it last, and this machine does not "
+      "know the volume: nothing shows that it is yours and not one put in its place, to see what "
+      "you write to it. Ask whoever changed the key for its fingerprint",
       place.path);
+  if (!can_prompt()) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{}, and name it: --fingerprint HEX (mount option fingerprint=HEX). "
+                            "The fingerprint of what is there is {}",
+                            what, fingerprint));
+  }
+  print_warning(what);
+  NACRE_ASSIGN(const bool confirmed,
+               prompt_yes(fmt::format("The fingerprint of what is there is {}\nIs that the one you "
+                                      "were told? (yes or no): ",
+                                      fingerprint)));
+  if (confirmed) return {};
+  return fail(ErrorCode::not_permitted,
+              fmt::format("{} is not opened, since its fingerprint was not confirmed", place.path));
+}
+
+Result<> check_named(const VolumePlace& place, const metadata::KeyTree& keys,
+                     const std::string& named) {
+  if (named.empty() || named == fingerprint_of(keys)) return {};
+  const auto previous = keys.previous_fingerprint();
+  return fail(ErrorCode::not_permitted,
+              fmt::format("{} is not the volume that --fingerprint names: its fingerprint is {}, "
+                          "not {}{}",
+                          place.path, fingerprint_of(keys), named,
+                          previous && hex(*previous) == named
+                              ? ". That was its fingerprint before the rotation of its keys that "
+                                "is under way"
+                              : ""));
 }
 
 // While a volume is rotated its keyring proves that whoever made the new key had the one before it:
@@ -167,7 +198,8 @@ Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,
 }
 
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
-                                            const metadata::VolumeSecret& secret) {
+                                            const metadata::VolumeSecret& secret,
+                                            const SecretOptions& options) {
   if (std::holds_alternative<SecretBytes>(secret)) {
     // What is wrong with it is said below.
     if (const auto found = metadata::find_keyring(*place.directory)) {
@@ -175,25 +207,29 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
     }
   }
   NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
-  bool is_known = false;
-  NACRE_TRY(recognise(place, *volume.keys, is_known));
-  if (volume.access->missing_mac && !is_known) print_warning(unconfirmed_warning(place));
+  NACRE_TRY(recognise(place, *volume.keys, *volume.access, options));
   return volume;
 }
 
-Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known) {
+Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
+                   const metadata::KeyringAccess& access, const SecretOptions& options) {
+  NACRE_TRY(check_named(place, keys, options.fingerprint));
   const auto found = known_volume_of(place, keys);
+  bool is_known = false;
   if (const auto known = check_known(found, is_known); !known) {
-    NACRE_TRY(follow_rotation(place, keys, known.error()));
-    is_known = true;
+    return follow_rotation(place, keys, known.error());
   }
-  if (!is_known) pin(found, fmt::format("{} is used for the first time.", place.path));
+  if (is_known) return {};
+  if (access.missing_mac && options.fingerprint.empty()) {
+    NACRE_TRY(ask_to_confirm(place, found.fingerprint));
+  }
+  pin(found, fmt::format("{} is used for the first time.", place.path));
   return {};
 }
 
-Result<metadata::VolumeKeys> unlock(const VolumePlace& place,
-                                    const metadata::VolumeSecret& secret) {
-  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::VolumeSecret& secret,
+                                    const SecretOptions& options) {
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret, options));
   for (const auto& warning : volume.warnings)
     print_warning(warning.message);
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);

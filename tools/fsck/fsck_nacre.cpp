@@ -74,7 +74,7 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
   // Who holds it is known before anybody types a passphrase.
   NACRE_ASSIGN(const auto held, lock(place));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-  NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret));
+  NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret, arguments.secret));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   NACRE_ASSIGN(const auto engine,

@@ -53,7 +53,7 @@ Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
   }
   if (!lock) return tl::unexpected(lock.error());
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
-  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret, options));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   return OpenVolume{std::move(place), std::move(*lock), std::move(volume)};
 }

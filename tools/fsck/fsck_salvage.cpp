@@ -54,7 +54,7 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
                metadata::VolumeLock::acquire(source.path, {.mode = metadata::LockMode::shared}));
   NACRE_ASSIGN(const auto target_lock, metadata::VolumeLock::acquire(target.path, {}));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, source.path));
-  NACRE_ASSIGN(const auto volume, unlock(source, secret));
+  NACRE_ASSIGN(const auto volume, unlock(source, secret, arguments.secret));
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(

@@ -175,13 +175,13 @@ class Mount {
                      .foreground = plan.foreground,
                      .verbose = plan.verbose} {}
 
-  // What a signal may still end as usual: waiting for somebody, making keys.
+  // What a signal may still end as usual: waiting for somebody, making keys, asking a person.
   Result<> lock_and_unlock(const metadata::VolumeSecret& secret) {
     NACRE_TRY(start_logging(log_options_));
     NACRE_ASSIGN(place_, open_place(plan_.volume));
     NACRE_ASSIGN(auto lock, lock_volume(plan_, place_));
     lock_.emplace(std::move(lock));
-    NACRE_ASSIGN(keys_, unlock_quietly(place_, secret));
+    NACRE_ASSIGN(keys_, unlock_quietly(place_, secret, plan_.secret));
     // To the log as well: nobody may have seen them on a terminal.
     for (const auto& warning : keys_.warnings)
       spdlog::warn("{}", warning.message);
@@ -384,6 +384,7 @@ int serve_volume(const MountPlan& plan, metadata::VolumeSecret secret, Readiness
   std::optional<SignalWatch> signals;
   auto result = mount.lock_and_unlock(secret);
   secret = SecretBytes();
+  readiness.leave_terminal();
   if (result) {
     // Before the first thread: all of them inherit the mask.
     signals.emplace();

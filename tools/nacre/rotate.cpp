@@ -91,7 +91,7 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(
                                       place.path, {.mode = metadata::LockMode::exclusive}));
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
-    NACRE_ASSIGN(const auto keys, unlock(place, secret));
+    NACRE_ASSIGN(const auto keys, unlock(place, secret, secret_options));
     NACRE_ASSIGN(const auto choice, parse_engine(asked.engine.empty() ? "cpu" : asked.engine));
     const auto warn = [](std::string_view words) { print_note(std::string(words)); };
     NACRE_ASSIGN(const auto volume, open_offline(place, keys, engine_options(choice, warn)));
