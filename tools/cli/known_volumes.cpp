@@ -158,31 +158,85 @@ Result<std::vector<std::string>> KnownVolumes::read_lines() const {
   return lines;
 }
 
-Result<bool> KnownVolumes::check(const KnownVolume& volume) const {
+namespace {
+
+constexpr std::string_view what_it_may_mean =
+    "Somebody may have put a volume of his own in its place, to see what you write to it. ";
+
+tl::unexpected<Error> is_another(const KnownVolume& volume, const KnownVolume& known,
+                                 const std::string& line_to_remove) {
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("{} holds another volume than when it was used last: {}. {}"
+                  "Or it was made anew, or its key was replaced, and you know about it. Only then "
+                  "remove {}",
+                  volume.path,
+                  known.volume_id == volume.volume_id
+                      ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
+                      : fmt::format("its id is {}, it was {}", volume.volume_id, known.volume_id),
+                  what_it_may_mean, line_to_remove));
+}
+
+tl::unexpected<Error> has_another_key(const KnownVolume& volume, const KnownVolume& known,
+                                      const std::string& line_to_remove) {
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("{} says that it is the volume that is known as {} ({}), but its key has another "
+                  "fingerprint, {}. {}Or it is a copy from before the volume's key was replaced, "
+                  "or that key was replaced elsewhere, and you know about it. Only then name what "
+                  "you expect here (--fingerprint HEX), or, where the other one is no more, remove "
+                  "{}",
+                  volume.path, known.path, known.volume_id, volume.fingerprint, what_it_may_mean,
+                  line_to_remove));
+}
+
+}  // namespace
+
+Result<KnownVolumes::Acquaintance> KnownVolumes::check(const KnownVolume& volume,
+                                                       bool is_named) const {
   NACRE_ASSIGN(const auto lines, read_lines());
+  struct Line {
+    std::size_t index;
+    KnownVolume known;
+  };
+  std::optional<Line> of_path, newest_of_id;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto known = from_line(lines[i]);
-    if (!known || known->path != volume.path) continue;
-    const bool same_id = known->volume_id == volume.volume_id;
-    if (same_id && (volume.fingerprint.empty() || known->fingerprint == volume.fingerprint)) {
-      return true;
-    }
-    return fail(
-        ErrorCode::not_permitted,
-        fmt::format(
-            "{} holds another volume than when it was used last: {}. "
-            "Somebody may have put a volume of his own in its place, to see what you write to it. "
-            "Or it was made anew, or its key was replaced, and you know about it. Only then remove "
-            "line {} of {} and try again: {}",
-            volume.path,
-            same_id ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
-                    : fmt::format("its id is {}, it was {}", volume.volume_id, known->volume_id),
-            i + 1, file_, lines[i]));
+    if (!known) continue;
+    if (known->path == volume.path && !of_path) of_path = {i, *known};
+    if (known->volume_id == volume.volume_id) newest_of_id = {i, *known};
   }
-  return false;
+  const auto to_remove = [&](const Line& line) {
+    return fmt::format("line {} of {} and try again: {}", line.index + 1, file_, lines[line.index]);
+  };
+  if (of_path) {
+    const bool same_id = of_path->known.volume_id == volume.volume_id;
+    if (same_id &&
+        (volume.fingerprint.empty() || of_path->known.fingerprint == volume.fingerprint)) {
+      return Acquaintance{.is_known = true};
+    }
+    const bool has_newer_key = same_id && newest_of_id->index > of_path->index &&
+                               newest_of_id->known.fingerprint == volume.fingerprint;
+    if (!has_newer_key) return is_another(volume, of_path->known, to_remove(*of_path));
+    return Acquaintance{.is_known = true, .other_path = newest_of_id->known.path};
+  }
+  if (!newest_of_id || volume.fingerprint.empty()) return Acquaintance{};
+  if (newest_of_id->known.fingerprint == volume.fingerprint) {
+    return Acquaintance{.is_known = true, .other_path = newest_of_id->known.path};
+  }
+  if (is_named) return Acquaintance{.has_another_key = true};
+  return has_another_key(volume, newest_of_id->known, to_remove(*newest_of_id));
 }
 
 Result<> KnownVolumes::pin(const KnownVolume& volume) const {
+  return write_line(volume, false);
+}
+
+Result<> KnownVolumes::pin_copy(const KnownVolume& volume) const {
+  return write_line(volume, true);
+}
+
+Result<> KnownVolumes::write_line(const KnownVolume& volume, bool in_front) const {
   const std::string folder_path = std::filesystem::path(file_).parent_path();
   // ~/.config and its like are private.
   std::error_code error;
@@ -199,12 +253,19 @@ Result<> KnownVolumes::pin(const KnownVolume& volume) const {
     if (errno != EINTR) return system_failure(folder_path);
   }
   NACRE_ASSIGN(const auto lines, read_lines());
+  const std::string own_line = to_line(volume) + '\n';
   std::string text;
+  bool is_written = false;
   for (const auto& line : lines) {
     const auto known = from_line(line);
-    if (!known || known->path != volume.path) text += line + '\n';
+    if (known && known->path == volume.path) continue;
+    if (in_front && !is_written && known && known->volume_id == volume.volume_id) {
+      text += own_line;
+      is_written = true;
+    }
+    text += line + '\n';
   }
-  text += to_line(volume) + '\n';
+  if (!is_written) text += own_line;
   const std::string fresh = file_ + ".new";
   NACRE_TRY(write_synced(fresh, text));
   if (::rename(fresh.c_str(), file_.c_str()) != 0) return system_failure(file_);

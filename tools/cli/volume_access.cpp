@@ -28,19 +28,18 @@ KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& k
 
 // Trouble with the list itself keeps nobody from his files; a volume that is not the known one
 // does.
-Result<> check_known(const KnownVolume& volume, bool& is_known) {
+Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool is_named = false) {
   const auto volumes = KnownVolumes::of_user();
-  const auto known = volumes ? volumes->check(volume) : tl::unexpected(volumes.error());
-  is_known = known && *known;
-  if (!known && known.error().code == ErrorCode::not_permitted) {
-    return tl::unexpected(known.error());
-  }
-  return {};
+  auto known = volumes ? volumes->check(volume, is_named) : tl::unexpected(volumes.error());
+  if (!known && known.error().code != ErrorCode::not_permitted) return KnownVolumes::Acquaintance{};
+  return known;
 }
 
-void pin(const KnownVolume& volume, std::string_view note) {
+void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false) {
   const auto volumes = KnownVolumes::of_user();
-  const auto pinned = volumes ? volumes->pin(volume) : tl::unexpected(volumes.error());
+  const auto pinned = !volumes  ? tl::unexpected(volumes.error())
+                      : is_copy ? volumes->pin_copy(volume)
+                                : volumes->pin(volume);
   if (!pinned) {
     print_warning(
         fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
@@ -97,10 +96,9 @@ Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys
                          const Error& refusal) {
   const auto previous = keys.previous_fingerprint();
   if (!previous) return tl::unexpected(refusal);
-  bool is_known = false;
   const KnownVolume before{
       .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*previous)};
-  if (!check_known(before, is_known)) return tl::unexpected(refusal);
+  if (!check_known(before)) return tl::unexpected(refusal);
   pin(known_volume_of(place, keys), fmt::format("The keys of {} are being rotated.", place.path));
   return {};
 }
@@ -167,10 +165,9 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
       return fail(ErrorCode::not_found, if_none);
   }
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
-  bool is_known = false;
-  NACRE_TRY(check_known(
-      {.path = place.path, .volume_id = hex(found.superblock.claims.volume_id), .fingerprint = {}},
-      is_known));
+  NACRE_TRY(check_known({.path = place.path,
+                         .volume_id = hex(found.superblock.claims.volume_id),
+                         .fingerprint = {}}));
   return place;
 }
 
@@ -215,15 +212,15 @@ Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options) {
   NACRE_TRY(check_named(place, keys, options.fingerprint));
   const auto found = known_volume_of(place, keys);
-  bool is_known = false;
-  if (const auto known = check_known(found, is_known); !known) {
-    return follow_rotation(place, keys, known.error());
+  const bool is_named = !options.fingerprint.empty();
+  const auto known = check_known(found, is_named);
+  if (!known) return follow_rotation(place, keys, known.error());
+  if (!known->other_path.empty()) {
+    pin(found, fmt::format("{} is the volume that is known as {}.", place.path, known->other_path));
   }
-  if (is_known) return {};
-  if (access.missing_mac && options.fingerprint.empty()) {
-    NACRE_TRY(ask_to_confirm(place, found.fingerprint));
-  }
-  pin(found, fmt::format("{} is used for the first time.", place.path));
+  if (known->is_known) return {};
+  if (access.missing_mac && !is_named) NACRE_TRY(ask_to_confirm(place, found.fingerprint));
+  pin(found, fmt::format("{} is used for the first time.", place.path), known->has_another_key);
   return {};
 }
 
