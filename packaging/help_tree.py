@@ -35,7 +35,7 @@ VALUES = {
     "--salvage": ("TARGET", "folder"),
     "--undo": ("PLAN", "file"),
     "-N": ("NAMESPACE", "file"),
-    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= kdf-limit= engine= "
+    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= accept-older-state kdf-limit= engine= "
                       "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
                       "io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),

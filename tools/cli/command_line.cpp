@@ -151,7 +151,10 @@ void add_secret_options(CLI::App& app, SecretOptions& secret) {
          "The volume that is meant: any other is refused, and this one is taken for yours though "
          "this machine does not know it")
       ->type_name("HEX");
-  mark_seldom(app, {"--fingerprint"});
+  app.add_flag("--accept-older-state", secret.accept_older_state,
+               "Open the volume though it is older than this machine has seen it: you put it back "
+               "yourself");
+  mark_seldom(app, {"--fingerprint", "--accept-older-state"});
 }
 
 }  // namespace nacre::tools

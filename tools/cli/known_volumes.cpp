@@ -2,99 +2,12 @@
 // See known_volumes.h.
 #include "tools/cli/known_volumes.h"
 
-#include <fcntl.h>
-#include <pwd.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
 namespace nacre::tools {
-
-namespace {
-
-constexpr std::size_t file_size_bytes_max = 16u << 20;
-
-tl::unexpected<Error> system_failure(const std::string& what) {
-  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
-                    : errno == EROFS                  ? ErrorCode::read_only
-                    : errno == ENOENT                 ? ErrorCode::not_found
-                                                      : ErrorCode::io;
-  return fail(code, fmt::format("{}: {}", what, strerror(errno)));
-}
-
-bool must_escape(char c) {
-  return c == ' ' || c == '\n' || c == '\t' || c == '\\' || c == '#';
-}
-
-std::string escape(std::string_view path) {
-  std::string out;
-  for (const char c : path) {
-    out +=
-        must_escape(c) ? fmt::format("\\{:03o}", static_cast<unsigned char>(c)) : std::string(1, c);
-  }
-  return out;
-}
-
-std::string unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                               (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-// An open folder, for the file's lock and its fsync.
-class Folder {
- public:
-  explicit Folder(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-Result<> write_synced(const std::string& path, std::string_view text) {
-  // Never through a link that somebody left there.
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0) return system_failure(path);
-  Result<> result;
-  while (result && !text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      result = system_failure(path);
-    } else {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-  if (result && ::fsync(descriptor) != 0) result = system_failure(path);
-  ::close(descriptor);
-  return result;
-}
-
-}  // namespace
 
 Result<std::string> parse_fingerprint(std::string_view text) {
   constexpr std::size_t digits = 64;
@@ -111,24 +24,13 @@ Result<std::string> parse_fingerprint(std::string_view text) {
 }
 
 Result<KnownVolumes> KnownVolumes::of_user() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  if (config != nullptr && config[0] == '/') {
-    return KnownVolumes(std::string(config) + "/nacre/known_volumes");
-  }
-  std::string home;
-  if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
-    home = variable;
-  } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
-    home = entry->pw_dir;
-  }
-  if (!home.starts_with('/')) {
-    return fail(ErrorCode::missing, "this user has no home directory");
-  }
-  return KnownVolumes(home + "/.config/nacre/known_volumes");
+  NACRE_ASSIGN(const auto folder, user_folder());
+  return KnownVolumes(folder + "/known_volumes");
 }
 
 std::string KnownVolumes::to_line(const KnownVolume& volume) {
-  return fmt::format("{} {} {}", escape(volume.path), volume.volume_id, volume.fingerprint);
+  return fmt::format("{} {} {}", escape_path(volume.path, false), volume.volume_id,
+                     volume.fingerprint);
 }
 
 std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
@@ -136,29 +38,20 @@ std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
   const auto first = line.find(' ');
   const auto second = line.find(' ', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-  return KnownVolume{.path = unescape(line.substr(0, first)),
+  return KnownVolume{.path = unescape_path(line.substr(0, first)),
                      .volume_id = std::string(line.substr(first + 1, second - first - 1)),
                      .fingerprint = std::string(line.substr(second + 1))};
 }
 
-Result<std::vector<std::string>> KnownVolumes::read_lines() const {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& content) {
   std::vector<std::string> lines;
-  struct stat status {};
-  if (::stat(file_.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return lines;
-    return system_failure(file_);
-  }
-  if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > file_size_bytes_max) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} is no list of volumes", file_));
-  }
-  std::ifstream file(file_);
-  if (!file) return system_failure(file_);
-  for (std::string line; std::getline(file, line);)
+  std::istringstream stream(content);
+  for (std::string line; std::getline(stream, line);)
     lines.push_back(std::move(line));
   return lines;
 }
-
-namespace {
 
 constexpr std::string_view what_it_may_mean =
     "Somebody may have put a volume of his own in its place, to see what you write to it. ";
@@ -194,7 +87,8 @@ tl::unexpected<Error> has_another_key(const KnownVolume& volume, const KnownVolu
 
 Result<KnownVolumes::Acquaintance> KnownVolumes::check(const KnownVolume& volume,
                                                        bool is_named) const {
-  NACRE_ASSIGN(const auto lines, read_lines());
+  NACRE_ASSIGN(const auto content, file_.read());
+  const auto lines = lines_of(content);
   struct Line {
     std::size_t index;
     KnownVolume known;
@@ -207,7 +101,8 @@ Result<KnownVolumes::Acquaintance> KnownVolumes::check(const KnownVolume& volume
     if (known->volume_id == volume.volume_id) newest_of_id = {i, *known};
   }
   const auto to_remove = [&](const Line& line) {
-    return fmt::format("line {} of {} and try again: {}", line.index + 1, file_, lines[line.index]);
+    return fmt::format("line {} of {} and try again: {}", line.index + 1, file(),
+                       lines[line.index]);
   };
   if (of_path) {
     const bool same_id = of_path->known.volume_id == volume.volume_id;
@@ -237,40 +132,24 @@ Result<> KnownVolumes::pin_copy(const KnownVolume& volume) const {
 }
 
 Result<> KnownVolumes::write_line(const KnownVolume& volume, bool in_front) const {
-  const std::string folder_path = std::filesystem::path(file_).parent_path();
-  // ~/.config and its like are private.
-  std::error_code error;
-  const mode_t mask = ::umask(077);
-  std::filesystem::create_directories(folder_path, error);
-  ::umask(mask);
-  if (error) {
-    errno = error.value();
-    return system_failure(folder_path);
-  }
-  const Folder folder(folder_path);
-  if (folder.descriptor() < 0) return system_failure(folder_path);
-  while (::flock(folder.descriptor(), LOCK_EX) != 0) {
-    if (errno != EINTR) return system_failure(folder_path);
-  }
-  NACRE_ASSIGN(const auto lines, read_lines());
-  const std::string own_line = to_line(volume) + '\n';
-  std::string text;
-  bool is_written = false;
-  for (const auto& line : lines) {
-    const auto known = from_line(line);
-    if (known && known->path == volume.path) continue;
-    if (in_front && !is_written && known && known->volume_id == volume.volume_id) {
-      text += own_line;
-      is_written = true;
-    }
-    text += line + '\n';
-  }
-  if (!is_written) text += own_line;
-  const std::string fresh = file_ + ".new";
-  NACRE_TRY(write_synced(fresh, text));
-  if (::rename(fresh.c_str(), file_.c_str()) != 0) return system_failure(file_);
-  if (::fsync(folder.descriptor()) != 0) return system_failure(folder_path);
-  return {};
+  return file_.replace(
+      [&](const std::string& content) -> Result<std::string> {
+        const std::string own_line = to_line(volume) + '\n';
+        std::string text;
+        bool is_written = false;
+        for (const auto& line : lines_of(content)) {
+          const auto known = from_line(line);
+          if (known && known->path == volume.path) continue;
+          if (in_front && !is_written && known && known->volume_id == volume.volume_id) {
+            text += own_line;
+            is_written = true;
+          }
+          text += line + '\n';
+        }
+        if (!is_written) text += own_line;
+        return text;
+      },
+      Durability::synced);
 }
 
 }  // namespace nacre::tools

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gpu_engine/base/result.h"
+#include "tools/cli/user_file.h"
 
 namespace nacre::tools {
 
@@ -31,11 +32,11 @@ struct KnownVolume {
 
 class KnownVolumes {
  public:
-  // The file of this user; missing (with the reason) when there is no place for one.
+  // The file of this user; the errors of user_folder().
   static Result<KnownVolumes> of_user();
   explicit KnownVolumes(std::string file) : file_(std::move(file)) {}
 
-  const std::string& file() const { return file_; }
+  const std::string& file() const { return file_.path(); }
 
   struct Acquaintance {
     bool is_known = false;
@@ -61,9 +62,8 @@ class KnownVolumes {
   static std::optional<KnownVolume> from_line(std::string_view line);
 
  private:
-  Result<std::vector<std::string>> read_lines() const;
   Result<> write_line(const KnownVolume& volume, bool in_front) const;
-  std::string file_;
+  UserFile file_;
 };
 
 }  // namespace nacre::tools

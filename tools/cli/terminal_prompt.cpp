@@ -30,10 +30,17 @@ class SignalCatcher {
     caught_signal = 0;
     struct sigaction action {};
     action.sa_handler = catch_signal;  // without SA_RESTART
-    for (auto& [number, before] : before_)
+    sigset_t caught;
+    sigemptyset(&caught);
+    for (auto& [number, before] : before_) {
       ::sigaction(number, &action, &before);
+      sigaddset(&caught, number);
+    }
+    // A process that holds signals back would hold back those of the person who is asked.
+    pthread_sigmask(SIG_UNBLOCK, &caught, &mask_before_);
   }
   ~SignalCatcher() {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     for (auto& [number, before] : before_)
       ::sigaction(number, &before, nullptr);
   }
@@ -41,6 +48,7 @@ class SignalCatcher {
  private:
   std::array<std::pair<int, struct sigaction>, 5> before_{
       {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGQUIT, {}}, {SIGTSTP, {}}}};
+  sigset_t mask_before_{};
 };
 
 void write_text(int terminal, std::string_view text) {

@@ -24,6 +24,7 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
 #include "tools/fsck/fsck_report.h"
 
 namespace nacre::tools {
@@ -63,6 +64,7 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
                fs::salvage_volume(*source.directory, volume, target.directory, *engine,
                                   [&](const fs::Progress& state) { printer.update(state); }));
   remember_new_volume(target, *volume.keys);
+  note_made_age(target, volume);
   return report;
 }
 

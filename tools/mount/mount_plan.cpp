@@ -46,6 +46,10 @@ Result<> choose_log(std::string_view value, MountPlan& plan) {
 
 // True when the option is one of mount.nacre's own; false leaves it to the file system.
 Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
+  if (option == "accept-older-state" || option == "accept_older_state") {
+    plan.secret.accept_older_state = true;
+    return true;
+  }
   const auto equals = option.find('=');
   if (equals == std::string_view::npos) return false;
   std::string name(option.substr(0, equals));

@@ -33,6 +33,8 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
+#include "tools/mount/age_keeper.h"
 #include "tools/mount/end_watch.h"
 #include "tools/mount/logging.h"
 
@@ -203,6 +205,10 @@ class Mount {
     NACRE_ASSIGN(auto engine,
                  engine::Engine::create(engine_options(
                      plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));
+    if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, plan_.secret));
+    options.accept = [this](const metadata::Database& database) {
+      return check_age(place_, keys_, database, plan_.secret);
+    };
     auto volume = fs::Volume::open(place_.directory, keys_.keys, keys_.keyring.generation,
                                    std::move(engine), options);
     if (!volume) return add_context(volume.error(), place_.path);
@@ -210,7 +216,13 @@ class Mount {
     keyring_.emplace(place_.directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
       return volume_->note_keyring_generation(generation);
     });
-    if (!plan_.volume_options.read_only) mend_keyring();
+    if (!plan_.volume_options.read_only) {
+      mend_keyring();
+      note_age(volume_->age(), Witness::Moment::opened);
+      age_keeper_.emplace(
+          std::chrono::milliseconds(options.commit_interval_ms), [this] { return volume_->age(); },
+          [this](const metadata::VolumeAge& age) { note_age(age, Witness::Moment::in_use); });
+    }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
     return {};
@@ -321,6 +333,10 @@ class Mount {
     }
   }
 
+  void note_age(const metadata::VolumeAge& age, Witness::Moment moment) const {
+    tools::note_age(place_, keys_, keyring_->generation(), age, moment);
+  }
+
   void announce() {
     usable_ = true;
     spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
@@ -335,8 +351,12 @@ class Mount {
   // Also gives up the lock: who waits for it finds the volume closed.
   Result<> close() {
     rotation_.reset();
-    keyring_.reset();
+    age_keeper_.reset();
     const auto closed = volume_->close();
+    if (closed && !plan_.volume_options.read_only) {
+      note_age(volume_->age(), Witness::Moment::closed);
+    }
+    keyring_.reset();
     volume_.reset();
     lock_.reset();
     return closed;
@@ -350,6 +370,7 @@ class Mount {
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Volume> volume_;
   std::optional<metadata::KeyringKeeper> keyring_;
+  std::optional<AgeKeeper> age_keeper_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::unique_ptr<fs::FuseSession> session_;
   std::optional<fs::MetricsListener> metrics_listener_;
@@ -384,13 +405,13 @@ int serve_volume(const MountPlan& plan, metadata::VolumeSecret secret, Readiness
   std::optional<SignalWatch> signals;
   auto result = mount.lock_and_unlock(secret);
   secret = SecretBytes();
-  readiness.leave_terminal();
   if (result) {
     // Before the first thread: all of them inherit the mask.
     signals.emplace();
     result = mount.open_volume().map_error(
         [&](Error error) { return with_advice(std::move(error), plan.volume); });
   }
+  readiness.leave_terminal();
   if (result) result = mount.serve(*signals);
   if (result) return exit_fine;
   if (!mount.is_usable()) return report(result.error());

@@ -244,8 +244,8 @@ Result<Keyring> restore_offline(const KeyBackupArguments& arguments, const Volum
   backup.keyring = metadata::confirm_recipient(backup.keyring, *backup.access);
   // Files before the row, as KeyringKeeper argues; opening for writing is what notes the row.
   NACRE_TRY(metadata::save_keyring(*place.directory, backup.keyring, *backup.keys));
-  NACRE_ASSIGN(const auto volume, open_offline(place, backup));
-  NACRE_TRY(volume->close());
+  NACRE_ASSIGN(const auto volume, open_offline(place, backup, arguments.secret));
+  NACRE_TRY(close_offline(place, backup, *volume));
   print_changes(present, backup.keyring);
   return std::move(backup.keyring);
 }

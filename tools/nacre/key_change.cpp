@@ -38,12 +38,12 @@ Result<metadata::Keyring> change_offline(const VolumePlace& place, const SecretO
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
   NACRE_ASSIGN(const auto keys, unlock(place, secret, options));
   NACRE_ASSIGN(const auto next, make(keys));
-  NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+  NACRE_ASSIGN(const auto volume, open_offline(place, keys, options));
   metadata::KeyringKeeper keeper(
       place.directory, keys.keys, keys.keyring,
       [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
   const auto replaced = keeper.replace(next);
-  const auto closed = volume->close();
+  const auto closed = close_offline(place, keys, *volume);
   NACRE_TRY(replaced);
   NACRE_TRY(closed);
   return next;
