@@ -57,8 +57,13 @@ function(nacre_unity_target target)
   set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON)
 endfunction()
 
+# A folder may say NACRE_COMPILED_ALONE: what is united in one of its targets is no source in another.
 function(nacre_unity_build folder)
   get_directory_property(targets DIRECTORY ${folder} BUILDSYSTEM_TARGETS)
+  get_directory_property(alone DIRECTORY ${folder} NACRE_COMPILED_ALONE)
+  if(alone)
+    set(targets)
+  endif()
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
     if(type MATCHES "^(STATIC_LIBRARY|EXECUTABLE)$")

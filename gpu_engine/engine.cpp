@@ -14,6 +14,7 @@
 #include <new>
 #include <optional>
 
+#include "gpu_engine/base/check.h"
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/forget_keys.h"
 #include "gpu_engine/plan/planner.h"
@@ -164,6 +165,7 @@ class PlannedEngine final : public Engine {
     } catch (...) {
     }
     const std::lock_guard lock(mutex_);
+    NACRE_CHECK(submitted_count_ > 0, "a payload ended twice");
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::engine {
 namespace {
 
@@ -55,6 +57,19 @@ void Payload::clear() {
   key_table.clear();
   wipe(keys.mutable_view().first(keys_used));
   keys_used = 0;
+}
+
+void Payload::check_bounds() const {
+  for (const Message& message : messages) {
+    NACRE_CHECK(message.input_offset <= input_size &&
+                    message.input_size <= input_size - message.input_offset,
+                "a message's input of {} bytes at {} leaves an arena of {}", message.input_size,
+                message.input_offset, input_size);
+    NACRE_CHECK(message.output_offset <= output_size &&
+                    message.output_capacity <= output_size - message.output_offset,
+                "a message's output of {} bytes at {} leaves an arena of {}",
+                message.output_capacity, message.output_offset, output_size);
+  }
 }
 
 }  // namespace nacre::engine

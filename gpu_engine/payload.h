@@ -124,6 +124,9 @@ struct Payload {
   std::uint32_t add_rsa_private_key(ByteView der);
   std::uint32_t add_key(const KeyUse& use, ByteView key);
   void clear();  // keeps arenas, volume_id, order and capacity, wipes the key arena
+  // Every message's input and output lie within the arenas, which a backend answers with an error
+  // otherwise; for callers that have laid out the messages themselves.
+  void check_bounds() const;
 
   struct Key {
     KeyUse use;

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "fs/control/mount_table.h"
 #include "fs/volume/volume.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/volume_files.h"
@@ -131,14 +132,36 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arg
   return recipients;
 }
 
+Result<> check_parent(const std::string& path) {
+  std::filesystem::path whole(path);
+  if (!whole.has_filename()) whole = whole.parent_path();
+  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  if (::access(parent.c_str(), W_OK | X_OK) == 0) return {};
+  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
+                    : errno == EROFS                  ? ErrorCode::read_only
+                    : errno == ENOENT                 ? ErrorCode::not_found
+                                                      : ErrorCode::io;
+  return fail(code,
+              fmt::format("cannot make the directory {}: {}: {}", path, parent, strerror(errno)));
+}
+
+Result<> check_no_mount(const std::string& path) {
+  const auto mount = fs::find_nacre_mount(path);
+  if (!mount) return {};
+  return fail(ErrorCode::busy, fmt::format("{} is where the volume {} is mounted: nothing was "
+                                           "changed. Give another directory",
+                                           path, mount->source));
+}
+
 // Before anybody is asked for a passphrase. What may be there: nothing, an empty directory, or what
 // an interrupted mkfs.nacre left.
 Result<> check_place(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return {};
+    if (errno == ENOENT) return check_parent(path);
     return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
   }
+  NACRE_TRY(check_no_mount(path));
   NACRE_ASSIGN(const auto place, open_place(path));
   NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
   switch (state) {
@@ -201,6 +224,16 @@ void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) 
       printable(place.path));
 }
 
+// Of the root directory: whoever makes the volume. Where root makes it in a folder of somebody
+// else's, that is who is to use it.
+fs::Caller owner_of(const VolumePlace& place) {
+  struct stat status {};
+  if (::geteuid() == 0 && ::stat(place.path.c_str(), &status) == 0) {
+    return {.uid = status.st_uid, .gid = status.st_gid};
+  }
+  return {.uid = ::getuid(), .gid = ::getgid()};
+}
+
 Result<> make_volume(const Arguments& arguments) {
   NACRE_ASSIGN(const auto parameters, parse_parameters(arguments));
   NACRE_TRY(check_place(arguments.volume));
@@ -216,8 +249,8 @@ Result<> make_volume(const Arguments& arguments) {
   made.note_files();
   NACRE_ASSIGN(const auto volume,
                metadata::create_volume_files(*place.directory, parameters, recipients));
-  NACRE_TRY(fs::Volume::format(place.directory, volume.keys, volume.keyring.generation,
-                               {.uid = ::getuid(), .gid = ::getgid()}));
+  NACRE_TRY(
+      fs::Volume::format(place.directory, volume.keys, volume.keyring.generation, owner_of(place)));
   NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
   made.keep();
   remember_new_volume(place, *volume.keys);

@@ -7,15 +7,20 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "fs/control/mount_table.h"
+#include "fs/fuse/connection_watcher.h"
 #include "fs/fuse/mount_point.h"
+#include "metadata/volume_files.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
+#include "tools/cli/own_files.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/mount/daemon.h"
@@ -37,10 +42,6 @@ Result<> enter_namespace(const std::string& file) {
               fmt::format("-N {}: cannot enter this mount namespace: {}", file, strerror(error)));
 }
 
-bool lies_below(const std::string& path, const std::string& folder) {
-  return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
-}
-
 // A mount over its own volume would hide it from itself; one within it would be part of it.
 Result<> check_places_apart(const std::string& volume, const std::string& mountpoint) {
   if (!lies_below(volume, mountpoint) && !lies_below(mountpoint, volume)) return {};
@@ -50,23 +51,66 @@ Result<> check_places_apart(const std::string& volume, const std::string& mountp
                           mountpoint, volume));
 }
 
+// The two folders in the wrong order.
+Result<> check_not_swapped(const MountPlan& plan) {
+  const auto is_volume = [](const std::string& path) {
+    const auto directory = metadata::open_posix_directory(path);
+    if (!directory || fs::find_nacre_mount(path)) return false;
+    const auto state = metadata::inspect_directory(**directory);
+    return state && *state == metadata::DirectoryState::volume;
+  };
+  // A mount point whose daemon hangs would keep whoever looks into it.
+  if (fs::find_nacre_mount(plan.mountpoint) || !is_volume(plan.mountpoint) ||
+      is_volume(plan.volume)) {
+    return {};
+  }
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("{} is a volume, {} is none: the volume comes first, then the mount point: "
+                  "mount.nacre {} {}",
+                  plan.mountpoint, plan.volume, plan.mountpoint, plan.volume));
+}
+
+// What is made there before the mount would be hidden by it.
+Result<> check_not_covered(std::string_view what, const std::string& file,
+                           const std::string& mountpoint) {
+  if (file.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  const std::string resolved = std::filesystem::weakly_canonical(folder, error);
+  if (error || !lies_below(resolved, mountpoint)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} {} would lie below the mount point {}, which hides it: choose a "
+                          "place elsewhere",
+                          what, file, mountpoint));
+}
+
 // Nothing stays open: the daemon closes all descriptors that it inherits.
 Result<MountPlan> prepare(const MountArguments& arguments) {
   if (!arguments.mount_namespace.empty()) NACRE_TRY(enter_namespace(arguments.mount_namespace));
   NACRE_ASSIGN(auto plan, make_mount_plan(arguments));
+  NACRE_TRY(check_not_swapped(plan));
   NACRE_ASSIGN(const auto place, find_volume(plan.volume));
   plan.volume = place.path;
   // The mount table is read by others, in other folders; but a name that was asked for stays.
   if (plan.fuse.fsname == arguments.volume) plan.fuse.fsname = place.path;
   const auto environment = fs::MountEnvironment::current();
   NACRE_TRY(fs::check_fuse(plan.fuse.allow_other, environment));
+  if (fs::take_dead_mount_away(plan.mountpoint, environment)) {
+    print_note(fmt::format("{}: a mount whose daemon is gone was taken away", plan.mountpoint));
+  }
   NACRE_ASSIGN(plan.mountpoint,
                fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
   NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
+  if (!plan.fuse.nonempty) leave_alone(plan.mountpoint);
   if (!plan.log_file.empty() && plan.log_file.front() != '/') {
     // The daemon's working directory is another one.
     const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
     plan.log_file = fmt::format("{}/{}", here ? here.get() : "", plan.log_file);
+  }
+  NACRE_TRY(check_not_covered("the log file", plan.log_file, plan.mountpoint));
+  if (plan.metrics) {
+    NACRE_TRY(check_not_covered("the metrics' socket", plan.metrics->unix_path, plan.mountpoint));
   }
   return plan;
 }
@@ -98,6 +142,7 @@ std::function<int()> add_arguments(CLI::App& app) {
 }  // namespace nacre::tools
 
 int main(int argc, char** argv) {
+  if (nacre::fs::is_connection_watcher(argc, argv)) return nacre::fs::watch_connection(argc, argv);
   return nacre::tools::run_command_line("mount.nacre", "Mount a Nacre volume", argc, argv,
                                         nacre::tools::add_arguments);
 }

@@ -91,6 +91,12 @@ tell_sanitizers_and_hangs() {
   fi
 }
 
+# Twice as many tests as there are cores: many wait for a daemon or a disk. Some take a gigabyte.
+NACRE_TEST_JOBS=$(awk '$1 == "MemTotal:" {print int($2 / 1024 / 1024)}' /proc/meminfo)
+[ "$NACRE_TEST_JOBS" -le $(($(nproc) * 2)) ] || NACRE_TEST_JOBS=$(($(nproc) * 2))
+[ "$NACRE_TEST_JOBS" -ge 1 ] || NACRE_TEST_JOBS=1
+export NACRE_TEST_JOBS
+
 if [ -n "$shake" ]; then
   "$root/tests/support/shake.sh" "$build" "$shake" "$pause_s" "$log" ${select[@]+"${select[@]}"} ||
     status=1
@@ -119,8 +125,7 @@ failed=${log%.log}.failed lucky=${log%.log}.lucky # NUMBER:NAME a line
 : >"$failed"
 : >"$lucky"
 rm -f "$build/Testing/Temporary/LastTestsFailed.log"
-# One test more than there are cores: many wait for a daemon or a disk.
-run_tests "$log" -j $(($(nproc) + 1)) ${select[@]+"${select[@]}"} || status=1
+run_tests "$log" -j "$NACRE_TEST_JOBS" ${select[@]+"${select[@]}"} || status=1
 [ ! -e "$build/Testing/Temporary/LastTestsFailed.log" ] ||
   LC_ALL=C sort -t : -k 1,1 "$build/Testing/Temporary/LastTestsFailed.log" >"$failed"
 failed_count=$(wc -l <"$failed")

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 ChunkCache::ChunkCache(std::uint64_t budget_bytes)
@@ -45,7 +47,10 @@ void ChunkCache::take(Shard& shard, Entries::value_type& found, Taken taken,
 }
 
 void ChunkCache::erase(Shard& shard, Entries::iterator entry, Dropped& dropped) {
+  NACRE_CHECK(entry != shard.entries.end(), "one of {} chunks in a list is not in the cache",
+              shard.order.size() + shard.spent.size());
   const std::uint64_t cost = cost_of(*entry);
+  NACRE_CHECK(shard.bytes >= cost, "a chunk of {} bytes leaves a cache of {}", cost, shard.bytes);
   dropped.push_back(std::move(entry->second.content));
   shard.bytes -= cost;
   if (entry->second.is_spent) shard.spent_bytes -= cost;
@@ -114,7 +119,11 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
   Dropped dropped;
   try {
     const std::lock_guard lock(shard.mutex);
-    shard.loads.erase(key);
+    const auto claimed = shard.loads.find(key);
+    NACRE_CHECK(claimed != shard.loads.end() && claimed->second == load,
+                "a load of chunk {} of inode {} ends that nobody has claimed", key.index.value,
+                key.inode.value);
+    shard.loads.erase(claimed);
     if (result) insert(shard, key, *result, taken, dropped);
   } catch (const std::bad_alloc&) {
     // It is not kept, or something stays that was to go: who waits has it all the same.

@@ -17,6 +17,21 @@ void DirtyChunk::make_room(PlainBytes& bytes, std::size_t size) const {
 
 void DirtyChunk::write(std::uint32_t offset, ByteView bytes) {
   if (bytes.empty()) return;
+  try {
+    write_pieces(offset, bytes);
+  } catch (...) {
+    count();
+    throw;
+  }
+}
+
+void DirtyChunk::count() noexcept {
+  size_ = 0;
+  for (const Piece& piece : pieces_)
+    size_ += piece.bytes.size();
+}
+
+void DirtyChunk::write_pieces(std::uint32_t offset, ByteView bytes) {
   const auto end = offset + static_cast<std::uint32_t>(bytes.size());
   // The pieces that [offset, end) overlaps or touches become one.
   auto first = std::find_if(pieces_.begin(), pieces_.end(),
@@ -59,28 +74,28 @@ void DirtyChunk::write(std::uint32_t offset, ByteView bytes) {
 
 void DirtyChunk::erase(std::uint32_t from, std::uint32_t to) {
   if (from >= to) return;
+  // What may fail comes first: no piece has moved yet.
   std::vector<Piece> kept;
-  size_ = 0;
+  kept.reserve(pieces_.size() + 1);
+  PlainBytes right(memory_);
+  for (const Piece& piece : pieces_) {
+    if (piece.offset < to && piece.end() > to && piece.end() > from)
+      right = PlainBytes(ByteView(piece.bytes).subspan(to - piece.offset), memory_);
+  }
   for (Piece& piece : pieces_) {
     if (piece.end() <= from || piece.offset >= to) {
       kept.push_back(std::move(piece));
     } else {
-      if (piece.end() > to) {
-        Piece right{to, PlainBytes(ByteView(piece.bytes).subspan(to - piece.offset), memory_)};
-        if (piece.offset < from) {
-          piece.bytes.shrink(from - piece.offset);
-          kept.push_back(std::move(piece));
-        }
-        kept.push_back(std::move(right));
-      } else if (piece.offset < from) {
+      const bool reaches_past = piece.end() > to;
+      if (piece.offset < from) {
         piece.bytes.shrink(from - piece.offset);
         kept.push_back(std::move(piece));
       }
+      if (reaches_past) kept.push_back(Piece{to, std::move(right)});
     }
   }
   pieces_ = std::move(kept);
-  for (const Piece& piece : pieces_)
-    size_ += piece.bytes.size();
+  count();
 }
 
 void DirtyChunk::merge_under(const DirtyChunk& older) {

@@ -23,9 +23,9 @@ class DirtyChunk {
   // memory: of blocks of a chunk, and outlives this; none: the heap.
   explicit DirtyChunk(PlainMemory* memory = nullptr) : memory_(memory) {}
 
-  // Later bytes replace earlier ones.
+  // Later bytes replace earlier ones. Where memory runs out some of them may do so already.
   void write(std::uint32_t offset, ByteView bytes);
-  // Forgets [from, to).
+  // Forgets [from, to); all of it or, where memory runs out, nothing.
   void erase(std::uint32_t from, std::uint32_t to);
   // Adds older's bytes where this chunk has none.
   void merge_under(const DirtyChunk& older);
@@ -41,6 +41,8 @@ class DirtyChunk {
 
  private:
   void make_room(PlainBytes& bytes, std::size_t size) const;
+  void write_pieces(std::uint32_t offset, ByteView bytes);
+  void count() noexcept;
 
   PlainMemory* memory_;
   std::vector<Piece> pieces_;

@@ -13,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/cache/flush.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -101,6 +102,7 @@ bool FileCache::is_dirty(InodeNumber inode) const {
 void FileCache::change_dirty_bytes(std::int64_t change) {
   if (change == 0) return;
   const std::int64_t now = dirty_bytes_ += change;
+  NACRE_CHECK(now >= 0, "{} bytes are dirty, after a change by {}", now, change);
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   if (change < 0) {
     if (now <= budget / 2) note_little_left();

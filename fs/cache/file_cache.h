@@ -108,9 +108,7 @@ class FileCache {
   void add_dirty_file(std::shared_ptr<FileData> file);
   void remove_dirty_file(InodeNumber inode);
   void change_dirty_bytes(std::int64_t change);
-  std::uint64_t dirty_bytes() const {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_bytes_, 0));
-  }
+  std::uint64_t dirty_bytes() const { return static_cast<std::uint64_t>(dirty_bytes_.load()); }
   // From its admission until its records are on disk. Where the ballast is not held, one flush at a
   // time has it: each is judged by the room that those before it have left, and none takes room
   // that was promised to another. Elsewhere it is empty, and nobody waits.

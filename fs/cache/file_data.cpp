@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing, sizes and holes of one file. Reading is in file_read.cpp, flushing in flush.cpp.
+// Writing and sizes of one file, and where its holes are. Reading is in file_read.cpp, punching in
+// file_punch.cpp, flushing in flush.cpp.
 #include "fs/cache/file_data.h"
 
 #include <algorithm>
@@ -94,25 +95,33 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
 void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   PlainMemory& memory = cache_.store().plain_memory();
-  std::int64_t change = 0;
   while (!bytes.empty()) {
     const auto from = static_cast<std::uint32_t>(offset % chunk_size);
     const std::size_t size = std::min<std::size_t>(bytes.size(), chunk_size - from);
     DirtyChunk& chunk = dirty_.try_emplace(offset / chunk_size, &memory).first->second;
     const std::uint64_t before = chunk.size();
-    chunk.write(from, bytes.first(size));
-    change += static_cast<std::int64_t>(chunk.size() - before);
+    try {
+      chunk.write(from, bytes.first(size));
+    } catch (...) {
+      count_dirty(before, chunk.size());
+      throw;
+    }
+    count_dirty(before, chunk.size());
     if (before < chunk_size && chunk.size() == chunk_size) ++complete_chunks_;
     offset += size;
     bytes = bytes.subspan(size);
   }
+}
+
+// Chunk by chunk: where memory runs out amid several, those before count as what they are.
+void FileData::count_dirty(std::uint64_t before, std::uint64_t after) {
+  const std::int64_t change = static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
   dirty_bytes_ += static_cast<std::uint64_t>(change);
   cache_.change_dirty_bytes(change);
 }
 
 void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  std::int64_t change = 0;
   for (auto place = dirty_.lower_bound(from / chunk_size); place != dirty_.end();) {
     const std::uint64_t begin = place->first * chunk_size;
     if (begin >= to) break;
@@ -120,17 +129,15 @@ void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t before = chunk.size();
     chunk.erase(static_cast<std::uint32_t>(from > begin ? from - begin : 0),
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(to - begin, chunk_size)));
-    change += static_cast<std::int64_t>(chunk.size()) - static_cast<std::int64_t>(before);
+    count_dirty(before, chunk.size());
     place = chunk.empty() ? dirty_.erase(place) : std::next(place);
   }
-  dirty_bytes_ += static_cast<std::uint64_t>(change);
-  cache_.change_dirty_bytes(change);
 }
 
 void FileData::note_dirty() {
   if (listed_) return;
-  listed_ = true;
   cache_.add_dirty_file(shared_from_this());
+  listed_ = true;  // not where memory ran out: then the next write lists it
 }
 
 void FileData::note_clean() {
@@ -199,48 +206,23 @@ Result<> FileData::cut_map(std::uint64_t size) {
   }
 }
 
-Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
-  std::unique_lock flush_lock(flush_mutex_);
-  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  {
-    const auto operation = cache_.committer().begin_operation();
-    std::unique_lock lock(mutex_);
-    if (discarded_ || offset >= size_ || length == 0) return {};
-    const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
-    erase_dirty(offset, end);
-    // Chunks that lie in the range whole become holes; the last one of the file counts as whole
-    // when nothing of it is left.
-    const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
-    const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
-    const std::uint64_t mapped = cache_.map().chunk_count(durable_size_);
-    const std::uint64_t hole_end = std::min(last, mapped);
-    if (first < hole_end) {
-      NACRE_ASSIGN(const std::int64_t change,
-                   cache_.map().set_hole(inode_, ChunkIndex{first}, hole_end - first));
-      data_bytes_ += static_cast<std::uint64_t>(change);
-      cache_.observer().durable_state_changed(inode_);
-    }
-    // What is left at the edges is overwritten with zeros.
-    const auto zero = [&](std::uint64_t from, std::uint64_t to) {
-      if (from < to) write_dirty(from, Bytes(to - from, Byte{0}));
-    };
-    if (first > last) {
-      zero(offset, end);
-    } else {
-      zero(offset, std::min(end, first * chunk_size));
-      zero(std::max(offset, last * chunk_size), end);
-    }
-    note_dirty();
-  }
-  cache_.committer().note_change();
-  return {};
-}
-
 Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) const {
   std::shared_lock lock(mutex_);
   if (index.value >= cache_.map().chunk_count(durable_size_)) return std::nullopt;
   NACRE_ASSIGN(MappedChunk mapped, cache_.map().find(inode_, index));
   return mapped;
+}
+
+// Whoever changes what a row names holds the flush mutex: between row and versions nothing does.
+Result<std::optional<FileData::RowToSeal>> FileData::row_to_seal(ChunkIndex index,
+                                                                 const CountRecords& count) {
+  std::unique_lock flush_lock(flush_mutex_);
+  if (discarded_) return fail(ErrorCode::stale);
+  NACRE_ASSIGN(auto mapped, mapped_chunk(index));
+  const std::size_t record_count = mapped && !mapped->hole ? count(mapped->row) : 0;
+  if (record_count == 0) return std::nullopt;
+  NACRE_ASSIGN(auto versions, cache_.store().draw_versions(record_count));
+  return RowToSeal{std::move(mapped->row), std::move(versions)};
 }
 
 Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "fs/cache/file_bytes.h"
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
+#include "fs/store/segment_store.h"
 #include "metadata/format/inode_codec.h"
 
 namespace nacre::fs {
@@ -62,7 +64,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> resize(std::uint64_t size);
   // Makes the file at least that long; never shorter, whatever is written meanwhile.
   Result<> extend(std::uint64_t size);
-  // Makes [offset, offset + length) zeros; whole chunks become holes. Does not change the size.
+  // Makes [offset, offset + length) zeros; chunks of which nothing but zeros is left become holes.
+  // Does not change the size.
   Result<> punch(std::uint64_t offset, std::uint64_t length);
   // no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
@@ -73,6 +76,17 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // What the map has for a chunk, none beyond its end: never a moment in the middle of a change,
   // when a run of holes is split and a chunk has no row.
   Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const;
+  // A chunk's row, and versions for records that are to hold what it names: drawn while no flush is
+  // under way, so that what a later flush seals has higher ones.
+  struct RowToSeal {
+    metadata::ChunkRow row;
+    DrawnVersions versions;
+  };
+  // count: how many records that takes at most; none: it is to stay as it is.
+  using CountRecords = std::function<std::size_t(const metadata::ChunkRow&)>;
+  // None when there is no such row, or count says so. stale when the file is going away; the errors
+  // of drawing.
+  Result<std::optional<RowToSeal>> row_to_seal(ChunkIndex index, const CountRecords& count);
   // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
   // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
   // file is going away.
@@ -84,6 +98,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   friend class FileCache;
   friend class Flush;
   struct Piece;  // what one chunk contributes to a read
+  struct Edge;   // a chunk that a punched range covers in part
 
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
   // How often one chunk's records could not be read while its row stayed the same.
@@ -93,12 +108,18 @@ class FileData : public std::enable_shared_from_this<FileData> {
   };
   static void give(Piece& piece, const SharedContent& content);
   Result<> load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures);
+  // What the chunk's row gives, up to its end, without dirty bytes. The flush mutex is held.
+  Result<Bytes> stored_content(ChunkIndex index, const MappedChunk& mapped);
+  // Of a chunk of which [from, to) is to be punched. Under mutex_, which may be shared.
+  Result<Edge> edge_at(std::uint64_t index, std::uint32_t from, std::uint32_t to) const;
+  Result<std::int64_t> punch_edge(const Edge& edge);  // under mutex_
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);
   // Under mutex_:
   void write_dirty(std::uint64_t offset, ByteView bytes);
   void erase_dirty(std::uint64_t from, std::uint64_t to);
+  void count_dirty(std::uint64_t before, std::uint64_t after);
   void note_dirty();
   void note_clean();
   std::uint64_t next_dirty_chunk(std::uint64_t index) const;

@@ -9,6 +9,7 @@
 #include "fs/cache/file_cache.h"
 #include "fs/cache/file_data.h"
 #include "fs/store/patched_chunk.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -41,6 +42,12 @@ Result<> check_lost(InodeNumber inode, std::uint64_t index, const metadata::Chun
               fmt::format("inode {} chunk {}: bytes that are read here were lost, as a repair has "
                           "stated; what is written there anew can be read again",
                           inode.value, index));
+}
+
+// A cached chunk is what its row says.
+void check_content(const metadata::ChunkRow& row, const ChunkContent& content) {
+  NACRE_CHECK(content.size() == content_end(row), "a chunk of {} bytes has {}", content_end(row),
+              content.size());
 }
 
 }  // namespace
@@ -196,6 +203,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
         piece.key, piece.part ? ChunkCache::Need::part : ChunkCache::Need::chunk,
         {piece.from, piece.end()});
     if (lookup.content) {
+      check_content(piece.mapped.row, *lookup.content);
       give(piece, lookup.content);
     } else if (lookup.claimed || !lookup.load) {
       if (lookup.claimed) {
@@ -215,6 +223,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       const auto& [piece, load] = claimed[i];
       if (load == nullptr) continue;  // a part
+      if (loaded[i]) check_content(piece->mapped.row, **loaded[i]);
       cache_.chunks().finish(piece->key, load, loaded[i], {piece->from, piece->end()});
     }
     for (std::size_t i = 0; i < claimed.size(); ++i) {
@@ -238,6 +247,20 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
     }
   }
   return outcome;
+}
+
+Result<Bytes> FileData::stored_content(ChunkIndex index, const MappedChunk& mapped) {
+  Bytes content(content_end(mapped.row));
+  std::vector<Piece> pieces(1);
+  Piece& piece = pieces.front();
+  piece.index = index.value;
+  piece.out = content;
+  piece.is_mapped = true;
+  piece.mapped = mapped;
+  std::map<std::uint64_t, Failure> failures;
+  NACRE_TRY(load(pieces, failures));
+  if (piece.content) copy_content(*piece.content, 0, content);
+  return content;
 }
 
 void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
@@ -272,6 +295,7 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
     if (!to_load.empty()) {
       auto loaded = load_chunks(cache_.database(), cache_.store(), chunk_size, to_load);
       for (std::size_t i = 0; i < claimed.size(); ++i) {
+        if (loaded[i]) check_content(*to_load[i].row, **loaded[i]);
         cache_.chunks().finish(claimed[i].first, claimed[i].second, std::move(loaded[i]), {});
       }
     }

@@ -8,6 +8,7 @@
 #include "fs/cache/chunk_loader.h"
 #include "fs/cache/whole_chunk.h"
 #include "fs/store/patched_chunk.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -55,6 +56,8 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
   {
     std::unique_lock lock(target.mutex_);
     if (target.discarded_) return next;
+    NACRE_CHECK(target.flushing_.empty(), "{} chunks of inode {} are being flushed already",
+                target.flushing_.size(), target.inode_.value);
     target.complete_chunks_ = 0;
     file.durable_size = target.durable_size_;
     const std::uint64_t mapped = cache_.map().chunk_count(file.durable_size);
@@ -144,7 +147,12 @@ void Flush::add_failures(FileFailures& failures) const {
 Result<> Flush::build(File& file, Chunk& chunk) {
   FileData& data = *file.data;
   // Only this flush changes flushing_, so the chunk can be read without the lock.
-  const DirtyChunk& dirty = data.flushing_.find(chunk.index)->second;
+  const auto taken = data.flushing_.find(chunk.index);
+  NACRE_CHECK(taken != data.flushing_.end(), "chunk {} of inode {} was not taken", chunk.index,
+              data.inode_.value);
+  const DirtyChunk& dirty = taken->second;
+  NACRE_CHECK(dirty.end() <= cache_.chunk_size_bytes(), "dirty bytes of a chunk end at {} of {}",
+              dirty.end(), cache_.chunk_size_bytes());
   MappedChunk& old = chunk.old;
   if (!chunk.is_new) {
     NACRE_ASSIGN(old, cache_.map().find(data.inode_, ChunkIndex{chunk.index}));
@@ -263,6 +271,12 @@ Result<> Flush::install(File& file) {
   std::map<std::uint64_t, DirtyChunk> done;  // freed without the locks
   const auto operation = cache_.committer().begin_operation();
   std::unique_lock lock(data.mutex_);
+  // The rows were built for this state, which nobody else changes under the flush mutex.
+  NACRE_CHECK(data.durable_size_ == file.durable_size &&
+                  file.new_durable_size >= file.durable_size && file.new_durable_size <= data.size_,
+              "inode {} of {} bytes, {} of them mapped: a flush moves that from {} to {}",
+              data.inode_.value, data.size(), data.durable_size(), file.durable_size,
+              file.new_durable_size);
   std::int64_t change = 0;
   std::uint64_t mapped = cache_.map().chunk_count(file.durable_size);
   const Result<> put = put_rows(file, mapped, change);
@@ -274,9 +288,13 @@ Result<> Flush::install(File& file) {
     cache_.observer().durable_state_changed(data.inode_);
     return put;
   }
+  NACRE_CHECK(mapped == cache_.map().chunk_count(file.new_durable_size),
+              "{} chunks are mapped of a file of {} bytes", mapped, file.new_durable_size);
   std::uint64_t flushed = 0;
   for (const auto& [index, dirty] : data.flushing_)
     flushed += dirty.size();
+  NACRE_CHECK(data.dirty_bytes_ >= flushed, "{} of {} dirty bytes were flushed", flushed,
+              data.dirty_bytes());
   done.swap(data.flushing_);
   data.dirty_bytes_ -= flushed;
   data.durable_size_ = file.new_durable_size;

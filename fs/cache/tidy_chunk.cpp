@@ -20,13 +20,25 @@ using metadata::RecordKind;
 
 namespace {
 
+using RowToSeal = FileData::RowToSeal;
+
 // A row and what keeps the records that it names.
 struct Tidied {
   ChunkRow row;
   SealedBatch sealed;
 };
 
-Result<Tidied> merge(FileCache& cache, FileData& file, ChunkIndex index, const ChunkRow& row) {
+// Under the versions that were drawn with the row: what a flush seals meanwhile is newer, also to
+// those who find no row and lay records by their versions.
+Result<SealedBatch> seal(FileCache& cache, const RowToSeal& from,
+                         std::vector<SealRequest>& requests) {
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    requests[i].name.version = from.versions.versions.at(i);
+  return cache.store().append(requests);
+}
+
+Result<Tidied> merge(FileCache& cache, FileData& file, ChunkIndex index, const RowToSeal& from) {
+  const ChunkRow& row = from.row;
   const InodeNumber inode = file.inode();
   const ChunkToLoad to_load{inode, index, &row};
   auto loaded = load_chunks(cache.database(), cache.store(), cache.chunk_size_bytes(),
@@ -35,14 +47,15 @@ Result<Tidied> merge(FileCache& cache, FileData& file, ChunkIndex index, const C
   std::vector<SealRequest> requests;
   Tidied tidied;
   tidied.row = seal_whole(cache, file, index, *content, requests);
-  NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
+  NACRE_ASSIGN(tidied.sealed, seal(cache, from, requests));
   name_records(tidied.row, file, tidied.sealed.records);
   tidied.row.lost = row.lost;
   return tidied;
 }
 
 Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex index,
-                            const ChunkRow& row) {
+                            const RowToSeal& from) {
+  const ChunkRow& row = from.row;
   const InodeNumber inode = file.inode();
   std::vector<std::string> bytes;
   bytes.reserve(row.patches.size());  // the requests point into them
@@ -61,7 +74,7 @@ Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex i
                                    as_bytes(bytes.back()), file.codec()});
   }
   Tidied tidied{.row = row, .sealed = {}};
-  NACRE_ASSIGN(tidied.sealed, cache.store().append(requests));
+  NACRE_ASSIGN(tidied.sealed, seal(cache, from, requests));
   auto record = tidied.sealed.records.begin();
   for (ChunkPatch& patch : tidied.row.patches) {
     if (patch.location) continue;
@@ -87,18 +100,26 @@ bool is_inlined_under_record(const ChunkRow& row) {
   return false;
 }
 
+bool is_to_be_merged(const ChunkRow& row) {
+  return is_worth_merging(row) || is_inlined_under_record(row);
+}
+
+// What tidying the row seals at most; none: it is tidy.
+std::size_t count_records(const ChunkRow& row) {
+  if (is_to_be_merged(row)) return part_count_max;
+  return static_cast<std::size_t>(
+      std::count_if(row.patches.begin(), row.patches.end(),
+                    [](const ChunkPatch& patch) { return !patch.location; }));
+}
+
 }  // namespace
 
 Result<bool> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
-  NACRE_ASSIGN(const auto mapped, file.mapped_chunk(index));
-  if (!mapped || mapped->hole || mapped->row.patches.empty()) return false;
-  const ChunkRow& row = mapped->row;
-  const bool has_inlined = std::any_of(row.patches.begin(), row.patches.end(),
-                                       [](const ChunkPatch& patch) { return !patch.location; });
-  const bool merges = is_worth_merging(row) || is_inlined_under_record(row);
-  if (!merges && !has_inlined) return false;
-  NACRE_ASSIGN(const Tidied tidied,
-               merges ? merge(cache, file, index, row) : move_inlined(cache, file, index, row));
+  NACRE_ASSIGN(const auto from, file.row_to_seal(index, count_records));
+  if (!from) return false;
+  const ChunkRow& row = from->row;
+  NACRE_ASSIGN(const Tidied tidied, is_to_be_merged(row) ? merge(cache, file, index, *from)
+                                                         : move_inlined(cache, file, index, *from));
   const std::string expected = metadata::encode(row);
   const RowChange change{.index = index,
                          .apply = [&](const ChunkRow& current) -> std::optional<ChunkRow> {

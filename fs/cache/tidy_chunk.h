@@ -8,8 +8,9 @@
 
 namespace nacre::fs {
 
-// Seals without holding a lock, and changes the row only if it is still the same then. True: the
-// row is another one. stale when the file is going; the errors of reading the chunk and of
+// Draws versions together with the row, seals without holding a lock, and changes the row only if
+// it is still the same then; if not, its records are dead, and older than what changed it. True:
+// the row is another one. stale when the file is going; the errors of reading the chunk and of
 // SegmentStore::append().
 Result<bool> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index);
 

@@ -3,6 +3,7 @@
 #include "fs/cache/whole_chunk.h"
 
 #include "fs/store/patched_chunk.h"
+#include "gpu_engine/base/check.h"
 #include "gpu_engine/codec/sample.h"
 
 namespace nacre::fs {
@@ -29,6 +30,8 @@ using metadata::RecordKind;
 
 ChunkRow seal_whole(FileCache& cache, const FileData& file, ChunkIndex index, ByteView plain,
                     std::vector<SealRequest>& requests) {
+  NACRE_CHECK(plain.size() <= cache.chunk_size_bytes(), "a chunk of {} bytes has {}",
+              cache.chunk_size_bytes(), plain.size());
   const auto codec = file.codec();
   const std::size_t part_size = part_size_bytes(cache.chunk_size_bytes());
   const auto size = static_cast<std::uint32_t>(plain.size());
@@ -52,6 +55,8 @@ ChunkRow seal_whole(FileCache& cache, const FileData& file, ChunkIndex index, By
 }
 
 void name_records(ChunkRow& row, FileData& file, std::span<const SealedRecord> records) {
+  NACRE_CHECK(records.size() == (row.base ? 1 : row.patches.size()),
+              "{} records are named in a row for {} patches", records.size(), row.patches.size());
   std::uint64_t plain = 0, stored = 0;
   for (const SealedRecord& record : records)
     stored += record.location.stored_size;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "gpu_engine/base/check.h"
 #include "metadata/format/checkpoint_stream.h"
 
 namespace nacre::fs {
@@ -34,6 +35,8 @@ class Writing {
   }
 
   Result<> write_root(RecordVersion settled) {
+    NACRE_CHECK(settled.value <= made_.number.value, "version {} is settled before checkpoint {}",
+                settled.value, made_.number.value);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     made_.root.written_seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     made_.root.settled = settled;

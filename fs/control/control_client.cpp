@@ -6,11 +6,15 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,24 +28,29 @@ namespace nacre::fs {
 
 namespace {
 
-// A connected socket, or -1 with errno.
+// A connected socket, or -1 with errno. A link is not followed: it may lead to anybody's.
 int connect_to(const SocketFolder& folder, const std::string& name) {
+  const int file = ::openat(folder.descriptor(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return -1;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = folder.address_of(name);
-  if (path.size() >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return -1;
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    ::close(socket);
-    errno = error;
-    return -1;
+  struct stat status = {};
+  int socket = -1;
+  int error = ENOTSOCK;
+  if (::fstat(file, &status) == 0 && S_ISSOCK(status.st_mode)) {
+    socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    error = errno;
   }
+  if (socket >= 0 &&
+      ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    error = errno;
+    ::close(socket);
+    socket = -1;
+  }
+  ::close(file);
+  errno = error;
   return socket;
 }
 
@@ -49,6 +58,37 @@ int connect_to(const SocketFolder& folder, const std::string& name) {
 bool may_mount(uid_t owner, const std::string& volume_directory) {
   struct stat status = {};
   return owner == 0 || (::stat(volume_directory.c_str(), &status) == 0 && status.st_uid == owner);
+}
+
+std::string words_for(const DaemonLife& life, const MountEntry& mount) {
+  switch (life.state) {
+    case DaemonState::runs:
+      return fmt::format(
+          ". The volume's lock is held, so its daemon (process {}) runs, but its sockets are not "
+          "to "
+          "be had from here: give the command where it was mounted. 'nacre umount {}' works "
+          "without them",
+          life.pid, mount.mountpoint);
+    case DaemonState::ended:
+    case DaemonState::ended_closed:
+      return fmt::format(". It has ended: 'nacre umount {}' takes the mount away",
+                         mount.mountpoint);
+    default:
+      return {};
+  }
+}
+
+// Whether the kernel says that nobody serves the mount any more. A daemon that hangs is one; asked
+// in a thread, which the end of this process ends.
+bool is_disconnected(const std::string& mountpoint) {
+  constexpr std::chrono::seconds patience{5};
+  const auto said = std::make_shared<std::promise<bool>>();
+  auto answer = said->get_future();
+  std::thread([said, mountpoint] {
+    struct statvfs status = {};
+    said->set_value(::statvfs(mountpoint.c_str(), &status) != 0 && errno == ENOTCONN);
+  }).detach();
+  return answer.wait_for(patience) == std::future_status::ready && answer.get();
 }
 
 }  // namespace
@@ -59,9 +99,10 @@ Result<ControlClient> ControlClient::connect(const MountEntry& mount) {
                 fmt::format("{} was mounted by user {}: only that user and root may do this",
                             mount.mountpoint, mount.owner));
   }
-  const std::string name = socket_name(mount.device_major, mount.device_minor);
   std::string tried;
-  for (const auto& folder : SocketFolder::find(mount.owner)) {
+  std::optional<Error> refused;
+  for (const auto& folder : SocketFolder::find(mount.owner, mount.source)) {
+    const std::string name = folder.name_of(mount.device_major, mount.device_minor);
     const int socket = connect_to(folder, name);
     if (socket < 0) {
       tried += fmt::format(" ({}/{}: {})", folder.path(), name, strerror(errno));
@@ -71,23 +112,27 @@ Result<ControlClient> ControlClient::connect(const MountEntry& mount) {
     socklen_t size = sizeof peer;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
         peer.uid != mount.owner) {
-      ::close(socket);
-      return fail(ErrorCode::not_permitted,
-                  fmt::format("{}/{} is served by user {}, but user {} mounted {}", folder.path(),
-                              name, peer.uid, mount.owner, mount.mountpoint));
+      refused = Error{ErrorCode::not_permitted,
+                      fmt::format("{}/{} is served by user {}, but user {} mounted {}",
+                                  folder.path(), name, peer.uid, mount.owner, mount.mountpoint)};
+    } else if (folder.is_volume() && !metadata::is_writer(folder.path(), peer.pid)) {
+      refused = Error{ErrorCode::not_permitted,
+                      fmt::format("{}/{} is served by process {}, which does not hold the lock of "
+                                  "that volume",
+                                  folder.path(), name, peer.pid)};
+    } else {
+      return ControlClient(socket, peer.pid);
     }
-    return ControlClient(socket, peer.pid);
+    ::close(socket);
   }
-  return fail(
-      ErrorCode::stale,
-      fmt::format("no daemon answers for {}{}. If it was killed, unmount with 'umount -l {}' "
-                  "and mount again",
-                  mount.mountpoint, tried, mount.mountpoint));
+  if (refused) return tl::unexpected(*refused);
+  return fail(ErrorCode::stale, fmt::format("no daemon answers for {}{}{}", mount.mountpoint, tried,
+                                            words_for(look_up_daemon(mount), mount)));
 }
 
 void remove_dead_socket(const MountEntry& mount) {
-  const std::string name = socket_name(mount.device_major, mount.device_minor);
-  for (const auto& folder : SocketFolder::find(mount.owner)) {
+  for (const auto& folder : SocketFolder::find(mount.owner, mount.source)) {
+    const std::string name = folder.name_of(mount.device_major, mount.device_minor);
     const int socket = connect_to(folder, name);
     if (socket >= 0) {
       ::close(socket);
@@ -229,6 +274,8 @@ std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directo
     if (!client) continue;
     const auto info = client->request("info", patience);
     if (!info) continue;
+    // The lock knows best, and a path need not be text.
+    if (metadata::is_writer(volume_directory, client->daemon_pid())) return mount;
     const auto volume = info->find("volume");
     if (volume != info->end() && volume->is_string() && *volume == volume_directory &&
         client->check_serves(mount, volume_directory)) {
@@ -236,6 +283,39 @@ std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directo
     }
   }
   return std::nullopt;
+}
+
+std::optional<MountEntry> find_mount_by_lock(const std::string& volume_directory) {
+  const auto holder = metadata::read_lock(volume_directory);
+  const auto table = read_mount_table();
+  if (!holder || !holder->is_held || !table) return std::nullopt;
+  for (const auto& mount : *table) {
+    if (mount.type == nacre_mount_type && holder->names(mount.mountpoint) &&
+        mount.source == volume_directory && may_mount(mount.owner, volume_directory)) {
+      return mount;
+    }
+  }
+  return std::nullopt;
+}
+
+DaemonLife look_up_daemon(const MountEntry& mount) {
+  // The lock tells of this mount only where it names it, or nobody any more. The source is what the
+  // mount says of itself.
+  std::optional<metadata::LockState> lock;
+  if (mount.source.starts_with('/') && !mount.read_only && may_mount(mount.owner, mount.source)) {
+    lock = metadata::read_lock(mount.source);
+  }
+  const bool is_named = lock && lock->pid != 0 && lock->names(mount.mountpoint);
+  const bool is_closed = lock && !lock->is_held && lock->pid == 0;
+  DaemonLife life;
+  if (is_named) life.pid = static_cast<pid_t>(lock->pid);
+  // A daemon holds the lock longer than its mount.
+  if (is_disconnected(mount.mountpoint) || is_closed || (is_named && !lock->is_held)) {
+    life.state = is_closed ? DaemonState::ended_closed : DaemonState::ended;
+  } else if (is_named) {
+    life.state = DaemonState::runs;
+  }
+  return life;
 }
 
 }  // namespace nacre::fs

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -20,8 +21,10 @@ namespace nacre::fs {
 // One connection to the daemon of a mount. Closed by the destructor.
 class ControlClient {
  public:
-  // not_permitted when the mount belongs to another user (and this is not root), or the socket is
-  // not in the hands of its owner; stale when no daemon answers.
+  // Looks wherever a daemon makes sockets. Believed is one that runs as the mount's owner; of one
+  // that was found in the volume's folder, which may be somebody else's, the volume's lock must be
+  // held and name it as well. not_permitted when the mount belongs to another user (and this is not
+  // root), or nobody but others answers; stale when nobody does.
   static Result<ControlClient> connect(const MountEntry& mount);
   ControlClient(ControlClient&& other) noexcept;
   ControlClient& operator=(ControlClient&&) = delete;
@@ -70,5 +73,22 @@ void remove_dead_socket(const MountEntry& mount);
 // daemons of the mounts in the table. One that does not answer soon is passed over, and so is one
 // that may not speak for the volume (check_serves()).
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory);
+
+// The same by the lock alone, where nobody answers or may be asked: it names the mount point, and
+// is held.
+std::optional<MountEntry> find_mount_by_lock(const std::string& volume_directory);
+
+// What is known of a mount's daemon without asking it.
+enum class DaemonState : std::uint8_t {
+  unknown,       // nothing says that it ended
+  runs,          // the volume's lock is held, and names the mount
+  ended,         // and left the volume as after a crash, or nothing says how
+  ended_closed,  // and the volume is closed
+};
+struct DaemonLife {
+  DaemonState state = DaemonState::unknown;
+  pid_t pid = 0;  // as the lock has it; 0: not known
+};
+DaemonLife look_up_daemon(const MountEntry& mount);
 
 }  // namespace nacre::fs

@@ -49,20 +49,13 @@ void refuse(int socket, ErrorCode code, std::string message) {
 
 }  // namespace
 
-ControlServer::ControlServer(const MountDescription& description, ControlHandler& handler,
-                             SocketFolder folder)
-    : description_(description),
-      handler_(handler),
-      folder_(std::move(folder)),
-      name_(socket_name(description.device_major, description.device_minor)) {}
+ControlServer::ControlServer(const MountDescription& description, ControlHandler& handler)
+    : description_(description), handler_(handler) {}
 
 Result<std::unique_ptr<ControlServer>> ControlServer::start(const MountDescription& description,
                                                             ControlHandler& handler) {
-  NACRE_ASSIGN(auto folder, SocketFolder::make_own());
-  std::unique_ptr<ControlServer> server(new ControlServer(description, handler, std::move(folder)));
-  if (auto listening = server->listen(); !listening) {
-    return add_context(listening.error(), server->socket_path());
-  }
+  std::unique_ptr<ControlServer> server(new ControlServer(description, handler));
+  NACRE_TRY(server->listen());
   try {
     server->acceptor_ = std::thread([raw = server.get()] { raw->accept_loop(); });
   } catch (const std::system_error& error) {
@@ -71,29 +64,66 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const MountDescripti
   return server;
 }
 
+std::string ControlServer::socket_path() const {
+  return listeners_.front().folder.path() + "/" + listeners_.front().name;
+}
+
+// One place is enough, since clients look in all of them. A read-only mount makes nothing in the
+// volume's folder.
 Result<> ControlServer::listen() {
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (wake_ < 0 || listener_ < 0) return system_failure("socket");
+  if (wake_ < 0) return system_failure("eventfd");
+  const auto own = listen_in(SocketFolder::make_own(description_.mountpoint));
+  Result<> in_volume = fail(ErrorCode::read_only, "a read-only mount");
+  if (!description_.read_only) {
+    in_volume = listen_in(SocketFolder::of_volume(description_.volume_directory));
+  }
+  const bool is_found = in_volume && description_.source_is_volume;
+  const bool may_lose_own = !own || ::geteuid() != 0;
+  if (!is_found && may_lose_own)
+    static_cast<void>(listen_in(SocketFolder::make_fallback(description_.mountpoint)));
+  if (listeners_.empty()) return own;
+  return {};
+}
+
+Result<> ControlServer::listen_in(Result<SocketFolder> folder) {
+  if (!folder) return tl::unexpected(folder.error());
+  Listener listener{.folder = std::move(*folder)};
+  listener.name = listener.folder.name_of(description_.device_major, description_.device_minor);
+  for (const auto& other : listeners_) {
+    if (other.folder.path() == listener.folder.path()) return {};
+  }
+  if (listener.folder.is_volume()) listener.folder.remove_stale_sockets(listener.name);
+  if (auto listening = listen_at(listener); !listening) {
+    if (listener.socket >= 0) ::close(listener.socket);
+    return add_context(listening.error(), listener.folder.path() + "/" + listener.name);
+  }
+  listeners_.push_back(std::move(listener));
+  return {};
+}
+
+Result<> ControlServer::listen_at(Listener& listener) {
+  const int folder = listener.folder.descriptor();
+  const char* const name = listener.name.c_str();
+  listener.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener.socket < 0) return system_failure("socket");
   // bind() gives the file the socket's mode: it is never open to others, not even for a moment.
-  if (::fchmod(listener_, 0600) != 0) return system_failure("fchmod");
-  if (::unlinkat(folder_.descriptor(), name_.c_str(), 0) != 0 && errno != ENOENT) {
+  if (::fchmod(listener.socket, 0600) != 0) return system_failure("fchmod");
+  if (::unlinkat(folder, name, 0) != 0 && errno != ENOENT) {
     return system_failure("removing an old socket");
   }
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = folder_.address_of(name_);
+  const std::string path = listener.folder.address_of(listener.name);
   if (path.size() >= sizeof address.sun_path) return fail(ErrorCode::name_too_long, path);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (::bind(listener.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return system_failure("bind");
   }
   struct stat status {};
-  if (::fstatat(folder_.descriptor(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    return system_failure("stat");
-  }
-  inode_ = status.st_ino;
-  if (::listen(listener_, static_cast<int>(control_connection_count_max)) != 0) {
+  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return system_failure("stat");
+  listener.inode = status.st_ino;
+  if (::listen(listener.socket, static_cast<int>(control_connection_count_max)) != 0) {
     return system_failure("listen");
   }
   return {};
@@ -112,20 +142,24 @@ void ControlServer::begin_closing() {
     if (closing_) return;
     closing_ = true;
   }
-  // A later mount may have got the same device number, and with it the name.
-  struct stat status {};
-  if (inode_ != 0 &&
-      ::fstatat(folder_.descriptor(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-      status.st_ino == inode_) {
-    ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
+  for (const auto& listener : listeners_) {
+    // A later mount may have got the same device number, and with it the name.
+    struct stat status {};
+    const int folder = listener.folder.descriptor();
+    if (::fstatat(folder, listener.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        status.st_ino == listener.inode) {
+      ::unlinkat(folder, listener.name.c_str(), 0);
+    }
   }
   if (acceptor_.joinable()) {
     const std::uint64_t one = 1;
     static_cast<void>(!::write(wake_, &one, sizeof one));
     acceptor_.join();
   }
-  if (listener_ >= 0) ::close(listener_);
-  listener_ = -1;
+  for (auto& listener : listeners_) {
+    ::close(listener.socket);
+    listener.socket = -1;
+  }
   {
     // Who has not sent a request by now sends none.
     const std::lock_guard lock(mutex_);
@@ -149,22 +183,27 @@ void ControlServer::finish(const Result<>& result) {
 
 void ControlServer::accept_loop() {
   while (true) {
-    pollfd entries[] = {{.fd = listener_, .events = POLLIN, .revents = 0},
-                        {.fd = wake_, .events = POLLIN, .revents = 0}};
-    if (::poll(entries, 2, -1) < 0 && errno != EINTR) return;
-    if (entries[1].revents != 0) return;
-    if (entries[0].revents == 0) continue;
+    std::vector<pollfd> entries = {{.fd = wake_, .events = POLLIN, .revents = 0}};
+    for (const auto& listener : listeners_)
+      entries.push_back({.fd = listener.socket, .events = POLLIN, .revents = 0});
+    if (::poll(entries.data(), entries.size(), -1) < 0) {
+      if (errno != EINTR) return;
+      continue;
+    }
+    if (entries[0].revents != 0) return;
     try {
       reap(false);
-      take_connection();
+      for (std::size_t i = 1; i < entries.size(); ++i) {
+        if (entries[i].revents != 0) take_connection(entries[i].fd);
+      }
     } catch (const std::exception& error) {
       spdlog::warn("control socket: {}", error.what());
     }
   }
 }
 
-void ControlServer::take_connection() {
-  const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+void ControlServer::take_connection(int listener) {
+  const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   if (socket < 0) {
     // Out of descriptors, most likely: the queue stays full, so do not spin on it.
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {

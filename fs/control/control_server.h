@@ -60,6 +60,7 @@ struct MountDescription {
   std::string label;
   std::uint32_t chunk_size_bytes = 0;
   bool read_only = false;
+  bool source_is_volume = true;  // the mount table names the volume's folder
 };
 
 // What the commands do. Called from several threads; may block.
@@ -86,7 +87,8 @@ class ControlHandler {
 
 class ControlServer {
  public:
-  // handler outlives begin_closing(). Replaces a socket that an earlier mount of this number left.
+  // handler outlives begin_closing(). Replaces sockets that an earlier mount of this number left;
+  // of a volume that is not read-only, whose lock the caller holds, all that earlier mounts did.
   static Result<std::unique_ptr<ControlServer>> start(const MountDescription& description,
                                                       ControlHandler& handler);
   // Closes; whoever prepared to unmount sees the connection end without an answer.
@@ -100,7 +102,8 @@ class ControlServer {
   // Tells whoever prepared to unmount how it ended. After begin_closing().
   void finish(const Result<>& result);
 
-  std::string socket_path() const { return folder_.path() + "/" + name_; }
+  // The one that clients try first.
+  std::string socket_path() const;
 
  private:
   struct Connection {
@@ -108,10 +111,19 @@ class ControlServer {
     bool finished = false;  // guarded by mutex_
     std::thread thread;
   };
-  ControlServer(const MountDescription& description, ControlHandler& handler, SocketFolder folder);
+  // One of the places where clients look.
+  struct Listener {
+    SocketFolder folder;
+    std::string name;
+    ino_t inode = 0;
+    int socket = -1;
+  };
+  ControlServer(const MountDescription& description, ControlHandler& handler);
   Result<> listen();
+  Result<> listen_in(Result<SocketFolder> folder);
+  static Result<> listen_at(Listener& listener);
   void accept_loop();
-  void take_connection();
+  void take_connection(int listener);
   void serve(Connection& connection);
   // What comes of a request besides its reply.
   struct Sequel {
@@ -127,10 +139,7 @@ class ControlServer {
 
   const MountDescription description_;
   ControlHandler& handler_;
-  SocketFolder folder_;
-  const std::string name_;
-  ino_t inode_ = 0;
-  int listener_ = -1;
+  std::vector<Listener> listeners_;
   int wake_ = -1;
   std::thread acceptor_;
 

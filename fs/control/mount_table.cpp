@@ -138,6 +138,15 @@ Result<MountEntry> find_nacre_mount(const std::string& path) {
     }
   }
   if (found == nullptr) {
+    char resolved[PATH_MAX];
+    const auto mount = ::realpath(written.c_str(), resolved) != nullptr
+                           ? find_mount_with_source(resolved)
+                           : std::nullopt;
+    if (mount) {
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is the folder of a volume, which is mounted at {}: give {}", path,
+                              mount->mountpoint, mount->mountpoint));
+    }
     return fail(ErrorCode::not_found,
                 fmt::format("{} is not a Nacre mount: nothing is mounted there", path));
   }
@@ -148,6 +157,15 @@ Result<MountEntry> find_nacre_mount(const std::string& path) {
                             path, found->type));
   }
   return *found;
+}
+
+std::optional<MountEntry> find_mount_with_source(const std::string& volume_directory) {
+  const auto table = read_mount_table();
+  if (!table) return std::nullopt;
+  for (const auto& mount : *table) {
+    if (mount.type == nacre_mount_type && mount.source == volume_directory) return mount;
+  }
+  return std::nullopt;
 }
 
 std::string absolute_path(std::string_view path) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,10 @@ Result<std::vector<MountEntry>> read_mount_table();
 // The topmost mount whose mount point is path: as it is written, else with its links resolved.
 // not_found, with words for the user, when nothing or something else than Nacre is mounted there.
 Result<MountEntry> find_nacre_mount(const std::string& path);
+
+// Where the volume in that folder (absolute, links resolved) is mounted, by what the table says of
+// sources: anybody may have mounted that, so it is for words alone.
+std::optional<MountEntry> find_mount_with_source(const std::string& volume_directory);
 
 // path made absolute, without ".", "..", and doubled slashes. Looks at no file.
 std::string absolute_path(std::string_view path);

@@ -2,6 +2,7 @@
 // See socket_path.h.
 #include "fs/control/socket_path.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,13 +10,20 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "fs/control/mount_table.h"
+
 namespace nacre::fs {
 
 namespace {
+
+constexpr std::string_view volume_prefix = "control.";
+constexpr std::string_view socket_suffix = ".sock";
 
 Error system_error(const std::string& path, int error) {
   const auto code = error == EACCES   ? ErrorCode::permission
@@ -35,6 +43,10 @@ std::string runtime_folder_of_environment() {
 bool belongs_to(const std::string& path, uid_t owner) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == owner;
+}
+
+bool lies_below(const std::string& path, const std::string& mountpoint) {
+  return !mountpoint.empty() && (absolute_path(path) + "/").starts_with(mountpoint + "/");
 }
 
 std::string fallback_folder(uid_t owner) {
@@ -67,16 +79,37 @@ Result<SocketFolder> SocketFolder::open(const std::string& path, uid_t owner, bo
   return folder;
 }
 
-Result<SocketFolder> SocketFolder::make_own() {
+Result<SocketFolder> SocketFolder::make_own(const std::string& mountpoint) {
   const uid_t owner = ::geteuid();
-  if (owner == 0) return open("/run/nacre", owner, true);
+  if (owner == 0) {
+    auto folder = open("/run/nacre", owner, true);
+    return folder ? std::move(folder) : make_fallback(mountpoint);
+  }
   const std::string runtime = runtime_folder_of_environment();
-  if (!runtime.empty() && belongs_to(runtime, owner)) return open(runtime + "/nacre", owner, true);
+  if (!runtime.empty() && !lies_below(runtime, mountpoint) && belongs_to(runtime, owner)) {
+    return open(runtime + "/nacre", owner, true);
+  }
+  return make_fallback(mountpoint);
+}
+
+Result<SocketFolder> SocketFolder::make_fallback(const std::string& mountpoint) {
+  const uid_t owner = ::geteuid();
+  if (lies_below(fallback_folder(owner), mountpoint)) {
+    return fail(ErrorCode::unsupported, "the mount lies over /tmp");
+  }
   NACRE_ASSIGN(const auto parent, open(fallback_folder(owner), owner, true));
   return open(parent.path() + "/nacre", owner, true);
 }
 
-std::vector<SocketFolder> SocketFolder::find(uid_t owner) {
+Result<SocketFolder> SocketFolder::of_volume(const std::string& volume_directory) {
+  const int descriptor = ::open(volume_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return tl::unexpected(system_error(volume_directory, errno));
+  SocketFolder folder(descriptor, volume_directory);
+  folder.is_volume_ = true;
+  return folder;
+}
+
+std::vector<SocketFolder> SocketFolder::find(uid_t owner, const std::string& source) {
   std::vector<std::string> parents;
   if (owner == 0) {
     parents.emplace_back("/run");
@@ -85,21 +118,27 @@ std::vector<SocketFolder> SocketFolder::find(uid_t owner) {
     const std::string usual = fmt::format("/run/user/{}", owner);
     if (!runtime.empty() && belongs_to(runtime, owner)) parents.push_back(runtime);
     if (runtime != usual && belongs_to(usual, owner)) parents.push_back(usual);
-    if (open(fallback_folder(owner), owner, false)) parents.push_back(fallback_folder(owner));
   }
+  if (open(fallback_folder(owner), owner, false)) parents.push_back(fallback_folder(owner));
   std::vector<SocketFolder> folders;
   for (const auto& parent : parents) {
     if (auto folder = open(parent + "/nacre", owner, false)) folders.push_back(std::move(*folder));
+  }
+  if (source.starts_with('/')) {
+    if (auto folder = of_volume(source)) folders.push_back(std::move(*folder));
   }
   return folders;
 }
 
 SocketFolder::SocketFolder(SocketFolder&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      is_volume_(other.is_volume_) {}
 
 SocketFolder& SocketFolder::operator=(SocketFolder&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(path_, other.path_);
+  std::swap(is_volume_, other.is_volume_);
   return *this;
 }
 
@@ -111,8 +150,28 @@ std::string SocketFolder::address_of(const std::string& name) const {
   return fmt::format("/proc/self/fd/{}/{}", descriptor_, name);
 }
 
-std::string socket_name(unsigned device_major, unsigned device_minor) {
-  return fmt::format("{}-{}.sock", device_major, device_minor);
+std::string SocketFolder::name_of(unsigned device_major, unsigned device_minor) const {
+  return fmt::format("{}{}-{}{}", is_volume_ ? volume_prefix : "", device_major, device_minor,
+                     socket_suffix);
+}
+
+void SocketFolder::remove_stale_sockets(const std::string& but) const {
+  const int descriptor = ::openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(descriptor), ::closedir);
+  if (!stream) {
+    ::close(descriptor);
+    return;
+  }
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(volume_prefix) || !name.ends_with(socket_suffix) || name == but) continue;
+    struct stat status {};
+    if (::fstatat(descriptor_, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISSOCK(status.st_mode)) {
+      ::unlinkat(descriptor_, entry->d_name, 0);
+    }
+  }
 }
 
 }  // namespace nacre::fs

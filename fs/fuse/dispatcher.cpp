@@ -85,6 +85,10 @@ constexpr bool reads_the_disk(std::uint32_t opcode) {
   return opcode == FUSE_READ || opcode == FUSE_COPY_FILE_RANGE;
 }
 
+constexpr bool is_answered(std::uint32_t opcode) {
+  return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
+}
+
 }  // namespace
 
 std::string_view opcode_name(std::uint32_t opcode) {
@@ -123,6 +127,7 @@ void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept 
   }
   const RequestMark mark{header.unique, header.opcode, std::chrono::steady_clock::now()};
   const RequestScope scope(mark);
+  if (refusing_ && is_answered(header.opcode)) return refuse(header);
   if (is_raw_request(header.opcode)) {
     answer_raw_request(context_, transport_, request);
     return;
@@ -134,6 +139,15 @@ void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept 
   if (header.opcode == FUSE_INIT) note_init(request);
   process(request);
   if (header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET) metrics_.finished(mark);
+}
+
+void Dispatcher::refuse(const fuse_in_header& header) noexcept {
+  fuse_out_header reply = {};
+  reply.len = sizeof reply;
+  reply.error = -ENOTCONN;
+  reply.unique = header.unique;
+  const iovec part = {&reply, sizeof reply};
+  transport_.send(&part, 1);
 }
 
 void Dispatcher::note_init(MutableByteView request) noexcept {

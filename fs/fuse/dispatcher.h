@@ -39,10 +39,13 @@ class Dispatcher final : public RequestHandler {
   // What libfuse sends, by way of fuse_session_custom_io.
   ssize_t send(iovec* parts, int count) noexcept;
 
+  // From now on every request is answered with ENOTCONN.
+  void refuse_all() noexcept { refusing_ = true; }
   OpcodeCounts counts() const;
 
  private:
   void process(MutableByteView request) noexcept;
+  void refuse(const fuse_in_header& header) noexcept;
   void serve_reads(MutableByteView first, const RequestMark& mark) noexcept;
   void note_init(MutableByteView request) noexcept;
   void complete_init_reply(iovec* parts, int count) noexcept;
@@ -57,6 +60,7 @@ class Dispatcher final : public RequestHandler {
   std::atomic<std::uint64_t> init_unique_{0};
   std::uint64_t offered_flags_ = 0;
   bool over_rings_ = false;  // agreed on
+  std::atomic<bool> refusing_{false};
   std::array<std::atomic<std::uint64_t>, protocol::opcode_count> counts_ = {};
 };
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 
@@ -21,6 +22,7 @@
 
 #include "fs/control/mount_table.h"
 #include "fs/fuse/device_transport.h"
+#include "fs/fuse/errno.h"
 #include "fs/fuse/uring_transport.h"
 
 namespace nacre::fs {
@@ -149,6 +151,7 @@ Result<> FuseSession::mount(const std::string& mount_point) {
                                            log.text_or("fusermount3 refused, see its message")));
   }
   kernel_ = std::make_unique<KernelNotifier>(session_);
+  looker_ = std::make_unique<KernelNotifier>(session_);
   const unsigned thread_count =
       options_.thread_count == 0 ? default_thread_count() : options_.thread_count;
   make_transport(thread_count);
@@ -160,9 +163,31 @@ Result<> FuseSession::mount(const std::string& mount_point) {
                                              });
   context_.transport = measured_transport_.get();
   context_.kernel = kernel_.get();
+  context_.looker = looker_.get();
   context_.dispatcher = dispatcher_.get();
   NACRE_TRY(dispatcher_->connect());
-  return find_device();
+  NACRE_TRY(find_device());
+  start_watcher();
+  return {};
+}
+
+// A mount works as well without; the end of it is as the kernel has it then.
+void FuseSession::start_watcher() {
+  auto known = KnownInodes::create();
+  if (!known) {
+    spdlog::warn("{}", known.error().message);
+    return;
+  }
+  known_ = std::move(*known);
+  context_.known = known_.get();
+  if (!options_.watch) return;
+  auto watcher = ConnectionWatcher::start(connection(), *known_);
+  if (!watcher) {
+    spdlog::warn("{}: should this process die, programs may write on into the kernel's cache",
+                 watcher.error().message);
+    return;
+  }
+  watcher_ = std::move(*watcher);
 }
 
 void FuseSession::make_transport(unsigned thread_count) {
@@ -188,7 +213,15 @@ void FuseSession::make_transport(unsigned thread_count) {
   transport_ = std::make_unique<DeviceTransport>(fd, thread_count, ended);
 }
 
+Connection FuseSession::connection() const {
+  return {.fuse_descriptor = fuse_session_fd(session_),
+          .device_minor = device_.substr(device_.find(':') + 1),
+          .mount_point = mount_point_,
+          .over_rings = transport_name() == "io_uring"};
+}
+
 FuseSession::~FuseSession() {
+  watcher_.reset();
   if (session_ != nullptr) {
     // An aborted connection leaves its mount behind, and libfuse does not look.
     if (ended_ && is_mounted()) {
@@ -202,10 +235,12 @@ FuseSession::~FuseSession() {
 
 Result<> FuseSession::run(const std::function<void()>& ready) {
   NACRE_TRY(kernel_->start());
+  NACRE_TRY(looker_->start());
   volume_.set_kernel_cache(kernel_.get());
   Result<> started = transport_->start(*dispatcher_);
   if (started) {
     bool announced = false;
+    bool left = false;
     while (!ended_) {
       if (initialised_ && !announced) {
         announced = true;
@@ -215,14 +250,20 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       }
       if (exit_requested_) {
         leave();
+        left = true;
         break;
       }
       wait_for_event(announced ? idle_wait_ms() : -1);
       if (announced) leave_when_idle();
     }
     transport_->join();
+    // Somebody else may have aborted the connection of a mount that is in use: umount -f does.
+    if (!left && known_ && abort_connection(connection())) {
+      make_kernel_forget(fuse_session_fd(session_), *known_, Forget::everything);
+    }
   }
   volume_.let_writers_go();
+  looker_->stop();
   kernel_->stop();
   context_.pending.wait_for_none();
   volume_.set_kernel_cache(nullptr);
@@ -247,6 +288,14 @@ bool FuseSession::has_all_writes() const {
   // Others may wait for long: a lock, a flush.
   const std::uint64_t answered = metrics_.answered_count(FUSE_WRITE);
   return answered == opcode_counts()[FUSE_WRITE];
+}
+
+Result<> FuseSession::take_refusal() {
+  const std::uint32_t refusal = context_.untold_refusal.exchange(Context::none_untold);
+  if (refusal == Context::none_untold) return {};
+  const auto code = static_cast<ErrorCode>(refusal);
+  return fail(code, fmt::format("{}: the volume refused bytes that the kernel had taken: {}",
+                                mount_point_, std::strerror(to_errno(code))));
 }
 
 void FuseSession::request_exit() noexcept {
@@ -355,9 +404,14 @@ void FuseSession::leave() {
   spdlog::warn("{} is still in use: taking it away from its users", mount_point_);
   write_back();
   wait_until_quiet();
-  if (transport_name() == "io_uring") {
-    transport_->stop();
-    if (is_mounted()) abort_connection();
+  watcher_.reset();
+  dispatcher_->refuse_all();
+  const bool is_aborted = abort_connection(connection());
+  if (known_) {
+    // Without that a disk that does not answer would keep this thread, and the mount, for ever.
+    const bool all = is_aborted || has_all_writes();
+    make_kernel_forget(fuse_session_fd(session_), *known_,
+                       all ? Forget::everything : Forget::attributes);
   }
   if (is_mounted()) (void)unmount(mount_point_, UnmountMode::detach, environment_);
   disconnect();
@@ -381,12 +435,6 @@ void FuseSession::wait_until_quiet() {
     if (now == before && has_all_writes()) return;
     before = now;
   }
-}
-
-// Closing the descriptor does it too, but the rings hold the connection a moment longer than their
-// threads live, and who asks meanwhile would hear ECONNABORTED.
-void FuseSession::abort_connection() const {
-  if (environment_.user == 0) (void)umount2(mount_point_.c_str(), MNT_FORCE);
 }
 
 void FuseSession::disconnect() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/fuse/connection_watcher.h"
 #include "fs/fuse/dispatcher.h"
 #include "fs/fuse/measured_transport.h"
 #include "fs/fuse/mount_point.h"
@@ -37,6 +38,7 @@ struct FuseOptions {
   // backup is made.
   std::uint32_t idle_ms = 0;
   std::uint32_t exit_grace_ms = 5000;         // how long request_exit() waits for open files
+  bool watch = false;                         // a watcher ends the connection if this process dies
   std::vector<std::string> mount_options;     // for the kernel, e.g. "nosuid"
   std::shared_ptr<UringSystem> uring_system;  // tests': null for the real one
 };
@@ -69,6 +71,9 @@ class FuseSession {
   // Whether the volume has all that the kernel has sent to be written: of all requests, where the
   // kernel's own count can be read; else of those that have been read here. Any thread.
   bool has_all_writes() const;
+  // The error of bytes that the kernel had taken from programs and that the volume refused since
+  // the last call. Any thread.
+  Result<> take_refusal();
   // What requests come over: "/dev/fuse" or "io_uring". Any thread.
   std::string transport_name() const { return transport_->name(); }
 
@@ -77,6 +82,7 @@ class FuseSession {
   Result<> mount(const std::string& mount_point);
   void make_transport(unsigned thread_count);
   Result<> find_device();
+  void start_watcher();
   bool is_mounted() const;
   void raise_read_ahead() const;
   void set_dirty_share();
@@ -91,7 +97,7 @@ class FuseSession {
   void write_back() const;
   void wait_until_quiet();
   void disconnect();
-  void abort_connection() const;
+  Connection connection() const;
 
   const FuseOptions options_;
   const MountEnvironment environment_ = MountEnvironment::current();
@@ -101,10 +107,13 @@ class FuseSession {
   Context context_;
   fuse_session* session_ = nullptr;
   std::unique_ptr<KernelNotifier> kernel_;
+  std::unique_ptr<KernelNotifier> looker_;
   RequestMetrics metrics_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<MeasuredTransport> measured_transport_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<KnownInodes> known_;
+  std::unique_ptr<ConnectionWatcher> watcher_;
 
   int event_fd_ = -1;
   // run() alone: how many requests there were at the last look that found new ones, and when.

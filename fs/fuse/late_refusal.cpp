@@ -76,6 +76,7 @@ Result<> answer_after_appends(Context& context, fuse_req_t request, fuse_ino_t n
 void note_late_refusal(Context& context, InodeNumber inode, std::uint64_t offset,
                        std::uint64_t size, ErrorCode error) {
   const Result<Attributes> attributes = context.volume.attributes(inode);
+  context.untold_refusal = static_cast<std::uint32_t>(error);
   context.write_gate.refuse(inode, error, attributes && offset + size > attributes->size);
   context.kernel->forget_attributes(inode);
   if (context.refused_pages.note(inode, {offset, offset + size}, error)) begin_drop(context, inode);

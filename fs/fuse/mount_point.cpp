@@ -23,6 +23,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
 
 extern char** environ;
@@ -64,15 +65,17 @@ Result<std::string> first_entry(const std::string& path) {
   return std::string();
 }
 
+// stat() may have its answer from the kernel's cache, long after the daemon ended.
+bool is_dead(const std::string& path) {
+  struct statvfs status = {};
+  return statvfs(path.c_str(), &status) != 0 && errno == ENOTCONN;
+}
+
 // Dead or alive. A second volume over a living one would hide it, whether its root is empty or not.
 Result<> check_no_volume_lies_on(const std::string& path, bool may_be_covered) {
   const auto mount = find_nacre_mount(path);
   if (!mount) return {};
-  // stat() may have its answer from the kernel's cache, long after the daemon ended.
-  struct statvfs status = {};
-  if (statvfs(path.c_str(), &status) != 0 && errno == ENOTCONN) {
-    return mount_point_error(path, ENOTCONN);
-  }
+  if (is_dead(path)) return mount_point_error(path, ENOTCONN);
   if (may_be_covered) return {};
   return fail(ErrorCode::busy,
               fmt::format("the mount point {0} is in use: the volume {1} is mounted there. Choose "
@@ -146,6 +149,17 @@ Result<std::string> check_mount_point(const std::string& path, bool may_hold_fil
   const std::unique_ptr<char, void (*)(void*)> resolved(realpath(path.c_str(), nullptr), std::free);
   if (!resolved) return mount_point_error(path, errno);
   return std::string(resolved.get());
+}
+
+bool take_dead_mount_away(const std::string& path, const MountEnvironment& environment) {
+  bool any = false;
+  for (;;) {
+    const auto mount = find_nacre_mount(path);
+    if (!mount || !is_dead(path)) return any;
+    remove_dead_socket(*mount);
+    if (!unmount(mount->mountpoint, UnmountMode::detach, environment)) return any;
+    any = true;
+  }
 }
 
 Result<> check_fuse(bool allow_other, const MountEnvironment& environment) {

@@ -28,6 +28,10 @@ struct MountEnvironment {
 Result<std::string> check_mount_point(const std::string& path, bool may_hold_files,
                                       const MountEnvironment& environment);
 
+// Frees a mount point on which a Nacre mount lies whose daemon is gone, where this user may. True:
+// there was one.
+bool take_dead_mount_away(const std::string& path, const MountEnvironment& environment);
+
 // /dev/fuse is there and may be opened; for an ordinary user also fusermount3, and with allow_other
 // the line in fuse.conf that permits it.
 Result<> check_fuse(bool allow_other, const MountEnvironment& environment);

@@ -10,6 +10,9 @@
 // No lock operations: the kernel then keeps flock, fcntl and OFD locks by itself.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -25,10 +28,13 @@
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
 #include "fs/fuse/kernel_notifier.h"
+#include "fs/fuse/known_inodes.h"
+#include "fs/fuse/listings.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
+#include "fs/fuse/written_files.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -69,6 +75,8 @@ struct OwnerView {
 
 // What handlers find behind libfuse's user data.
 struct Context {
+  static constexpr std::uint32_t none_untold = UINT32_MAX;
+
   Volume& volume;
   bool no_xattr = false;    // extended attributes do not exist here
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
@@ -77,10 +85,17 @@ struct Context {
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
+  KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
+                                     // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
+  KnownInodes* known = nullptr;  // null: nobody will ask
   FaultLog faults{volume};
+  Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
+  WrittenFiles written_files;
+  bool can_forget_blocks = false;  // alone, without the other attributes
+  std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };
 
@@ -97,6 +112,10 @@ Caller caller_of(fuse_req_t request);
 Requester requester_of(fuse_req_t request);
 struct stat to_stat(const Context& context, const Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const Attributes& attributes);
+// The kernel is about to learn of an inode.
+inline void note_known(Context& context, metadata::InodeNumber inode) noexcept {
+  if (context.known != nullptr) context.known->add(inode);
+}
 // Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not
 // take the answer.
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);

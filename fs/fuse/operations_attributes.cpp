@@ -8,6 +8,8 @@
 #include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/set_id_bits.h"
+#include "fs/fuse/shown_blocks.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
 
@@ -20,15 +22,22 @@ constexpr unsigned block_size_bytes = 4096;  // that statfs counts in
 // answer.
 constexpr int times_by_the_kernel = FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
 
-// The clock that the kernel stamps files with.
-Timestamp now() {
-  timespec time = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &time);
+Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
-Timestamp to_timestamp(const timespec& time) {
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+// utimensat(2) with times, or what else changes them. Of regular files the kernel keeps the times,
+// and sends that of a write or of touch(1) as it sends one that was chosen.
+AttributeChange::Times whose_times(int fields) {
+  using Times = AttributeChange::Times;
+  const auto has = [fields](int field) { return (fields & field) != 0; };
+  const bool accessed_now = has(FUSE_SET_ATTR_ATIME_NOW);
+  const bool modified = has(FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW);
+  if (has(FUSE_SET_ATTR_ATIME) && !accessed_now) return Times::chosen;
+  if (accessed_now != modified && accessed_now) return Times::chosen;  // one of both was left out
+  if (!modified) return Times::brought_along;
+  if (has(FUSE_SET_ATTR_CTIME)) return Times::maybe_chosen;
+  return accessed_now && has(FUSE_SET_ATTR_MTIME_NOW) ? Times::brought_along : Times::chosen;
 }
 
 AttributeChange to_change(const struct stat& wanted, int fields) {
@@ -38,16 +47,17 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
   if ((fields & FUSE_SET_ATTR_GID) != 0) change.gid = wanted.st_gid;
   if ((fields & FUSE_SET_ATTR_SIZE) != 0) change.size = static_cast<std::uint64_t>(wanted.st_size);
   if ((fields & FUSE_SET_ATTR_ATIME_NOW) != 0) {
-    change.accessed = now();
+    change.accessed = kernel_now();
   } else if ((fields & FUSE_SET_ATTR_ATIME) != 0) {
     change.accessed = to_timestamp(wanted.st_atim);
   }
   if ((fields & FUSE_SET_ATTR_MTIME_NOW) != 0) {
-    change.modified = now();
+    change.modified = kernel_now();
   } else if ((fields & FUSE_SET_ATTR_MTIME) != 0) {
     change.modified = to_timestamp(wanted.st_mtim);
   }
   if ((fields & FUSE_SET_ATTR_CTIME) != 0) change.changed = to_timestamp(wanted.st_ctim);
+  change.times = whose_times(fields);
   return change;
 }
 
@@ -64,6 +74,13 @@ Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeN
   return set_id_bits_to_clear(context.owners, before, requester_of(request));
 }
 
+void answer_getattr(Context& context, fuse_req_t request, const Attributes& attributes,
+                    double timeout) {
+  const struct stat reply = to_stat(context, attributes);
+  keep_asking(context, attributes.inode, requester_of(request).process);
+  fuse_reply_attr(request, &reply, timeout);
+}
+
 void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file) {
   serve(request, "getattr", inode, [&](Context& context) -> Result<> {
     const InodeNumber number{inode};
@@ -71,9 +88,19 @@ void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file)
       return answer_asking_writer(context, request, inode);
     }
     NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
-    const struct stat reply = to_stat(context, attributes);
-    keep_asking(context, number, requester_of(request).process);
-    fuse_reply_attr(request, &reply, attributes_timeout);
+    if (open_file == nullptr && looks_at_unwritten(context, attributes)) {
+      answer_look(context, number, [request, inode] {
+        serve(request, "getattr", inode, [&](Context& answering) -> Result<> {
+          NACRE_ASSIGN(const Attributes written, answering.volume.attributes(InodeNumber{inode}));
+          answer_getattr(answering, request, written, seconds_of_attributes(written));
+          return {};
+        });
+      });
+      return {};
+    }
+    // Who writes would ask each time.
+    answer_getattr(context, request, attributes,
+                   open_file == nullptr ? seconds_of_attributes(attributes) : attributes_timeout);
     return {};
   });
 }
@@ -85,8 +112,9 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
     AttributeChange change = to_change(*wanted, fields);
     NACRE_ASSIGN(change.clear_set_id, set_id_bits_lost(context, request, number, fields));
     NACRE_ASSIGN(const Attributes attributes, context.volume.change_attributes(number, change));
+    if (S_ISDIR(attributes.mode)) context.listings.changed(number);
     const struct stat reply = to_stat(context, attributes);
-    double timeout = attributes_timeout;
+    double timeout = seconds_of_attributes(attributes);
     if ((fields & FUSE_SET_ATTR_SIZE) != 0 && attributes.size == 0) {
       timeout = seconds_for_new_content(context, number,
                                         requester_of(request).process);  // O_TRUNC comes as this
@@ -107,7 +135,7 @@ void on_statfs(fuse_req_t request, fuse_ino_t inode) {
     reply.f_blocks = space.total_bytes / block_size_bytes;
     reply.f_bfree = space.free_bytes / block_size_bytes;
     reply.f_bavail = space.available_bytes / block_size_bytes;
-    reply.f_files = space.inode_count + space.free_inodes;
+    reply.f_files = space.inode_count;
     reply.f_ffree = space.free_inodes;
     reply.f_favail = space.free_inodes;
     reply.f_namemax = metadata::name_size_bytes_max;

@@ -74,11 +74,26 @@ class EntryList {
   std::vector<InodeNumber> looked_up_;
 };
 
+// The pages of a listing are dropped on a thread that serves no request: whoever copies out of them
+// into a mapping of a file here waits for one, with the page locked.
+void answer_end_of_overtaken(Context& context, fuse_req_t request, std::string_view name,
+                             fuse_ino_t inode) {
+  context.kernel->post([request, name, inode] {
+    serve(request, name, inode, [&](Context& answering) -> Result<> {
+      answering.kernel->write_out(InodeNumber{inode});
+      fuse_reply_buf(request, nullptr, 0);
+      return {};
+    });
+  });
+}
+
 void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, std::size_t size,
                   off_t offset, bool with_attributes) {
   serve(request, name, inode, [&](Context& context) -> Result<> {
     EntryList list(request, size);
     if (!list.has_memory()) return fail(ErrorCode::out_of_memory);
+    const pid_t process = requester_of(request).process;
+    context.listings.give(InodeNumber{inode}, process, offset == 0);
     const auto take = [&](const DirectoryEntry& entry) {
       return with_attributes ? list.add_with_attributes(entry) : list.add(entry);
     };
@@ -87,8 +102,14 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     // What was read before the error is an answer; the error comes again with the next request.
     if (!result && list.bytes().empty()) return result;
     const ByteView bytes = list.bytes();
-    for (const InodeNumber looked_up : list.looked_up())
-      keep_asking(context, looked_up, requester_of(request).process);
+    if (bytes.empty() && context.listings.end(InodeNumber{inode}, process)) {
+      answer_end_of_overtaken(context, request, name, inode);
+      return {};
+    }
+    for (const InodeNumber looked_up : list.looked_up()) {
+      keep_asking(context, looked_up, process);
+      note_known(context, looked_up);
+    }
     if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
       for (const InodeNumber looked_up : list.looked_up())
         context.volume.forget(looked_up, 1);

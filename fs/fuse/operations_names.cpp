@@ -38,7 +38,14 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
 void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
   context.write_gate.forget(InodeNumber{inode});
   context.refused_pages.forget(InodeNumber{inode});
-  context.volume.forget(InodeNumber{inode}, lookups);
+  context.written_files.forget(InodeNumber{inode});
+  context.listings.forget(InodeNumber{inode});
+  const auto forget_lookups = [&] { return context.volume.forget(InodeNumber{inode}, lookups); };
+  if (context.known != nullptr) {
+    context.known->forget(InodeNumber{inode}, forget_lookups);
+  } else {
+    forget_lookups();
+  }
 } catch (const std::exception& exception) {
   context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
 }
@@ -59,6 +66,7 @@ void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* fo
 Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
                      const Result<Attributes>& made) {
   if (!made) return tl::unexpected<Error>(made.error());
+  context.listings.changed(InodeNumber{parent});
   if (Result<> settled = settle_names(context, parent); !settled) {
     context.volume.forget(made->inode, 1);
     return settled;
@@ -105,6 +113,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
     NACRE_ASSIGN(const Attributes made,
                  context.volume.make_node(InodeNumber{parent}, name, caller_of(request),
                                           S_IFREG | (mode & 07777), 0));
+    context.listings.changed(InodeNumber{parent});
     if (Result<> settled = settle_names(context, parent); !settled) {
       context.volume.forget(made.inode, 1);
       return settled;
@@ -113,6 +122,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
     entry.attr_timeout =
         seconds_for_new_content(context, made.inode, requester_of(request).process);
     file->keep_cache = 1;
+    note_known(context, made.inode);
     if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
     return {};
   });
@@ -121,6 +131,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "unlink", parent, [&](Context& context) -> Result<> {
     NACRE_TRY(context.volume.unlink(InodeNumber{parent}, name));
+    context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
     return {};
@@ -130,6 +141,7 @@ void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "rmdir", parent, [&](Context& context) -> Result<> {
     NACRE_TRY(context.volume.remove_directory(InodeNumber{parent}, name));
+    context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
     return {};
@@ -149,12 +161,22 @@ Result<RenameMode> rename_mode(unsigned flags) {
   }
 }
 
+// For overlayfs, whose upper directory needs it. The kernel refuses it together with an exchange.
+Result<> rename(Context& context, fuse_req_t request, fuse_ino_t parent, const char* name,
+                fuse_ino_t new_parent, const char* new_name, unsigned flags) {
+  NACRE_ASSIGN(const RenameMode mode, rename_mode(flags & ~static_cast<unsigned>(RENAME_WHITEOUT)));
+  const InodeNumber from{parent};
+  const InodeNumber to{new_parent};
+  if ((flags & RENAME_WHITEOUT) == 0) return context.volume.rename(from, name, to, new_name, mode);
+  return context.volume.rename_over_whiteout(from, name, to, new_name, mode, caller_of(request));
+}
+
 void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
   serve(request, "rename", parent, [&](Context& context) -> Result<> {
-    NACRE_ASSIGN(const RenameMode mode, rename_mode(flags));
-    NACRE_TRY(
-        context.volume.rename(InodeNumber{parent}, name, InodeNumber{new_parent}, new_name, mode));
+    NACRE_TRY(rename(context, request, parent, name, new_parent, new_name, flags));
+    context.listings.changed(InodeNumber{parent});
+    if (parent != new_parent) context.listings.changed(InodeNumber{new_parent});
     NACRE_TRY(settle_names(context, new_parent));
     if (parent != new_parent) NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "fs/fuse/protocol.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -39,6 +40,8 @@ MutableByteView UringEntry::payload() {
 }
 
 MutableByteView UringEntry::take_request() {
+  NACRE_CHECK(token_.load(std::memory_order_acquire) == 0,
+              "entry {} brings a request before its last one was answered", id_);
   auto header = load_le<fuse_in_header>(header_.in_out);
   commit_id_ = header_.state.commit_id;
   const std::size_t data_size = header_.state.payload_size_bytes;

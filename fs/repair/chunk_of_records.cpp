@@ -32,10 +32,7 @@ void add(ChunkRow& row, const ChunkPatch& patch) {
 
 bool add_newer_records(ChunkRow& row, std::span<const PlacedRecord> records,
                        std::uint32_t file_end) {
-  metadata::RecordVersion newest;
-  if (row.base) newest = row.base->version;
-  for (const ChunkPatch& patch : row.patches)
-    newest = std::max(newest, patch.version);
+  metadata::RecordVersion newest = newest_version(row);
   const bool said_nothing = !row.base && row.patches.empty() && row.lost.empty();
   if (said_nothing) {
     std::uint32_t end = file_end;

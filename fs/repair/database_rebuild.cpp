@@ -381,8 +381,9 @@ Result<> Rebuild::take_sessions(const FoundRecords& records) {
       next && !is_old(Table::system, std::string(metadata::system_key_next_session));
   std::map<engine::SessionSalt, std::uint64_t> ordinals;
   for (const FoundRecord& record : records.all) {
-    ordinals[records.sessions[record.session]] =
-        record.version.value >> metadata::record_version_session_shift;
+    // A session's records may have versions of earlier ones, and mostly have its own.
+    std::uint64_t& ordinal = ordinals[records.sessions[record.session]];
+    ordinal = std::max(ordinal, record.version.value >> metadata::record_version_session_shift);
   }
   NACRE_ASSIGN(const auto names, directory_->list("segments"));
   for (const auto& name : names) {

@@ -127,10 +127,10 @@ class RecordRepair final : public ChunkVisitor {
     metadata::SessionRow row;
     NamedRecord witness;
   };
-  std::map<engine::SessionSalt, Session>
-      sessions_;  // that have no row, though rows name their records
+  std::set<engine::SessionSalt> known_salts_;  // that have a row
   std::set<std::uint64_t> known_ordinals_;
-  std::set<engine::SessionSalt> known_salts_;
+  // That have none, and are the volume's own all the same. By ordinal.
+  std::map<engine::SessionSalt, std::map<std::uint64_t, Session>> sessions_;
 };
 
 Result<> RecordRepair::lose(metadata::InodeNumber inode, metadata::ChunkIndex index,
@@ -236,26 +236,27 @@ Result<> RecordRepair::fill(const Stretch& stretch, const std::string& path,
 }
 
 // A session whose row is gone: a record of it says its salt and epoch, the row that names the
-// record its number.
+// record its number. Some of its records may have versions of other sessions.
 void RecordRepair::note_session(const engine::RecordHeader& header,
                                 std::span<const NamedRecord> named) {
-  if (named.empty() || !is_of_file(named.front().name.kind) || known_salts_.contains(header.salt) ||
-      sessions_.contains(header.salt)) {
+  if (named.empty() || !is_of_file(named.front().name.kind) || known_salts_.contains(header.salt))
     return;
-  }
   const std::uint64_t ordinal =
       named.front().name.version.value >> metadata::record_version_session_shift;
-  // Where the session of this ordinal has a row, the record is of another branch of the volume's
-  // history, and no row will make it genuine.
-  if (ordinal == 0 || known_ordinals_.contains(ordinal)) return;
-  keys_.admit(header.salt, header.epoch);
-  sessions_.emplace(header.salt, Session{.row = {.ordinal = ordinal, .epoch = header.epoch},
-                                         .witness = named.front()});
+  if (!sessions_.contains(header.salt)) {
+    // Where the session of this ordinal has a row, the record is of another branch of the volume's
+    // history, and no row will make it genuine.
+    if (ordinal == 0 || known_ordinals_.contains(ordinal)) return;
+    keys_.admit(header.salt, header.epoch);
+  }
+  sessions_[header.salt].try_emplace(
+      ordinal,
+      Session{.row = {.ordinal = ordinal, .epoch = header.epoch}, .witness = named.front()});
 }
 
 Result<> RecordRepair::find_known_sessions() {
   constexpr std::string_view prefix = metadata::system_key_session_prefix;
-  return context_.scan(Table::system, [&](std::string_view key, std::string_view value) {
+  NACRE_TRY(context_.scan(Table::system, [&](std::string_view key, std::string_view value) {
     if (!key.starts_with(prefix)) return;
     const auto row = metadata::decode_session_row(value);
     if (!row) return;
@@ -264,17 +265,29 @@ Result<> RecordRepair::find_known_sessions() {
     if (key.size() != prefix.size() + salt.size()) return;
     std::copy_n(key.begin() + prefix.size(), salt.size(), salt.begin());
     known_salts_.insert(salt);
+  }));
+  // A segment's row vouches for the session that made the segment.
+  return context_.scan(Table::segments, [&](std::string_view, std::string_view value) {
+    const auto row = metadata::decode_segment_row(value);
+    if (!row || known_salts_.contains(row->salt)) return;
+    keys_.admit(row->salt, row->epoch);
+    sessions_.try_emplace(row->salt);
   });
 }
 
 Result<> RecordRepair::enter_sessions() {
-  for (const auto& [salt, session] : sessions_) {
-    const auto& name = session.witness.name;
-    if (bad_.contains({name.inode, name.chunk})) continue;
+  for (const auto& [salt, sessions] : sessions_) {
+    // Most records are of their own session's versions, and those of others are of earlier ones.
+    const auto session = std::find_if(sessions.rbegin(), sessions.rend(), [&](const auto& one) {
+      const auto& name = one.second.witness.name;
+      return one.first != 0 && !known_ordinals_.contains(one.first) &&
+             !bad_.contains({name.inode, name.chunk});
+    });
+    if (session == sessions.rend()) continue;
+    known_ordinals_.insert(session->first);
     NACRE_TRY(context_.draft.put(
-        Table::system, metadata::session_key_of(salt), metadata::encode(session.row),
-        fmt::format("write session {} had no row: made anew from its records",
-                    session.row.ordinal)));
+        Table::system, metadata::session_key_of(salt), metadata::encode(session->second.row),
+        fmt::format("write session {} had no row: made anew from its records", session->first)));
   }
   return {};
 }

@@ -49,15 +49,16 @@ class Salvage {
     report_.scanned_bytes = records_.scanned_bytes;
     RecordOpener opener(context_.source, *context_.volume.keys, context_.engine, records_);
     NACRE_ASSIGN(const auto checkpoint, find_checkpoint(records_, opener, report_.findings));
+    NamedRecords named;
     if (checkpoint) {
       NACRE_TRY(note_checkpoint(*checkpoint));
-      NACRE_ASSIGN(const auto named, mark_named(context_, *checkpoint, records_, opener));
+      NACRE_ASSIGN(named, mark_named(context_, *checkpoint, records_, opener));
       report_.record_count = named.record_count;
       report_.stored_bytes = named.stored_bytes;
       report_.lost_record_count = named.lost_count;
     }
-    const auto newer =
-        newer_records(records_, checkpoint ? checkpoint->root.settled : metadata::RecordVersion{});
+    const auto newer = newer_records(
+        records_, checkpoint ? checkpoint->root.settled : metadata::RecordVersion{}, named.newest);
     if (!checkpoint && newer.empty()) {
       return fail(ErrorCode::missing,
                   fmt::format("{}: no record of it can be opened, so there is nothing to salvage",

@@ -178,7 +178,8 @@ class NewerFiles {
 }  // namespace
 
 std::vector<const FoundRecord*> newer_records(const FoundRecords& records,
-                                              metadata::RecordVersion settled) {
+                                              metadata::RecordVersion settled,
+                                              const NewestVersions& newest) {
   std::vector<const FoundRecord*> newer;
   const auto begin =
       std::partition_point(records.all.begin(), records.all.end(),
@@ -188,7 +189,9 @@ std::vector<const FoundRecord*> newer_records(const FoundRecords& records,
       return other.version != record->version;
     });
     const bool is_named = std::any_of(record, end, [](const FoundRecord& r) { return r.is_named; });
-    if (!is_named && is_of_file(record->kind)) newer.push_back(&*record);
+    const auto named = newest.find({record->inode, record->chunk});
+    const bool is_older = named != newest.end() && record->version < named->second;
+    if (!is_named && !is_older && is_of_file(record->kind)) newer.push_back(&*record);
     record = end;
   }
   std::sort(newer.begin(), newer.end(), [](const FoundRecord* a, const FoundRecord* b) {

@@ -7,14 +7,17 @@
 
 #include "fs/salvage/salvage.h"
 #include "fs/salvage/salvage_scan.h"
+#include "fs/salvage/salvage_tables.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
 
 // Records of files from the version settled on that no row names: each version once, those of one
-// inode and chunk together, by version. Borrowed from records.
+// inode and chunk together, by version. Borrowed from records. Of a chunk in newest those alone
+// that are newer than what its row names: chunks that are merged may leave others.
 std::vector<const FoundRecord*> newer_records(const FoundRecords& records,
-                                              metadata::RecordVersion settled);
+                                              metadata::RecordVersion settled,
+                                              const NewestVersions& newest);
 
 // Their plain bytes as they would be written anew.
 std::uint64_t plain_bytes_of(const std::vector<const FoundRecord*>& records);

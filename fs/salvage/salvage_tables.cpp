@@ -10,6 +10,7 @@
 #include "fs/check/deep_check.h"
 #include "fs/check/record_index.h"
 #include "fs/checkpoint/checkpoint_records.h"
+#include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
 #include "fs/volume/volume.h"
 #include "metadata/format/scrub_row.h"
@@ -253,6 +254,10 @@ Result<NamedRecords> mark_named(const SalvageContext& context, const FoundCheckp
         const auto parts = metadata::decode_chunk_key(key);
         const auto row = metadata::decode_chunk_map_row(value);
         if (!parts || !row || !row->chunk) return {};  // the check of the new volume reports it
+        const metadata::RecordVersion newest = newest_version(*row->chunk);
+        if (newest >= checkpoint.root.settled) {
+          counts.newest.emplace(std::pair(parts->inode, parts->index), newest);
+        }
         for_each_record(parts->inode, parts->index, *row->chunk, [&](const NamedRecord& named) {
           FoundRecord* record = find_named(records, known, named);
           if (record == nullptr) {

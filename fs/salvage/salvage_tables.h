@@ -3,8 +3,10 @@
 // to segments of the new volume.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "fs/salvage/salvage_checkpoint.h"
 #include "fs/salvage/salvage_scan.h"
@@ -21,10 +23,15 @@ struct SalvageContext {
   const ProgressFunction& progress;
 };
 
+// The newest version that a chunk's row names, inlined bytes too.
+using NewestVersions =
+    std::map<std::pair<metadata::InodeNumber, metadata::ChunkIndex>, metadata::RecordVersion>;
+
 struct NamedRecords {
   std::uint64_t record_count = 0;
   std::uint64_t stored_bytes = 0;
   std::uint64_t lost_count = 0;
+  NewestVersions newest;  // of chunks where it is not below the checkpoint's settled version: few
 };
 
 // Marks what the rows name, and adds a finding for each record that is not there.

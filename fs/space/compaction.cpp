@@ -13,6 +13,7 @@
 
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -266,6 +267,9 @@ Result<std::optional<std::size_t>> Pass::move_batch(Prepare prepare) {
   moves.reserve(names.size());
   live.reserve(names.size());
   std::uint64_t bytes = 0;
+  NACRE_CHECK(names.size() <= batch_.size() && prepared.records.size() == names.size(),
+              "{} records are prepared for {} of {}", prepared.records.size(), names.size(),
+              batch_.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!names[i]) {
       if (ends_pass(names[i].error().code)) return tl::unexpected(names[i].error());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fs/store/segment_table.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -145,6 +146,9 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
     if (!taken) return {};
     const auto emptied = empty_segment(lane, *taken, order);
     std::lock_guard lock(mutex_);
+    NACRE_CHECK(in_hand_count_ > 0 && in_hand_bytes_ >= taken->live_bytes,
+                "{} bytes leave {} bytes of {} segments in hand", taken->live_bytes, in_hand_bytes_,
+                in_hand_count_);
     --in_hand_count_;
     in_hand_bytes_ -= taken->live_bytes;
     if (lane.has_left) return {};

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 class BackupHolds::Hold final : public BackupHold {
@@ -51,6 +53,7 @@ Result<> BackupHolds::enter() {
 
 void BackupHolds::leave() {
   const std::lock_guard lock(mutex_);
+  NACRE_CHECK(count_ > 0, "a backup ended that never began");
   --count_;
 }
 

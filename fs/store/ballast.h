@@ -23,6 +23,7 @@
 #include <mutex>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
 #include "metadata/backing/backing.h"
 
 namespace nacre::fs {
@@ -68,7 +69,10 @@ class Ballast {
       return *this;
     }
     ~Admission() {
-      if (count_ != nullptr) *count_ -= bytes_;
+      if (count_ == nullptr) return;
+      const std::uint64_t before = count_->fetch_sub(bytes_);
+      NACRE_CHECK(before >= bytes_, "{} bytes of {} that were admitted are taken back", bytes_,
+                  before);
     }
 
    private:

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 using metadata::ChunkMapRow;
@@ -58,6 +60,13 @@ std::uint32_t content_end(const ChunkRow& row) {
     end = std::max(end, patch.offset + patch.valid_size);
   }
   return row.lost.empty() ? end : std::max(end, row.lost.back().end());
+}
+
+RecordVersion newest_version(const ChunkRow& row) {
+  RecordVersion newest = row.base ? row.base->version : RecordVersion{};
+  for (const ChunkPatch& patch : row.patches)
+    newest = std::max(newest, patch.version);
+  return newest;
 }
 
 void add_lost(ChunkRow& row, std::uint32_t from, std::uint32_t to) {
@@ -183,6 +192,7 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
     }
   }
   if (chunks.size() < count) return no_row(inode, first.value + chunks.size());
+  NACRE_CHECK(chunks.size() == count, "{} rows were found for {} chunks", chunks.size(), count);
   return chunks;
 }
 
@@ -216,18 +226,25 @@ void ChunkMap::release(InodeNumber inode, ChunkIndex index, const ChunkRow& row,
 
 std::int64_t ChunkMap::put_chunk(InodeNumber inode, ChunkIndex index, const ChunkRow* old,
                                  const ChunkRow& row, bool is_new) {
-  // What the row names comes alive before what it replaces dies.
-  if (row.base && !keeps_record(old, row.base->location)) store_.add_live(row.base->location);
+  NACRE_CHECK(!row.base || row.base->valid_size <= row.base->plain_size,
+              "a row has {} of a base's {} bytes", row.base->valid_size, row.base->plain_size);
   for (const ChunkPatch& patch : row.patches) {
-    if (patch.location && !keeps_record(old, *patch.location)) store_.add_live(*patch.location);
+    NACRE_CHECK(patch.valid_size <= patch.plain_size, "a row has {} of a patch's {} bytes",
+                patch.valid_size, patch.plain_size);
   }
-  if (old != nullptr) release(inode, index, *old, &row);
+  // The row first: where there is no memory for it, the old one stands and its records live.
   const std::string key = metadata::chunk_key(inode, index);
   if (is_new) {
     database_.put_new(Table::chunks, key, metadata::encode(row));
   } else {
     database_.put(Table::chunks, key, metadata::encode(row));
   }
+  // What the row names comes alive before what it replaces dies.
+  if (row.base && !keeps_record(old, row.base->location)) store_.add_live(row.base->location);
+  for (const ChunkPatch& patch : row.patches) {
+    if (patch.location && !keeps_record(old, *patch.location)) store_.add_live(*patch.location);
+  }
+  if (old != nullptr) release(inode, index, *old, &row);
   return std::int64_t{content_end(row)} - (old == nullptr ? 0 : std::int64_t{content_end(*old)});
 }
 
@@ -317,8 +334,8 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
       continue;
     }
     change -= content_end(*row.chunk);
-    release(inode, ChunkIndex{index}, *row.chunk, nullptr);
     database_.erase(Table::chunks, key);
+    release(inode, ChunkIndex{index}, *row.chunk, nullptr);
   }
   put_run(inode, hole);
   return change;
@@ -342,14 +359,14 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
                            }));
   NACRE_TRY(bad);
   for (const auto& [key, row] : cut) {
+    NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
+    database_.erase(Table::chunks, key);
     if (row.chunk) {
-      NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
       change -= content_end(*row.chunk);
       release(inode, parts.index, *row.chunk, nullptr);
     } else if (row.lost) {
       change -= static_cast<std::int64_t>(row.lost->chunk_count * chunk_size_bytes_);
     }
-    database_.erase(Table::chunks, key);
   }
   if (count == 0) return change;
   NACRE_ASSIGN(auto before, run_before(inode, ChunkIndex{count}));
@@ -397,11 +414,11 @@ Result<std::optional<ChunkIndex>> ChunkMap::erase(InodeNumber inode, ChunkIndex 
                            }));
   NACRE_TRY(bad);
   for (const auto& [key, row] : rows) {
+    NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
+    database_.erase(Table::chunks, key);
     if (row.chunk) {
-      NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
       release(inode, parts.index, *row.chunk, nullptr);
     }
-    database_.erase(Table::chunks, key);
   }
   if (!next) return std::nullopt;
   NACRE_ASSIGN(const auto parts, metadata::decode_chunk_key(*next));

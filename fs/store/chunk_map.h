@@ -74,7 +74,8 @@ class ChunkMap {
                                           std::size_t row_count_max);
 
  private:
-  // Frees what row names and keep (null: nothing) does not.
+  // Frees what row names and keep (null: nothing) does not. After the row is gone: where memory
+  // runs out between the two, a dead record counts as alive, and never a live one as dead.
   void release(InodeNumber inode, ChunkIndex index, const metadata::ChunkRow& row,
                const metadata::ChunkRow* keep);
   // Puts row in the place of old (null: none), both of that chunk alone. Returns as set_chunk().
@@ -101,6 +102,8 @@ class ChunkMap {
 
 // Bytes from the chunk's start to the last that the base or a patch gives, or that is lost.
 std::uint32_t content_end(const metadata::ChunkRow& row);
+// The highest that it names, of inlined bytes too; 0 where it names none.
+RecordVersion newest_version(const metadata::ChunkRow& row);
 // Bytes [from, to) are not known any more.
 void add_lost(metadata::ChunkRow& row, std::uint32_t from, std::uint32_t to);
 // Bytes [from, to) are known again, or for the first time.

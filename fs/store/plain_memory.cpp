@@ -11,6 +11,8 @@
 #include <new>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 namespace {
@@ -41,7 +43,10 @@ struct PlainMemory::Slab {
     return first_word * word_bits + bit;
   }
   void give_back(std::size_t block) {
-    free[block / word_bits] |= std::uint64_t{1} << (block % word_bits);
+    const std::uint64_t bit = std::uint64_t{1} << (block % word_bits);
+    NACRE_CHECK((free[block / word_bits] & bit) == 0, "block {} of a slab is given back twice",
+                block);
+    free[block / word_bits] |= bit;
     first_word = std::min(first_word, block / word_bits);
     if (--taken_count == 0) empty_since = Clock::now();
   }
@@ -98,7 +103,10 @@ bool PlainMemory::give_back(Byte* block) noexcept {
   const std::lock_guard lock(mutex_);
   Slab* const slab = slab_at(block);
   if (slab == nullptr) return false;
-  slab->give_back(static_cast<std::size_t>(block - slab->arena.data()) / block_size_bytes_);
+  const auto offset = static_cast<std::size_t>(block - slab->arena.data());
+  NACRE_CHECK(offset % block_size_bytes_ == 0, "what is given back begins {} bytes into a slab",
+              offset);
+  slab->give_back(offset / block_size_bytes_);
   ++free_count_;
   if (slab->taken_count > 0) return true;
   const auto is_empty = [](const auto& one) { return one->taken_count == 0; };

@@ -25,9 +25,10 @@ Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {
   NACRE_ASSIGN(const auto value,
                database_.get(metadata::Table::system, metadata::session_key_of(header.salt)));
   if (!value) {
-    return fail(ErrorCode::tampered,
-                "the record is of a write session that this volume never had: it was put here from "
-                "a copy of the volume that was written to, or from an older or newer backup");
+    return fail(
+        ErrorCode::tampered,
+        "the record is of a write session that this volume never had: it comes from another "
+        "volume, or from a copy of this one that was written to");
   }
   NACRE_ASSIGN(const auto row, metadata::decode_session_row(*value));
   const std::lock_guard lock(mutex_);

@@ -30,7 +30,7 @@ class RecordKeys {
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header) const;
 
-  // From now on as if the session had a row: for a repair that is about to make it.
+  // Of a session that has just got its row, and of one that a repair is about to give one.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);
 
  private:

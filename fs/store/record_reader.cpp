@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 namespace {
@@ -96,6 +98,9 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
       }
       end = next.offset + next.stored_size;
     }
+    NACRE_CHECK(end - begin.offset <= work.input.size() - input_offset,
+                "records of {} bytes are read into an arena of {} at {}", end - begin.offset,
+                work.input.size(), input_offset);
     const MutableByteView into(work.input.data() + input_offset, end - begin.offset);
     const auto fetched = fetch(&requests[first], requests.data() + last, into);
     for (std::size_t i = first; i < last; ++i) {
@@ -137,6 +142,7 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
     first = last;
   }
   if (sent.empty()) return;
+  work.payload.check_bounds();
   engine_.run(work.payload);
   if (work.payload.results.size() < work.payload.messages.size()) {
     for (ReadRequest* request : sent)

@@ -8,6 +8,7 @@
 
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
+#include "gpu_engine/base/check.h"
 #include "metadata/volume_files.h"
 
 namespace nacre::fs {
@@ -24,8 +25,10 @@ class Hold {
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
   ~Hold() {
-    for (const SharedSegment& segment : segments_)
-      --segment->hold_count;
+    for (const SharedSegment& segment : segments_) {
+      const std::uint32_t before = segment->hold_count.fetch_sub(1);
+      NACRE_CHECK(before > 0, "segment {} is released twice", segment->number.value);
+    }
   }
   void add(SharedSegment segment) {
     ++segment->hold_count;

@@ -173,6 +173,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
     output_at += room;
     sent.push_back(i);
   }
+  payload.check_bounds();
   if (!sent.empty()) engine_.run(payload);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const bool ran = i < payload.results.size();  // there may be no memory even for results
@@ -226,6 +227,7 @@ Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const Byt
     input_at += records[i].size();
     sent.push_back(i);
   }
+  payload.check_bounds();
   if (!sent.empty()) engine_.run(payload);
   plain.assign(records.size(), ByteView());
   for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -297,6 +299,7 @@ Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> reco
           .identity = metadata::encode(*names[i])});
       sent.push_back(i);
     }
+    payload.check_bounds();
     if (!sent.empty()) engine_.run(payload);
     for (std::size_t i = 0; i < sent.size(); ++i) {
       const bool ran = i < payload.results.size() && payload.results[i].ok;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fs/store/segment_store_impl.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -35,18 +36,34 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
     NACRE_TRY(begin_session());
   }
   session_->stored_bytes += bytes;
-  return WriteTurn{session_, session_->record_count.fetch_add(count)};
+  const std::uint64_t counter = session_->record_count.fetch_add(count);
+  // A counter is a nonce: none is used twice under a session's key.
+  NACRE_CHECK(counter + count <= session_record_count_max, "counters {} to {} of session {}",
+              counter, counter + count, session_->ordinal);
+  return WriteTurn{session_, counter};
 }
 
 // A segment holds records of the session that made it and of earlier ones: both end here.
 Result<> SegmentStoreImpl::begin_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
+  if (session_ && session->ordinal <= session_->ordinal) {
+    return fail(ErrorCode::rolled_back,
+                fmt::format("write session {} follows session {}: db/ was put back while it was "
+                            "in use",
+                            session->ordinal, session_->ordinal));
+  }
+  NACRE_CHECK(!session_ || session->epoch >= session_->epoch, "epoch {} follows epoch {}",
+              session->epoch, session_->epoch);
+  record_keys_.admit(session->salt, session->epoch);
   std::vector<std::unique_lock<std::mutex>> locks;
   each_appender([&](Appender& appender) {
     locks.emplace_back(appender.mutex);
     appender.close(table_);
   });
   const std::uint64_t first = session->ordinal << metadata::record_version_session_shift;
+  NACRE_CHECK(options_.session_version_count_max < std::uint64_t{1}
+                                                       << metadata::record_version_session_shift,
+              "a session has {} versions", options_.session_version_count_max);
   next_version_ = first;
   version_end_ = first + options_.session_version_count_max;
   session_ = std::move(session);
@@ -58,6 +75,17 @@ Result<> SegmentStoreImpl::renew_versions() {
   if (next_version_ < version_end_) return {};  // another thread was first
   next_version_ = version_end_.load();          // those who were refused do not drive it on
   return begin_session();
+}
+
+Result<DrawnVersions> SegmentStoreImpl::draw_versions(std::size_t count) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  DrawnVersions drawn{.versions = {}, .mark = in_hand_.mark(next_version_)};
+  drawn.versions.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    NACRE_ASSIGN(const RecordVersion version, next_version());
+    drawn.versions.push_back(version);
+  }
+  return drawn;
 }
 
 Result<> SegmentStoreImpl::begin_epoch() {
@@ -170,7 +198,12 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
     const SealRequest& request = batch.requests[i];
     const metadata::InodeCodec& its_codec = request.codec ? *request.codec : codec;
     RecordName name = request.name;
-    NACRE_ASSIGN(name.version, next_version());
+    if (name.version == RecordVersion{}) {
+      NACRE_ASSIGN(name.version, next_version());
+      NACRE_CHECK(i == 0 || name.version > batch.sealed[i - 1].version,
+                  "version {} follows version {}", name.version.value,
+                  batch.sealed[i - 1].version.value);
+    }
     if (slab.empty()) {
       std::copy(request.plain.begin(), request.plain.end(),
                 batch.work->input.data() + copied_bytes);
@@ -196,6 +229,7 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
     copied_bytes += request.plain.size();
     output_offset += room;
   }
+  payload.check_bounds();
   return {};
 }
 
@@ -214,6 +248,9 @@ Result<> SegmentStoreImpl::write_batch(bool checkpoint, const Batch& batch, bool
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < batch.requests.size(); ++i) {
     const std::uint64_t size = payload.results[i].output_size;
+    NACRE_CHECK(size <= payload.messages[i].output_capacity,
+                "a record of {} bytes was sealed where {} have room", size,
+                payload.messages[i].output_capacity);
     pieces.emplace_back(batch.work->output.data() + payload.messages[i].output_offset, size);
     total += size;
   }
@@ -309,12 +346,18 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
           ErrorCode::invalid_argument,
           fmt::format("a record of epoch {} beside records of epoch {}", header.epoch, epoch));
     }
+    // Each was sealed here, or opened before it is moved: so its header is true.
+    NACRE_CHECK(header.stored_size == piece.size(), "a record of {} bytes is written as {}",
+                header.stored_size, piece.size());
     total += piece.size();
   }
   std::unique_lock lock(appender.mutex);
   NACRE_TRY(make_room(appender, total, lock));
   if (epoch != session_->epoch) return false;
   Segment& segment = *appender.segment;
+  NACRE_CHECK(segment.open_for_append && segment.epoch == epoch,
+              "records of epoch {} are appended to segment {} of epoch {}", epoch,
+              segment.number.value, segment.epoch);
   NACRE_ASSIGN(auto file, table_.file(segment));
   std::uint64_t offset = segment.size;
   const bool past_cache = page_cache == PageCache::passed;
@@ -324,7 +367,10 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
         RecordLocation{segment.number, offset, static_cast<std::uint32_t>(pieces[i].size())};
     offset += pieces[i].size();
   }
+  NACRE_CHECK(segment.size + total == offset, "segment {} was appended to by two at once, at {}",
+              segment.number.value, segment.size.load());
   // In this order: a commit that takes the size syncs what it covers.
+  segment.written_size = offset;
   segment.unsynced = true;
   segment.size = offset;
   segment.changed = true;

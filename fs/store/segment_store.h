@@ -61,7 +61,7 @@ struct SegmentStoreOptions {
       (1ull << metadata::record_version_session_shift) - (1u << 20);
 };
 
-// A record to be made. name.version is ignored: the store draws it.
+// A record to be made. name.version is one of draw_versions(), or 0: append() draws it.
 struct SealRequest {
   RecordName name;
   ByteView plain;  // at most chunk_size_bytes; in plain_memory() it is not copied
@@ -75,6 +75,13 @@ struct SealedBatch {
   std::vector<SealedRecord> records;  // in the order of the requests; moved ones without version
   // Keeps the segments from being removed until the rows that name the records are in place.
   std::shared_ptr<const void> pin;
+};
+
+// Versions for records that append() is to make later.
+struct DrawnVersions {
+  std::vector<RecordVersion> versions;  // each higher than the one before
+  // Kept until rows name the records, or nobody will: a checkpoint counts on it.
+  std::shared_ptr<const void> mark;
 };
 
 // A record to be read. out has exactly the plain size that the map names.
@@ -195,6 +202,10 @@ class SegmentStore {
   // A version for bytes that are not sealed into a record (inlined patches). Where the session has
   // given out all of its versions another one begins; the errors of that.
   virtual Result<RecordVersion> next_version() = 0;
+  // Versions for records of content that was there before, as when layers of a chunk are merged.
+  // Without rows, records are laid over each other by their versions; so these are drawn when the
+  // content is fixed, and whatever changes it afterwards gets a higher one. Errors as above.
+  virtual Result<DrawnVersions> draw_versions(std::size_t count) = 0;
   // Of the write session that goes on. Not of a store that is read_only.
   virtual std::uint64_t session_ordinal() = 0;
   // The same session as its ordinal and its salt.

@@ -70,6 +70,7 @@ class SegmentStoreImpl final : public SegmentStore {
       NACRE_TRY(renew_versions());
     }
   }
+  Result<DrawnVersions> draw_versions(std::size_t count) override;
   std::uint64_t session_ordinal() override {
     std::lock_guard lock(session_mutex_);
     return session_->ordinal;

@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/store/segment_store.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -38,6 +39,12 @@ double live_share_of(const Segment& segment) {
 // Compaction could not empty it, and nothing in it has died since.
 bool was_tried_in_vain(const Segment& segment) {
   return segment.live_bytes == segment.live_bytes_left;
+}
+
+// A row that names a record is committed only after the record is on the medium.
+void check_synced(SegmentNumber number, std::uint64_t staged, std::uint64_t synced) {
+  NACRE_CHECK(synced >= staged, "segment {}: {} bytes are about to be committed, {} are synced",
+              number.value, staged, synced);
 }
 
 // One in somebody's hands is not: records of it may be about to get their rows.
@@ -89,7 +96,8 @@ Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only
         segment->number = *number;
         segment->epoch = row->epoch;
         segment->salt = row->salt;
-        segment->size = row->committed_size;
+        segment->size = segment->written_size = row->committed_size;
+        segment->staged_size_ = segment->synced_size_ = row->committed_size;
         segment->live_bytes = static_cast<std::int64_t>(row->live_bytes);
         known.emplace(segment_path(*number), std::pair(std::move(segment), row->committed_size));
         return true;
@@ -254,13 +262,15 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
     static_cast<void>(directory_->remove(path));
     return tl::unexpected(written.error());
   }
+  segment->written_size = header.size();
   segment->size = header.size();
   segment->unsynced = true;
   segment->changed = true;
   segment->open_for_append = true;
   segment->file_ = std::move(file);
   std::unique_lock lock(mutex_);
-  segments_.emplace(segment->number, segment);
+  const bool is_new = segments_.emplace(segment->number, segment).second;
+  NACRE_CHECK(is_new, "segment {} was made twice", segment->number.value);
   ++next_number_;
   return segment;
 }
@@ -268,13 +278,24 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
 void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64_t sign) {
   std::shared_lock lock(mutex_);
   const auto found = segments_.find(location.segment);
-  if (found == segments_.end()) return;  // a row of a damaged volume; fsck reports it
-  found->second->live_bytes += sign * static_cast<std::int64_t>(location.stored_size);
+  if (found == segments_.end()) {
+    // What a row is to name is pinned. What it named may lie anywhere in a damaged volume; fsck
+    // reports it.
+    NACRE_CHECK(sign < 0, "a row is to name a record in segment {}, which is gone",
+                location.segment.value);
+    return;
+  }
+  const std::int64_t live = found->second->live_bytes +=
+      sign * static_cast<std::int64_t>(location.stored_size);
+  // Of a segment that was there before, the row on disk gave the count.
+  NACRE_CHECK(live >= 0 || !found->second->made_here, "segment {} has {} live bytes",
+              location.segment.value, live);
   found->second->changed = true;
 }
 
 bool SegmentTable::stage() {
   std::unique_lock lock(mutex_);
+  ++stage_count_;
   bool left = false;
   for (auto place = segments_.begin(); place != segments_.end();) {
     const SharedSegment& segment = place->second;
@@ -292,8 +313,12 @@ bool SegmentTable::stage() {
       continue;
     }
     segment->changed = false;
+    const std::uint64_t size = segment->size;
+    NACRE_CHECK(size >= segment->staged_size_, "segment {} shrank from {} to {} bytes",
+                segment->number.value, segment->staged_size_, size);
+    segment->staged_size_ = size;
     database_.put(Table::segments, metadata::segment_key(segment->number),
-                  metadata::encode(metadata::SegmentRow{.committed_size = segment->size,
+                  metadata::encode(metadata::SegmentRow{.committed_size = size,
                                                         .live_bytes = live_bytes_of(*segment),
                                                         .epoch = segment->epoch,
                                                         .salt = segment->salt}));
@@ -312,18 +337,25 @@ Result<> SegmentTable::sync() {
   {
     std::shared_lock lock(mutex_);
     for (const auto& [number, segment] : segments_) {
-      if (segment->unsynced) waiting.push_back(segment);
+      if (segment->unsynced) {
+        waiting.push_back(segment);
+      } else {
+        check_synced(number, segment->staged_size_, segment->synced_size_);
+      }
     }
   }
   for (const SharedSegment& segment : waiting) {
     // Cleared first: what is appended meanwhile sets it again.
     segment->unsynced = false;
+    const std::uint64_t written = segment->written_size;
     auto opened = file(*segment);
     auto synced = opened ? (*opened)->sync() : Result<>(tl::unexpected(opened.error()));
     if (!synced) {
       segment->unsynced = true;
       return synced;
     }
+    segment->synced_size_ = written;
+    check_synced(segment->number, segment->staged_size_, segment->synced_size_);
     if (!segment->open_for_append) remember_open(segment);  // it may be closed from now on
   }
   if (folder_unsynced_.exchange(false)) {
@@ -332,11 +364,17 @@ Result<> SegmentTable::sync() {
       return synced;
     }
   }
+  synced_stage_count_ = stage_count_;
   return {};
 }
 
 void SegmentTable::committed() {
+  NACRE_CHECK(synced_stage_count_ == stage_count_,
+              "rows were committed before the segments that they name were synced ({} of {})",
+              synced_stage_count_, stage_count_);
   for (const SharedSegment& segment : std::exchange(doomed_, {})) {
+    NACRE_CHECK(segment->live_bytes == 0, "segment {} is to be removed with {} live bytes",
+                segment->number.value, segment->live_bytes.load());
     if (const auto removed = directory_->remove(segment_path(segment->number)); !removed) {
       spdlog::warn("{}; the next mount removes it", removed.error().message);
     }

@@ -28,6 +28,8 @@ struct Segment {
   engine::SessionSalt salt = {};
   bool made_here = false;              // since the store was opened; never changes
   std::atomic<std::uint64_t> size{0};  // bytes appended; only the appender moves it
+  // The same, said before unsynced is set: so a sync that clears unsynced covers all of it.
+  std::atomic<std::uint64_t> written_size{0};
   std::atomic<std::int64_t> live_bytes{0};
   std::atomic<bool> changed{false};  // its row must be staged
   std::atomic<bool> unsynced{false};
@@ -43,6 +45,8 @@ struct Segment {
   friend class SegmentTable;
   std::mutex mutex_;
   std::shared_ptr<metadata::BackingFile> file_;
+  // Of the thread that commits: what its row says, and how far it is on the medium for certain.
+  std::uint64_t staged_size_ = 0, synced_size_ = 0;
 };
 using SharedSegment = std::shared_ptr<Segment>;
 
@@ -136,6 +140,8 @@ class SegmentTable {
   std::set<metadata::SegmentNumber> arriving_;  // read-only: those that lie under that name
   std::atomic<bool> folder_unsynced_{false};
   std::vector<SharedSegment> doomed_;  // their rows are erased in the group being committed
+  // Calls of stage(), and how many there were at the last sync(): the order of a commit.
+  std::uint64_t stage_count_ = 0, synced_stage_count_ = 0;
 
   std::mutex open_mutex_;
   std::vector<std::weak_ptr<Segment>> open_;  // a ring: the oldest is closed first

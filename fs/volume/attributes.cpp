@@ -15,14 +15,21 @@ constexpr std::uint32_t flags_known = metadata::inode_flag_immutable | metadata:
                                       metadata::inode_flag_no_dump | metadata::inode_flag_no_atime;
 constexpr std::uint64_t block_size_bytes = 512;  // of st_blocks
 constexpr std::int64_t relatime_seconds = 24 * 60 * 60;
+// Between a write and any later change that the kernel sends along with its time.
+constexpr std::uint64_t late_seconds_max = 10 * 60;
+
+// The kernel sends what a write did to the times soon after it, so the time of the change, which
+// comes along, is not far off.
+bool are_chosen(const AttributeChange& change, const InodeRow& row) {
+  if (change.times != AttributeChange::Times::maybe_chosen) {
+    return change.times == AttributeChange::Times::chosen;
+  }
+  if (!change.modified || !change.changed || *change.modified == row.modified) return false;
+  const auto [early, late] = std::minmax(change.changed->seconds, change.modified->seconds);
+  return static_cast<std::uint64_t>(late) - static_cast<std::uint64_t>(early) > late_seconds_max;
+}
 
 }  // namespace
-
-Timestamp now() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return Timestamp{time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
 
 Result<> VolumeImpl::check_writable() const {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
@@ -83,14 +90,13 @@ Result<Attributes> VolumeImpl::attributes(InodeNumber number) {
 void VolumeImpl::note_access(Inode& inode) {
   if (options_.access_times == AccessTimes::never) return;
   if (options_.read_only || !committer_.health()) return;
-  const auto time = now();
   auto locked = inode.lock();
   InodeRow& row = locked->row;
   if (row.flags & metadata::inode_flag_no_atime) return;
   const bool is_noted = row.accessed > row.modified && row.accessed > row.changed &&
-                        time.seconds - row.accessed.seconds < relatime_seconds;
+                        std::time(nullptr) - row.accessed.seconds < relatime_seconds;
   if (is_noted && options_.access_times == AccessTimes::relative) return;
-  row.accessed = time;
+  row.accessed = kernel_now();
   mark_dirty(inode, locked);
 }
 
@@ -107,11 +113,11 @@ Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   const auto check_flags = [&]() -> Result<> {
-    const std::uint32_t flags = inode->lock()->row.flags;
-    // Times may change on append-only files: the kernel sends those of appended data.
-    const bool more_than_times = change.mode || change.uid || change.gid || change.size;
-    if ((flags & metadata::inode_flag_immutable) ||
-        ((flags & metadata::inode_flag_append) && more_than_times)) {
+    const auto locked = inode->lock();
+    const std::uint32_t flags = locked->row.flags;
+    if (flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
+    if ((flags & metadata::inode_flag_append) == 0) return {};
+    if (change.mode || change.uid || change.gid || change.size || are_chosen(change, locked->row)) {
       return fail(ErrorCode::not_permitted);
     }
     return {};
@@ -147,11 +153,10 @@ Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
   }
   if (change.uid) row.uid = *change.uid;
   if (change.gid) row.gid = *change.gid;
-  const auto time = now();
-  if (change.size) row.modified = time;
+  row.changed = change.changed ? *change.changed : kernel_now();
+  if (change.size) row.modified = row.changed;
   if (change.accessed) row.accessed = *change.accessed;
   if (change.modified) row.modified = *change.modified;
-  row.changed = change.changed.value_or(time);
   mark_dirty(inode, locked);
   return {};
 }
@@ -164,7 +169,7 @@ Result<> VolumeImpl::set_flags(InodeNumber number, std::uint32_t flags) {
   flags |= locked->row.flags & ~flags_known;
   if (locked->row.flags == flags) return {};
   locked->row.flags = flags;
-  locked->row.changed = now();
+  locked->row.changed = kernel_now();
   mark_dirty(*inode, locked);
   return {};
 }

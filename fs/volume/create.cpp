@@ -46,7 +46,7 @@ Result<InodeNumber> VolumeImpl::next_inode_number() {
 }
 
 InodeRef VolumeImpl::create_inode(InodeNumber number, NewInode made) {
-  const auto time = now();
+  const auto time = kernel_now();
   made.row.accessed = made.row.modified = made.row.changed = made.row.born = time;
   const bool has_acl = !made.access_acl.empty() || !made.default_acl.empty();
   const bool unnamed = made.row.link_count == 0;
@@ -84,7 +84,7 @@ Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view 
     names_.add(parent, name, DentryRow{number, entry_type(made.row.mode)});
     inode = create_inode(number, std::move(made));
     remember_name(*inode, parent, name);
-    change_entries(*directory, +1, is_directory ? +1 : 0, now());
+    change_entries(*directory, +1, is_directory ? +1 : 0, kernel_now());
     note_namespace_change();
     inodes_.add_lookup(inode);
   }

@@ -121,7 +121,7 @@ Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
   if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
   NACRE_TRY(drop_capability(inode, locked));
   clear_set_id(locked->row, flags.clear_set_id);
-  if (!has_kernel_cache_) locked->row.modified = locked->row.changed = now();
+  if (!has_kernel_cache_) locked->row.modified = locked->row.changed = kernel_now();
   mark_dirty(inode, locked);
   return {};
 }

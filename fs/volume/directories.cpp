@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading directories, and the way from an inode back to its path.
 //
-// Entries come in the order of their names' hashes, and an entry's cookie is its hash: to go on
-// after it means to go on with the next greater hash, whatever came or went meanwhile. Should names
-// share a hash, all but the last of them carry the cookie of the entry before: a reader who stopped
-// among them sees some of them twice, but misses none.
+// Entries come in the order of their names' hashes: to go on after one means to go on with the next
+// greater hash, whatever came or went meanwhile. An entry's cookie is a shorter number for that
+// (directory_offsets.h). Should names share a hash, all but the last of them carry the cookie of
+// the entry before: a reader who stopped among them sees some of them twice, but misses none.
 #include <algorithm>
 #include <new>
 #include <shared_mutex>
@@ -19,7 +19,8 @@ namespace nacre::fs {
 namespace {
 
 constexpr std::uint64_t cookie_dot = 1;
-constexpr std::uint64_t cookie_dot_dot = 2;
+constexpr std::uint64_t cookie_dot_dot = DirectoryOffsets::offset_dot_dot;
+constexpr std::size_t lost_place_batch_count = 4096;
 constexpr std::size_t first_batch_count = 32;
 constexpr std::size_t batch_count_max = 256;
 // How far a path in a message is worth looking for.
@@ -30,7 +31,43 @@ bool is_last_of_hash(const std::vector<NameTable::Entry>& entries, std::size_t i
   return index + 1 == entries.size() || entries[index + 1].hash != entries[index].hash;
 }
 
+// To go on behind an entry that is the last of its hash. ends: the directory ends with the entries.
+std::uint64_t place_behind(const std::vector<NameTable::Entry>& entries, std::size_t index,
+                           bool ends) {
+  std::optional<std::uint64_t> next;
+  if (index + 1 < entries.size()) {
+    next = entries[index + 1].hash;
+  } else if (ends) {
+    next = DirectoryOffsets::past_all_hashes;
+  }
+  return DirectoryOffsets::place_behind(entries[index].hash, next);
+}
+
 }  // namespace
+
+Result<std::uint64_t> VolumeImpl::place_of_offset(InodeNumber directory, std::uint64_t offset) {
+  if (const auto place = directory_offsets_.place_of(directory, offset)) return *place;
+  return find_lost_place(directory, offset);
+}
+
+// An NFS client, or whoever sought back, may come with what an earlier mount gave, or what was long
+// ago.
+Result<std::uint64_t> VolumeImpl::find_lost_place(InodeNumber directory, std::uint64_t ticket) {
+  std::optional<std::uint64_t> found;
+  for (std::uint64_t from = cookie_dot_dot + 1;;) {
+    std::shared_lock names(namespace_lock_);
+    NACRE_ASSIGN(const auto entries, names_.list(directory, from, lost_place_batch_count));
+    for (const NameTable::Entry& entry : entries) {
+      if (!DirectoryOffsets::has_ticket(entry.hash, ticket) || found == entry.hash) continue;
+      if (found) return fail(ErrorCode::stale);
+      found = entry.hash;
+    }
+    if (entries.size() < lost_place_batch_count) break;
+    from = entries.back().hash + 1;
+  }
+  if (!found) return fail(ErrorCode::stale);
+  return *found;
+}
 
 Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bool with_attributes,
                                     const std::function<bool(const DirectoryEntry&)>& take) {
@@ -44,13 +81,18 @@ Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bo
     if (!take({.name = "..", .inode = parent, .type = DT_DIR, .cookie = cookie_dot_dot})) return {};
     cookie = cookie_dot_dot;
   }
-  if (with_attributes) return list_inodes(number, cookie, take);
+  NACRE_ASSIGN(std::uint64_t place, place_of_offset(number, cookie));
+  if (with_attributes) return list_inodes(number, place, cookie, take);
   for (std::size_t count = first_batch_count;; count = std::min(2 * count, batch_count_max)) {
     std::shared_lock names(namespace_lock_);
-    NACRE_ASSIGN(const auto entries, names_.list(number, cookie + 1, count));
+    NACRE_ASSIGN(const auto entries, names_.list(number, place + 1, count));
+    const bool ends = entries.size() < count;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const NameTable::Entry& found = entries[i];
-      if (is_last_of_hash(entries, i)) cookie = found.hash;
+      if (is_last_of_hash(entries, i)) {
+        place = place_behind(entries, i, ends);
+        cookie = directory_offsets_.offset_of(number, place, cookie);
+      }
       if (!take({.name = found.name,
                  .inode = found.row.inode,
                  .type = found.row.type,
@@ -58,25 +100,25 @@ Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bo
         return {};
       }
     }
-    if (entries.size() < count) return {};
+    if (ends) return {};
   }
 }
 
 // The same with inodes, a piece after the other; after the second reply they are there when they
 // are asked for (list_ahead.h).
-Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
+Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
                                  const std::function<bool(const DirectoryEntry&)>& take) {
   for (std::size_t count = first_batch_count;;) {
-    list_ahead_.wait_for(number, cookie);
+    list_ahead_.wait_for(number, place);
     ListPiece piece;
     std::shared_lock names(namespace_lock_);
-    auto ready = list_ahead_.take(number, cookie);
+    auto ready = list_ahead_.take(number, place);
     // Who changes the directory as he lists it finds nothing, and nothing is read ahead in vain.
     const bool is_undisturbed = ready.has_value();
     if (ready) {
       piece = std::move(*ready);
     } else {
-      NACRE_ASSIGN(piece, read_piece(number, cookie, count));
+      NACRE_ASSIGN(piece, read_piece(number, place, count));
     }
     count = std::min(2 * std::max(count, piece.entries.size()), ListAhead::entry_count_max);
     const bool is_large = piece.entries.size() >= ListAhead::entry_count_min;
@@ -85,9 +127,12 @@ Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t cookie,
     }
     for (; piece.next < piece.entries.size(); ++piece.next) {
       const NameTable::Entry& found = piece.entries[piece.next];
-      if (is_last_of_hash(piece.entries, piece.next)) cookie = found.hash;
+      if (is_last_of_hash(piece.entries, piece.next)) {
+        place = place_behind(piece.entries, piece.next, piece.is_last);
+        offset = directory_offsets_.offset_of(number, place, offset);
+      }
       DirectoryEntry entry{
-          .name = found.name, .inode = found.row.inode, .type = found.row.type, .cookie = cookie};
+          .name = found.name, .inode = found.row.inode, .type = found.row.type, .cookie = offset};
       // An entry whose inode is damaged is listed all the same.
       const InodeRef inode = is_large ? std::move(piece.inodes[piece.next])
                                       : inodes_.acquire(found.row.inode).value_or(InodeRef());
@@ -131,7 +176,7 @@ Result<ListPiece> VolumeImpl::read_piece(InodeNumber directory, std::uint64_t fr
 void VolumeImpl::keep_rest(ListPiece piece) {
   if (piece.next > 0) {
     if (!is_last_of_hash(piece.entries, piece.next - 1)) return;
-    piece.from = piece.entries[piece.next - 1].hash;
+    piece.from = place_behind(piece.entries, piece.next - 1, piece.is_last);
   }
   list_ahead_.keep(std::move(piece));
 }

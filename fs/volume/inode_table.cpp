@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 using metadata::Table;
@@ -166,21 +168,21 @@ void InodeTable::add_lookup(const InodeRef& inode) {
   ++inode->lookups_;
 }
 
-void InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
+bool InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
   Leaving leaving;
+  bool is_known = false;
   {
     Shard& shard = shard_of(number);
     std::lock_guard lock(shard.mutex);
     const auto found = shard.inodes.find(number);
-    if (found == shard.inodes.end()) {
-      shard.shrunk.subtract(number, lookups);
-      return;
-    }
+    if (found == shard.inodes.end()) return shard.shrunk.subtract(number, lookups);
     Inode* inode = found->second.get();
     inode->lookups_ -= std::min(lookups, inode->lookups_);
+    is_known = inode->lookups_ > 0;
     leaving = settle(shard, inode);
   }
   carry_out(std::move(leaving));
+  return is_known;
 }
 
 void InodeTable::forget_all() {
@@ -205,7 +207,9 @@ void InodeTable::release(Inode* inode) {
   {
     Shard& shard = shard_of(inode->number());
     std::lock_guard lock(shard.mutex);
-    if (inode->pins_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    const std::uint64_t before = inode->pins_.fetch_sub(1, std::memory_order_acq_rel);
+    NACRE_CHECK(before > 0, "inode {} is released twice", inode->number().value);
+    if (before > 1) return;
     leaving = settle(shard, inode);
   }
   carry_out(std::move(leaving));

@@ -145,7 +145,8 @@ class InodeTable {
   InodeRef create(InodeNumber number, InodeState state);
 
   void add_lookup(const InodeRef& inode);
-  void forget(InodeNumber number, std::uint64_t lookups);
+  // Whether some are left.
+  bool forget(InodeNumber number, std::uint64_t lookups);
 
   // Puts it on the list of inodes to stage. locked is its lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::fs {
 
 using metadata::InodeNumber;
@@ -70,6 +72,7 @@ void LookupCounts::resize(std::size_t capacity) {
 }
 
 void LookupCounts::insert(InodeNumber number, std::uint64_t count) {
+  NACRE_CHECK(count > 0, "inode {} is kept for no lookup", number.value);
   if (!fits(number.value, count)) {
     large_.emplace(number.value, count);
     return;
@@ -113,16 +116,20 @@ std::optional<std::uint64_t> LookupCounts::take(InodeNumber number) {
   return count;
 }
 
-void LookupCounts::subtract(InodeNumber number, std::uint64_t count) {
+bool LookupCounts::subtract(InodeNumber number, std::uint64_t count) {
   const std::size_t at = find(number.value);
   if (at == words_.size()) {
     const auto left = take(number);
-    if (left && *left > count) insert(number, *left - count);
-  } else if (count_of(words_[at]) > count) {
-    words_[at] -= count;
-  } else {
-    erase(at);
+    if (!left || *left <= count) return false;
+    insert(number, *left - count);
+    return true;
   }
+  if (count_of(words_[at]) > count) {
+    words_[at] -= count;
+    return true;
+  }
+  erase(at);
+  return false;
 }
 
 void LookupCounts::clear() {

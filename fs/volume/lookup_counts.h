@@ -23,8 +23,8 @@ class LookupCounts {
   void insert(metadata::InodeNumber number, std::uint64_t count);
   // The count, which is no longer kept; none where there was none.
   std::optional<std::uint64_t> take(metadata::InodeNumber number);
-  // Takes so many off. A count of 0 is no longer kept.
-  void subtract(metadata::InodeNumber number, std::uint64_t count);
+  // Takes so many off, and says whether some are left. A count of 0 is no longer kept.
+  bool subtract(metadata::InodeNumber number, std::uint64_t count);
   void clear();
 
   std::size_t size() const { return word_count_ + large_.size(); }

@@ -147,9 +147,10 @@ Result<Attributes> VolumeImpl::lookup_inode(InodeNumber number) {
   return attributes_of(*inode);
 }
 
-void VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
-  inodes_.forget(inode, lookups);
+bool VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
+  const bool is_known = inodes_.forget(inode, lookups);
   reaper_.erase_small();
+  return is_known;
 }
 
 Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std::string_view name) {
@@ -168,7 +169,7 @@ Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std:
     NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new one
     NACRE_TRY(check_may_get_name(*inode));
     NACRE_TRY(check_data_fits(*inode));
-    const auto time = now();
+    const auto time = kernel_now();
     {
       auto locked = inode->lock();
       if (locked->row.link_count == 0 && (!locked->linkable || locked->reaped)) {
@@ -216,7 +217,7 @@ Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, boo
       NACRE_ASSIGN(const bool empty, names_.is_empty(inode->number()));
       if (!empty) return fail(ErrorCode::not_empty);
     }
-    const auto time = now();
+    const auto time = kernel_now();
     names_.remove(parent, name);
     drop_name(*inode, time);
     change_entries(*holder, -1, directory ? -1 : 0, time);

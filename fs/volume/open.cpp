@@ -16,9 +16,12 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view database_folder = "db";
+// No volume has given out so many numbers. What is counted on from its row must not run over.
+constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.
 constexpr std::uint64_t inode_cost_bytes = 512;
+constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
 
 // A disk has room for so many segments at least. To empty one takes as much room as is live in it,
 // which a small disk does not have for a large one.
@@ -108,6 +111,9 @@ Result<std::uint64_t> read_system_number(const metadata::Database& database, std
 Result<VolumeImpl::SystemRows> read_system_rows(const metadata::Database& database) {
   VolumeImpl::SystemRows rows;
   NACRE_ASSIGN(rows.next_inode, read_system_number(database, metadata::system_key_next_inode));
+  if (rows.next_inode >= inode_number_end) {
+    return fail(ErrorCode::corrupt, "the database's row 'next_inode' names no inode number");
+  }
   NACRE_ASSIGN(rows.inode_count, read_system_number(database, metadata::system_key_inode_count));
   NACRE_ASSIGN(rows.data_bytes, read_system_number(database, metadata::system_key_data_bytes));
   NACRE_ASSIGN(rows.keyring_generation, read_system_number(database, metadata::system_key_keyring));
@@ -141,7 +147,7 @@ Result<> Volume::format(std::shared_ptr<metadata::BackingDirectory> directory,
   NameHashKey name_hash_key;
   engine::random_bytes(name_hash_key);
   database->put(Table::system, metadata::system_key_name_hash, std::string(as_text(name_hash_key)));
-  const auto time = now();
+  const auto time = kernel_now();
   database->put(Table::inodes, metadata::inode_key(metadata::root_inode),
                 metadata::encode(metadata::InodeRow{.mode = S_IFDIR | 0755,
                                                     .uid = owner.uid,
@@ -268,7 +274,9 @@ Result<VolumeSpace> VolumeImpl::space() {
   NACRE_ASSIGN(const auto backing, directory_->space());
   const auto count = static_cast<std::uint64_t>(inode_count_.load());
   const std::uint64_t available = ballast_.room(backing, unwritten);
-  const std::uint64_t free_inodes = available / inode_cost_bytes;
+  // Programs of 32 bits get EOVERFLOW for larger numbers.
+  const std::uint64_t free_inodes =
+      std::min(available / inode_cost_bytes, inode_count_max - std::min(count, inode_count_max));
   const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
   return VolumeSpace{.total_bytes = backing.total_bytes,
                      .free_bytes = available + for_root,

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/volume/volume_impl.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -75,6 +76,7 @@ Result<bool> VolumeImpl::erase_rows(Inode& inode, bool may_have_chunks, std::siz
   }
   if (locked->has_row) database_->erase(Table::inodes, metadata::inode_key(number));
   if (locked->has_orphan_row) database_->erase(Table::orphans, metadata::orphan_key(number));
+  NACRE_CHECK(!inode.is_gone(), "the rows of inode {} are erased twice", number.value);
   data_bytes_ -= static_cast<std::int64_t>(locked->staged_data_bytes);
   --inode_count_;
   inode.set_gone();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renaming: replacing, exchanging, moving directories.
+// Renaming: replacing, exchanging, moving directories, leaving whiteouts.
+#include <dirent.h>
+
 #include "fs/volume/volume_impl.h"
 
 namespace nacre::fs {
@@ -18,11 +20,27 @@ struct VolumeImpl::Moving {
   InodeRef from, to;  // the directories
   FoundName source;
   FoundName target;  // may mean nothing
+  // What the old name means from then on, if anything.
+  InodeNumber whiteout_number;
+  std::optional<NewInode> whiteout;
 };
 
 Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                             std::string_view new_name, RenameMode mode) {
-  NACRE_TRY(check_writable());
+  return rename(parent, name, new_parent, new_name, mode, nullptr);
+}
+
+Result<> VolumeImpl::rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                          InodeNumber new_parent, std::string_view new_name,
+                                          RenameMode mode, const Caller& caller) {
+  if (mode == RenameMode::exchange) return fail(ErrorCode::invalid_argument);
+  return rename(parent, name, new_parent, new_name, mode, &caller);
+}
+
+Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                            std::string_view new_name, RenameMode mode,
+                            const Caller* whiteout_owner) {
+  NACRE_TRY(whiteout_owner != nullptr ? check_may_grow() : check_writable());
   NACRE_TRY(check_name(name));
   NACRE_TRY(check_name(new_name));
   {
@@ -31,6 +49,9 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
     NACRE_ASSIGN(moving.to, acquire_directory(new_parent));
     moving.source = look_for(*moving.from, name, true);
     moving.target = look_for(*moving.to, new_name, mode != RenameMode::no_replace);
+    if (whiteout_owner != nullptr) {
+      NACRE_ASSIGN(moving.whiteout, prepare(*moving.from, *whiteout_owner, S_IFCHR));
+    }
     const auto operation = committer_.begin_move();
     std::unique_lock names(namespace_lock_);
     NACRE_TRY(find_moving(moving, name, new_name, mode));
@@ -38,6 +59,9 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
     if (moving.target.inode && moving.target.inode->number() == moving.source.inode->number())
       return {};
     NACRE_TRY(check_move(moving, mode));
+    if (moving.whiteout) {
+      NACRE_ASSIGN(moving.whiteout_number, next_inode_number());
+    }
     move(moving, name, new_name, mode);
   }
   reaper_.erase_small();
@@ -104,7 +128,7 @@ Result<> VolumeImpl::check_not_below(InodeNumber directory, InodeNumber ancestor
 
 void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view new_name,
                       RenameMode mode) {
-  const auto time = now();
+  const auto time = kernel_now();
   const InodeNumber parent = moving.from->number();
   const InodeNumber new_parent = moving.to->number();
   const std::int64_t leaving = moving.source.inode->is_directory() ? 1 : 0;
@@ -117,19 +141,30 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
     change_entries(*moving.from, 0, replaced - leaving, time);
     change_entries(*moving.to, 0, leaving - replaced, time);
   } else {
-    names_.remove(parent, name);
+    if (moving.whiteout) {
+      leave_whiteout(moving, name);
+    } else {
+      names_.remove(parent, name);
+    }
     if (moving.target.inode) {
       names_.replace(new_parent, new_name, *moving.source.row);
       drop_name(*moving.target.inode, time);
     } else {
       names_.add(new_parent, new_name, *moving.source.row);
     }
-    change_entries(*moving.from, -1, -leaving, time);
+    change_entries(*moving.from, moving.whiteout ? 0 : -1, -leaving, time);
     change_entries(*moving.to, moving.target.inode ? 0 : +1, leaving - replaced, time);
   }
   set_parent(*moving.source.inode, new_parent, new_name, time);
   note_move(*moving.source.inode);
   note_namespace_change();
+}
+
+void VolumeImpl::leave_whiteout(Moving& moving, std::string_view name) {
+  const InodeNumber parent = moving.from->number();
+  names_.replace(parent, name, DentryRow{moving.whiteout_number, DT_CHR});
+  const InodeRef inode = create_inode(moving.whiteout_number, std::move(*moving.whiteout));
+  remember_name(*inode, parent, name);
 }
 
 void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view name,

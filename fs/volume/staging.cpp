@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fs/volume/volume_impl.h"
+#include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
@@ -138,6 +139,8 @@ void VolumeImpl::stage_counters() {
   put(metadata::system_key_data_bytes, static_cast<std::uint64_t>(data_bytes_.load()),
       staged_data_bytes_);
   const std::uint64_t next = next_inode_;
+  NACRE_CHECK(next <= inode_limit_, "inode {} is next where the disk knows {}", next,
+              inode_limit_.load());
   if (closing_) {
     inode_limit_ = next;
   } else if (inode_limit_ - next < inode_reserve_count / 2) {
@@ -159,6 +162,8 @@ bool VolumeImpl::is_durable(Inode& inode) {
 
 void VolumeImpl::note_durable() {
   // On the commit thread, after a commit: what was staged last is what it made durable.
+  NACRE_CHECK(open_group_ > durable_group_, "group {} is open where group {} is durable",
+              open_group_.load(), durable_group_.load());
   durable_group_ = open_group_ - 1;
 }
 

@@ -69,6 +69,10 @@ struct AttributeChange {
   std::optional<Timestamp> accessed;
   std::optional<Timestamp> modified;
   std::optional<Timestamp> changed;
+  // Whose times these are. Append-only files take those that a write or touch(1) brings along, not
+  // those that somebody chose. The kernel's own do not say that they are.
+  enum class Times : std::uint8_t { brought_along, maybe_chosen, chosen };
+  Times times = Times::brought_along;
   ClearSetId clear_set_id = ClearSetId::none;  // FATTR_KILL_SUIDGID
 };
 
@@ -126,7 +130,7 @@ struct VolumeOptions {
 
 struct VolumeSpace {
   std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
-  std::uint64_t inode_count = 0, free_inodes = 0;
+  std::uint64_t inode_count = 0, free_inodes = 0;  // the first: in use and free together
 };
 
 struct VolumeStats {
@@ -192,7 +196,8 @@ class Volume {
   virtual Result<Attributes> lookup(InodeNumber parent, std::string_view name) = 0;
   // For NFS: an inode by its number; stale when it is gone.
   virtual Result<Attributes> lookup_inode(InodeNumber inode) = 0;
-  virtual void forget(InodeNumber inode, std::uint64_t lookups) = 0;
+  // Whether lookups of it are left.
+  virtual bool forget(InodeNumber inode, std::uint64_t lookups) = 0;
   virtual Result<Attributes> make_node(InodeNumber parent, std::string_view name,
                                        const Caller& caller, std::uint32_t mode,
                                        std::uint64_t rdev) = 0;  // regular files too
@@ -208,6 +213,11 @@ class Volume {
   virtual Result<> remove_directory(InodeNumber parent, std::string_view name) = 0;
   virtual Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                           std::string_view new_name, RenameMode mode) = 0;
+  // The same, not with exchange; under the old name it leaves a whiteout of the caller's, as
+  // overlayfs wants it: a character device 0/0 that nobody may open.
+  virtual Result<> rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                        InodeNumber new_parent, std::string_view new_name,
+                                        RenameMode mode, const Caller& caller) = 0;
   virtual Result<std::string> read_symlink(InodeNumber inode) = 0;
   // Calls take for entries after cookie (0: from the start) until it returns false; the entry for
   // which it did is not counted as looked up. Cookies stay right while entries come and go. take

@@ -40,7 +40,9 @@
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
+#include "fs/volume/directory_offsets.h"
 #include "fs/volume/inode_table.h"
+#include "fs/volume/kernel_clock.h"
 #include "fs/volume/list_ahead.h"
 #include "fs/volume/name_table.h"
 #include "fs/volume/namespace_lock.h"
@@ -50,8 +52,6 @@
 #include "fs/volume/xattr_table.h"
 
 namespace nacre::fs {
-
-Timestamp now();
 
 // DT_* of a mode.
 inline std::uint8_t entry_type(std::uint32_t mode) {
@@ -91,7 +91,7 @@ class VolumeImpl final : public Volume,
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
-  void forget(InodeNumber inode, std::uint64_t lookups) override;
+  bool forget(InodeNumber inode, std::uint64_t lookups) override;
   Result<Attributes> make_node(InodeNumber parent, std::string_view name, const Caller& caller,
                                std::uint32_t mode, std::uint64_t rdev) override;
   Result<Attributes> make_directory(InodeNumber parent, std::string_view name, const Caller& caller,
@@ -105,6 +105,9 @@ class VolumeImpl final : public Volume,
   Result<> remove_directory(InodeNumber parent, std::string_view name) override;
   Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                   std::string_view new_name, RenameMode mode) override;
+  Result<> rename_over_whiteout(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                                std::string_view new_name, RenameMode mode,
+                                const Caller& caller) override;
   Result<std::string> read_symlink(InodeNumber inode) override;
   Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                           const std::function<bool(const DirectoryEntry&)>& take) override;
@@ -215,7 +218,9 @@ class VolumeImpl final : public Volume,
   Result<InodeRef> acquire_entry(InodeNumber parent, std::string_view name, InodeNumber number);
 
   // directories.cpp.
-  Result<> list_inodes(InodeNumber number, std::uint64_t cookie,
+  Result<std::uint64_t> place_of_offset(InodeNumber directory, std::uint64_t offset);
+  Result<std::uint64_t> find_lost_place(InodeNumber directory, std::uint64_t ticket);
+  Result<> list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
                        const std::function<bool(const DirectoryEntry&)>& take);
   Result<ListPiece> read_piece(InodeNumber directory, std::uint64_t from, std::size_t count);
   void keep_rest(ListPiece piece);
@@ -260,11 +265,14 @@ class VolumeImpl final : public Volume,
   Result<> read_name(FoundName& found, InodeNumber directory, std::string_view name);
   Result<> remove_entry(InodeNumber parent, std::string_view name, bool directory);
   struct Moving;
+  Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                  std::string_view new_name, RenameMode mode, const Caller* whiteout_owner);
   Result<> find_moving(Moving& moving, std::string_view name, std::string_view new_name,
                        RenameMode mode);
   Result<> check_move(const Moving& moving, RenameMode mode);
   Result<> check_not_below(InodeNumber directory, InodeNumber ancestor);
   void move(Moving& moving, std::string_view name, std::string_view new_name, RenameMode mode);
+  void leave_whiteout(Moving& moving, std::string_view name);
   void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
   // Names wait for the data of files that they move, and all changes with them: so on a full disk a
   // file whose data is not on disk yet keeps its name. no_space.
@@ -335,6 +343,7 @@ class VolumeImpl final : public Volume,
   FileCache cache_;
   InodeTable inodes_;
   ListAhead list_ahead_;
+  DirectoryOffsets directory_offsets_;
   OrphanReaper reaper_;
   Compactor compactor_;
   Checkpointer checkpointer_;

@@ -105,7 +105,7 @@ Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::s
   } else {
     NACRE_TRY(store_xattr(*inode, locked, name, value, mode));
   }
-  locked->row.changed = now();
+  locked->row.changed = kernel_now();
   mark_dirty(*inode, locked);
   return {};
 }
@@ -125,7 +125,7 @@ Result<> VolumeImpl::remove_xattr(InodeNumber number, std::string_view name) {
     NACRE_ASSIGN(removed, delete_xattr(*inode, locked, name));
   }
   if (!removed) return is_acl(name) ? Result<>() : fail(ErrorCode::no_attribute);
-  locked->row.changed = now();
+  locked->row.changed = kernel_now();
   mark_dirty(*inode, locked);
   return {};
 }

@@ -14,8 +14,8 @@
 // up with zeros inside what the tag covers.
 #include <algorithm>
 #include <array>
-#include <cassert>
 
+#include "gpu_engine/base/check.h"
 #include "gpu_engine/cipher/aead_parts.h"
 #include "gpu_engine/kdf/kdf.h"
 
@@ -33,7 +33,8 @@ class HmacSuiteKey final : public AeadKey {
 
   void seal(ByteView nonce, ByteView aad, ByteView in, MutableByteView out,
             MutableByteView tag) const override {
-    assert(is_valid_nonce(suite_, nonce) && in.size() % plain_unit_bytes(suite_) == 0);
+    NACRE_CHECK(is_valid_nonce(suite_, nonce) && in.size() % plain_unit_bytes(suite_) == 0,
+                "{} bytes are sealed under a nonce of {} bytes", in.size(), nonce.size());
     const CipherIv iv = make_iv(nonce);
     cipher_->crypt(Direction::encrypt, iv, in, out);
     const Sha256Digest computed = make_tag(iv, aad, out);

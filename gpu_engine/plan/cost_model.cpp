@@ -4,7 +4,9 @@
 // split.
 #include "gpu_engine/plan/cost_model.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "gpu_engine/base/folder_owner.h"
 #include "gpu_engine/base/limits.h"
 
 namespace nacre::engine {
@@ -172,31 +175,46 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
   return CostModel(costs[0], costs[1], WorkClasses(line), cpu_threads);
 }
 
+namespace {
+
+// Makes it; what lies there under that name stays. A file in the folder of somebody else, as with
+// sudo, is that user's.
+bool write_new_file(const std::filesystem::path& path, std::string_view text) {
+  const int folder = open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  const int file = openat(folder, path.filename().c_str(),
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  bool good = file >= 0 && give_to_folder_owner(folder, file) == 0;
+  good = good && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (file >= 0) close(file);
+  close(folder);
+  return good;
+}
+
+}  // namespace
+
 void CostModel::write(const std::string& file, const std::string& machine) const {
   const std::filesystem::path path(file);
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  make_folders_for_owner(path.parent_path());
   const std::filesystem::path temporary =
-      path.parent_path() /
-      fmt::format("{}.{}", path.filename().string(), reinterpret_cast<std::uintptr_t>(this));
-  {
-    std::ofstream out(temporary);
-    out << magic << machine << '\n';
-    for (const Costs* of_backend : {&cpu_, &cuda_}) {
-      for (std::size_t i = 0; i < work_class_count; ++i) {
-        for (const double ns : (*of_backend)[i])
-          out << std::llround(ns) << ' ';
-        out << to_string(work_class_at(i)) << '\n';
-      }
-    }
-    out << splits_ << '\n';
-    if (!out.flush()) {
-      std::filesystem::remove(temporary, error);
-      return;
+      path.parent_path() / fmt::format("{}.{}.{}", path.filename().string(), getpid(),
+                                       reinterpret_cast<std::uintptr_t>(this));
+  std::ostringstream out;
+  out << magic << machine << '\n';
+  for (const Costs* of_backend : {&cpu_, &cuda_}) {
+    for (std::size_t i = 0; i < work_class_count; ++i) {
+      for (const double ns : (*of_backend)[i])
+        out << std::llround(ns) << ' ';
+      out << to_string(work_class_at(i)) << '\n';
     }
   }
-  std::filesystem::rename(temporary, path, error);
-  if (error) std::filesystem::remove(temporary, error);
+  out << splits_ << '\n';
+  std::error_code error;
+  if (write_new_file(temporary, out.str())) {
+    std::filesystem::rename(temporary, path, error);
+    if (!error) return;
+  }
+  std::filesystem::remove(temporary, error);
 }
 
 }  // namespace nacre::engine

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <system_error>
 
+#include "gpu_engine/base/folder_owner.h"
 #include "metadata/backing/backing.h"
 #include "metadata/backing/path.h"
 #include "metadata/backing/posix_error.h"
@@ -55,7 +57,13 @@ class PosixDirectory final : public BackingDirectory {
       return fail_path(errno, path);
     }
     FileDescriptor file = open_at(place.folder.get(), place.name, open_flags(mode), file_mode);
-    if (!file) return fail_path(errno, path);
+    if (!file) return fail_unopened(errno, place, path);
+    if ((open_flags(mode) & O_CREAT) != 0) {
+      if (const int error = give_to_folder_owner(place.folder.get(), file.get())) {
+        unlinkat(place.folder.get(), place.name.c_str(), 0);
+        return fail_path(error, path);
+      }
+    }
     struct stat status = {};
     if (fstat(file.get(), &status) != 0) return fail_path(errno, path);
     if (S_ISDIR(status.st_mode)) return fail_path(EISDIR, path);
@@ -88,7 +96,10 @@ class PosixDirectory final : public BackingDirectory {
   Result<void> make_directory(std::string_view path) override {
     NACRE_TRY(check_top_folder(path));
     const std::string name(path);
-    if (mkdirat(descriptor_.get(), name.c_str(), folder_mode) == 0) return {};
+    if (mkdirat(descriptor_.get(), name.c_str(), folder_mode) == 0) {
+      const int error = give_new_folder_to_owner(descriptor_.get(), name);
+      return error == 0 ? Result<void>() : fail_path(error, path);
+    }
     const int number = errno;
     struct stat status = {};
     if (number != EEXIST ||
@@ -168,6 +179,24 @@ class PosixDirectory final : public BackingDirectory {
   }
   tl::unexpected<Error> fail_path(int number, std::string_view path) const {
     return fail_errno(number, full(path));
+  }
+
+  // An earlier version, or a copy made by root, may have left what is root's.
+  tl::unexpected<Error> fail_unopened(int number, const Place& place, std::string_view path) const {
+    struct stat file = {};
+    struct stat top = {};
+    if (number == EACCES && geteuid() != 0 && fstat(descriptor_.get(), &top) == 0 &&
+        top.st_uid == geteuid() &&
+        fstatat(place.folder.get(), place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+        file.st_uid != top.st_uid) {
+      return fail(
+          code_of_errno(number),
+          fmt::format("{}: {}: the file belongs to user {}, though the folder is yours. Root "
+                      "gives all of it back to you with: chown -R {}:{} {}",
+                      full(path), std::generic_category().message(number), file.st_uid, top.st_uid,
+                      top.st_gid, path_));
+    }
+    return fail_path(number, path);
   }
 
   Result<FileDescriptor> open_folder(std::string_view folder, int flags) const {

@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "gpu_engine/base/folder_owner.h"
 #include "gpu_engine/base/printable.h"
 #include "metadata/backing/posix_error.h"
 #include "metadata/text/rfc3339.h"
@@ -27,6 +28,7 @@ namespace nacre::metadata {
 
 namespace {
 
+constexpr char lock_name[] = "lock";
 constexpr unsigned lock_file_mode = 0600;
 constexpr std::size_t content_size_bytes_max = 16u << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(20);
@@ -43,6 +45,7 @@ std::string host_name() {
 struct Holder {
   std::int64_t pid = 0;
   std::string host, since, mountpoint;
+  std::string mountpoint_bytes;  // not made printable
 };
 
 std::optional<Holder> read_holder(int file) {
@@ -58,6 +61,8 @@ std::optional<Holder> read_holder(int file) {
   };
   Holder holder{
       .host = text_of("host"), .since = text_of("since"), .mountpoint = text_of("mountpoint")};
+  if (const auto at = json.find("mountpoint"); at != json.end() && at->is_string())
+    holder.mountpoint_bytes = at->get<std::string>();
   const auto pid = json.find("pid");
   if (pid == json.end() || !pid->is_number_unsigned() || holder.host.empty()) return std::nullopt;
   holder.pid = pid->get<std::int64_t>();
@@ -113,6 +118,23 @@ tl::unexpected<Error> fail_not_a_file(const std::string& path) {
               fmt::format("{}: not a regular file: move it away, and a new one is made", path));
 }
 
+// Makes it where there is none. Without a descriptor errno says why.
+FileDescriptor open_lock(const std::string& volume_path) {
+  const FileDescriptor folder(open(volume_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return {};
+  FileDescriptor file = open_at(folder.get(), lock_name, O_RDWR);
+  if (file || errno != ENOENT) return file;
+  file = open_at(folder.get(), lock_name, O_RDWR | O_CREAT | O_EXCL, lock_file_mode);
+  if (!file && errno == EEXIST) return open_at(folder.get(), lock_name, O_RDWR);
+  if (!file) return file;
+  if (const int error = give_to_folder_owner(folder.get(), file.get())) {
+    unlinkat(folder.get(), lock_name, 0);
+    file = {};
+    errno = error;
+  }
+  return file;
+}
+
 // 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
@@ -143,6 +165,34 @@ bool is_writer(const std::string& volume_path, pid_t process) {
   return false;
 }
 
+bool LockState::names(const std::string& path) const {
+  const auto as_text = [](const std::string& bytes) {
+    return nlohmann::json(bytes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  return !path.empty() && as_text(path) == as_text(mountpoint);
+}
+
+std::optional<LockState> read_lock(const std::string& volume_path) {
+  const FileDescriptor file =
+      open_at(AT_FDCWD, fmt::format("{}/{}", volume_path, lock_name), O_RDONLY);
+  if (!file) return std::nullopt;
+  LockState state;
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
+    flock(file.get(), LOCK_UN);
+  } else if (errno == EWOULDBLOCK) {
+    state.is_held = true;
+  } else {
+    return std::nullopt;
+  }
+  // Read after that: who ends takes the name out before the lock goes.
+  if (const auto holder = read_holder(file.get())) {
+    if (holder->host != host_name()) return std::nullopt;
+    state.pid = holder->pid;
+    state.mountpoint = holder->mountpoint_bytes;
+  }
+  return state;
+}
+
 VolumeLock::VolumeLock(FileDescriptor file, std::string path, LockMode mode)
     : file_(std::move(file)), path_(std::move(path)), mode_(mode) {}
 VolumeLock::VolumeLock(VolumeLock&&) noexcept = default;
@@ -155,6 +205,7 @@ VolumeLock& VolumeLock::operator=(VolumeLock&& other) noexcept {
   file_ = std::move(other.file_);
   path_ = std::move(other.path_);
   mode_ = other.mode_;
+  leaves_name_ = other.leaves_name_;
   return *this;
 }
 
@@ -162,7 +213,7 @@ void VolumeLock::release() {
   if (!file_) return;
   // The name goes before the lock does, so nobody finds a lock with the wrong name in it. A parent
   // that goes leaves the name of its child.
-  if (mode_ == LockMode::exclusive) {
+  if (mode_ == LockMode::exclusive && !leaves_name_) {
     const auto holder = read_holder(file_.get());
     if (holder && holder->pid == getpid()) static_cast<void>(ftruncate(file_.get(), 0));
   }
@@ -171,7 +222,7 @@ void VolumeLock::release() {
 
 Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const LockRequest& request) {
   const std::string path = volume_path + "/lock";
-  FileDescriptor file = open_at(AT_FDCWD, path, O_RDWR | O_CREAT, lock_file_mode);
+  FileDescriptor file = open_lock(volume_path);
   const int open_error = errno;
   const bool writable = static_cast<bool>(file);
   if (!writable && (open_error == ELOOP || open_error == EISDIR)) return fail_not_a_file(path);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "gpu_engine/base/result.h"
@@ -31,6 +32,16 @@ struct LockRequest {
 // it. False as well where the file cannot be read.
 bool is_writer(const std::string& volume_path, pid_t process);
 
+// What the lock file of a volume says, and whether a writer holds it.
+struct LockState {
+  bool is_held = false;
+  std::int64_t pid = 0;    // 0: nobody is named; who closed the volume well takes its name out
+  std::string mountpoint;  // empty: none; what is not UTF-8 in it is replaced
+  bool names(const std::string& path) const;  // as the mount point
+};
+// None where the file is not there or cannot be read, or where another host wrote it last.
+std::optional<LockState> read_lock(const std::string& volume_path);
+
 // Held until it and every copy of it that fork() made are destroyed or their processes end. So a
 // command may take it, fork its daemon and exit: the daemon calls announce(). Not thread-safe.
 class VolumeLock {
@@ -47,6 +58,8 @@ class VolumeLock {
   bool is_held() const { return static_cast<bool>(file_); }
   // Writes the content anew in the name of this process: after fork(). No-op for a reader.
   Result<void> announce(const std::string& mountpoint);
+  // The volume could not be closed well: the content stays when the lock goes.
+  void leave_name() { leaves_name_ = true; }
 
  private:
   VolumeLock(FileDescriptor file, std::string path, LockMode mode);
@@ -54,6 +67,7 @@ class VolumeLock {
   FileDescriptor file_;
   std::string path_;
   LockMode mode_;
+  bool leaves_name_ = false;
 };
 
 }  // namespace nacre::metadata

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "gpu_engine/base/check.h"
 #include "metadata/backing/two_copies.h"
 
 namespace nacre::metadata {
@@ -72,6 +73,9 @@ Result<> KeyringKeeper::rotate(const MakeKeyring& make,
   const std::lock_guard lock(mutex_);
   NACRE_TRY(check_usable());
   NACRE_ASSIGN(const KeyringRotation next, make(current_));
+  NACRE_CHECK(next.keyring.generation == current_.generation + 1,
+              "a keyring of generation {} follows one of {}", next.keyring.generation,
+              current_.generation);
   if (const auto saved = save_keyring(*directory_, next.keyring, *next.keys); !saved) {
     is_unknown_ = true;
     return add_context(saved.error(),
@@ -131,6 +135,9 @@ Result<> KeyringKeeper::replace_recipients(ByteView text) {
 }
 
 Result<> KeyringKeeper::replace_locked(const Keyring& next) {
+  NACRE_CHECK(next.generation == current_.generation + 1,
+              "a keyring of generation {} replaces one of {}", next.generation,
+              current_.generation);
   ReplacedFiles replaced(*directory_);
   if (const auto saved = save_keyring(*directory_, next, *keys_); !saved) {
     // The row stays: a rename that may not be durable must not be required.

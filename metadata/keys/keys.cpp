@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::metadata {
 
 namespace {
@@ -84,6 +86,8 @@ bool KeyTree::is_rotating() const {
 
 void KeyTree::begin_rotation(SecretBytes volume_key, EpochKey epoch) {
   const std::lock_guard lock(mutex_);
+  NACRE_CHECK(epoch.number > epochs_.back().number, "epoch {} follows epoch {}", epoch.number,
+              epochs_.back().number);
   previous_volume_key_ = std::exchange(volume_key_, std::move(volume_key));
   epochs_.push_back(std::move(epoch));
 }

@@ -2,6 +2,8 @@
 // See file_holds.h.
 #include "metadata/sealed_fs/file_holds.h"
 
+#include "gpu_engine/base/check.h"
+
 namespace nacre::metadata {
 
 void FileHolds::hold(std::span<const std::string> paths) {
@@ -14,7 +16,8 @@ void FileHolds::release(std::span<const std::string> paths) {
   std::lock_guard lock(mutex_);
   for (const auto& path : paths) {
     const auto found = held_.find(path);
-    if (found == held_.end() || --found->second > 0) continue;
+    NACRE_CHECK(found != held_.end(), "a hold of {} files is released twice", paths.size());
+    if (--found->second > 0) continue;
     held_.erase(found);
     if (removed_.erase(path) != 0) static_cast<void>(directory_->remove(path));
   }

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 
+#include "gpu_engine/base/check.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/sealed_fs/page_layout.h"
 
@@ -70,7 +70,7 @@ Result<FileSeal> FileSeal::open(const KeyTree& keys, std::string_view path, Byte
 }
 
 FileSeal::Aad FileSeal::aad_of(ByteView fields) const {
-  assert(fields.size() <= fields_size_bytes_max);
+  NACRE_CHECK(fields.size() <= fields_size_bytes_max, "{} bytes of additional data", fields.size());
   Aad aad;
   std::copy(binding_.begin(), binding_.end(), aad.bytes.begin());
   std::copy(fields.begin(), fields.end(), aad.bytes.begin() + binding_size_bytes);

@@ -3,6 +3,7 @@
 // no new size to record: that costs the backing file system a journal commit more.
 #include <algorithm>
 
+#include "gpu_engine/base/check.h"
 #include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
@@ -61,6 +62,7 @@ void FrameWriter::seal_pending(std::uint32_t flags) {
 }
 
 void FrameWriter::seal_frame(std::uint32_t flags, ByteView plain) {
+  NACRE_CHECK(plain.size() <= frame_plain_bytes_max, "a frame of {} bytes", plain.size());
   const std::size_t begin = output_.size();
   output_.resize(begin + frame_overhead_bytes + plain.size());
   const MutableByteView frame = MutableByteView(output_).subspan(begin);
@@ -108,6 +110,9 @@ Result<void> FrameWriter::extend(std::uint64_t end) {
 }
 
 void FrameWriter::continue_in(FileSeal seal, std::unique_ptr<BackingFile> file) {
+  // Frames left here would be sealed under the old key at places of the new file.
+  NACRE_CHECK(is_synced(), "a file is replaced below {} frames of which {} are synced",
+              next_sequence_, synced_up_to_);
   seal_ = std::move(seal);
   file_ = std::move(file);
   allocated_ = end_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "gpu_engine/base/check.h"
 #include "gpu_engine/checksum/crc32.h"
 #include "metadata/sealed_fs/page_layout.h"
 
@@ -172,6 +173,9 @@ Result<void> PageWriter::append(ByteView bytes) {
 }
 
 void PageWriter::seal_page(bool is_final) {
+  // Page and generation are the nonce.
+  NACRE_CHECK(generation_ < page_final_bit, "page {} was sealed {} times", page_index_,
+              generation_);
   const std::uint32_t state = generation_ | (is_final ? page_final_bit : 0);
   const std::size_t begin = output_.size();
   output_.resize(begin + page_.size() + page_overhead_bytes);

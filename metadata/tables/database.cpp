@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "gpu_engine/base/check.h"
 #include "metadata/sealed_fs/status.h"
 #include "metadata/tables/overlay.h"
 #include "metadata/tables/rocksdb_store.h"
@@ -345,6 +346,8 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
   if (sync) durable_change_count_ = store_->last_sequence();
   std::unique_ptr<Overlay> done;  // freed after the lock is
   std::unique_lock lock(mutex_);
+  NACRE_CHECK(frozen_.get() == group, "the group of {} rows was replaced while it was written",
+              group->row_count());
   done = std::move(frozen_);
   commit_count_++;
   lock.unlock();

@@ -9,6 +9,7 @@ from verdicts import clean, damage, defect, mends, mounted, nothing_to_repair, r
 
 PART = 16_384  # of a file, in each record
 ANY_RECORD = r"segments/\d+\.seg offset \d+: patch at \d+ of chunk 0 of inode \d+: "
+FOREIGN_SESSION = "the record is of a write session that this volume never had"
 
 
 def part_of(record, why, verdict="tampered"):
@@ -133,7 +134,7 @@ def record_of_an_unknown_epoch(v):
     """A record says that it is of an epoch that the keyring does not have."""
     record = v.record("a", 1)
     v.flip_record(record, 12, forged=True)
-    return forged(record, "key epoch 0 is not in the keyring")
+    return forged(record, "the record names another key epoch than its write session")
 
 
 @defect("closed")
@@ -149,7 +150,7 @@ def record_of_another_volume(v):
     """The record of the same piece of another volume's file of that name."""
     record, other = v.record("a", 1), v.specimens["other"]
     v.put_record(record, other.record_bytes(other.record("a", 1)))
-    return forged(record, "authentication tag of the record does not match")
+    return forged(record, FOREIGN_SESSION)
 
 
 @defect("closed")
@@ -309,7 +310,7 @@ def segment_of_another_volume(v):
     foreign = rf"tampered: {file} offset 0: the segment comes from another volume$"
     longer = rf"note: {file} offset \d+: \d+ bytes beyond the last commit"
     return says(fsck=damage(foreign, longer), scrub=damage(foreign),
-                deep=damage(foreign, longer, rf"tampered: {ANY_RECORD}authentication tag of the"),
+                deep=damage(foreign, longer, rf"tampered: {ANY_RECORD}{FOREIGN_SESSION}"),
                 repair=mends(lost(0, 4, "tampered"), stated(4), longer),
                 mount=mounted(), unreadable="a")
 

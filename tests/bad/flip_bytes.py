@@ -260,7 +260,7 @@ def prepare(volume, seed, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--flips", type=int, default=500 if full_counts() else 60)
+    parser.add_argument("--flips", type=int, default=500 if full_counts() else 40)
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9))
     parser.add_argument("--only", help="FILE:OFFSET:XOR:clean or killed, from a failure's line")

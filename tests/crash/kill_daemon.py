@@ -412,7 +412,7 @@ def one_round(volume, workers_things, chance, number):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=50 if full_counts() else 10)
+    parser.add_argument("--kills", type=int, default=50 if full_counts() else 7)
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9))
     options = parser.parse_args()

@@ -161,7 +161,7 @@ def rotate(volume, rate):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=200 if full_counts() else 20)
+    parser.add_argument("--kills", type=int, default=200 if full_counts() else 10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)

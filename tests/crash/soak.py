@@ -476,7 +476,7 @@ class Soak:
 
 def main():
     parser = argparse.ArgumentParser()
-    default = os.environ.get("NACRE_SOAK_SECONDS") or (3600 if full_counts() else 40)
+    default = os.environ.get("NACRE_SOAK_SECONDS") or (3600 if full_counts() else 25)
     parser.add_argument("--seconds", type=float, default=float(default))
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or time.time_ns() % 10**9))

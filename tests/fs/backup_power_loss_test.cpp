@@ -55,7 +55,7 @@ class BackupPowerLoss : public BackupTest {
 TEST_F(BackupPowerLoss, leaves_no_half_of_a_first_backup) {
   work(30);
   then_ = tree_;
-  sweep(target_, begin(), {}, 25);
+  sweep(target_, begin(), {}, 12);
 }
 
 TEST_F(BackupPowerLoss, leaves_the_earlier_backup_or_the_new_one) {
@@ -65,7 +65,7 @@ TEST_F(BackupPowerLoss, leaves_the_earlier_backup_or_the_new_one) {
   work(30);
   compact();
   then_ = tree_;
-  sweep(target_, begin(), {before}, 25);
+  sweep(target_, begin(), {before}, 12);
 }
 
 // The new segments are of a write session that the earlier state does not know, the manifest is
@@ -79,7 +79,7 @@ TEST_F(BackupPowerLoss, leaves_one_of_both_when_the_source_was_mounted_anew) {
   work(60);
   compact();
   then_ = tree_;
-  sweep(target_, begin(), {before}, 25);
+  sweep(target_, begin(), {before}, 12);
 }
 
 // The run that is repeated brings a later state than the one that was interrupted.

@@ -140,6 +140,65 @@ TEST_F(Salvage, a_volume_without_a_checkpoint_gives_its_files_by_inode) {
   EXPECT_EQ(newer_content(fmt::format("#{}", file.value)), content);
 }
 
+// A chunk is merged while it is written to: the merged record is dead, and older than what was
+// written. Without a checkpoint, and with one that was written before the record was.
+TEST_F(Salvage, a_merged_record_that_no_row_came_to_name_is_older_than_what_was_written) {
+  for (const bool has_checkpoint : {false, true}) {
+    SCOPED_TRACE(has_checkpoint);
+    options_.checkpoints.interval_ms = 0;
+    options_.inline_commit_bytes_max = 0;
+    volume_.reset();
+    source_ = MemoryBacking::create();
+    target_ = MemoryBacking::create();
+    make_volume(*source_);
+    mount();
+    std::string content(chunk_size, 'c');
+    const auto file = make(root, "file", S_IFREG);
+    write(file, 0, content);
+    NACRE_ASSERT_OK(volume_->sync_all());
+    const auto change = [&](std::size_t offset, std::size_t size, char with) {
+      content.replace(offset, size, size, with);
+      write(file, offset, content.substr(offset, size));
+      sync(file);
+    };
+    change(0, chunk_size / 4, 'p');  // worth merging
+    std::atomic<int> read_count{0};
+    std::shared_ptr<MemoryBacking> killed;
+    RecoveredTree before;
+    source_->watch([&](std::uint32_t operation, std::string_view path) {
+      if (operation != operation_read || !path.starts_with("segments/")) return;
+      switch (read_count++) {
+        case 0:  // of what is to be merged
+          change(1000, 500, 'n');
+          if (has_checkpoint) {
+            NACRE_EXPECT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+          }
+          break;
+        case 1:  // what is dead is about to be removed
+          killed = source_->process_kill();
+          break;
+        default:
+          break;
+      }
+    });
+    compact();
+    source_->watch({});
+    ASSERT_TRUE(killed);
+    volume_.reset();
+    source_ = killed;
+    before = tree_of(source_);
+    lose_database(*source_);
+    const auto report = salvage_all();
+    if (has_checkpoint) {
+      EXPECT_TRUE(report.newer.empty());
+      expect_same(before);
+    } else {
+      ASSERT_EQ(report.newer.size(), 1u);
+      EXPECT_TRUE(newer_content(fmt::format("#{}", file.value)) == content);
+    }
+  }
+}
+
 TEST_F(Salvage, a_damaged_checkpoint_gives_way_to_the_one_before) {
   make_tree();
   NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));

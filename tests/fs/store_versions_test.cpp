@@ -86,6 +86,44 @@ TEST_F(StoreVersions, of_a_session_end_and_another_session_begins) {
   EXPECT_GT(session_of(*next), session_of(*drawn.rbegin()));
 }
 
+// Records that are to have versions which were drawn before have them, in a later session too.
+TEST_F(StoreVersions, that_were_drawn_are_those_of_their_records) {
+  open_store(7);
+  const Bytes plain(1000, 'x');
+  const auto drawn = store_->draw_versions(10);
+  NACRE_ASSERT_OK(drawn);
+  const auto later = store_->next_version();
+  NACRE_ASSERT_OK(later);
+  EXPECT_LT(drawn->versions.back(), *later);
+  std::vector<fs::SealRequest> requests;
+  for (const fs::RecordVersion version : drawn->versions) {
+    const fs::RecordName name{
+        .inode = fs::InodeNumber{7}, .chunk = fs::ChunkIndex{0}, .version = version};
+    requests.push_back({.name = name, .plain = plain});
+    // Each begins a session when it is drawn, and the records are sealed in the last one.
+    requests.push_back({.name = {.inode = fs::InodeNumber{7}}, .plain = plain});
+  }
+  const auto sealed = store_->append(requests);
+  NACRE_ASSERT_OK(sealed);
+  std::set<fs::RecordVersion> versions;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const fs::RecordVersion version = sealed->records[i].version;
+    EXPECT_TRUE(versions.insert(version).second);
+    if (i % 2 == 0) {
+      EXPECT_EQ(version, drawn->versions[i / 2]);
+    } else {
+      EXPECT_LT(*later, version);
+    }
+    Bytes back(plain.size());
+    fs::ReadRequest read = {
+        .location = sealed->records[i].location, .name = requests[i].name, .out = back};
+    read.name.version = version;
+    store_->read(std::span(&read, 1));
+    NACRE_EXPECT_OK(read.result);
+    EXPECT_TRUE(back == plain);
+  }
+}
+
 // Records of one batch go on in the next session, and are read back by their versions.
 TEST_F(StoreVersions, end_amid_a_batch_of_records) {
   open_store(7);

@@ -227,6 +227,28 @@ TEST_F(VolumeAttributes, append_only_files_grow_at_their_end) {
   EXPECT_EQ(read(file), "one\ntwo\nthree\n");
 }
 
+TEST_F(VolumeAttributes, append_only_files_take_no_chosen_times) {
+  using Times = fs::AttributeChange::Times;
+  const InodeNumber file = make_file(root, "log");
+  NACRE_EXPECT_OK(volume().set_flags(file, metadata::inode_flag_append));
+  const Timestamp early{1'000'000, 0}, late{1'000'030, 5}, past{1, 0};
+  EXPECT_CODE(not_permitted,
+              volume().change_attributes(file, {.modified = past, .times = Times::chosen}));
+  EXPECT_CODE(not_permitted,
+              volume().change_attributes(file, {.accessed = past, .times = Times::chosen}));
+  EXPECT_CODE(not_permitted,
+              volume().change_attributes(
+                  file, {.modified = past, .changed = late, .times = Times::maybe_chosen}));
+  // What the kernel sends of writes, also when the clock was put back.
+  change(file, {.modified = late, .changed = late, .times = Times::maybe_chosen});
+  change(file, {.modified = early, .changed = late, .times = Times::maybe_chosen});
+  change(file,
+         {.modified = early, .changed = Timestamp{1'700'000'000, 0}, .times = Times::maybe_chosen});
+  EXPECT_EQ(stat(file).modified, early);
+  NACRE_EXPECT_OK(volume().set_flags(file, 0));
+  change(file, {.modified = past, .changed = late, .times = Times::chosen});
+}
+
 TEST_F(VolumeAttributes, append_only_directories_gain_names_and_lose_none) {
   const InodeNumber directory = make_directory(root, "d");
   make_file(directory, "f");

@@ -2,6 +2,8 @@
 // Reading directories: every entry once, whatever changes meanwhile.
 #include "tests/fs/volume_fixture.h"
 
+#include "fs/volume/directory_offsets.h"
+
 #include <random>
 #include <set>
 
@@ -154,6 +156,96 @@ TEST_F(VolumeDirectory, misses_nothing_among_names_of_one_hash) {
       EXPECT_GE(names.count(name), 1u) << name << " in steps of " << count;
     }
   }
+}
+
+// Hashes of which several have the same upper or the same lower bits: a listing that is cut
+// anywhere shows each name once, and goes on after a remount from wherever it was.
+TEST_F(VolumeDirectory, offsets_of_31_bits_lead_to_the_place_that_they_were_given_for) {
+  const InodeNumber directory = make_directory(root, "d");
+  unmount();
+  std::vector<std::uint64_t> hashes;
+  for (const std::uint64_t upper : {0ull, 1ull, 2ull, 3ull, 77ull, 1ull << 29, (1ull << 30) - 1}) {
+    for (const std::uint64_t lower : {3ull, 4ull, 99ull, (1ull << 33) - 2, (1ull << 33) - 1})
+      hashes.push_back((upper << 33) + lower);
+  }
+  {
+    auto database = metadata::Database::open(backing_, test_keys(), {});
+    NACRE_ASSERT_OK(database);
+    for (const std::uint64_t hash : hashes) {
+      (*database)->put(metadata::Table::dentries,
+                       metadata::dentry_key(directory, hash, std::to_string(hash)),
+                       metadata::encode(metadata::DentryRow{root, DT_DIR}));
+    }
+    (*database)->freeze();
+    NACRE_ASSERT_OK((*database)->commit_frozen(true));
+    NACRE_ASSERT_OK((*database)->close());
+  }
+  mount();
+  const auto list_from = [&](std::uint64_t offset, bool with_attributes) {
+    std::vector<std::pair<std::string, std::uint64_t>> listed;
+    NACRE_EXPECT_OK(volume().read_directory(directory, offset, with_attributes,
+                                            [&](const DirectoryEntry& entry) {
+                                              listed.emplace_back(entry.name, entry.cookie);
+                                              return true;
+                                            }));
+    return listed;
+  };
+  const auto whole = list_from(2, false);
+  ASSERT_EQ(whole.size(), hashes.size());
+  for (const auto& [name, offset] : whole)
+    EXPECT_LE(offset, 0x7fff'ffffu) << name;
+  for (const bool again : {false, true}) {
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      // After a remount a ticket whose lower bits two names have is nobody's.
+      const auto same = [&](const auto& other) {
+        return (std::stoull(other.first) & 0x3fff'ffff) == (hashes[i] & 0x3fff'ffff);
+      };
+      if (again && whole[i].second >= 1u << 30 &&
+          std::count_if(whole.begin(), whole.end(), same) > 1) {
+        continue;
+      }
+      for (const bool with_attributes : {false, true}) {
+        auto rest = list_from(whole[i].second, with_attributes);
+        // Where tickets meet, names are seen again; none is missed.
+        ASSERT_GE(rest.size(), whole.size() - i - 1) << i;
+        rest.erase(rest.begin(), rest.end() - static_cast<long>(whole.size() - i - 1));
+        for (std::size_t k = 0; k < rest.size(); ++k)
+          EXPECT_EQ(rest[k].first, whole[i + 1 + k].first) << i;
+      }
+    }
+    unmount();
+    mount();
+  }
+}
+
+TEST(DirectoryOffsets, are_few_and_short) {
+  using fs::DirectoryOffsets;
+  constexpr std::uint64_t low = (std::uint64_t{1} << 33) - 1;
+  const InodeNumber directory{7};
+  DirectoryOffsets offsets(2);
+  // The last name of its upper bits needs no table.
+  const std::uint64_t alone = DirectoryOffsets::place_behind((5ull << 33) + 9, 6ull << 33);
+  EXPECT_EQ(alone, (5ull << 33) + low);
+  EXPECT_EQ(offsets.offset_of(directory, alone, 2), 5u);
+  EXPECT_EQ(offsets.place_of(directory, 5), alone);
+  EXPECT_EQ(DirectoryOffsets::place_behind((5ull << 33) + 9, DirectoryOffsets::past_all_hashes),
+            alone);
+  // Others have tickets: the table keeps the latest.
+  std::vector<std::uint64_t> given;
+  for (const std::uint64_t lower : {9ull, 10ull, 11ull}) {
+    const std::uint64_t hash = (5ull << 33) + lower;
+    const std::uint64_t place = DirectoryOffsets::place_behind(hash, hash + 1);
+    EXPECT_EQ(place, hash);
+    given.push_back(offsets.offset_of(directory, place, 2));
+    EXPECT_TRUE(DirectoryOffsets::is_ticket(given.back()));
+    EXPECT_TRUE(DirectoryOffsets::has_ticket(hash, given.back()));
+    EXPECT_LE(given.back(), 0x7fff'ffffu);
+  }
+  EXPECT_EQ(offsets.place_of(directory, given[0]), std::nullopt);
+  EXPECT_EQ(offsets.place_of(directory, given[2]), (5ull << 33) + 11);
+  EXPECT_EQ(offsets.place_of(InodeNumber{8}, given[2]), std::nullopt);
+  // One ticket is never two places.
+  EXPECT_EQ(offsets.offset_of(directory, (6ull << 33) + 11, 1234), 1234u);
 }
 
 TEST_F(VolumeDirectory, lists_an_entry_whose_inode_is_damaged) {

@@ -8,7 +8,7 @@ set -euo pipefail
 skip() { echo "skipped: libFuzzer: $1"; exit 77; }
 
 [ -n "${NACRE_FUZZ_SECONDS-}" ] ||
-  skip "NACRE_FUZZ_SECONDS does not say for how long (CI: 10 for each decoder)"
+  skip "NACRE_FUZZ_SECONDS does not say for how long (.ci/run: 2 for each decoder)"
 compiler=$(command -v clang++ || command -v clang++-14) || skip "no clang++ (Debian: clang)"
 probe=$(mktemp -d)
 trap 'rm -rf "$probe"' EXIT

@@ -2,7 +2,7 @@
 // Runs a harness without libFuzzer: first the inputs that were once found, then seeded ones:
 // sound ones (NACRE_FUZZ_MAKER) that are damaged in a few places, and bare bytes.
 //
-// NACRE_TEST_SEED repeats a run, NACRE_LONG makes it a hundred times longer. NACRE_FUZZ_INPUTS
+// NACRE_TEST_SEED repeats a run, NACRE_LONG makes it two hundred times longer. NACRE_FUZZ_INPUTS
 // names a folder that gets some sound inputs instead: what libFuzzer begins with.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,6 +20,7 @@
 #include "tests/fuzz/format_inputs.h"
 #endif
 #include "tests/gpu_engine/test_data.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::engine {
 namespace {
@@ -82,14 +83,15 @@ void save(const Bytes& input, const std::filesystem::path& path) {
 }
 
 TEST(Fuzz, NACRE_FUZZ_NAME) {
+  const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   TestRandom random;
   if (const char* folder = std::getenv("NACRE_FUZZ_INPUTS")) {
     for (int i = 0; i < 200; ++i)
       save(NACRE_FUZZ_MAKER, std::filesystem::path(folder) / fmt::format("made{}", i));
     return;
   }
-  const int finds = try_finds(NACRE_FUZZ_FINDS);
-  const int rounds = std::getenv("NACRE_LONG") == nullptr ? 20000 : 2000000;
+  const int finds = try_finds(fmt::format("{}/tests/fuzz/finds/{}", tests::source_folder(), name));
+  const int rounds = std::getenv("NACRE_LONG") == nullptr ? 10000 : 2000000;
   for (int round = 0; round < rounds; ++round) {
     Bytes input = NACRE_FUZZ_MAKER;
     if (round % 16 == 0) input = random.bytes(random.below(600));

@@ -17,6 +17,7 @@
 #include "metadata/superblock.h"
 #include "metadata/text/text_bytes.h"
 #include "tests/support/memory_backing.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::tests {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 json load(const std::string& name) {
-  std::ifstream file(std::string(NACRE_VECTORS) + "/" + name + ".json");
+  std::ifstream file(source_folder() + "/docs/vectors/" + name + ".json");
   EXPECT_TRUE(file) << name;
   return json::parse(file);
 }

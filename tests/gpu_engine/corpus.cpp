@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/source_folder.h"
+
 namespace nacre::engine {
 namespace {
 
@@ -48,7 +50,7 @@ Bytes unzip_first(const Bytes& archive) {
 std::vector<CorpusFile> read_corpus(std::size_t stride, const std::string& for_what) {
   const char* const named = std::getenv("NACRE_CORPUS");
   const std::string folder =
-      named != nullptr ? std::string(named) + "/" : NACRE_VECTORS "/../../../shared/corpus/";
+      named != nullptr ? std::string(named) + "/" : tests::source_folder() + "/../shared/corpus/";
   std::vector<CorpusFile> corpus;
   for (const char* const name : {"dickens", "mr", "nci", "ooffice", "osdb", "reymont", "xml"}) {
     const auto read = [&](const char* suffix) {

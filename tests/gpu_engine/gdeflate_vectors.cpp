@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "gpu_engine/codec/gdeflate/decoder.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::engine {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 // Where the tests run, the tree that they were built from may not be.
 std::string vector_path(const std::string& file) {
   const char* const folder = std::getenv("NACRE_VECTORS");
-  return (folder != nullptr ? folder : NACRE_VECTORS) + ("/gdeflate/" + file);
+  return (folder != nullptr ? folder : tests::source_folder() + "/tests/vectors") + "/gdeflate/" +
+         file;
 }
 
 }  // namespace

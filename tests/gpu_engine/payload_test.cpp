@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
@@ -111,6 +112,26 @@ TEST(Payload, clear_wipes_the_keys_and_keeps_the_memory) {
   EXPECT_EQ(payload.keys.view().data(), memory);
   EXPECT_TRUE(std::ranges::all_of(payload.keys.view(), [](Byte b) { return b == 0; }));
   EXPECT_EQ(payload.add_key(CipherSuite::aes_256_gcm, Bytes(32, 0xdd)), 0u);
+}
+
+TEST(Payload, whose_messages_leave_its_arenas_ends_the_process) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Payload payload;
+  payload.input_size = payload.output_size = 100;
+  payload.messages = {
+      {.input_offset = 10, .input_size = 90, .output_offset = 100, .output_capacity = 0}};
+  payload.check_bounds();
+  const auto change = [&](std::uint64_t Message::*field, std::uint64_t value) {
+    Payload changed = {.input_size = 100, .output_size = 100, .messages = payload.messages};
+    changed.messages[0].*field = value;
+    changed.check_bounds();
+  };
+  const auto stops = testing::KilledBySignal(SIGABRT);
+  EXPECT_EXIT(change(&Message::input_size, 91), stops,
+              "input of 91 bytes at 10 leaves an arena of");
+  EXPECT_EXIT(change(&Message::input_offset, ~std::uint64_t{0}), stops, "input of 90 bytes at 18");
+  EXPECT_EXIT(change(&Message::output_offset, 101), stops, "output of 0 bytes at 101 leaves");
+  EXPECT_EXIT(change(&Message::output_capacity, ~std::uint64_t{0}), stops, "output of 18.* at 100");
 }
 
 }  // namespace

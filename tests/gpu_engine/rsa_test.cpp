@@ -8,6 +8,7 @@
 
 #include "tests/gpu_engine/test_data.h"
 #include "tests/support/error_of.h"
+#include "tests/support/source_folder.h"
 
 namespace nacre::engine {
 namespace {
@@ -192,7 +193,7 @@ TEST(RsaUri, is_told_from_the_name_of_a_file) {
 }
 
 TEST(RsaUri, names_a_key_in_openssls_store) {
-  const std::string folder = std::string("file:") + NACRE_VECTORS + "/rsa/";
+  const std::string folder = "file:" + tests::source_folder() + "/tests/vectors/rsa/";
   int asked = 0;
   const auto answer = [&](std::string_view pin) {
     return [&asked, pin]() -> Result<SecretBytes> {

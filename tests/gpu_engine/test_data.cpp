@@ -11,6 +11,8 @@
 #include <iostream>
 #include <iterator>
 
+#include "tests/support/source_folder.h"
+
 namespace nacre::engine {
 namespace {
 
@@ -104,7 +106,9 @@ std::string to_hex(ByteView bytes) {
 std::string read_vector(const std::string& name) {
   // Where the tests run, the tree that they were built from may not be.
   const char* const folder = std::getenv("NACRE_VECTORS");
-  std::ifstream file((folder != nullptr ? folder : NACRE_VECTORS) + ("/" + name), std::ios::binary);
+  std::ifstream file(
+      (folder != nullptr ? folder : tests::source_folder() + "/tests/vectors") + "/" + name,
+      std::ios::binary);
   EXPECT_TRUE(file.good()) << "no file " << name;
   return std::string(std::istreambuf_iterator<char>(file), {});
 }

@@ -107,6 +107,8 @@ class Scene:
         for name in ("XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
             self.environment.pop(name, None)
         os.makedirs(self.environment["HOME"])
+        with open(os.path.join(self.environment["HOME"], ".profile"), "w", encoding="utf-8"):
+            pass  # an empty home stays empty
         os.makedirs(self.point)
         with open(self.secret, "w", encoding="utf-8") as file:
             file.write("open sesame\n")

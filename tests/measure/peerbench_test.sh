@@ -6,10 +6,12 @@
 needs_mounts
 tool=$(realpath "$(dirname "$0")/peerbench.sh")
 mkdir "$work/disk"
+cheap_programs "$work/programs"
+NACRE_BIN=$work/programs
 measure=("$tool" --bin "$NACRE_BIN" --work "$work/disk" --as "$(id -un)" --keep-caches --big 2 --inc 1 --files 20
   --random 1 --seconds 1 --steps 'big inc tree')
 cheap_one=(--add cheap
-  '{bin}/mkfs.nacre --kdf-memory 8192 --kdf-time 1 --passphrase-file {passphrase} {back}'
+  '{bin}/mkfs.nacre --passphrase-file {passphrase} {back}'
   '{bin}/mount.nacre --passphrase-file {passphrase} {back} {mnt}' '{bin}/nacre umount {mnt}')
 
 leaves_nothing() {

@@ -5,7 +5,7 @@
 // while. A history that fails is shrunk, and its calls are printed.
 //
 // NACRE_MODEL_SEED=n begins with that seed, NACRE_MODEL_STEPS=n says how many calls there are in
-// all. 100,000 calls by default, a million with NACRE_LONG=1.
+// all. 50,000 calls by default, a million with NACRE_LONG=1.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -73,8 +73,8 @@ class FileCalls : public ::testing::TestWithParam<NamedProfile> {
  protected:
   // The profile's share of all calls, in rounds of new files each.
   static void expect_arrays(std::vector<FileCallsProfile> profiles, std::size_t calls_in_round) {
-    const std::uint64_t all = number_from(
-        "NACRE_MODEL_STEPS", std::getenv("NACRE_LONG") != nullptr ? 1'000'000 : 100'000);
+    const std::uint64_t all =
+        number_from("NACRE_MODEL_STEPS", std::getenv("NACRE_LONG") != nullptr ? 1'000'000 : 50'000);
     const std::uint64_t share = all / test_count / all_profiles().size();
     const std::uint64_t rounds = (share + calls_in_round - 1) / calls_in_round;
     const auto first_seed = static_cast<std::uint32_t>(

@@ -57,7 +57,7 @@ def errno_of(call, *arguments):
 
 def streaming(volume, _):
     """A file many times the budgets, written and read; and 64 processes at once."""
-    size = (4096 if LONG else 320) << 20
+    size = (4096 if LONG else 192) << 20
     path = os.path.join(volume.mnt, "large")
     written, read = hashlib.sha256(), hashlib.sha256()
     with mounted(volume) as pid:

@@ -440,6 +440,40 @@ TEST_F(FuseFlags, append_only_files_grow_and_do_nothing_else) {
   EXPECT_EQ(errno_of([&] { return unlink(path("f").c_str()); }), EPERM);
 }
 
+// As on ext4: touch(1) is allowed, what utimensat(2) is given is not.
+TEST_F(FuseFlags, append_only_files_and_directories_take_no_chosen_times) {
+  if (has_memory_volume()) GTEST_SKIP() << "the volume in memory takes any times";
+  put(path("f"), "one,");
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  for (const char* const name : {"f", "d"}) {
+    ASSERT_EQ(set_flags(name, FS_APPEND_FL), 0);
+    const auto set = [&](const timespec& accessed, const timespec& modified) {
+      const timespec times[] = {accessed, modified};
+      return errno_of([&] { return utimensat(AT_FDCWD, path(name).c_str(), times, 0); });
+    };
+    const timespec past{1000, 0}, future{1LL << 33, 0}, none{0, UTIME_OMIT}, now{0, UTIME_NOW};
+    EXPECT_EQ(set(past, past), EPERM) << name;
+    EXPECT_EQ(set(past, none), EPERM) << name;
+    EXPECT_EQ(set(none, past), EPERM) << name;
+    EXPECT_EQ(set(none, future), EPERM) << name;
+    EXPECT_EQ(set(now, past), EPERM) << name;
+    EXPECT_EQ(set(now, none), EPERM) << name;
+    EXPECT_EQ(errno_of([&] { return utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0); }), 0)
+        << name;
+    EXPECT_GT(stat_of(path(name)).st_mtime, 1000) << name;
+  }
+  // What was appended brings its time along.
+  const time_t before = stat_of(path("f")).st_mtime;
+  const File file(path("f"), O_WRONLY | O_APPEND);
+  ASSERT_EQ(write(file, "two", 3), 3);
+  ASSERT_EQ(fsync(file), 0);
+  EXPECT_GE(stat_of(path("f")).st_mtime, before);
+  EXPECT_EQ(set_flags("f", 0), 0);
+  const timespec past[] = {{1000, 0}, {1000, 0}};
+  EXPECT_EQ(utimensat(AT_FDCWD, path("f").c_str(), past, 0), 0);
+  EXPECT_EQ(stat_of(path("f")).st_mtime, 1000);
+}
+
 TEST_F(FuseFlags, immutable_directories_take_no_names) {
   ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
   put(path("d/kept"), "x");

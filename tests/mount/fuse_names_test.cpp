@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <map>
@@ -96,7 +97,6 @@ TEST_F(FuseNames, rename_in_all_its_ways) {
   EXPECT_EQ(get(path("b")), "a");
   EXPECT_EQ(rename_with("a", "c", RENAME_NOREPLACE), 0);
   EXPECT_EQ(rename_with("c", "missing", RENAME_EXCHANGE), ENOENT);
-  EXPECT_EQ(rename_with("c", "w", RENAME_WHITEOUT), EINVAL);
   EXPECT_EQ(rename_with("c", "b", 0), 0);
   EXPECT_EQ(get(path("b")), "b");
   EXPECT_EQ(errno_of([&] { return access(path("c").c_str(), F_OK); }), ENOENT);
@@ -117,6 +117,113 @@ TEST_F(FuseNames, rename_in_all_its_ways) {
   EXPECT_EQ(read(file, back, 1), 1);
   EXPECT_EQ(back[0], 'b');
   EXPECT_EQ(get(path("b")), "new");
+}
+
+// What overlayfs needs of its upper directory.
+TEST_F(FuseNames, rename_can_leave_a_whiteout) {
+  const auto rename_with = [&](const char* from, const char* to, unsigned flags) {
+    return errno_of(
+        [&] { return renameat2(AT_FDCWD, path(from).c_str(), AT_FDCWD, path(to).c_str(), flags); });
+  };
+  const auto expect_whiteout = [&](const char* name) {
+    const struct stat found = stat_of(path(name));
+    EXPECT_EQ(found.st_mode, mode_t{S_IFCHR}) << name;
+    EXPECT_EQ(found.st_rdev, 0u) << name;
+    EXPECT_EQ(found.st_nlink, 1u) << name;
+    EXPECT_EQ(found.st_uid, geteuid()) << name;
+  };
+  const auto entries_of = [&](const char* name) {
+    std::map<std::string, int> types;
+    DIR* stream = opendir(path(name).c_str());
+    while (const dirent* entry = readdir(stream))
+      types[entry->d_name] = entry->d_type;
+    closedir(stream);
+    types.erase(".");
+    types.erase("..");
+    return types;
+  };
+  const std::uint64_t inodes = inode_count();
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(path("e").c_str(), 0755), 0);
+  put(path("d/a"), "a");
+  put(path("d/b"), "b");
+  EXPECT_EQ(rename_with("d/a", "d/b", RENAME_WHITEOUT | RENAME_NOREPLACE), EEXIST);
+  EXPECT_EQ(rename_with("d/a", "d/b", RENAME_WHITEOUT | RENAME_EXCHANGE), EINVAL);
+  EXPECT_EQ(rename_with("d/none", "d/b", RENAME_WHITEOUT), ENOENT);
+  EXPECT_EQ(rename_with("d/a", "d/c", RENAME_WHITEOUT | RENAME_NOREPLACE), 0);
+  expect_whiteout("d/a");
+  EXPECT_EQ(get(path("d/c")), "a");
+  // Over another file, into another directory, and a whiteout itself.
+  put(path("e/taken"), "gone");
+  EXPECT_EQ(rename_with("d/b", "e/taken", RENAME_WHITEOUT), 0);
+  expect_whiteout("d/b");
+  EXPECT_EQ(get(path("e/taken")), "b");
+  EXPECT_EQ(rename_with("d/b", "e/w", RENAME_WHITEOUT), 0);
+  expect_whiteout("d/b");
+  expect_whiteout("e/w");
+  // A directory takes its ".." along.
+  ASSERT_EQ(mkdir(path("d/sub").c_str(), 0755), 0);
+  EXPECT_EQ(stat_of(path("d")).st_nlink, 3u);
+  EXPECT_EQ(rename_with("d/sub", "e/sub", RENAME_WHITEOUT), 0);
+  expect_whiteout("d/sub");
+  EXPECT_EQ(stat_of(path("d")).st_nlink, 2u);
+  EXPECT_EQ(stat_of(path("e")).st_nlink, 3u);
+  EXPECT_EQ(entries_of("d"), (std::map<std::string, int>{
+                                 {"a", DT_CHR}, {"b", DT_CHR}, {"c", DT_REG}, {"sub", DT_CHR}}));
+  EXPECT_EQ(entries_of("e"),
+            (std::map<std::string, int>{{"taken", DT_REG}, {"w", DT_CHR}, {"sub", DT_DIR}}));
+  for (const char* name : {"d/a", "d/b", "d/c", "d/sub", "e/taken", "e/w"})
+    EXPECT_EQ(unlink(path(name).c_str()), 0) << name;
+  for (const char* name : {"e/sub", "d", "e"})
+    EXPECT_EQ(rmdir(path(name).c_str()), 0) << name;
+  for (int i = 0; i < 500 && inode_count() != inodes; ++i)
+    usleep(10'000);
+  EXPECT_EQ(inode_count(), inodes);
+}
+
+// Programs of 32 bits get EOVERFLOW from readdir() and statfs() for larger numbers.
+TEST_F(FuseNames, numbers_that_programs_of_32_bits_are_told_fit) {
+  constexpr int file_count = 3000;
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  for (int i = 0; i < file_count; ++i)
+    put(path("d/" + std::to_string(i)), "");
+  const File directory(path("d"), O_RDONLY | O_DIRECTORY);
+  // Listed as a whole, and again from behind every hundredth name.
+  std::vector<std::string> names;
+  std::vector<std::pair<std::int64_t, std::size_t>> places;
+  alignas(8) char buffer[4096];
+  const auto list = [&](const auto& take) {
+    while (true) {
+      const long size = syscall(SYS_getdents64, static_cast<int>(directory), buffer, sizeof buffer);
+      ASSERT_GE(size, 0) << strerror(errno);
+      if (size == 0) return;
+      for (long at = 0; at < size;) {
+        const auto* const entry = reinterpret_cast<const dirent64*>(buffer + at);
+        take(*entry);
+        at += entry->d_reclen;
+      }
+    }
+  };
+  list([&](const dirent64& entry) {
+    EXPECT_GE(entry.d_off, 0);
+    EXPECT_LE(entry.d_off, 0x7fff'ffff) << entry.d_name;
+    names.emplace_back(entry.d_name);
+    if (names.size() % 100 == 0) places.emplace_back(entry.d_off, names.size());
+  });
+  EXPECT_EQ(names.size(), file_count + 2u);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (const auto& [offset, count] : places) {
+    ASSERT_EQ(lseek(directory, offset, SEEK_SET), offset);
+    std::vector<std::string> rest;
+    list([&](const dirent64& entry) { rest.emplace_back(entry.d_name); });
+    EXPECT_EQ(rest,
+              std::vector<std::string>(names.begin() + static_cast<long>(count), names.end()));
+  }
+  struct statfs space = {};
+  ASSERT_EQ(statfs(mount_point_.c_str(), &space), 0);
+  EXPECT_LE(space.f_files, 0xffff'ffffu);
+  EXPECT_LE(space.f_ffree, 0xffff'ffffu);
+  EXPECT_EQ(space.f_files - space.f_ffree, inode_count());
 }
 
 TEST_F(FuseNames, files_without_a_name_can_get_one) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session from mounting to its end, and everything that can be in the way of a mount.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -26,6 +29,16 @@ class FuseSessionLife : public FuseMount {
     Bytes bytes(volume().attributes(metadata::InodeNumber{inode})->size);
     EXPECT_TRUE(volume().read(metadata::InodeNumber{inode}, 0, bytes));
     return std::string(as_text(bytes));
+  }
+  // Over io_uring the kernel cancels requests for a moment before.
+  static int wait_until_cut_off(int file) {
+    int error = 0;
+    for (int tries = 0; tries < 30'000; ++tries) {
+      error = errno_of([&] { return fsync(file); });
+      if (error != ECANCELED && error != ECONNABORTED) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return error;
   }
   bool is_mounted() {
     std::ifstream table("/proc/self/mountinfo");
@@ -64,14 +77,51 @@ TEST_F(FuseSessionLife, ends_on_request_while_files_are_open_and_loses_nothing_w
   wait_for_end();
   EXPECT_FALSE(is_mounted());
   EXPECT_EQ(kept(inode), content);
-  // Its user is told. Over io_uring the kernel cancels requests for a moment before.
-  int error = 0;
-  for (int tries = 0; tries < 30'000; ++tries) {
-    error = errno_of([&] { return fsync(file); });
-    if (error != ECANCELED && error != ECONNABORTED) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  // Its user is told.
+  EXPECT_EQ(wait_until_cut_off(file), ENOTCONN);
+}
+
+// No call on what was open may look as if somebody were still there.
+TEST_F(FuseSessionLife, leaves_its_users_nothing_to_write_into) {
+  ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
+  put(path("d/other"), "content");
+  const File file(path("f"), O_RDWR | O_CREAT);
+  const File log(path("log"), O_WRONLY | O_CREAT | O_APPEND);
+  const File folder(path("d"), O_RDONLY | O_DIRECTORY);
+  const File other(path("d/other"), O_RDONLY);
+  ASSERT_EQ(write(file, "content", 7), 7);
+  ASSERT_EQ(write(log, "line\n", 5), 5);
+  ASSERT_EQ(get(path("d/other")), "content");
+  void* mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  std::memcpy(mapped, "CONTENT", 7);
+  session_->request_exit();
+  wait_for_end();
+  char byte;
+  const auto told = [](const auto& call) { EXPECT_EQ(errno_of(call), ENOTCONN); };
+  wait_until_cut_off(log);
+  for (int i = 0; i < 3; ++i)
+    told([&] { return write(log, "line\n", 5); });
+  told([&] { return pread(file, &byte, 1, 0); });
+  told([&] { return pread(other, &byte, 1, 0); });
+  told([&] { return pwrite(file, "x", 1, 0); });
+  told([&] { return ftruncate(file, 0); });
+  struct stat status;
+  told([&] { return fstat(log, &status); });
+  told([&] { return openat(folder, "other", O_WRONLY); });
+  told([&] { return openat(folder, "new", O_WRONLY | O_CREAT, 0644); });
+  told([&] { return fsync(log); });
+  // In a child: the store is the end of who makes it.
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGBUS, SIG_DFL);
+    *static_cast<volatile char*>(mapped) = 'x';
+    _exit(0);
   }
-  EXPECT_EQ(error, ENOTCONN);
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS) << ended;
+  munmap(mapped, 4096);
 }
 
 TEST_F(FuseSessionLife, goes_on_for_open_files_after_a_lazy_unmount) {

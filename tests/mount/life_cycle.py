@@ -45,6 +45,14 @@ def read(path):
         return f.read()
 
 
+def errno_of(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
 def clock_steps(library):
     """Commits come all the same; what the daemon stamps carries the new date."""
     with Volume("clock-steps") as volume:
@@ -194,15 +202,19 @@ def dead_daemon():
             status, text = volume.run("nacre", command, volume.mnt, expect=None)
             check(status == 8 and "killed" in text and "umount -l" in text,
                   f"nacre {command} of a dead mount: {status}, {text}")
-        _, text = volume.mount(expect=(32,))
-        check("dead" in text and volume.mnt in text and "umount" in text,
-              f"mount.nacre over a dead mount: {text}")
         _, text = volume.unmount(expect=(8,))
         check("without closing" in text and "recovers" in text, f"nacre umount: {text}")
         check(not os.path.ismount(volume.mnt), "the dead mount is still there")
         _, text = volume.unmount(expect=(8,))
         check(volume.mnt in text, f"nacre umount of no mount: {text}")
         volume.mount()
+        check(read(os.path.join(volume.mnt, "file")) == "kept", "what was synced is lost")
+        volume.kill()
+        wait_for(lambda: errno_of(os.listdir, volume.mnt) == errno.ENOTCONN, 30,
+                 "the kernel does not end a dead mount")
+        _, text = volume.mount()
+        check("daemon is gone" in text and volume.mnt in text,
+              f"mount.nacre over a dead mount: {text}")
         check(read(os.path.join(volume.mnt, "file")) == "kept", "what was synced is lost")
         volume.unmount()
         volume.wait_for_daemons(60)

@@ -342,7 +342,7 @@ def main():
     parser.add_argument("--seed", type=int,
                         default=int(os.environ.get("NACRE_SEED") or random.randrange(1_000_000)))
     # On each of the volumes whose files are merged at once.
-    parser.add_argument("--groups", type=int, default=60 if full_counts() else 6)
+    parser.add_argument("--groups", type=int, default=60 if full_counts() else 4)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     enter_own_mounts()

@@ -5,24 +5,18 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "fs/volume/acl.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::tests {
 
 namespace {
 
 constexpr std::string_view capability_name = "security.capability";
-
-Timestamp now() {
-  timespec time = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &time);
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
 
 std::uint8_t entry_type(std::uint32_t mode) {
   return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
@@ -61,7 +55,7 @@ MemoryVolume::MemoryVolume() {
   root->attributes.uid = geteuid();
   root->attributes.gid = getegid();
   root->attributes.link_count = 2;
-  const Timestamp time = now();
+  const Timestamp time = fs::kernel_now();
   root->attributes.accessed = root->attributes.modified = time;
   root->attributes.changed = root->attributes.born = time;
   root->lookups = 1;  // the kernel never forgets it
@@ -175,12 +169,14 @@ Result<Attributes> MemoryVolume::lookup_inode(InodeNumber inode) {
   return snapshot(*node);
 }
 
-void MemoryVolume::forget(InodeNumber inode, std::uint64_t lookups) {
+bool MemoryVolume::forget(InodeNumber inode, std::uint64_t lookups) {
   std::unique_lock lock(tree_);
   const auto node = find(inode);
-  if (!node) return;
+  if (!node) return false;
   (*node)->lookups -= std::min(lookups, (*node)->lookups);
+  const bool is_known = (*node)->lookups > 0;
   drop_if_unused(**node);
+  return is_known;
 }
 
 void MemoryVolume::drop_if_unused(Node& node) {
@@ -202,7 +198,7 @@ Result<MemoryVolume::Node*> MemoryVolume::make(Node& parent, const Caller& calle
     attributes.gid = parent.attributes.gid;
     if (S_ISDIR(mode)) mode |= S_ISGID;
   }
-  const Timestamp time = now();
+  const Timestamp time = fs::kernel_now();
   attributes.accessed = attributes.modified = attributes.changed = attributes.born = time;
   const auto default_acl = parent.xattrs.find(fs::acl_default_name);
   if (S_ISLNK(mode)) {
@@ -229,13 +225,13 @@ void MemoryVolume::add_entry(Node& directory, std::string_view name, Node& node)
     ++directory.attributes.link_count;
     node.parent = directory.attributes.inode;
   }
-  directory.attributes.modified = directory.attributes.changed = now();
+  directory.attributes.modified = directory.attributes.changed = fs::kernel_now();
 }
 
 void MemoryVolume::remove_entry(Node& directory, std::string_view name, Node& node) {
   directory.entries.remove(name);
   if (S_ISDIR(node.attributes.mode)) --directory.attributes.link_count;
-  directory.attributes.modified = directory.attributes.changed = now();
+  directory.attributes.modified = directory.attributes.changed = fs::kernel_now();
 }
 
 Result<MemoryVolume::Node*> MemoryVolume::make_named(InodeNumber parent, std::string_view name,
@@ -299,7 +295,7 @@ Result<Attributes> MemoryVolume::link(InodeNumber inode, InodeNumber parent,
   if (directory->entries.find(name) != nullptr) return fail(ErrorCode::exists);
   add_entry(*directory, name, *node);
   ++node->attributes.link_count;
-  node->attributes.changed = now();
+  node->attributes.changed = fs::kernel_now();
   ++node->lookups;
   return snapshot(*node);
 }
@@ -314,7 +310,7 @@ Result<> MemoryVolume::unlink(InodeNumber parent, std::string_view name) {
   }
   remove_entry(*directory, name, *node);
   --node->attributes.link_count;
-  node->attributes.changed = now();
+  node->attributes.changed = fs::kernel_now();
   drop_if_unused(*node);
   return {};
 }
@@ -367,7 +363,7 @@ Result<> MemoryVolume::rename(InodeNumber parent, std::string_view name, InodeNu
     remove_entry(*to, new_name, *other);
     remove_entry(*from, name, *node);
     add_entry(*from, name, *other);
-    other->attributes.changed = now();
+    other->attributes.changed = fs::kernel_now();
   } else {
     if (other != nullptr) {
       const bool other_is_directory = S_ISDIR(other->attributes.mode);
@@ -376,13 +372,22 @@ Result<> MemoryVolume::rename(InodeNumber parent, std::string_view name, InodeNu
       if (!other->entries.cookies.empty()) return fail(ErrorCode::not_empty);
       remove_entry(*to, new_name, *other);
       other->attributes.link_count = other_is_directory ? 0 : other->attributes.link_count - 1;
-      other->attributes.changed = now();
+      other->attributes.changed = fs::kernel_now();
       drop_if_unused(*other);
     }
     remove_entry(*from, name, *node);
   }
   add_entry(*to, new_name, *node);
-  node->attributes.changed = now();
+  node->attributes.changed = fs::kernel_now();
+  return {};
+}
+
+Result<> MemoryVolume::rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                            InodeNumber new_parent, std::string_view new_name,
+                                            RenameMode mode, const Caller& caller) {
+  NACRE_TRY(rename(parent, name, new_parent, new_name, mode));
+  NACRE_ASSIGN(const Attributes whiteout, make_node(parent, name, caller, S_IFCHR, 0));
+  forget(whiteout.inode, 1);
   return {};
 }
 
@@ -397,7 +402,7 @@ Result<> MemoryVolume::read_directory(InodeNumber inode, std::uint64_t cookie, b
                                       const std::function<bool(const DirectoryEntry&)>& take) {
   std::unique_lock lock(tree_);
   NACRE_ASSIGN(Node * directory, find_directory(inode));
-  directory->attributes.accessed = now();
+  directory->attributes.accessed = fs::kernel_now();
   const DirectoryEntry self{".", inode, DT_DIR, 1, nullptr};
   const DirectoryEntry parent{"..", directory->parent, DT_DIR, 2, nullptr};
   if (cookie < 1 && !take(self)) return {};
@@ -442,7 +447,7 @@ Result<Attributes> MemoryVolume::change_attributes(InodeNumber inode,
   if (change.size) {
     if (S_ISDIR(attributes.mode)) return fail(ErrorCode::is_directory);
     resize(*node, *change.size);
-    attributes.modified = now();
+    attributes.modified = fs::kernel_now();
   }
   if (change.mode) {
     attributes.mode = (attributes.mode & S_IFMT) | *change.mode;
@@ -457,7 +462,7 @@ Result<Attributes> MemoryVolume::change_attributes(InodeNumber inode,
   clear_set_id(*node, change.clear_set_id);
   if (change.accessed) attributes.accessed = *change.accessed;
   if (change.modified) attributes.modified = *change.modified;
-  attributes.changed = change.changed ? *change.changed : now();
+  attributes.changed = change.changed ? *change.changed : fs::kernel_now();
   return snapshot(*node);
 }
 
@@ -465,7 +470,7 @@ Result<> MemoryVolume::set_flags(InodeNumber inode, std::uint32_t flags) {
   std::unique_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   node->attributes.flags = flags;
-  node->attributes.changed = now();
+  node->attributes.changed = fs::kernel_now();
   return {};
 }
 
@@ -492,7 +497,7 @@ Result<> MemoryVolume::set_xattr(InodeNumber inode, std::string_view name, std::
     NACRE_ASSIGN(const fs::Acl acl, fs::decode_acl(value));
     attributes.mode = (attributes.mode & ~0777u) | fs::mode_bits_of(acl);
     if (clear_sgid) attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
-    attributes.changed = now();
+    attributes.changed = fs::kernel_now();
     if (fs::is_equivalent_to_mode(acl)) {
       if (exists) node->xattrs.erase(xattr);
       return {};
@@ -506,7 +511,7 @@ Result<> MemoryVolume::set_xattr(InodeNumber inode, std::string_view name, std::
     }
   }
   node->xattrs.insert_or_assign(std::string(name), std::string(value));
-  attributes.changed = now();
+  attributes.changed = fs::kernel_now();
   return {};
 }
 
@@ -517,7 +522,7 @@ Result<> MemoryVolume::remove_xattr(InodeNumber inode, std::string_view name) {
   const auto xattr = node->xattrs.find(name);
   if (xattr == node->xattrs.end()) return fail(ErrorCode::no_attribute);
   node->xattrs.erase(xattr);
-  node->attributes.changed = now();
+  node->attributes.changed = fs::kernel_now();
   return {};
 }
 
@@ -566,7 +571,7 @@ Result<fs::VolumeSpace> MemoryVolume::space() {
   return fs::VolumeSpace{.total_bytes = static_cast<std::uint64_t>(pretended_bytes),
                          .free_bytes = room_bytes(),
                          .available_bytes = room_bytes(),
-                         .inode_count = inode_count(),
+                         .inode_count = inode_count() + pretended_inodes,
                          .free_inodes = pretended_inodes};
 }
 

@@ -69,7 +69,7 @@ class MemoryVolume final : public fs::Volume {
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
-  void forget(InodeNumber inode, std::uint64_t lookups) override;
+  bool forget(InodeNumber inode, std::uint64_t lookups) override;
   Result<Attributes> make_node(InodeNumber parent, std::string_view name, const Caller& caller,
                                std::uint32_t mode, std::uint64_t rdev) override;
   Result<Attributes> make_directory(InodeNumber parent, std::string_view name, const Caller& caller,
@@ -83,6 +83,9 @@ class MemoryVolume final : public fs::Volume {
   Result<> remove_directory(InodeNumber parent, std::string_view name) override;
   Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                   std::string_view new_name, RenameMode mode) override;
+  Result<> rename_over_whiteout(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                                std::string_view new_name, RenameMode mode,
+                                const Caller& caller) override;
   Result<std::string> read_symlink(InodeNumber inode) override;
   Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                           const std::function<bool(const DirectoryEntry&)>& take) override;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Content of the volume in memory: blocks, where a block that is not there is a hole.
 #include <sys/stat.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "fs/volume/kernel_clock.h"
 #include "tests/support/memory_volume.h"
 
 namespace nacre::tests {
@@ -13,12 +13,6 @@ namespace nacre::tests {
 namespace {
 
 constexpr std::uint64_t file_size_max = INT64_MAX;
-
-Timestamp time_now() {
-  timespec time = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &time);
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
 
 // Calls visit(block index, offset in the block, size, bytes before) for each block that the range
 // touches.
@@ -97,7 +91,7 @@ Result<std::size_t> MemoryVolume::read(InodeNumber inode, std::uint64_t offset,
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   std::lock_guard data_lock(node->data_mutex);
-  node->attributes.accessed = time_now();
+  node->attributes.accessed = fs::kernel_now();
   if (offset >= node->attributes.size) return 0;
   const std::uint64_t size = std::min<std::uint64_t>(out.size(), node->attributes.size - offset);
   copy_out(*node, offset, out.first(size));
@@ -154,7 +148,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
   if (!take_room(bytes.size())) return fail(ErrorCode::no_space);
   copy_in(*node, offset, bytes);
   attributes.size = std::max<std::uint64_t>(attributes.size, offset + bytes.size());
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
+  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = fs::kernel_now();
   clear_set_id(*node, flags.clear_set_id);
   return {};
 }
@@ -173,7 +167,7 @@ Result<> MemoryVolume::allocate(InodeNumber inode, AllocateMode mode, std::uint6
   const bool grows = mode == AllocateMode::allocate || mode == AllocateMode::zero;
   if (zeroes) zero(*node, offset, length);
   if (grows) attributes.size = std::max(attributes.size, offset + length);
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = time_now();
+  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = fs::kernel_now();
   return {};
 }
 

@@ -38,9 +38,13 @@ chmod 755 "$work"
 volume=$work/volume mnt=$work/mnt passphrase_file=$work/passphrase
 mkdir "$mnt"
 printf 'correct horse battery staple\n' >"$passphrase_file"
+if [ -n "${NACRE_READY_KEYS-}" ]; then # see ready_keys.cpp
+  export NACRE_READY_KEYS_TAKEN=$work/keys_taken LD_PRELOAD=$NACRE_BIN/libready_keys.so
+fi
 # What a user's programs keep per user (pinned fingerprints) stays in the folder.
 export HOME=$work/home
 mkdir "$HOME"
+: >"$HOME/.profile" # an empty home stays empty (own_files.h)
 # So does the control socket of an ordinary user's mount.
 if ! is_root; then
   export XDG_RUNTIME_DIR=$work/run

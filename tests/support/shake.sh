@@ -62,7 +62,7 @@ if [ "$pause_s" != 0 ]; then
   helpers+=($!)
 fi
 
-jobs=$(($(nproc) + 1))
+jobs=${NACRE_TEST_JOBS:-$(($(nproc) * 2))}
 results=$log.results
 : >"$log"
 : >"$results"

@@ -50,7 +50,7 @@ run_as() {
   shift
   # Sanitizers' log folders and the like come along; what belongs to root's session does not.
   setpriv --reuid "$id" --regid "$id" --clear-groups \
-    env -u XDG_RUNTIME_DIR -u TMPDIR HOME="${user_home:-/nonexistent}" NACRE_BIN="$user_bin" \
+    env -u LD_PRELOAD -u XDG_RUNTIME_DIR -u TMPDIR HOME="${user_home:-/nonexistent}" NACRE_BIN="$user_bin" \
     PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin "$@"
 }
 as_user() { run_as $user_id "$@"; }

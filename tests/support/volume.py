@@ -95,6 +95,11 @@ class Volume:
         for word in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
             self.environment.pop(word, None)
         os.mkdir(self.environment["HOME"])
+        if os.environ.get("NACRE_READY_KEYS"):  # see ready_keys.cpp
+            self.environment.update(NACRE_READY_KEYS_TAKEN=os.path.join(self.work, "keys_taken"),
+                                    LD_PRELOAD=os.path.join(self.bin, "libready_keys.so"))
+        with open(os.path.join(self.environment["HOME"], ".profile"), "w", encoding="utf-8"):
+            pass  # an empty home stays empty
         if os.getuid() != 0:
             self.environment["XDG_RUNTIME_DIR"] = os.path.join(self.work, "run")
             os.mkdir(self.environment["XDG_RUNTIME_DIR"], 0o700)

@@ -19,12 +19,16 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/nacre-$test_name.XXXXXX")
 chmod 755 "$work"
 export HOME=$work/home
 mkdir "$HOME"
+: >"$HOME/.profile" # an empty home stays empty (own_files.h)
 unset XDG_CONFIG_HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
 known=$HOME/.config/nacre/known_volumes
 printf 'correct horse battery staple\n' >"$work/passphrase"
 printf 'something else\n' >"$work/wrong"
 secret=(--passphrase-file "$work/passphrase")
 cheap=(--kdf-memory 8192 --kdf-time 1)
+if [ -n "${NACRE_READY_KEYS-}" ]; then # see ready_keys.cpp
+  export NACRE_READY_KEYS_TAKEN=$work/keys_taken LD_PRELOAD=$NACRE_BIN/libready_keys.so
+fi
 failures=0
 
 clean_up() {
@@ -98,6 +102,14 @@ check() {
   "$@" || failed "$what"
 }
 make_volume() { mkfs.nacre "${secret[@]}" "${cheap[@]}" "$@" >"$work/mkfs.log" 2>&1 || failed "mkfs.nacre: $(cat "$work/mkfs.log")"; }
+# cheap_programs FOLDER: the programs, whose mkfs.nacre asks the least of a passphrase: for scripts that
+# call it with no options of their own.
+cheap_programs() {
+  mkdir "$1"
+  ln -s "$NACRE_BIN"/{nacre,mount.nacre,fsck.nacre} "$1"
+  printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$NACRE_BIN/mkfs.nacre" "${cheap[*]}" >"$1/mkfs.nacre"
+  chmod +x "$1/mkfs.nacre"
+}
 verdict() {
   [ $failures = 0 ] || echo "$failures expectations failed"
   exit $((failures > 0))

@@ -343,6 +343,7 @@ TEST(ControlUsers, another_user_is_refused_even_where_the_socket_is_open_to_all)
     MountDescription description;
     description.device_major = 4000;
     description.device_minor = 1;
+    description.volume_directory = folder;  // a socket there keeps it from making one in /tmp
     auto server = ControlServer::start(description, volume);
     static_cast<void>(!::write(ready[1], server ? "+" : "-", 1));
     char byte = 0;

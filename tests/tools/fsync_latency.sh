@@ -3,6 +3,8 @@
 # tests/measure/fsync_latency.py: the table that it prints, and that it leaves nothing mounted, whatever happens.
 . "$(dirname "$0")/command_harness.sh"
 needs_mounts
+cheap_programs "$work/programs"
+NACRE_BIN=$work/programs
 tool=$(dirname "$0")/../measure/fsync_latency.py
 measure=("$tool" --bin "$NACRE_BIN" --work "$work/measured")
 few=(--rounds 2 --count 5 --mib 1 --transports device)

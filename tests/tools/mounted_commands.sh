@@ -133,7 +133,6 @@ check "the killed daemon stays" wait_for_daemons
 # Its last threads may hold the socket for a moment longer.
 expect 8 'no daemon answers.*umount|ended without an answer' nacre sync "$m"
 expect 8 'no daemon answers' nacre stats "$m"
-expect 32 'dead mount' mount.nacre "${secret[@]}" "$v" "$m"
 expect 8 'unmounted, but its daemon had ended' nacre umount "$m"
 [ -z "$(sockets_left)" ] || failed "the dead daemon's socket is left: $(sockets_left)"
 ! is_mounted || failed "a dead mount is still there"
@@ -141,6 +140,11 @@ mount_it || failed "mount after a kill: $(cat "$work/mount.log")"
 check "what was synced is gone" cmp "$work/random" "$m/random"
 check "what was synced of an open file is gone" cmp "$work/random" "$m/open"
 [ "$(cat "$m/file")" = first ] || failed "a file is gone"
+# A mount takes away what the dead one left.
+kill -9 $(daemons)
+check "the killed daemon stays" wait_for_daemons
+expect 0 'daemon is gone' mount.nacre "${secret[@]}" "$v" "$m"
+[ "$(cat "$m/file")" = first ] || failed "a file is gone after another kill"
 
 # --- umount: busy, then durable when it returns, and the daemon gone.
 exec 8<"$m/file"

@@ -4,6 +4,8 @@
 # that somebody else uses, a daemon that was killed, and what it refuses before it builds anything.
 . "$(dirname "$0")/command_harness.sh"
 needs_mounts
+cheap_programs "$work/programs"
+NACRE_BIN=$work/programs
 script=$(cd "$(dirname "$0")/../.." && pwd)/tools/quickstart.sh
 quickstart() { expect "$1" "$2" "$script" --bin "$NACRE_BIN" "${secret[@]}" "${@:3}"; }
 mounts_at() { grep -c " $1 " /proc/self/mountinfo; }

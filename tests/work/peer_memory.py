@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Memory and threads of the daemon beside those of gocryptfs and securefs, on the same work: a large
-file copied in, 4,000 small ones unpacked, all of it read by a fresh mount. Prints a table; those
+file copied in, small ones unpacked, all of it read by a fresh mount. Prints a table; those
 that are not installed are left out with a word.
 
     peer_memory.py [--copies N]     how often the corpus file is in the large one (default 8)
+                   [--files N]      how many small files there are (default 4,000)
 
 Each with its defaults. Resident memory is looked at every 20 ms; the peak is the kernel's.
 """
@@ -27,7 +28,6 @@ from volume import PATIENCE, Failure, Volume, skip_part, wait_for  # noqa: E402
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
 CORPUS_FILE = os.path.join(ROOT, "../shared/corpus/dickens.zip")
-FILE_COUNT = 4000
 BUDGET_BYTES = 512 << 20  # the defaults for clean and for dirty chunks
 STEPS = ["mounted", "large file in", "small files in", "all read, fresh mount"]
 
@@ -101,7 +101,7 @@ class Watch:
         return f"{self.resident >> 20}, {self.threads}"
 
 
-def make_sources(work, copies):
+def make_sources(work, copies, file_count):
     plain = os.path.join(work, "large")
     if os.path.exists(CORPUS_FILE):
         with zipfile.ZipFile(CORPUS_FILE) as archive:
@@ -115,7 +115,7 @@ def make_sources(work, copies):
     chance = random.Random(1)
     tree = os.path.join(work, "tree.tar")
     with tarfile.open(tree, "w") as archive:
-        for i in range(FILE_COUNT):
+        for i in range(file_count):
             info = tarfile.TarInfo(f"tree/{i % 40}/{i}")
             start, info.size = chance.randrange(len(content) - 40_000), chance.randrange(20_000)
             archive.addfile(info, fileobj=io.BytesIO(content[start:start + info.size]))
@@ -179,10 +179,11 @@ def measure(system, plain, tree):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--copies", type=int, default=8)
+    parser.add_argument("--files", type=int, default=4000)
     arguments = parser.parse_args()
     table, digests = {}, set()
     with Volume("peer-memory") as volume:
-        plain, tree = make_sources(volume.work, arguments.copies)
+        plain, tree = make_sources(volume.work, arguments.copies, arguments.files)
         systems = {"Nacre": volume}
         for name, make, mount in [
                 ("gocryptfs", ["gocryptfs", "-init", "-q", "-extpass", "echo secret", "{back}"],

@@ -2,9 +2,11 @@
 // See command_line.h.
 #include "tools/cli/command_line.h"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <new>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,11 +15,46 @@
 #include "tools/cli/help_text.h"
 #include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
 
 namespace {
+
+// Letters to change, add, leave out, or put in each other's place.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t k = 0; k <= b.size(); ++k) {
+      if (i == 0 || k == 0) {
+        cost[i][k] = i + k;
+        continue;
+      }
+      cost[i][k] = std::min({cost[i - 1][k] + 1, cost[i][k - 1] + 1,
+                             cost[i - 1][k - 1] + (a[i - 1] == b[k - 1] ? 0 : 1)});
+      if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+        cost[i][k] = std::min(cost[i][k], cost[i - 2][k - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+std::string nearest_command(std::string_view word, const CLI::App& app) {
+  constexpr std::size_t word_size_max = 32;
+  constexpr std::size_t distance_max = 2;
+  const CLI::App* nearest = nullptr;
+  std::size_t least = distance_max + 1;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string& name = command->get_name();
+    if (word.size() > word_size_max || name.size() <= distance_max) continue;
+    if (const auto distance = edit_distance(word, name); distance < least) {
+      least = distance;
+      nearest = command;
+    }
+  }
+  return nearest == nullptr ? "" : fmt::format("; did you mean {}?", nearest->get_name());
+}
 
 // What the command line should have named but did not: "frob is no command; there are …". Empty
 // when it is something else that was wrong.
@@ -38,7 +75,8 @@ std::string missing_command(const CLI::App& app) {
       has_option = true;
       continue;
     }
-    return fmt::format("{}{} is no command; there are {}", name, word, commands);
+    return fmt::format("{}{} is no command; there are {}{}", name, word, commands,
+                       nearest_command(word, *at));
   }
   if (has_option) return {};  // that one is named instead
   return fmt::format("a command is missing; there are {}", commands);
@@ -84,6 +122,7 @@ void add_three_sources(CLI::App& app, SecretOptions& secret, const std::string& 
 
 int run_command_line(const std::string& program, const std::string& description, int argc,
                      char** argv, const std::function<std::function<int()>(CLI::App&)>& setup) {
+  take_standard_streams();
   set_program_name(program);
   try {
     CLI::App app(description, program);

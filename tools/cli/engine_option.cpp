@@ -7,15 +7,19 @@
 
 #include <fmt/format.h>
 
+#include "tools/cli/own_files.h"
+
 namespace nacre::tools {
 namespace {
 
 // Empty where no folder is known: then costs are measured each time.
 std::string cost_file() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return std::string(cache) + "/nacre/engine-costs";
   const char* const home = std::getenv("HOME");
-  if (home != nullptr && *home == '/') return std::string(home) + "/.cache/nacre/engine-costs";
+  const bool has_cache = cache != nullptr && *cache == '/';
+  if (!has_cache && (home == nullptr || *home != '/')) return {};
+  const std::string base = has_cache ? cache : std::string(home) + "/.cache";
+  if (may_keep_files(has_cache ? "" : home, base)) return base + "/nacre/engine-costs";
   return {};
 }
 

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/folder_owner.h"
+#include "tools/cli/own_files.h"
+
 namespace nacre::tools {
 
 Result<std::string> parse_fingerprint(std::string_view text) {
@@ -23,9 +26,12 @@ Result<std::string> parse_fingerprint(std::string_view text) {
                           text, digits));
 }
 
-Result<KnownVolumes> KnownVolumes::of_user() {
-  NACRE_ASSIGN(const auto folder, user_folder());
-  return KnownVolumes(folder + "/known_volumes");
+Result<std::vector<KnownVolumes>> KnownVolumes::of_user() {
+  NACRE_ASSIGN(const auto folders, user_folders());
+  std::vector<KnownVolumes> files;
+  for (const auto& folder : folders)
+    files.emplace_back(folder + "/known_volumes");
+  return files;
 }
 
 std::string KnownVolumes::to_line(const KnownVolume& volume) {

@@ -4,7 +4,8 @@
 // replaces, is refused from then on; the latter also at other paths, since a volume is known by its
 // id as well. docs/COMMANDS.md, "Known volumes".
 //
-// File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes. One line a path:
+// File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes; where nothing may
+// be kept there (own_files.h), /var/tmp/nacre-UID/known_volumes. One line a path:
 //   PATH VOLUME-ID FINGERPRINT
 // separated by spaces; in PATH, spaces, newlines and backslashes are written as \ooo. Lines that
 // begin with '#' are kept. Of several lines with one id the last has the newest fingerprint: a line
@@ -32,8 +33,9 @@ struct KnownVolume {
 
 class KnownVolumes {
  public:
-  // The file of this user; the errors of user_folder().
-  static Result<KnownVolumes> of_user();
+  // The files of this user: the first takes what is pinned, and none of them may know another
+  // volume. The errors of user_folders().
+  static Result<std::vector<KnownVolumes>> of_user();
   explicit KnownVolumes(std::string file) : file_(std::move(file)) {}
 
   const std::string& file() const { return file_.path(); }

@@ -16,6 +16,9 @@
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/folder_owner.h"
+#include "tools/cli/own_files.h"
+
 namespace nacre::tools {
 
 namespace {
@@ -51,13 +54,18 @@ class Folder {
   int descriptor_;
 };
 
-Result<> write_file(const std::string& path, std::string_view text, bool synced) {
+Result<> write_file(int folder, const std::string& path, std::string_view text, bool synced) {
   // Never through a link that somebody left there.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return system_failure(path);
   Result<> result;
+  // With sudo this may be a file of the user who called it.
+  if (const int error = give_to_folder_owner(folder, descriptor)) {
+    errno = error;
+    result = system_failure(path);
+  }
   while (result && !text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -70,6 +78,19 @@ Result<> write_file(const std::string& path, std::string_view text, bool synced)
   if (result && synced && ::fsync(descriptor) != 0) result = system_failure(path);
   ::close(descriptor);
   return result;
+}
+
+// In a folder that is everybody's: so it must be this user's own, and no link.
+Result<std::string> spare_folder(bool make) {
+  const std::string path = fmt::format("/var/tmp/nacre-{}", ::geteuid());
+  if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure(path);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return system_failure(path);
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{} is not a folder of this user's that is closed to others", path));
+  }
+  return path;
 }
 
 }  // namespace
@@ -97,19 +118,30 @@ std::string unescape_path(std::string_view text) {
   return out;
 }
 
-Result<std::string> user_folder() {
+Result<std::vector<std::string>> user_folders() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
-  if (config != nullptr && config[0] == '/') return std::string(config) + "/nacre";
-  std::string home;
-  if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
-    home = variable;
-  } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
-    home = entry->pw_dir;
+  std::string home, base;
+  if (config != nullptr && config[0] == '/') {
+    base = config;
+  } else {
+    if (const char* variable = std::getenv("HOME"); variable != nullptr && variable[0] == '/') {
+      home = variable;
+    } else if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
+      home = entry->pw_dir;
+    }
+    if (!home.starts_with('/')) {
+      return fail(ErrorCode::missing, "this user has no home directory");
+    }
+    base = home + "/.config";
   }
-  if (!home.starts_with('/')) {
-    return fail(ErrorCode::missing, "this user has no home directory");
-  }
-  return home + "/.config/nacre";
+  std::vector<std::string> folders;
+  const bool may_keep = may_keep_files(home, base);
+  if (may_keep) folders.push_back(base + "/nacre");
+  // Once there, it counts also when the home has filled.
+  auto spare = spare_folder(!may_keep);
+  if (spare) folders.push_back(std::move(*spare));
+  if (folders.empty()) return tl::unexpected(spare.error());
+  return folders;
 }
 
 Result<std::string> UserFile::read() const {
@@ -134,12 +166,8 @@ Result<> UserFile::replace(
     Durability durability) const {
   const std::string folder_path = std::filesystem::path(path_).parent_path();
   // ~/.config and its like are private.
-  std::error_code error;
-  const mode_t mask = ::umask(077);
-  std::filesystem::create_directories(folder_path, error);
-  ::umask(mask);
-  if (error) {
-    errno = error.value();
+  if (const int error = make_folders_for_owner(folder_path)) {
+    errno = error;
     return system_failure(folder_path);
   }
   const Folder folder(folder_path);
@@ -151,7 +179,7 @@ Result<> UserFile::replace(
   NACRE_ASSIGN(const auto text, change(content));
   const bool synced = durability == Durability::synced;
   const std::string fresh = path_ + ".new";
-  NACRE_TRY(write_file(fresh, text, synced));
+  NACRE_TRY(write_file(folder.descriptor(), fresh, text, synced));
   if (::rename(fresh.c_str(), path_.c_str()) != 0) return system_failure(path_);
   if (synced && ::fsync(folder.descriptor()) != 0) return system_failure(folder_path);
   return {};

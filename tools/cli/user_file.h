@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small file of the user's own, in $XDG_CONFIG_HOME/nacre or ~/.config/nacre: closed to others,
-// and replaced as a whole.
+// A small file of the user's own: closed to others, and replaced as a whole. It lies in
+// $XDG_CONFIG_HOME/nacre or ~/.config/nacre; where nothing may be kept there (own_files.h), in
+// /var/tmp/nacre-UID.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools {
 
-// missing (with the reason) when there is no place for one.
-Result<std::string> user_folder();
+// The folders of this user: the first takes what is kept, and what lies in the others counts as
+// well. At least one; missing (with the reason) when there is no place for one.
+Result<std::vector<std::string>> user_folders();
 
 enum class Durability : std::uint8_t {
   synced,  // after a crash the file is old or new

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/control/mount_table.h"
 #include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
@@ -29,25 +30,44 @@ KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& k
 // Trouble with the list itself keeps nobody from his files; a volume that is not the known one
 // does.
 Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool is_named = false) {
-  const auto volumes = KnownVolumes::of_user();
-  auto known = volumes ? volumes->check(volume, is_named) : tl::unexpected(volumes.error());
-  if (!known && known.error().code != ErrorCode::not_permitted) return KnownVolumes::Acquaintance{};
+  KnownVolumes::Acquaintance known;
+  const auto lists = KnownVolumes::of_user();
+  if (!lists) return known;
+  for (const auto& list : *lists) {
+    const auto found = list.check(volume, is_named);
+    if (!found && found.error().code == ErrorCode::not_permitted) {
+      return tl::unexpected(found.error());
+    }
+    if (!found) continue;
+    known.is_known = known.is_known || found->is_known;
+    known.has_another_key = known.has_another_key || found->has_another_key;
+    if (known.other_path.empty()) known.other_path = found->other_path;
+  }
   return known;
 }
 
+// In the first list, and in those others that know something of that path.
+Result<std::string> pin_in_lists(const KnownVolume& volume, bool is_copy) {
+  NACRE_ASSIGN(const auto lists, KnownVolumes::of_user());
+  for (const auto& list : lists) {
+    const auto known = list.check(volume);
+    const bool has_line = known ? known->is_known : known.error().code == ErrorCode::not_permitted;
+    if (&list != &lists.front() && !has_line) continue;
+    NACRE_TRY(is_copy ? list.pin_copy(volume) : list.pin(volume));
+  }
+  return lists.front().file();
+}
+
 void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false) {
-  const auto volumes = KnownVolumes::of_user();
-  const auto pinned = !volumes  ? tl::unexpected(volumes.error())
-                      : is_copy ? volumes->pin_copy(volume)
-                                : volumes->pin(volume);
-  if (!pinned) {
+  const auto file = pin_in_lists(volume, is_copy);
+  if (!file) {
     print_warning(
         fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
                     "is put in its place would not be noticed",
-                    pinned.error().message));
+                    file.error().message));
   } else if (!note.empty()) {
-    print_note(fmt::format("{} Its fingerprint is {}, remembered in {}", note, volume.fingerprint,
-                           volumes->file()));
+    print_note(
+        fmt::format("{} Its fingerprint is {}, remembered in {}", note, volume.fingerprint, *file));
   }
 }
 
@@ -125,6 +145,19 @@ Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
   return metadata::VolumeSecret(std::move(*key));
 }
 
+// Files that were made on Windows end their lines in CR LF; the LF alone is taken away.
+Error with_hint_at_line_end(Error error, const metadata::VolumeSecret& secret) {
+  const auto* passphrase = std::get_if<SecretBytes>(&secret);
+  if (error.code == ErrorCode::wrong_key && passphrase != nullptr && !passphrase->view().empty() &&
+      passphrase->view().back() == '\r') {
+    error.message +=
+        ". The passphrase ends in a carriage return (CR), as in files with the line ends of "
+        "Windows: "
+        "if that is no part of it, take it out of the file";
+  }
+  return error;
+}
+
 }  // namespace
 
 std::string fingerprint_of(const metadata::KeyTree& keys) {
@@ -141,6 +174,15 @@ Result<VolumePlace> open_place(const std::string& path) {
 }
 
 namespace {
+
+// A mounted volume's files are no volume; what is meant is the folder behind them.
+Result<> check_not_mount_point(const std::string& path) {
+  const auto mount = fs::find_nacre_mount(path);
+  if (!mount) return {};
+  return fail(ErrorCode::not_found,
+              fmt::format("{} is where the volume {} is mounted, not the volume: give {}", path,
+                          mount->source, mount->source));
+}
 
 // if_none: what to say of a directory that is none.
 Result<VolumePlace> find_volume(const std::string& path, const std::string& if_none) {
@@ -162,6 +204,7 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
                               "backup",
                               path));
     default:
+      NACRE_TRY(check_not_mount_point(path));
       return fail(ErrorCode::not_found, if_none);
   }
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
@@ -174,10 +217,7 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
 }  // namespace
 
 Result<VolumePlace> find_volume(const std::string& path) {
-  return find_volume(path,
-                     fmt::format("{} is not a Nacre volume: it has no superblock. 'mkfs.nacre {}' "
-                                 "would make one of an empty directory",
-                                 path, path));
+  return find_volume(path, fmt::format("{} is not a Nacre volume: it has no superblock", path));
 }
 
 Result<VolumePlace> find_unmounted_volume(const std::string& path) {
@@ -203,7 +243,9 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
       note_kdf_cost(found->keyring.claims);
     }
   }
-  NACRE_ASSIGN(auto volume, metadata::open_volume_keys(*place.directory, secret));
+  auto opened = metadata::open_volume_keys(*place.directory, secret);
+  if (!opened) return tl::unexpected(with_hint_at_line_end(std::move(opened).error(), secret));
+  metadata::VolumeKeys volume = std::move(*opened);
   NACRE_TRY(recognise(place, *volume.keys, *volume.access, options));
   return volume;
 }

@@ -111,8 +111,8 @@ std::optional<Sight> closing_found(const SeenCopy& seen, const Sight& found) {
 }
 
 Result<Witness> Witness::of_volume(const std::string& volume_id) {
-  NACRE_ASSIGN(const auto folder, user_folder());
-  return Witness(fmt::format("{}/seen/{}", folder, volume_id));
+  NACRE_ASSIGN(const auto folders, user_folders());
+  return Witness(fmt::format("{}/seen/{}", folders.front(), volume_id));
 }
 
 Result<std::vector<SeenCopy>> Witness::read() const {

@@ -40,7 +40,7 @@ std::optional<Sight> closing_found(const SeenCopy& seen, const Sight& found);
 
 class Witness {
  public:
-  // Of this user; the errors of user_folder().
+  // Of this user; the errors of user_folders().
   static Result<Witness> of_volume(const std::string& volume_id);
   explicit Witness(std::string file) : file_(std::move(file)) {}
   const std::string& file() const { return file_.path(); }

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -17,6 +18,8 @@
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "gpu_engine/base/check.h"
+#include "gpu_engine/base/folder_owner.h"
 #include "tools/cli/terminal.h"
 #include "tools/mount/structured_log.h"
 
@@ -44,11 +47,29 @@ Sinks& sinks() {
   return made;
 }
 
+// A log that root's mount begins in a folder of the volume's owner, who has the next mount go on
+// with it.
+void share_with_owner(const std::string& path, int log, const std::string& volume) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  const int folder = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  struct stat place = {};
+  struct stat owned = {};
+  if (folder >= 0 && ::fstat(folder, &place) == 0 && ::stat(volume.c_str(), &owned) == 0 &&
+      place.st_uid == owned.st_uid) {
+    give_to_folder_owner(folder, log);  // without it the log is as good
+  }
+  if (folder >= 0) ::close(folder);
+}
+
 // Makes the file when it is not there, for nobody else's eyes: messages name files. (spdlog would
 // also make folders, where a name is mistyped.) A link may lead to somebody else's file.
-Result<> check_log_file(const std::string& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+Result<> check_log_file(const std::string& path, const std::string& volume) {
+  constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  int descriptor = ::open(path.c_str(), flags);
+  if (descriptor < 0 && errno == ENOENT) {
+    descriptor = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+    if (descriptor >= 0) share_with_owner(path, descriptor, volume);
+  }
   if (descriptor < 0) {
     return fail(ErrorCode::io,
                 fmt::format("the log file {} cannot be written: {}", path,
@@ -67,6 +88,18 @@ Result<> check_log_file(const std::string& path) {
   return {};
 }
 
+// Standard error has it already. Nothing here is called with the sinks' locks held, so a thread
+// that fails a check never waits for itself.
+void log_failed_check(std::string_view message) noexcept {
+  try {
+    const auto& made = sinks();
+    made.all->remove_sink(made.standard_error);
+    spdlog::critical("{}", message);
+  } catch (const std::exception&) {
+    // The process ends all the same.
+  }
+}
+
 }  // namespace
 
 bool may_name_files(const LogOptions& options) {
@@ -82,7 +115,7 @@ Result<> start_logging(const LogOptions& options) {
     made.standard_error->set_pattern(fmt::format("{}: %l: %v", program_name()));
     made.standard_error->set_level(options.foreground || options.verbose ? spdlog::level::trace
                                                                          : spdlog::level::warn);
-    if (!options.file.empty()) NACRE_TRY(check_log_file(options.file));
+    if (!options.file.empty()) NACRE_TRY(check_log_file(options.file, options.volume));
     const std::string program(program_name());
     if (options.target == LogTarget::journal) {
       NACRE_ASSIGN(auto journal, make_journal_sink(program, options.volume));
@@ -103,6 +136,7 @@ Result<> start_logging(const LogOptions& options) {
     logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(std::move(logger));
+    set_check_sink(log_failed_check);
   } catch (const spdlog::spdlog_ex& error) {
     return fail(ErrorCode::io, fmt::format("the log file cannot be written: {}", error.what()));
   }

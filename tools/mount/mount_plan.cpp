@@ -3,6 +3,7 @@
 #include "tools/mount/mount_plan.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -21,6 +22,21 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::string_view mount_type = "nacre";
+// Behind the list of the file system's.
+constexpr std::string_view own_options =
+    " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
+    "kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET metrics=ADDRESS";
+
+Result<int> parse_descriptor(std::string_view value) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < 0) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("mount option passphrase-fd={}: expected the number of an open file", value));
+  }
+  return number;
+}
 
 Result<> choose_log(std::string_view value, MountPlan& plan) {
   constexpr std::string_view json_prefix = "json:";
@@ -57,6 +73,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   const std::string value(option.substr(equals + 1));
   if (name == "passphrase-file") {
     plan.secret.passphrase_file = value;
+  } else if (name == "passphrase-fd" && !value.empty()) {
+    NACRE_ASSIGN(plan.secret.passphrase_fd, parse_descriptor(value));
+  } else if (name == "passphrase-fd") {
+    // No value: said below.
   } else if (name == "passphrase-command") {
     plan.secret.passphrase_command = value;
   } else if (name == "identity") {
@@ -102,7 +122,10 @@ Result<> take_options(const MountArguments& arguments, std::string& engine_name,
       NACRE_ASSIGN(const bool is_own, take_own_option(option, engine_name, plan));
       if (is_own) continue;
       const auto parsed = fs::parse_mount_options(option, plan.fuse, plan.volume_options);
-      if (!parsed && !arguments.sloppy) return parsed;
+      if (parsed || arguments.sloppy) continue;
+      Error error = parsed.error();
+      if (error.message.starts_with("unknown mount option")) error.message += own_options;
+      return tl::unexpected(std::move(error));
     }
   }
   return {};

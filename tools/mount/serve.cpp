@@ -48,7 +48,7 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 class MountControl final : public fs::ControlHandler {
  public:
   MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
-               fs::Rotation& rotation, const fs::FuseSession& session)
+               fs::Rotation& rotation, fs::FuseSession& session)
       : volume_(volume),
         keyring_(keyring),
         scrubber_(scrubber),
@@ -56,7 +56,9 @@ class MountControl final : public fs::ControlHandler {
         session_(session) {}
 
   // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
-  // a commit counts when no write arrived around it and all that had arrived were done.
+  // a commit counts when no write arrived around it and all that had arrived were done. What was
+  // refused is told from here: the kernel tells whoever asks first, and also of things that are no
+  // harm (docs/KERNEL.md, "Killed processes").
   Result<> sync() override {
     constexpr int rounds_max = 20;
     constexpr auto quiet_time = std::chrono::milliseconds(20);
@@ -66,8 +68,9 @@ class MountControl final : public fs::ControlHandler {
       const bool is_quiet = session_.has_all_writes();
       NACRE_TRY(volume_.sync_all());
       // Somebody who writes on and on is not waited for.
-      if ((is_quiet && write_count() == before) || round == rounds_max) return {};
+      if ((is_quiet && write_count() == before) || round == rounds_max) break;
     }
+    return session_.take_refusal();
   }
   fs::VolumeStats stats() override { return volume_.stats(); }
   fs::RequestStats request_stats() override { return session_.request_stats(); }
@@ -106,7 +109,7 @@ class MountControl final : public fs::ControlHandler {
   metadata::KeyringKeeper& keyring_;
   fs::Scrubber& scrubber_;
   fs::Rotation& rotation_;
-  const fs::FuseSession& session_;
+  fs::FuseSession& session_;
 };
 
 Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlace& place) {
@@ -115,7 +118,8 @@ Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlac
                                             : metadata::LockMode::exclusive,
                                 .mountpoint = plan.mountpoint};
   auto lock = metadata::VolumeLock::acquire(place.path, request);
-  if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path)) {
+  if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path) &&
+      !fs::find_mount_by_lock(place.path)) {
     print_note(fmt::format("{}: waiting up to {} s for whoever uses the volume to finish",
                            place.path, predecessor_wait_ms / 1000));
     request.wait_ms = predecessor_wait_ms;
@@ -159,7 +163,8 @@ fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
                                    .volume_id = hex(superblock.volume_id),
                                    .label = superblock.label,
                                    .chunk_size_bytes = superblock.chunk_size_bytes,
-                                   .read_only = plan.volume_options.read_only};
+                                   .read_only = plan.volume_options.read_only,
+                                   .source_is_volume = plan.fuse.fsname == place.path};
   // "major:minor", as the mount table has it.
   std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
               &description.device_minor);
@@ -225,6 +230,7 @@ class Mount {
     }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
+    tell_of_foreign_root();
     return {};
   }
 
@@ -233,7 +239,9 @@ class Mount {
       static_cast<void>(close());
       return opened;
     }
-    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, plan_.fuse);
+    fs::FuseOptions fuse = plan_.fuse;
+    fuse.watch = true;
+    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, fuse);
     if (!session) {
       // Nothing was written, but the write session is known: leave the volume as clean as it was.
       static_cast<void>(close());
@@ -319,6 +327,17 @@ class Mount {
     return std::move(*server);
   }
 
+  // Of a volume that root made, say, an ordinary user can write nothing: what helps is not obvious.
+  void tell_of_foreign_root() {
+    if (::geteuid() == 0 || plan_.volume_options.read_only || plan_.fuse.owners.uid) return;
+    const auto root = volume_->attributes(metadata::root_inode);
+    if (!root || root->uid == ::geteuid() || (root->mode & (S_IWGRP | S_IWOTH)) != 0) return;
+    spdlog::warn(
+        "{}: its root directory belongs to user {}, so you can make nothing in it. Mount it with "
+        "-o uid={} to have all of it shown as yours, or let root give it to you",
+        place_.path, root->uid, ::geteuid());
+  }
+
   // What an earlier change of it left to whoever comes next. Without this the volume is as usable.
   void mend_keyring() {
     Result<> mended;
@@ -358,6 +377,7 @@ class Mount {
     }
     keyring_.reset();
     volume_.reset();
+    if (!closed) lock_->leave_name();
     lock_.reset();
     return closed;
   }

@@ -237,7 +237,7 @@ void add_stats_command(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  nacre stats ~/private\n"
-      "  nacre stats --json ~/private | jq .caches\n"
+      "  nacre stats --json ~/private | jq .stats.cache_hit_count\n"
       "Exit status: 0 fine, 2 usage, 4 damaged volume, 8 failed, 16 wrong key,\n"
       "32 in use");
   command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -18,9 +19,11 @@
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
+#include "metadata/backing/volume_lock.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/commands.h"
+#include "tools/nacre/mount_users.h"
 #include "tools/nacre/mounted_volume.h"
 #include "tools/nacre/patience.h"
 
@@ -30,6 +33,7 @@ namespace {
 
 constexpr std::chrono::milliseconds close_timeout{120'000};
 constexpr std::chrono::milliseconds exit_timeout{30'000};
+constexpr std::chrono::milliseconds lock_check_interval{50};
 
 // A process that can be waited for without being its parent. None when it is gone already.
 class Process {
@@ -62,17 +66,101 @@ bool same_device(const fs::MountEntry& a, const fs::MountEntry& b) {
   return a.device_major == b.device_major && a.device_minor == b.device_minor;
 }
 
-// The daemon was killed: what is left is a mount that answers nobody.
-int unmount_dead(const fs::MountEntry& mount, const Error& why) {
-  print_warning(why.message);
+std::string durable_notice(const fs::MountEntry& mount) {
+  return fmt::format(
+      "waiting for the volume at {} to make everything durable: its disk is slow, or does not "
+      "answer. Ctrl-C ends the waiting only and leaves the volume mounted",
+      mount.mountpoint);
+}
+
+// What is left is a mount that answers nobody.
+int unmount_dead(const fs::MountEntry& mount, const fs::DaemonLife& life) {
   fs::remove_dead_socket(mount);
   const auto unmounted =
       fs::unmount(mount.mountpoint, fs::UnmountMode::detach, fs::MountEnvironment::current());
   if (!unmounted) return report(unmounted.error());
+  if (mount.read_only || life.state == fs::DaemonState::ended_closed) {
+    print_note(fmt::format("{} is unmounted. Its daemon had ended already; {}", mount.mountpoint,
+                           mount.read_only ? "the mount was read-only" : "the volume is closed"));
+    return exit_fine;
+  }
   print_warning(
       fmt::format("{} is unmounted, but its daemon had ended without closing the volume: "
                   "what was not synced before may be lost. The next mount recovers the "
                   "rest",
+                  mount.mountpoint));
+  return exit_operational;
+}
+
+// The daemon closes the volume by itself when it is unmounted; the lock tells when, and how.
+int wait_for_lock(const fs::MountEntry& mount, const fs::DaemonLife& life) {
+  const Patience patience(
+      fmt::format("{} is unmounted; waiting for its daemon{} to close the volume", mount.mountpoint,
+                  life.pid == 0 ? "" : fmt::format(" (process {})", life.pid)));
+  const auto deadline = std::chrono::steady_clock::now() + close_timeout;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto lock = metadata::read_lock(mount.source);
+    if (lock && !lock->is_held && lock->pid == 0) return exit_fine;
+    if (lock && !lock->is_held) {
+      return report({ErrorCode::io,
+                     fmt::format("{} is unmounted, but its daemon (process {}) could not close the "
+                                 "volume well; its log says why. The next mount recovers what was "
+                                 "synced",
+                                 mount.mountpoint, lock->pid)});
+    }
+    std::this_thread::sleep_for(lock_check_interval);
+  }
+  return report({ErrorCode::busy,
+                 fmt::format("{} is unmounted here, but the volume's lock is still held: another "
+                             "mount namespace holds the mount, or the disk does not answer",
+                             mount.mountpoint)});
+}
+
+Result<> unmount_when_free(const fs::MountEntry& mount) {
+  auto unmounted =
+      fs::unmount(mount.mountpoint, fs::UnmountMode::when_free, fs::MountEnvironment::current());
+  if (!unmounted && unmounted.error().code == ErrorCode::busy) {
+    return fail(ErrorCode::busy,
+                fmt::format("{} is in use: {}. Everything written so far is durable",
+                            mount.mountpoint, who_uses(mount)));
+  }
+  return unmounted;
+}
+
+// Bound to a second place, it lives on there, and so does the daemon.
+bool stays_elsewhere(const fs::MountEntry& mount) {
+  const auto table = fs::read_mount_table();
+  if (!table) return false;
+  const auto other = std::find_if(table->begin(), table->end(),
+                                  [&](const auto& entry) { return same_device(entry, mount); });
+  if (other == table->end()) return false;
+  print_note(fmt::format("{} is unmounted; the volume stays mounted at {}", mount.mountpoint,
+                         other->mountpoint));
+  return true;
+}
+
+// Nobody answers. That may be the sockets' fault and not the daemon's: what cannot be asked is
+// looked up.
+int unmount_unasked(const fs::MountEntry& mount) {
+  const auto life = fs::look_up_daemon(mount);
+  if (life.state == fs::DaemonState::ended || life.state == fs::DaemonState::ended_closed) {
+    return unmount_dead(mount, life);
+  }
+  if (!mount.read_only) {
+    const Patience patience(durable_notice(mount));
+    const auto written = write_back(mount.mountpoint);
+    if (!written && written.error().code != ErrorCode::permission) {
+      return refuse(mount, written.error());
+    }
+  }
+  if (const auto unmounted = unmount_when_free(mount); !unmounted) {
+    return report(unmounted.error());
+  }
+  if (mount.read_only || stays_elsewhere(mount)) return exit_fine;
+  if (life.state == fs::DaemonState::runs) return wait_for_lock(mount, life);
+  print_warning(
+      fmt::format("{} is unmounted, and its daemon closes the volume; it could not be asked "
+                  "when: its log says so",
                   mount.mountpoint));
   return exit_operational;
 }
@@ -82,17 +170,10 @@ int unmount_volume(const std::string& path) {
   if (!mount) return report(mount.error());
   {
     const auto probe = fs::ControlClient::connect(*mount);
-    if (!probe && probe.error().code == ErrorCode::stale) {
-      return unmount_dead(*mount, probe.error());
-    }
+    if (!probe && probe.error().code == ErrorCode::stale) return unmount_unasked(*mount);
     if (!probe) return report(probe.error());
   }
-  std::optional<Patience> patience(
-      std::in_place,
-      fmt::format("waiting for the volume at {} to make everything durable: its disk "
-                  "is slow, or does not answer. Ctrl-C ends the waiting only and "
-                  "leaves the volume mounted",
-                  mount->mountpoint));
+  std::optional<Patience> patience(std::in_place, durable_notice(*mount));
   if (!mount->read_only) {
     const auto written = write_back(mount->mountpoint);
     // Root may not look into the mount of a user; unmounting makes the kernel write back as well.
@@ -108,28 +189,10 @@ int unmount_volume(const std::string& path) {
   }
 
   patience.reset();
-  const auto unmounted =
-      fs::unmount(mount->mountpoint, fs::UnmountMode::when_free, fs::MountEnvironment::current());
-  if (!unmounted) {
-    if (unmounted.error().code == ErrorCode::busy) {
-      return report({ErrorCode::busy,
-                     fmt::format("{} is in use: files in it are open, or it is somebody's current "
-                                 "directory ('fuser -vm {}' names them). Everything written so far "
-                                 "is durable",
-                                 mount->mountpoint, mount->mountpoint)});
-    }
+  if (const auto unmounted = unmount_when_free(*mount); !unmounted) {
     return report(unmounted.error());
   }
-  // Bound to a second place, it lives on there, and so does the daemon.
-  if (const auto table = fs::read_mount_table()) {
-    const auto other = std::find_if(table->begin(), table->end(),
-                                    [&](const auto& entry) { return same_device(entry, *mount); });
-    if (other != table->end()) {
-      print_note(fmt::format("{} is unmounted; the volume stays mounted at {}", mount->mountpoint,
-                             other->mountpoint));
-      return exit_fine;
-    }
-  }
+  if (stays_elsewhere(*mount)) return exit_fine;
 
   patience.emplace(
       fmt::format("{} is unmounted; waiting for its daemon (process {}) to close the "

@@ -7,8 +7,9 @@ order, was mounted anew, or was left alone until it merged what it had in pieces
     exercise_mount.py FILE_EXERCISER [--transport device|io_uring] [--seed N] [--operations N]
                       [--runs N]
 
-A failure comes with its seed and with a history of few calls (file_exerciser --replay). NACRE_LONG:
-33 runs of 400,000 operations over each transport.
+Each day has a seed of its own, and each size of chunks three of the nine ways: another three the next
+day. A failure comes with its seed and with a history of few calls (file_exerciser --replay).
+NACRE_LONG: 33 runs of 400,000 operations over each transport.
 """
 import argparse
 import ctypes
@@ -147,11 +148,11 @@ class Exercised:
         self.volume.fsck("--deep")
 
 
-def random_runs(arguments, chunk_size, first_seed):
+def random_runs(arguments, chunk_size, first_way, first_seed):
     with Volume(f"exerciser-{chunk_size}") as volume:
         exercised = Exercised(volume, arguments, chunk_size)
         for i in range(arguments.runs):
-            name, way = WAYS[(i + arguments.seed) % len(WAYS)]
+            name, way = WAYS[(first_way + i) % len(WAYS)]
             seed = first_seed + i
             one_upkeep_in = max(1, arguments.operations // 2)
             exercised.run(f"chunks of {chunk_size}, {name}", "-N", str(arguments.operations), "-S",
@@ -215,9 +216,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file_exerciser", nargs="?")
     parser.add_argument("--transport", choices=("device", "io_uring"), default="device")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("NACRE_SEED") or 1))
+    parser.add_argument("--seed", type=int,
+                        default=int(os.environ.get("NACRE_SEED") or time.time() // 86400))
     # Of each volume; there is one for each size of chunks.
-    parser.add_argument("--runs", type=int, default=11 if full_counts() else len(WAYS))
+    parser.add_argument("--runs", type=int,
+                        default=11 if full_counts() else len(WAYS) // len(CHUNK_SIZES))
     parser.add_argument("--operations", type=int, default=400_000 if full_counts() else 2000)
     parser.add_argument("--until-appended", nargs=2, metavar=("COUNT", "MOUNT"))
     arguments = parser.parse_args()
@@ -228,7 +231,9 @@ def main():
         parser.error("FILE_EXERCISER is missing")
     print(f"seed {arguments.seed}", flush=True)
     enter_own_mounts()
-    tasks = [functools.partial(random_runs, arguments, chunk_size, arguments.seed + 100 * i)
+    tasks = [functools.partial(random_runs, arguments, chunk_size,
+                               arguments.runs * (arguments.seed + i),
+                               1000 * arguments.seed + 100 * i)
              for i, chunk_size in enumerate(CHUNK_SIZES)]
     if arguments.transport == "device":
         tasks.append(functools.partial(states_left_alone, arguments))

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which inodes the kernel knows, in memory that outlives the process (an unnamed file): whoever
+// buries a connection whose daemon was killed must make the kernel forget them. A bit each, in
+// pages that are only there where a bit was set. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "gpu_engine/base/result.h"
+#include "metadata/format/rows.h"
+
+namespace nacre::fs {
+
+class KnownInodes {
+ public:
+  // Numbers from here on are left out: nobody makes so many.
+  static constexpr std::uint64_t number_limit = std::uint64_t{1} << 33;
+
+  static Result<std::unique_ptr<KnownInodes>> create();
+  // The same ones in another process, by the descriptor, which this object owns then.
+  static Result<std::unique_ptr<KnownInodes>> adopt(int descriptor);
+  KnownInodes(const KnownInodes&) = delete;
+  KnownInodes& operator=(const KnownInodes&) = delete;
+  ~KnownInodes();
+
+  int descriptor() const { return descriptor_; }
+  // Before the answer that tells the kernel of it.
+  void add(metadata::InodeNumber inode) noexcept;
+  // Takes the inode off unless still_known says that the kernel learnt of it anew.
+  void forget(metadata::InodeNumber inode, const std::function<bool()>& still_known);
+  void for_each(const std::function<void(metadata::InodeNumber)>& visit) const;
+
+ private:
+  static constexpr unsigned word_bits = 64;
+  static constexpr std::size_t lock_count = 64;
+  KnownInodes(int descriptor, std::uint64_t* words) : descriptor_(descriptor), words_(words) {}
+  static Result<std::unique_ptr<KnownInodes>> map(int descriptor);
+  std::mutex& lock_of(metadata::InodeNumber inode) {
+    return locks_[inode.value / word_bits % lock_count];
+  }
+
+  const int descriptor_;
+  std::uint64_t* const words_;
+  std::array<std::mutex, lock_count> locks_;  // each for every 64th word
+};
+
+}  // namespace nacre::fs

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which listings a change overtook.
+#include "fs/fuse/listings.h"
+
+#include <algorithm>
+
+namespace nacre::fs {
+
+void Listings::changed(metadata::InodeNumber directory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = directories_.find(directory.value);
+  if (found != directories_.end()) ++found->second.version;
+}
+
+void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_first) {
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = directories_.try_emplace(directory.value);
+  Directory& state = place->second;
+  if (is_new && !is_first) state = {.version = 1, .oldest = 0, .listings = {}};  // unknown till now
+  state.oldest = std::min(state.oldest, state.version);
+  if (!is_first || process == 0) return;
+  const auto known = std::find_if(state.listings.begin(), state.listings.end(),
+                                  [&](const Listing& each) { return each.process == process; });
+  if (known != state.listings.end()) {
+    known->version = none;
+    return;
+  }
+  if (state.listings.size() == listing_count_max) state.listings.erase(state.listings.begin());
+  state.listings.push_back({process, state.version});
+}
+
+bool Listings::end(metadata::InodeNumber directory, pid_t process) {
+  const std::lock_guard lock(mutex_);
+  const auto found = directories_.find(directory.value);
+  if (found == directories_.end()) return true;
+  Directory& state = found->second;
+  std::uint64_t began = none;
+  const auto known = std::find_if(state.listings.begin(), state.listings.end(),
+                                  [&](const Listing& each) { return each.process == process; });
+  if (known != state.listings.end()) {
+    began = known->version;
+    state.listings.erase(known);
+  }
+  if (state.oldest < state.version) {
+    state.oldest = state.version;
+    return true;
+  }
+  // Whole and undisturbed: the kernel's listing, whoever began it, is complete with it.
+  if (began == state.version) state.oldest = none;
+  return false;
+}
+
+void Listings::forget(metadata::InodeNumber directory) noexcept {
+  const std::lock_guard lock(mutex_);
+  directories_.erase(directory.value);
+}
+
+}  // namespace nacre::fs

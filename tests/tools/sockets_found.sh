@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A mount can be controlled wherever its commands are given: after a logout took the runtime folder,
+# with another one, without any; and where no socket is left, the commands look up what they cannot
+# ask, and claim no loss that they did not see.
+. "$(dirname "$0")/command_harness.sh"
+needs_mounts
+v=$work/vault m=$work/private
+mkdir "$m"
+run=$work/runtime
+login() { rm -rf "$run"; mkdir -m 700 "$run"; }
+# Root's runtime folder is /run whatever the variable says: its socket is taken away by hand.
+logout() {
+  login
+  is_root && rm -f "/run/nacre/$(mountpoint -d "$m" | tr : -).sock"
+  return 0
+}
+export XDG_RUNTIME_DIR=$run
+mount_it() { mount.nacre "${secret[@]}" "$@" "$v" "$m" >"$work/mount.log" 2>&1 || failed "mount: $(cat "$work/mount.log")"; }
+sockets_in_volume() { find "$v" -type s; }
+works() { # HOW
+  expect 0 '^$' nacre sync "$m"
+  expect 0 'mounted|volume' nacre stats "$m"
+  expect 0 'mounted|volume' nacre stats "$v"
+  expect 32 'already mounted at|mount point .* in use' mount.nacre "${secret[@]}" "$v" "$m"
+  expect 0 '^$' nacre umount "$m"
+  [ -z "$(daemons)" ] || failed "$1: nacre umount returned before the daemon had ended"
+  [ -z "$(sockets_in_volume)" ] || failed "$1: a socket is left in the volume's folder"
+  [ "$(stat -c %s "$v/lock")" = 0 ] || failed "$1: the lock still names somebody"
+}
+make_volume "$v"
+login
+
+mount_it
+works "nothing happened"
+mount_it
+logout
+works "logged out and in again"
+mount_it
+logout
+unset XDG_RUNTIME_DIR
+works "without a runtime folder"
+export XDG_RUNTIME_DIR=$run
+# Mounted where none was, asked from where one is.
+env -u XDG_RUNTIME_DIR mount.nacre "${secret[@]}" "$v" "$m" >"$work/mount.log" 2>&1 || failed "mount without a runtime folder"
+logout
+works "mounted without a runtime folder"
+rm -rf "$run"
+mount_it
+works "with a runtime folder that is not there"
+login
+mount_it
+logout
+expect 0 '' nacre key add "$v" --recovery "${secret[@]}"
+expect 0 '' nacre backup "$v" "$work/copy"
+expect 0 '' nacre trim "$v"
+works "commands that name the volume"
+
+# A name of the source that is not the volume's folder, and a mount that may write nothing there.
+mount_it -o fsname=something
+is_root || logout
+expect 0 '^$' nacre sync "$m"
+expect 0 '^$' nacre umount "$m"
+mount_it -o ro
+is_root || logout
+[ -z "$(sockets_in_volume)" ] || failed "a read-only mount made a socket in the volume's folder"
+expect 0 'mounted|volume' nacre stats "$m"
+expect 0 '^$' nacre umount "$m"
+
+# No socket is left: the lock tells.
+take_sockets() { logout; rm -f $(sockets_in_volume); [ -n "$(daemons)" ] || failed "no daemon"; }
+mount_it
+echo kept >"$m/kept"
+take_sockets
+expect 8 "no daemon answers.*lock is held.*process $(daemons)" nacre sync "$m"
+expect 8 'no daemon answers' nacre stats "$m"
+exec 8<"$m/kept"
+expect 32 'process [0-9]+ \([^)]*\) has a file open' nacre umount "$m"
+exec 8<&-
+expect 0 '^$' nacre umount "$m"
+[ -z "$(daemons)" ] || wait_for_daemons || failed "the daemon stays"
+[ "$(stat -c %s "$v/lock")" = 0 ] || failed "nacre umount returned before the volume was closed"
+mount_it
+[ "$(cat "$m/kept")" = kept ] || failed "what was written before is lost"
+mount_it_read_only() { nacre umount "$m"; mount_it -o ro; }
+mount_it_read_only
+logout
+rm -rf "/tmp/nacre-$(id -u)/nacre/$(mountpoint -d "$m" | tr : -).sock"
+expect 0 '^$' nacre umount "$m"
+wait_for_daemons || failed "the daemon of a read-only mount stays"
+
+# The daemon was killed: that is loss, and is said; its sockets go.
+mount_it
+kill -9 $(daemons)
+wait_for_daemons || failed "the killed daemon stays"
+expect 8 'no daemon answers.*It has ended' nacre sync "$m"
+expect 8 'ended without closing the volume: what was not synced before may be lost' nacre umount "$m"
+[ -z "$(sockets_in_volume)" ] || failed "the dead daemon's socket is left"
+# So do those that nobody could take away.
+mount_it
+kill -9 $(daemons)
+wait_for_daemons
+if is_root; then umount -l "$m"; else fusermount3 -uz "$m"; fi
+[ -n "$(sockets_in_volume)" ] || failed "the killed daemon had no socket in the volume's folder"
+mount_it
+[ "$(sockets_in_volume | wc -l)" = 1 ] || failed "sockets of the past: $(sockets_in_volume)"
+works "after a daemon was killed"
+
+# Somebody else's socket in the volume's folder, and links that lead elsewhere, are not asked.
+if is_root && command -v python3 >/dev/null; then
+  mount_it
+  name=control.$(mountpoint -d "$m" | tr : -).sock
+  take_sockets
+  python3 - "$work/liar" "$v/$name" <<'END' &
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+os.symlink(sys.argv[1], sys.argv[2] + ".link")
+os.rename(sys.argv[2] + ".link", sys.argv[2])
+while True:
+    connection, _ = listener.accept()
+    open(sys.argv[1] + ".asked", "w").close()
+    try:
+        connection.sendall(b'{"ok": true}\n')
+    except OSError:
+        pass
+    connection.close()
+END
+  liar=$!
+  for _ in $(seq 3000); do [ -L "$v/$name" ] && break; sleep 0.1; done
+  expect 8 'no daemon answers' nacre sync "$m"
+  [ ! -e "$work/liar.asked" ] || failed "a link in the volume's folder was followed"
+  # Of root's own, but not the lock's holder.
+  rm "$v/$name"
+  ln "$work/liar" "$v/$name"
+  expect 8 'does not hold the lock' nacre sync "$m"
+  rm "$v/$name"
+  kill $liar
+  wait $liar 2>/dev/null
+  expect 0 '^$' nacre umount "$m"
+fi
+expect 0 clean fsck.nacre --deep "${secret[@]}" "$v"
+verdict
