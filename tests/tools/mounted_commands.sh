@@ -43,7 +43,7 @@ refuse() {
 refuse 16 'wrong key' mount.nacre --passphrase-file "$work/wrong" "$v" "$m"
 refuse 2 'no terminal to ask' mount.nacre "$v" "$m"
 refuse 8 'nowhere' mount.nacre "${secret[@]}" "$work/nowhere" "$m"
-refuse 8 'is not a Nacre volume.*mkfs.nacre' mount.nacre "${secret[@]}" "$HOME" "$m"
+refuse 8 'is not a Nacre volume: it has no superblock' mount.nacre "${secret[@]}" "$HOME" "$m"
 refuse 8 'nowhere does not exist: make it' mount.nacre "${secret[@]}" "$v" "$work/nowhere"
 refuse 8 'not a directory' mount.nacre "${secret[@]}" "$v" "$work/passphrase"
 refuse 2 'unknown mount option nonsense' mount.nacre "${secret[@]}" -o ro,nonsense "$v" "$m"
