@@ -13,6 +13,7 @@ VALUES = {
                           "aes-128-ctr aes-256-cbc aes-192-cbc aes-128-cbc"),
     "--codec": ("CODEC", "none lz77 zstd rle huffman gdeflate lzw auto"),
     "--engine": ("ENGINE", "auto cpu cuda"),
+    "--fingerprint": ("HEX", ""),
     "--identity": ("KEY", "file"),
     "--interval": ("SECONDS", ""),
     "--json": ("FILE", "file"),
@@ -34,7 +35,7 @@ VALUES = {
     "--salvage": ("TARGET", "folder"),
     "--undo": ("PLAN", "file"),
     "-N": ("NAMESPACE", "file"),
-    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= kdf-limit= engine= "
+    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= accept-older-state kdf-limit= engine= "
                       "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
                       "io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),

@@ -208,6 +208,12 @@ class SegmentStore {
   virtual Result<DrawnVersions> draw_versions(std::size_t count) = 0;
   // Of the write session that goes on. Not of a store that is read_only.
   virtual std::uint64_t session_ordinal() = 0;
+  // The same session as its ordinal and its salt.
+  struct SessionName {
+    std::uint64_t ordinal = 0;
+    engine::SessionSalt salt = {};
+  };
+  virtual SessionName session_name() = 0;
   // Reads, checks and opens the records; neighbours on disk are read together, all are opened in
   // one payload. Each request carries its own result.
   virtual void read(std::span<ReadRequest> requests) = 0;

@@ -75,6 +75,10 @@ class SegmentStoreImpl final : public SegmentStore {
     std::lock_guard lock(session_mutex_);
     return session_->ordinal;
   }
+  SessionName session_name() override {
+    std::lock_guard lock(session_mutex_);
+    return {.ordinal = session_->ordinal, .salt = session_->salt};
+  }
   void read(std::span<ReadRequest> requests) override {
     activity_.fetch_add(1, std::memory_order_relaxed);
     reader_.read(requests);

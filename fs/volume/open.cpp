@@ -191,6 +191,7 @@ Result<std::unique_ptr<Volume>> Volume::open_over(
                             "restore the newer keyring",
                             directory->description(), keyring_generation, rows.keyring_generation));
   }
+  if (options.accept) NACRE_TRY(options.accept(*parts.database));
   if (!options.read_only) {
     // Whoever wrote the newer keyring may have been killed before its name was durable, and what a
     // row asks for must be.
@@ -282,6 +283,14 @@ Result<VolumeSpace> VolumeImpl::space() {
                      .available_bytes = available,
                      .inode_count = count + free_inodes,
                      .free_inodes = free_inodes};
+}
+
+metadata::VolumeAge VolumeImpl::age() {
+  // A session's row is durable before the session is there; its changes are counted after it.
+  const auto session = store_->session_name();
+  return {.session_count = session.ordinal,
+          .session = session.salt,
+          .change_count = database_->durable_change_count()};
 }
 
 VolumeStats VolumeImpl::stats() {

@@ -28,6 +28,7 @@
 #include "metadata/format/rows.h"
 #include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
+#include "metadata/tables/volume_age.h"
 
 namespace nacre::fs {
 
@@ -122,6 +123,9 @@ struct VolumeOptions {
   bool background_compaction = true;
   CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
+  // Asked of what was found before anything is changed (but for what the database's own recovery
+  // does): an error ends the opening.
+  std::function<Result<>(const metadata::Database&)> accept = nullptr;
 };
 
 struct VolumeSpace {
@@ -307,6 +311,8 @@ class Volume {
 
   virtual Result<VolumeSpace> space() = 0;
   virtual VolumeStats stats() = 0;
+  // What is durable of it. Of a volume that is open for writing; also after close().
+  virtual metadata::VolumeAge age() = 0;
 };
 
 }  // namespace nacre::fs

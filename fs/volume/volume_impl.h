@@ -151,6 +151,7 @@ class VolumeImpl final : public Volume,
   Rekeying* rekeying() override;
 
   Result<VolumeSpace> space() override;
+  metadata::VolumeAge age() override;
   VolumeStats stats() override;
   std::string path_of(InodeNumber inode) override;
   std::string shown_name(InodeNumber inode) override;

@@ -37,7 +37,9 @@ struct GroupRow {
 class DatabaseImpl final : public Database {
  public:
   explicit DatabaseImpl(std::unique_ptr<RocksdbStore> store, bool read_only)
-      : store_(std::move(store)), read_only_(read_only) {}
+      : store_(std::move(store)),
+        read_only_(read_only),
+        durable_change_count_(store_->last_sequence()) {}
 
   Result<std::optional<std::string>> get(Table table, std::string_view key) const override;
   std::vector<Result<std::optional<std::string>>> get_many(
@@ -61,6 +63,7 @@ class DatabaseImpl final : public Database {
   }
   Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override;
   Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
+  std::uint64_t durable_change_count() const override { return durable_change_count_; }
 
  private:
   friend class Scan;
@@ -75,7 +78,8 @@ class DatabaseImpl final : public Database {
   mutable std::shared_mutex mutex_;
   std::unique_ptr<Overlay> open_ = std::make_unique<Overlay>();
   std::unique_ptr<Overlay> frozen_;
-  std::atomic<std::uint64_t> commit_count_{0};  // changes under mutex_
+  std::atomic<std::uint64_t> commit_count_{0};       // changes under mutex_
+  std::atomic<std::uint64_t> durable_change_count_;  // changes under commit_mutex_
   mutable std::atomic<std::uint64_t> row_reads_{0};
   std::mutex commit_mutex_;  // before mutex_
 };
@@ -313,7 +317,9 @@ Result<void> DatabaseImpl::put_now(Table table, const std::vector<Row>& rows) {
   rocksdb::WriteBatch batch;
   for (const Row& row : rows)
     batch.Put(store_->family(table), row.key, row.value);
-  return store_->write(batch, true, RocksdbStore::Retry::never);
+  NACRE_TRY(store_->write(batch, true, RocksdbStore::Retry::never));
+  durable_change_count_ = store_->last_sequence();
+  return {};
 }
 
 Result<void> DatabaseImpl::commit_frozen(bool sync) {
@@ -337,6 +343,7 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
     }
   }
   NACRE_TRY(store_->write(batch, sync, RocksdbStore::Retry::same_batch));
+  if (sync) durable_change_count_ = store_->last_sequence();
   std::unique_ptr<Overlay> done;  // freed after the lock is
   std::unique_lock lock(mutex_);
   NACRE_CHECK(frozen_.get() == group, "the group of {} rows was replaced while it was written",

@@ -117,6 +117,11 @@ class Database {
   virtual Result<void> close() = 0;
   virtual DatabaseStats stats() const = 0;
 
+  // How many changes of rows are durable, counted since the database was made; after an opening
+  // those that it found (of one that is read_only they need not be durable). Goes down only where
+  // changes are lost or the database is made anew. Also after close().
+  virtual std::uint64_t durable_change_count() const = 0;
+
   // Puts all committed rows into tables and holds the files that have them. What the groups hold is
   // not part of it. Waits for commits and lets none begin. no_space; read_only.
   virtual Result<DatabaseSnapshot> snapshot() = 0;

@@ -136,6 +136,10 @@ void RocksdbStore::release_families() {
   default_family_ = nullptr;
 }
 
+std::uint64_t RocksdbStore::last_sequence() const {
+  return db_->GetLatestSequenceNumber();
+}
+
 Result<std::optional<std::string>> RocksdbStore::get(Table table, std::string_view key) const {
   rocksdb::PinnableSlice value;
   const auto status = db_->Get(rocksdb::ReadOptions(), family(table), slice_of(key), &value);

@@ -54,6 +54,8 @@ class RocksdbStore {
   // Flushes all tables; what the log holds is then in table files.
   Result<void> flush();
   Result<void> close();
+  // Of the last change that RocksDB has: each change of a row has the next number.
+  std::uint64_t last_sequence() const;
   std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
   std::uint64_t table_file_bytes() const;
   Result<std::set<std::string>> needed_files() const;  // see Database

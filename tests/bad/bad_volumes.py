@@ -79,6 +79,7 @@ class Judge:
         return lock
 
     def fresh_copy(self):
+        self.volume.forget_states()
         shutil.rmtree(self.volume.path, ignore_errors=True)
         shutil.copytree(self.broken, self.volume.path, symlinks=True)
 

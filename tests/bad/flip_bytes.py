@@ -189,6 +189,7 @@ def flip(path, offset, xor):
 
 
 def one_flip(volume, source, expected, name, offset, xor):
+    volume.forget_states()
     shutil.rmtree(volume.path, ignore_errors=True)
     shutil.copytree(source, volume.path, ignore=shutil.ignore_patterns("ballast"))
     target = os.path.join(volume.path, name)

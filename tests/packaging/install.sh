@@ -47,6 +47,19 @@ if command -v systemd-analyze >/dev/null; then
     "$work/nacre-scrub@mnt-volume.timer" "$work/mnt-volume.mount" "$work/mnt-volume.automount" 2>&1 |
     grep -F -e nacre -e mnt-volume)
   check "systemd takes the units: $verified" [ -z "$verified" ]
+  # 0 is closed, 10 open (which a unit without a sandbox nearly is).
+  if systemd-analyze security --help 2>/dev/null | grep -q -- --offline; then
+    exposure=$(systemd-analyze security --offline=true --no-pager "$work/nacre-scrub@mnt-volume.service" 2>&1 |
+      sed -n 's/.*Overall exposure level for .*: \([0-9.]*\) .*/\1/p')
+    check "the scrub's unit has a sandbox: exposure ${exposure:-not told}" \
+      awk -v "exposure=$exposure" 'BEGIN { exit !(exposure != "" && exposure < 3) }'
+  else
+    skip_part 'the sandbox of the units' 'this systemd-analyze does not judge files'
+  fi
+  for line in NoNewPrivileges=yes RestrictSUIDSGID=yes SystemCallArchitectures=native; do
+    check "the mount's unit has $line" grep -qx "$line" "$work/mnt-volume.mount"
+  done
+  check "the mount's unit has nosuid,nodev" grep -q '^Options=.*nosuid,nodev' "$work/mnt-volume.mount"
 else
   skip_part units 'there is no systemd-analyze'
 fi
@@ -55,6 +68,7 @@ if command -v findmnt >/dev/null; then
   while read -r line; do
     printf '%s\n' "$line" >"$work/fstab"
     seen=$(findmnt --fstab --tab-file "$work/fstab" -rn -o FSTYPE,TARGET)
+    check "a line of fstab has nosuid,nodev: $line" grep -q '[, ]nosuid,nodev[, ]' <<<"$line"
     check "a line of fstab: $line" grep -q '^nacre /' <<<"$seen"
   done < <(grep -v -e '^#' -e '^$' "$share"/doc/nacre*/examples/fstab)
 fi

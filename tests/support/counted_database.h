@@ -47,6 +47,7 @@ class CountedDatabase final : public metadata::Database {
     return below_->reseal(go_on);
   }
   Result<std::set<std::string>> needed_files() const override { return below_->needed_files(); }
+  std::uint64_t durable_change_count() const override { return below_->durable_change_count(); }
 
  private:
   std::unique_ptr<metadata::Database> below_;

@@ -17,11 +17,11 @@ unmount_it() { expect 0 '^$' nacre umount "$m"; }
 mib=1048576
 noise() { head -c "$1" /dev/urandom; }
 sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum); }
-# The target is a clean volume; its files are then at $b.
+# The target is a clean volume; its files are then at $b. It is older than the volume, which goes on.
 open_backup() {
-  expect 0 'clean' fsck.nacre --deep "${secret[@]}" "$t"
+  expect 0 'clean' fsck.nacre --deep --accept-older-state "${secret[@]}" "$t"
   expect 0 'clean' fsck.nacre --scrub "$t"
-  expect 0 '' mount.nacre "${secret[@]}" -o ro "$t" "$b"
+  expect 0 '' mount.nacre "${secret[@]}" -o ro,accept-older-state "$t" "$b"
 }
 close_backup() { expect 0 '^$' nacre umount "$b"; }
 wait_for() {

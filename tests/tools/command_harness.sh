@@ -43,6 +43,9 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
+# How far volumes had come: for a test that puts older states in their place.
+forget_states() { rm -rf "$HOME/.config/nacre/seen"; }
+
 # Daemons that were started on anything in the folder.
 daemons() {
   local process words

@@ -29,6 +29,14 @@ mkdir out
 expect 0 'data.ncr -> out/data .*in the clear.*sealed' nacre crypt decrypt "${secret[@]}" -v -C out data.ncr
 check 'the same bytes' cmp data out/data
 check 'mode and time' test "$(stat -c '%a %y' data)" = "$(stat -c '%a %y' out/data)"
+# Whoever made the container says what the mode was; what others may do here is the umask's.
+cp data open
+chmod 777 open
+(umask 0 && expect 0 '^$' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" open)
+check 'mode of an open container' test "$(stat -c %a open.ncr)" = 777
+mkdir masked
+(umask 027 && nacre crypt decrypt "${secret[@]}" -C masked open.ncr) || failed 'decrypt under a umask'
+check 'the umask counts for what a container says' test "$(stat -c %a masked/open)" = 750
 encrypt <data >piped.ncr || failed 'encrypt in a pipe'
 decrypt <piped.ncr | cmp - data || failed 'a pipe'
 encrypt <data | decrypt | cmp - data || failed 'two pipes'

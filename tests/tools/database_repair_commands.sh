@@ -48,11 +48,13 @@ for table in "$v"/db/*.sst; do
   expect_fsck 8 'changed since the repair' --undo "$plan"
   rm -rf "$v"
   mv "$work/repaired" "$v"
+  forget_states
   expect_fsck 0 'taken back' --undo "$plan"
   check "all is as before" [ "$(everything)" = "$before" ]
   expect_fsck 0 'none of them had to be' --undo "$plan"
   rm -rf "$v"
   cp -a "$work/sound" "$v"
+  forget_states
 done
 
 # --- Files without which RocksDB opens nothing.
@@ -68,11 +70,13 @@ for name in CURRENT "MANIFEST-*" IDENTITY; do
   unmount_it
   rm -rf "$v"
   cp -a "$work/sound" "$v"
+  forget_states
 done
 rm "$v/db/CURRENT"
 expect_fsck 1 'missing.*CURRENT.*clean.*repaired' --repair
 rm -rf "$v"
 cp -a "$work/sound" "$v"
+forget_states
 
 # --- Nothing is left of it.
 rm "$v"/db/*
@@ -82,6 +86,7 @@ rmdir "$v/db"
 expect_fsck 4 'db/ is missing.*--salvage' --repair
 rm -rf "$v"
 cp -a "$work/sound" "$v"
+forget_states
 
 # --- --json says the same to machines.
 printf 'XX' | dd of="$(ls "$v"/db/*.sst | head -1)" bs=1 seek=1000 conv=notrunc status=none

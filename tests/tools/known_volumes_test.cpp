@@ -40,17 +40,17 @@ TEST_F(KnownVolumesTest, an_unknown_volume_is_not_known_and_no_error) {
   const KnownVolumes volumes(file_);
   const auto known = volumes.check(a_);
   ASSERT_TRUE(known) << known.error().message;
-  EXPECT_FALSE(*known);
+  EXPECT_FALSE(known->is_known);
 }
 
 TEST_F(KnownVolumesTest, a_pinned_volume_is_known_and_others_are_not_touched) {
   const KnownVolumes volumes(file_);
   ASSERT_TRUE(volumes.pin(a_));
   ASSERT_TRUE(volumes.pin({"/srv/b", "id-b", "print-b"}));
-  EXPECT_TRUE(volumes.check(a_).value());
-  EXPECT_TRUE(volumes.check({"/srv/b", "id-b", "print-b"}).value());
+  EXPECT_TRUE(volumes.check(a_).value().is_known);
+  EXPECT_TRUE(volumes.check({"/srv/b", "id-b", "print-b"}).value().is_known);
   // Before there is a key, the id alone decides.
-  EXPECT_TRUE(volumes.check({"/srv/a", "id-a", ""}).value());
+  EXPECT_TRUE(volumes.check({"/srv/a", "id-a", ""}).value().is_known);
   EXPECT_EQ(content(), "/srv/a id-a print-a\n/srv/b id-b print-b\n");
   struct stat status {};
   ASSERT_EQ(::stat(file_.c_str(), &status), 0);
@@ -76,6 +76,63 @@ TEST_F(KnownVolumesTest, another_id_is_refused_before_there_is_a_key) {
   EXPECT_NE(known.error().message.find("id-other"), std::string::npos);
 }
 
+TEST_F(KnownVolumesTest, a_volume_is_known_at_another_path_by_id_and_fingerprint) {
+  const KnownVolumes volumes(file_);
+  ASSERT_TRUE(volumes.pin(a_));
+  const KnownVolume elsewhere{"/media/a", "id-a", "print-a"};
+  EXPECT_FALSE(volumes.check({"/media/a", "id-a", ""}).value().is_known);
+  auto known = volumes.check(elsewhere);
+  ASSERT_TRUE(known) << known.error().message;
+  EXPECT_TRUE(known->is_known);
+  EXPECT_EQ(known->other_path, "/srv/a");
+  ASSERT_TRUE(volumes.pin(elsewhere));
+  known = volumes.check(elsewhere);
+  EXPECT_TRUE(known.value().is_known);
+  EXPECT_EQ(known->other_path, "");
+  EXPECT_EQ(content(), "/srv/a id-a print-a\n/media/a id-a print-a\n");
+}
+
+TEST_F(KnownVolumesTest, a_known_id_with_another_fingerprint_is_refused_at_any_path) {
+  const KnownVolumes volumes(file_);
+  ASSERT_TRUE(volumes.pin({"/srv/z", "id-z", "print-z"}));
+  ASSERT_TRUE(volumes.pin(a_));
+  const auto known = volumes.check({"/media/a", "id-a", "print-other"});
+  ASSERT_FALSE(known);
+  EXPECT_EQ(known.error().code, ErrorCode::not_permitted);
+  for (const std::string words : {"known as /srv/a", "print-other", "line 2 of"})
+    EXPECT_NE(known.error().message.find(words), std::string::npos) << known.error().message;
+}
+
+// The volume lies at two paths of one place (a link, a mount), and its keys are rotated by one.
+TEST_F(KnownVolumesTest, a_key_that_was_replaced_at_one_path_is_known_at_the_others) {
+  const KnownVolumes volumes(file_);
+  const KnownVolume one{"/srv/a", "id-a", "print-new"}, other{"/media/a", "id-a", "print-new"};
+  ASSERT_TRUE(volumes.pin({"/media/a", "id-a", "print-a"}));
+  ASSERT_TRUE(volumes.pin(a_));
+  ASSERT_TRUE(volumes.pin(one));
+  EXPECT_EQ(volumes.check(other).value().other_path, "/srv/a");
+  // A copy from before stays what it was, and never stands for the newer one.
+  EXPECT_TRUE(volumes.check({"/media/a", "id-a", "print-a"}).value().is_known);
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-a"}));
+  EXPECT_FALSE(volumes.check({"/mnt/a", "id-a", "print-a"}));
+}
+
+TEST_F(KnownVolumesTest, a_copy_with_an_older_key_that_somebody_names_is_no_newer_one) {
+  const KnownVolumes volumes(file_);
+  const KnownVolume copy{"/backup/a", "id-a", "print-older"};
+  ASSERT_TRUE(volumes.pin(a_));
+  const auto named = volumes.check(copy, true);
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_FALSE(named->is_known);
+  EXPECT_TRUE(named->has_another_key);
+  ASSERT_TRUE(volumes.pin_copy(copy));
+  EXPECT_EQ(content(), "/backup/a id-a print-older\n/srv/a id-a print-a\n");
+  EXPECT_TRUE(volumes.check(copy).value().is_known);
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-older"}));
+  // Whatever is named: what a path is known with counts.
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-older"}, true));
+}
+
 TEST_F(KnownVolumesTest, pinning_again_replaces_the_line_and_keeps_comments) {
   std::filesystem::create_directories(file_.parent_path());
   std::ofstream(file_) << "# mine\n/srv/a old old\nnot a line\n";
@@ -88,14 +145,14 @@ TEST_F(KnownVolumesTest, any_path_survives_the_file) {
   const KnownVolumes volumes(file_);
   const KnownVolume odd{"/srv/a b\\040\n#\tc", "id", "print"};
   ASSERT_TRUE(volumes.pin(odd));
-  EXPECT_TRUE(volumes.check(odd).value());
+  EXPECT_TRUE(volumes.check(odd).value().is_known);
   EXPECT_EQ(KnownVolumes::from_line(KnownVolumes::to_line(odd))->path, odd.path);
 }
 
 TEST_F(KnownVolumesTest, a_folder_that_cannot_be_made_is_an_error_with_its_name) {
   std::ofstream(folder_ / "config") << "a file is in the way";
   const KnownVolumes volumes(file_);
-  EXPECT_FALSE(volumes.check(a_).value());
+  EXPECT_FALSE(volumes.check(a_).value().is_known);
   const auto pinned = volumes.pin(a_);
   ASSERT_FALSE(pinned);
   EXPECT_NE(pinned.error().message.find("config"), std::string::npos);

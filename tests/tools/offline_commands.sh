@@ -280,7 +280,7 @@ expect 8 "holds another volume than when it was used last.*remove line 1 of $kno
 expect 8 'holds another volume' mount.nacre "${secret[@]}" "$v" "$work/mnt"
 expect 8 'holds another volume' fsck.nacre "$v"
 # Somebody who knows the id but not the key.
-sed -i "s,^$v .*,$v $(grep -o '"volume_id": "[0-9a-f]*"' "$v/superblock" | cut -d'"' -f4) 00," "$known"
+sed -i "\\,^$work/stranger ,d; s,^$v .*,$v $(grep -o '"volume_id": "[0-9a-f]*"' "$v/superblock" | cut -d'"' -f4) 00," "$known"
 expect 8 'its key has another fingerprint, [0-9a-f]{64}\.' fsck.nacre "${secret[@]}" "$v"
 sed -i "\\,^$v ,d" "$known"
 expect 0 'first time' fsck.nacre "${secret[@]}" "$v"
@@ -288,6 +288,25 @@ expect 0 'first time' fsck.nacre "${secret[@]}" "$v"
 rm -rf "$v"
 make_volume "$v"
 expect 0 '^structure' fsck.nacre "${secret[@]}" "$v"
+# The same volume at another path is known by its id, and pinned for that path, too.
+cp -a "$v" "$work/usb"
+expect 0 "usb is the volume that is known as $v\\. Its fingerprint is [0-9a-f]{64}, remembered in" \
+  fsck.nacre "${secret[@]}" "$work/usb"
+expect 0 '^structure' fsck.nacre "${secret[@]}" "$work/usb"
+check "the other path is not in known_volumes" grep -q "^$work/usb " "$known"
+# Its id with another key: somebody made a volume of his own around it.
+sed -i "\\,^$work/usb ,d; s,^\\($v [0-9a-f]*\\) .*,\\1 $(printf '%064d' 0)," "$known"
+cp "$known" "$work/known.before"
+for _ in 1 2; do  # being refused does not make it known
+  expect 8 "usb says that it is the volume that is known as $v .*another fingerprint.*line [0-9]+ of $known" \
+    fsck.nacre "${secret[@]}" "$work/usb"
+done
+cmp "$known" "$work/known.before" || failed 'a refused volume changed known_volumes'
+expect 8 'says that it is the volume that is known as' mount.nacre "${secret[@]}" "$work/usb" "$work/mnt"
+shown=$(sed -n 's/^  fingerprint  //p' "$work/mkfs.log")
+expect 0 'used for the first time' fsck.nacre "${secret[@]}" --fingerprint "$shown" "$work/usb"
+expect 0 '^structure' fsck.nacre "${secret[@]}" "$work/usb"
+expect 8 'holds another volume' fsck.nacre "${secret[@]}" --fingerprint "$shown" "$v"
 # No place for the list: a warning, and on with the work.
 expect 0 'warning: .*cannot be remembered.*clean' env HOME=/dev/null fsck.nacre "${secret[@]}" "$v"
 

@@ -13,6 +13,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/terminal.h"
@@ -179,6 +180,20 @@ void add_secret_options(CLI::App& app, SecretOptions& secret) {
          "those of OpenSSL's stores, as pkcs11:…. If it needs a passphrase or PIN, the options "
          "above say where that comes from")
       ->type_name("KEY");
+  app.add_option_function<std::string>(
+         "--fingerprint",
+         [&secret](const std::string& text) {
+           auto fingerprint = parse_fingerprint(text);
+           if (!fingerprint) throw CLI::ValidationError(fingerprint.error().message);
+           secret.fingerprint = std::move(*fingerprint);
+         },
+         "The volume that is meant: any other is refused, and this one is taken for yours though "
+         "this machine does not know it")
+      ->type_name("HEX");
+  app.add_flag("--accept-older-state", secret.accept_older_state,
+               "Open the volume though it is older than this machine has seen it: you put it back "
+               "yourself");
+  mark_seldom(app, {"--fingerprint", "--accept-older-state"});
 }
 
 }  // namespace nacre::tools

@@ -19,6 +19,10 @@ struct SecretOptions {
   int passphrase_fd = -1;
   std::string passphrase_command;
   std::string identity;  // file with an RSA private key, instead of a passphrase
+  // Of the volume that is meant, as parse_fingerprint() gives it; empty: none is named.
+  std::string fingerprint;
+  // Though it is older than this machine has seen it.
+  bool accept_older_state = false;
 
   bool names_passphrase() const {
     return !passphrase_file.empty() || passphrase_fd >= 0 || !passphrase_command.empty();

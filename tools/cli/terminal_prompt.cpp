@@ -30,10 +30,17 @@ class SignalCatcher {
     caught_signal = 0;
     struct sigaction action {};
     action.sa_handler = catch_signal;  // without SA_RESTART
-    for (auto& [number, before] : before_)
+    sigset_t caught;
+    sigemptyset(&caught);
+    for (auto& [number, before] : before_) {
       ::sigaction(number, &action, &before);
+      sigaddset(&caught, number);
+    }
+    // A process that holds signals back would hold back those of the person who is asked.
+    pthread_sigmask(SIG_UNBLOCK, &caught, &mask_before_);
   }
   ~SignalCatcher() {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     for (auto& [number, before] : before_)
       ::sigaction(number, &before, nullptr);
   }
@@ -41,6 +48,7 @@ class SignalCatcher {
  private:
   std::array<std::pair<int, struct sigaction>, 5> before_{
       {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}, {SIGQUIT, {}}, {SIGTSTP, {}}}};
+  sigset_t mask_before_{};
 };
 
 void write_text(int terminal, std::string_view text) {
@@ -57,11 +65,40 @@ Result<SecretBytes> read_line(int terminal, std::size_t size_max) {
     if (caught_signal != 0) return fail(ErrorCode::cancelled, "interrupted");
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
-    if (got == 0 && used == 0) return fail(ErrorCode::cancelled, "no passphrase was given");
+    if (got == 0 && used == 0) return fail(ErrorCode::cancelled, "no answer was given");
     if (got == 0 || byte == '\n') return SecretBytes(buffer.view().first(used));
     if (used == buffer.size()) return fail(ErrorCode::too_big, "the line is too long");
     buffer.mutable_view()[used++] = byte;
   }
+}
+
+Result<SecretBytes> prompt_line(const std::string& prompt, std::size_t size_max, bool with_echo) {
+  const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  termios before{};
+  if (terminal < 0 || ::tcgetattr(terminal, &before) != 0) {
+    const int error = errno;
+    if (terminal >= 0) ::close(terminal);
+    return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(error)));
+  }
+  Result<SecretBytes> line;
+  {
+    const SignalCatcher catcher;
+    termios during = before;
+    if (!with_echo) during.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    // Silent before the prompt is seen: what is typed after it is neither shown nor thrown away.
+    if (::tcsetattr(terminal, TCSAFLUSH, &during) != 0) {
+      line = fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
+    } else {
+      write_text(terminal, prompt);
+      line = read_line(terminal, size_max);
+      ::tcsetattr(terminal, TCSADRAIN, &before);
+    }
+    if (!with_echo) write_text(terminal, "\n");
+  }
+  ::close(terminal);
+  // The signal does what it came for, now that the terminal is as it was.
+  if (caught_signal != 0 && caught_signal != SIGTSTP) ::raise(caught_signal);
+  return line;
 }
 
 }  // namespace
@@ -75,32 +112,13 @@ bool can_prompt() {
 }
 
 Result<SecretBytes> prompt_secret(const std::string& prompt, std::size_t size_max) {
-  const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-  termios before{};
-  if (terminal < 0 || ::tcgetattr(terminal, &before) != 0) {
-    const int error = errno;
-    if (terminal >= 0) ::close(terminal);
-    return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(error)));
-  }
-  Result<SecretBytes> secret;
-  {
-    const SignalCatcher catcher;
-    termios silent = before;
-    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    // Silent before the prompt is seen: what is typed after it is neither shown nor thrown away.
-    if (::tcsetattr(terminal, TCSAFLUSH, &silent) != 0) {
-      secret = fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
-    } else {
-      write_text(terminal, prompt);
-      secret = read_line(terminal, size_max);
-      ::tcsetattr(terminal, TCSADRAIN, &before);
-    }
-    write_text(terminal, "\n");
-  }
-  ::close(terminal);
-  // The signal does what it came for, now that the terminal is as it was.
-  if (caught_signal != 0 && caught_signal != SIGTSTP) ::raise(caught_signal);
-  return secret;
+  return prompt_line(prompt, size_max, false);
+}
+
+Result<bool> prompt_yes(const std::string& question) {
+  constexpr std::size_t answer_size_bytes_max = 256;
+  NACRE_ASSIGN(const auto answer, prompt_line(question, answer_size_bytes_max, true));
+  return as_text(answer.view()) == "yes";
 }
 
 }  // namespace nacre::tools

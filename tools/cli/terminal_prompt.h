@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for a secret on the terminal, without an echo.
+// Asks on the terminal: for a secret, without an echo; or whether something is to be done.
 #pragma once
 
 #include <string>
@@ -15,5 +15,8 @@ bool can_prompt();
 // One line, without its newline. cancelled when the person interrupts or ends the input; the
 // terminal is put back as it was. Not thread-safe.
 Result<SecretBytes> prompt_secret(const std::string& prompt, std::size_t size_max);
+
+// One line, with an echo: true for "yes", spelt out. Else as prompt_secret().
+Result<bool> prompt_yes(const std::string& question);
 
 }  // namespace nacre::tools

@@ -14,6 +14,7 @@
 #include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
+#include "tools/cli/terminal_prompt.h"
 
 namespace nacre::tools {
 
@@ -28,33 +29,37 @@ KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& k
 
 // Trouble with the list itself keeps nobody from his files; a volume that is not the known one
 // does.
-Result<> check_known(const KnownVolume& volume, bool& is_known) {
-  is_known = false;
+Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool is_named = false) {
+  KnownVolumes::Acquaintance known;
   const auto lists = KnownVolumes::of_user();
-  if (!lists) return {};
+  if (!lists) return known;
   for (const auto& list : *lists) {
-    const auto known = list.check(volume);
-    if (!known && known.error().code == ErrorCode::not_permitted) {
-      return tl::unexpected(known.error());
+    const auto found = list.check(volume, is_named);
+    if (!found && found.error().code == ErrorCode::not_permitted) {
+      return tl::unexpected(found.error());
     }
-    is_known = is_known || (known && *known);
+    if (!found) continue;
+    known.is_known = known.is_known || found->is_known;
+    known.has_another_key = known.has_another_key || found->has_another_key;
+    if (known.other_path.empty()) known.other_path = found->other_path;
   }
-  return {};
+  return known;
 }
 
 // In the first list, and in those others that know something of that path.
-Result<std::string> pin_in_lists(const KnownVolume& volume) {
+Result<std::string> pin_in_lists(const KnownVolume& volume, bool is_copy) {
   NACRE_ASSIGN(const auto lists, KnownVolumes::of_user());
   for (const auto& list : lists) {
     const auto known = list.check(volume);
-    const bool has_line = known ? *known : known.error().code == ErrorCode::not_permitted;
-    if (&list == &lists.front() || has_line) NACRE_TRY(list.pin(volume));
+    const bool has_line = known ? known->is_known : known.error().code == ErrorCode::not_permitted;
+    if (&list != &lists.front() && !has_line) continue;
+    NACRE_TRY(is_copy ? list.pin_copy(volume) : list.pin(volume));
   }
   return lists.front().file();
 }
 
-void pin(const KnownVolume& volume, std::string_view note) {
-  const auto file = pin_in_lists(volume);
+void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false) {
+  const auto file = pin_in_lists(volume, is_copy);
   if (!file) {
     print_warning(
         fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
@@ -66,13 +71,43 @@ void pin(const KnownVolume& volume, std::string_view note) {
   }
 }
 
-// A passphrase without its MAC, at a volume that nobody knew: anybody could have made that.
-std::string unconfirmed_warning(const VolumePlace& place) {
-  return fmt::format(
-      "somebody changed the key of {} since this passphrase opened it last, so it cannot show that "
-      "this is your volume and not one put in its place: compare the fingerprint with who changed "
-      "the key before you write to it",
+// Somebody gave the volume a passphrase's recipient without its MAC, and this machine does not know
+// the volume: anybody who has seen that recipient could have made the whole of it. Only a person
+// can tell.
+Result<> ask_to_confirm(const VolumePlace& place, const std::string& fingerprint) {
+  const std::string what = fmt::format(
+      "the key of {} was changed since this passphrase opened it last, and this machine does not "
+      "know the volume: nothing shows that it is yours and not one put in its place, to see what "
+      "you write to it. Ask whoever changed the key for its fingerprint",
       place.path);
+  if (!can_prompt()) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("{}, and name it: --fingerprint HEX (mount option fingerprint=HEX). "
+                            "The fingerprint of what is there is {}",
+                            what, fingerprint));
+  }
+  print_warning(what);
+  NACRE_ASSIGN(const bool confirmed,
+               prompt_yes(fmt::format("The fingerprint of what is there is {}\nIs that the one you "
+                                      "were told? (yes or no): ",
+                                      fingerprint)));
+  if (confirmed) return {};
+  return fail(ErrorCode::not_permitted,
+              fmt::format("{} is not opened, since its fingerprint was not confirmed", place.path));
+}
+
+Result<> check_named(const VolumePlace& place, const metadata::KeyTree& keys,
+                     const std::string& named) {
+  if (named.empty() || named == fingerprint_of(keys)) return {};
+  const auto previous = keys.previous_fingerprint();
+  return fail(ErrorCode::not_permitted,
+              fmt::format("{} is not the volume that --fingerprint names: its fingerprint is {}, "
+                          "not {}{}",
+                          place.path, fingerprint_of(keys), named,
+                          previous && hex(*previous) == named
+                              ? ". That was its fingerprint before the rotation of its keys that "
+                                "is under way"
+                              : ""));
 }
 
 // While a volume is rotated its keyring proves that whoever made the new key had the one before it:
@@ -81,10 +116,9 @@ Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys
                          const Error& refusal) {
   const auto previous = keys.previous_fingerprint();
   if (!previous) return tl::unexpected(refusal);
-  bool is_known = false;
   const KnownVolume before{
       .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*previous)};
-  if (!check_known(before, is_known)) return tl::unexpected(refusal);
+  if (!check_known(before)) return tl::unexpected(refusal);
   pin(known_volume_of(place, keys), fmt::format("The keys of {} are being rotated.", place.path));
   return {};
 }
@@ -174,10 +208,9 @@ Result<VolumePlace> find_volume(const std::string& path, const std::string& if_n
       return fail(ErrorCode::not_found, if_none);
   }
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*place.directory));
-  bool is_known = false;
-  NACRE_TRY(check_known(
-      {.path = place.path, .volume_id = hex(found.superblock.claims.volume_id), .fingerprint = {}},
-      is_known));
+  NACRE_TRY(check_known({.path = place.path,
+                         .volume_id = hex(found.superblock.claims.volume_id),
+                         .fingerprint = {}}));
   return place;
 }
 
@@ -202,7 +235,8 @@ Result<metadata::VolumeSecret> read_secret(const SecretOptions& options,
 }
 
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
-                                            const metadata::VolumeSecret& secret) {
+                                            const metadata::VolumeSecret& secret,
+                                            const SecretOptions& options) {
   if (std::holds_alternative<SecretBytes>(secret)) {
     // What is wrong with it is said below.
     if (const auto found = metadata::find_keyring(*place.directory)) {
@@ -212,25 +246,29 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
   auto opened = metadata::open_volume_keys(*place.directory, secret);
   if (!opened) return tl::unexpected(with_hint_at_line_end(std::move(opened).error(), secret));
   metadata::VolumeKeys volume = std::move(*opened);
-  bool is_known = false;
-  NACRE_TRY(recognise(place, *volume.keys, is_known));
-  if (volume.access->missing_mac && !is_known) print_warning(unconfirmed_warning(place));
+  NACRE_TRY(recognise(place, *volume.keys, *volume.access, options));
   return volume;
 }
 
-Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known) {
+Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
+                   const metadata::KeyringAccess& access, const SecretOptions& options) {
+  NACRE_TRY(check_named(place, keys, options.fingerprint));
   const auto found = known_volume_of(place, keys);
-  if (const auto known = check_known(found, is_known); !known) {
-    NACRE_TRY(follow_rotation(place, keys, known.error()));
-    is_known = true;
+  const bool is_named = !options.fingerprint.empty();
+  const auto known = check_known(found, is_named);
+  if (!known) return follow_rotation(place, keys, known.error());
+  if (!known->other_path.empty()) {
+    pin(found, fmt::format("{} is the volume that is known as {}.", place.path, known->other_path));
   }
-  if (!is_known) pin(found, fmt::format("{} is used for the first time.", place.path));
+  if (known->is_known) return {};
+  if (access.missing_mac && !is_named) NACRE_TRY(ask_to_confirm(place, found.fingerprint));
+  pin(found, fmt::format("{} is used for the first time.", place.path), known->has_another_key);
   return {};
 }
 
-Result<metadata::VolumeKeys> unlock(const VolumePlace& place,
-                                    const metadata::VolumeSecret& secret) {
-  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::VolumeSecret& secret,
+                                    const SecretOptions& options) {
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret, options));
   for (const auto& warning : volume.warnings)
     print_warning(warning.message);
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);

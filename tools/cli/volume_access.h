@@ -4,7 +4,8 @@
 //
 //   1. find_volume()    the directory, its superblock; the id is compared with known_volumes
 //   2. read_secret()    only now is anybody asked for a passphrase
-//   3. unlock()         keyring and MACs; the fingerprint is compared with known_volumes, or pinned
+//   3. unlock()         keyring and MACs; the fingerprint is compared with --fingerprint and
+//                       known_volumes, or pinned
 #pragma once
 
 #include <memory>
@@ -36,14 +37,19 @@ Result<metadata::VolumeSecret> read_secret(const SecretOptions& options, const s
 
 // Prints warnings about damaged copies and legacy ciphers, and a note when the volume is used for
 // the first time.
-Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::VolumeSecret& secret);
-// The same without the warnings, for who reports them himself.
+Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::VolumeSecret& secret,
+                                    const SecretOptions& options);
+// The same without the warnings, for callers that report them themselves.
 Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
-                                            const metadata::VolumeSecret& secret);
+                                            const metadata::VolumeSecret& secret,
+                                            const SecretOptions& options);
 
-// Compares the fingerprint with known_volumes, or pins it, with a note, when the volume is used for
-// the first time. is_known: it was there before. not_permitted when it is another one.
-Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys, bool& is_known);
+// Compares the fingerprint with the one in options and with known_volumes, or pins it, with a note,
+// when the volume is used for the first time. not_permitted when it is another one; and when it was
+// neither known nor named, and a passphrase without its MAC opened it, unless somebody at a
+// terminal confirms it. So the MAC in access may be completed once this has succeeded.
+Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
+                   const metadata::KeyringAccess& access, const SecretOptions& options);
 
 // What everybody who uses a volume is told when some of it is sealed with DES or 3DES; empty when
 // nothing is. Whatever unlocks a volume says it: unlock() by itself, others where their words go.

@@ -24,6 +24,7 @@
 #include "tools/cli/help_text.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
 #include "tools/fsck/fsck_repair.h"
 #include "tools/fsck/fsck_report.h"
 #include "tools/fsck/fsck_salvage.h"
@@ -74,8 +75,9 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
   // Who holds it is known before anybody types a passphrase.
   NACRE_ASSIGN(const auto held, lock(place));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-  NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret));
+  NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret, arguments.secret));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
+  NACRE_TRY(check_age(place, volume, arguments.secret));
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(

@@ -22,6 +22,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
 #include "tools/fsck/fsck_report.h"
 
 namespace nacre::tools {
@@ -53,8 +54,9 @@ Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
   }
   if (!lock) return tl::unexpected(lock.error());
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
-  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret));
+  NACRE_ASSIGN(auto volume, unlock_quietly(place, secret, options));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
+  NACRE_TRY(check_age(place, volume, options));
   return OpenVolume{std::move(place), std::move(*lock), std::move(volume)};
 }
 
@@ -328,8 +330,10 @@ int run_repair(const std::string& volume, const SecretOptions& secret,
     const auto mode =
         arguments.dry_run ? metadata::LockMode::shared : metadata::LockMode::exclusive;
     NACRE_ASSIGN(const auto opened, open(volume, secret, mode));
-    if (!arguments.undo.empty()) return undo(opened, arguments);
-    return repair(opened, engine_name, arguments, printer);
+    auto done = arguments.undo.empty() ? repair(opened, engine_name, arguments, printer)
+                                       : undo(opened, arguments);
+    if (done && done->is_changed) note_made_age(opened.place, opened.volume);
+    return done;
   }();
   printer.clear();
   if (!outcome) return report(outcome.error());

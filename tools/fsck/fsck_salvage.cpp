@@ -24,6 +24,7 @@
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
 #include "tools/fsck/fsck_report.h"
 
 namespace nacre::tools {
@@ -54,7 +55,7 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
                metadata::VolumeLock::acquire(source.path, {.mode = metadata::LockMode::shared}));
   NACRE_ASSIGN(const auto target_lock, metadata::VolumeLock::acquire(target.path, {}));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, source.path));
-  NACRE_ASSIGN(const auto volume, unlock(source, secret));
+  NACRE_ASSIGN(const auto volume, unlock(source, secret, arguments.secret));
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(
@@ -63,6 +64,7 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
                fs::salvage_volume(*source.directory, volume, target.directory, *engine,
                                   [&](const fs::Progress& state) { printer.update(state); }));
   remember_new_volume(target, *volume.keys);
+  note_made_age(target, volume);
   return report;
 }
 

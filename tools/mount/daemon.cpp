@@ -48,7 +48,7 @@ void close_inherited(int kept) {
 // it, but no session of its own: the scheduler takes a session for a group (autogroup), and where
 // the callers of a file system are in another one than its threads it moves them to an idle CPU at
 // every reply (docs/KERNEL.md, io_uring).
-void leave_terminal() {
+void leave_terminal_of_caller() {
   const int terminal = ::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal >= 0) {
     ::ioctl(terminal, TIOCNOTTY);
@@ -59,7 +59,6 @@ void leave_terminal() {
 
 [[noreturn]] void be_child(const std::function<int(Readiness&)>& serve, int pipe) {
   close_inherited(pipe);
-  leave_terminal();
   int code = exit_operational;
   {
     Readiness readiness(pipe);
@@ -89,6 +88,10 @@ int wait_for(pid_t child, int pipe) {
 
 Readiness::~Readiness() {
   if (pipe_ >= 0) ::close(pipe_);
+}
+
+void Readiness::leave_terminal() {
+  if (pipe_ >= 0) leave_terminal_of_caller();
 }
 
 bool Readiness::announce() {

@@ -16,7 +16,10 @@ class Readiness {
   Readiness& operator=(const Readiness&) = delete;
   ~Readiness();
 
-  // Lets go of terminal and standard streams, then tells the parent, which ends with 0. False when
+  // A process group of its own and no terminal: from now on neither keys nor the end of a session
+  // reach the daemon, and nobody can be asked.
+  void leave_terminal();
+  // Lets go of the standard streams, then tells the parent, which ends with 0. False when
   // the parent is gone: whoever started the mount has given up.
   bool announce();
 
@@ -24,10 +27,10 @@ class Readiness {
   int pipe_ = -1;
 };
 
-// Forks; serve runs in the child, a session leader without descriptors of its own but the standard
-// ones, which still lead to where the parent's do. Returns in the parent: 0 once serve has
-// announced that it is ready, else serve's exit code. Call before any thread is started. In the
-// child it does not return.
+// Forks; serve runs in the child, without descriptors of its own but the standard ones, which still
+// lead to where the parent's do; until leave_terminal() it has the parent's terminal, too. Returns
+// in the parent: 0 once serve has announced that it is ready, else serve's exit code. Call before
+// any thread is started. In the child it does not return.
 int run_as_daemon(const std::function<int(Readiness&)>& serve);
 
 // While it lives, SIGTERM, SIGINT and SIGHUP call on_signal instead of ending the process; it must

@@ -13,6 +13,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/known_volumes.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 
@@ -61,6 +62,10 @@ Result<> choose_log(std::string_view value, MountPlan& plan) {
 
 // True when the option is one of mount.nacre's own; false leaves it to the file system.
 Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
+  if (option == "accept-older-state" || option == "accept_older_state") {
+    plan.secret.accept_older_state = true;
+    return true;
+  }
   const auto equals = option.find('=');
   if (equals == std::string_view::npos) return false;
   std::string name(option.substr(0, equals));
@@ -76,6 +81,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     plan.secret.passphrase_command = value;
   } else if (name == "identity") {
     plan.secret.identity = value;
+  } else if (name == "fingerprint" && !value.empty()) {
+    NACRE_ASSIGN(plan.secret.fingerprint, parse_fingerprint(value));
+  } else if (name == "fingerprint") {
+    // No value: said below.
   } else if (name == "kdf-limit" && !value.empty()) {
     NACRE_ASSIGN(const auto limit, parse_kdf_limit(value));
     metadata::set_kdf_limit(limit);
@@ -127,11 +136,12 @@ Result<> take_options(const MountArguments& arguments, std::string& engine_name,
 void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
   app.add_option("VOLUME", arguments.volume, "The volume's directory")->required();
   app.add_option("MOUNTPOINT", arguments.mountpoint, "An empty directory")->required();
-  app.add_option("-o", arguments.options,
-                 "Mount options, separated by commas: ro, allow_other, commit=SECONDS, cache=SIZE, "
-                 "dirty=SIZE, space_ratio=NUMBER and others (an unknown one lists them all); "
-                 "passphrase-file=, "
-                 "identity=, engine=, log-file= for /etc/fstab; metrics=ADDRESS; log=journal")
+  app.add_option(
+         "-o", arguments.options,
+         "Mount options, separated by commas: ro, allow_other, commit=SECONDS, cache=SIZE, "
+         "dirty=SIZE, space_ratio=NUMBER and others (an unknown one lists them all); "
+         "passphrase-file=, "
+         "identity=, fingerprint=, engine=, log-file= for /etc/fstab; metrics=ADDRESS; log=journal")
       ->allow_extra_args(false);
   add_secret_options(app, arguments.secret);
   app.add_option("--engine", arguments.engine, "What compresses and encrypts: auto, cpu or cuda")

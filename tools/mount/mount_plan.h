@@ -53,8 +53,8 @@ struct MountPlan {
 };
 
 // invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
-// /etc/fstab: passphrase-file=, passphrase-fd=, passphrase-command=, identity=, engine=, log-file=,
-// log=, metrics= (also with '_').
+// /etc/fstab: passphrase-file=, passphrase-fd=, passphrase-command=, identity=, fingerprint=,
+// accept-older-state, kdf-limit=, engine=, log-file=, log=, metrics= (also with '_').
 Result<MountPlan> make_mount_plan(const MountArguments& arguments);
 
 }  // namespace nacre::tools

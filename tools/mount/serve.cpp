@@ -33,6 +33,8 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
+#include "tools/cli/volume_age_check.h"
+#include "tools/mount/age_keeper.h"
 #include "tools/mount/end_watch.h"
 #include "tools/mount/logging.h"
 
@@ -180,13 +182,13 @@ class Mount {
                      .foreground = plan.foreground,
                      .verbose = plan.verbose} {}
 
-  // What a signal may still end as usual: waiting for somebody, making keys.
+  // What a signal may still end as usual: waiting for somebody, making keys, asking a person.
   Result<> lock_and_unlock(const metadata::VolumeSecret& secret) {
     NACRE_TRY(start_logging(log_options_));
     NACRE_ASSIGN(place_, open_place(plan_.volume));
     NACRE_ASSIGN(auto lock, lock_volume(plan_, place_));
     lock_.emplace(std::move(lock));
-    NACRE_ASSIGN(keys_, unlock_quietly(place_, secret));
+    NACRE_ASSIGN(keys_, unlock_quietly(place_, secret, plan_.secret));
     // To the log as well: nobody may have seen them on a terminal.
     for (const auto& warning : keys_.warnings)
       spdlog::warn("{}", warning.message);
@@ -208,6 +210,10 @@ class Mount {
     NACRE_ASSIGN(auto engine,
                  engine::Engine::create(engine_options(
                      plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));
+    if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, plan_.secret));
+    options.accept = [this](const metadata::Database& database) {
+      return check_age(place_, keys_, database, plan_.secret);
+    };
     auto volume = fs::Volume::open(place_.directory, keys_.keys, keys_.keyring.generation,
                                    std::move(engine), options);
     if (!volume) return add_context(volume.error(), place_.path);
@@ -215,7 +221,13 @@ class Mount {
     keyring_.emplace(place_.directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
       return volume_->note_keyring_generation(generation);
     });
-    if (!plan_.volume_options.read_only) mend_keyring();
+    if (!plan_.volume_options.read_only) {
+      mend_keyring();
+      note_age(volume_->age(), Witness::Moment::opened);
+      age_keeper_.emplace(
+          std::chrono::milliseconds(options.commit_interval_ms), [this] { return volume_->age(); },
+          [this](const metadata::VolumeAge& age) { note_age(age, Witness::Moment::in_use); });
+    }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
     tell_of_foreign_root();
@@ -340,6 +352,10 @@ class Mount {
     }
   }
 
+  void note_age(const metadata::VolumeAge& age, Witness::Moment moment) const {
+    tools::note_age(place_, keys_, keyring_->generation(), age, moment);
+  }
+
   void announce() {
     usable_ = true;
     spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
@@ -354,8 +370,12 @@ class Mount {
   // Also gives up the lock: who waits for it finds the volume closed.
   Result<> close() {
     rotation_.reset();
-    keyring_.reset();
+    age_keeper_.reset();
     const auto closed = volume_->close();
+    if (closed && !plan_.volume_options.read_only) {
+      note_age(volume_->age(), Witness::Moment::closed);
+    }
+    keyring_.reset();
     volume_.reset();
     if (!closed) lock_->leave_name();
     lock_.reset();
@@ -370,6 +390,7 @@ class Mount {
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Volume> volume_;
   std::optional<metadata::KeyringKeeper> keyring_;
+  std::optional<AgeKeeper> age_keeper_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::unique_ptr<fs::FuseSession> session_;
   std::optional<fs::MetricsListener> metrics_listener_;
@@ -410,6 +431,7 @@ int serve_volume(const MountPlan& plan, metadata::VolumeSecret secret, Readiness
     result = mount.open_volume().map_error(
         [&](Error error) { return with_advice(std::move(error), plan.volume); });
   }
+  readiness.leave_terminal();
   if (result) result = mount.serve(*signals);
   if (result) return exit_fine;
   if (!mount.is_usable()) return report(result.error());

@@ -45,14 +45,14 @@ UnfinishedFiles& unfinished_files() {
   return files;
 }
 
-mode_t mode_by_umask() {
+mode_t umask_of_process() {
   // Asking for the umask sets it; there is one for the whole process.
   static const mode_t mask = [] {
     const mode_t found = ::umask(0077);
     ::umask(found);
     return found;
   }();
-  return mode_of_any_file & ~mask;
+  return mask;
 }
 
 std::string folder_of(const std::string& path) {
@@ -75,6 +75,10 @@ int rename_to_free_name(const char* from, const char* to) {
 
 }  // namespace
 
+mode_t within_umask(mode_t mode) {
+  return mode & ~umask_of_process();
+}
+
 SignalCleanup::SignalCleanup() {
   sigemptyset(&signals_);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
@@ -85,7 +89,7 @@ SignalCleanup::SignalCleanup() {
   // Ends the wait below; sent by nobody else.
   sigaddset(&signals_, SIGUSR2);
   ::signal(SIGXFSZ, SIG_IGN);  // a write past a limit fails instead
-  mode_by_umask();             // while there is one thread
+  umask_of_process();          // while there is one thread
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   thread_ = std::thread([this] {
     int number = 0;
@@ -185,7 +189,8 @@ Result<> OutputFile::set_attributes(std::optional<mode_t> mode,
       ::ftruncate(file_.get(), static_cast<off_t>(written_bytes_)) != 0) {
     return failure(path_);
   }
-  if (::fchmod(file_.get(), mode.value_or(mode_by_umask())) != 0) return failure(path_);
+  if (::fchmod(file_.get(), mode.value_or(within_umask(mode_of_any_file))) != 0)
+    return failure(path_);
   if (!modified) return {};
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, *modified};
   if (::futimens(file_.get(), times) != 0) return failure(path_);

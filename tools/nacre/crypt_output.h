@@ -39,6 +39,9 @@ class SignalCleanup {
 // loss may leave a name with less behind it.
 enum class Durability : std::uint8_t { synced, left_to_system };
 
+// The permissions of mode that the caller's umask leaves.
+mode_t within_umask(mode_t mode);
+
 // A file that is being written, mode 0600. Removed by the destructor unless it was published. Used
 // by one thread at a time.
 class OutputFile {

@@ -132,6 +132,7 @@ class CryptTask : public fs::ContainerTask {
     }
     NACRE_TRY(make_output());  // of an empty file nothing was written
     std::optional<mode_t> mode = end.attributes.mode;
+    if (mode && !encrypts) mode = within_umask(*mode);  // a stranger may have chosen it
     std::optional<timespec> modified;
     if (const auto& time = end.attributes.modified; time && !encrypts) {
       modified = timespec{.tv_sec = static_cast<time_t>(time->seconds),

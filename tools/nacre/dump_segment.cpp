@@ -116,7 +116,7 @@ Result<> dump_record(const DumpArguments& arguments) {
   if (!with_key) return {};
 
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-  NACRE_ASSIGN(const auto volume, unlock(place, secret));
+  NACRE_ASSIGN(const auto volume, unlock(place, secret, arguments.secret));
   NACRE_ASSIGN(const auto opened, unseal(bytes, header, *volume.keys));
   if (arguments.content) {
     const auto written = std::fwrite(opened.plain.data(), 1, opened.plain.size(), stdout);

@@ -164,7 +164,7 @@ Result<> dump_tables(const DumpArguments& arguments) {
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared}));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-  NACRE_ASSIGN(const auto volume, unlock(place, secret));
+  NACRE_ASSIGN(const auto volume, unlock(place, secret, arguments.secret));
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(place.directory, volume.keys, {.read_only = true}));
   for (const auto& dump : dumps) {

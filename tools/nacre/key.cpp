@@ -78,7 +78,7 @@ Result<> list(const KeyArguments& arguments) {
   if (with_key) {
     harden_process();
     NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-    NACRE_ASSIGN(auto volume, unlock(place, secret));
+    NACRE_ASSIGN(auto volume, unlock(place, secret, arguments.secret));
     keyring = std::move(volume.keyring);
     fingerprint = fingerprint_of(*volume.keys);
   } else {

@@ -92,7 +92,7 @@ Result<> backup(const KeyBackupArguments& arguments) {
   if (with_key) {
     harden_process();
     NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, target.place.path));
-    NACRE_TRY(unlock(target.place, secret));
+    NACRE_TRY(unlock(target.place, secret, arguments.secret));
   }
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*target.place.directory));
   if (!with_key) {
@@ -156,8 +156,7 @@ Result<metadata::VolumeKeys> open_backup(const KeyBackupArguments& arguments,
                             "now",
                             arguments.file, place.path, verified.error().message));
   }
-  bool is_known = false;
-  NACRE_TRY(recognise(place, *opened->keys, is_known));
+  NACRE_TRY(recognise(place, *opened->keys, opened->access, arguments.secret));
   volume.superblock = std::move(*verified);
   volume.keyring = std::move(parsed->claims);
   volume.keys = std::move(opened->keys);
@@ -245,8 +244,8 @@ Result<Keyring> restore_offline(const KeyBackupArguments& arguments, const Volum
   backup.keyring = metadata::confirm_recipient(backup.keyring, *backup.access);
   // Files before the row, as KeyringKeeper argues; opening for writing is what notes the row.
   NACRE_TRY(metadata::save_keyring(*place.directory, backup.keyring, *backup.keys));
-  NACRE_ASSIGN(const auto volume, open_offline(place, backup));
-  NACRE_TRY(volume->close());
+  NACRE_ASSIGN(const auto volume, open_offline(place, backup, arguments.secret));
+  NACRE_TRY(close_offline(place, backup, *volume));
   print_changes(present, backup.keyring);
   return std::move(backup.keyring);
 }

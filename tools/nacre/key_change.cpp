@@ -36,14 +36,14 @@ Result<metadata::Keyring> change_offline(const VolumePlace& place, const SecretO
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
-  NACRE_ASSIGN(const auto keys, unlock(place, secret));
+  NACRE_ASSIGN(const auto keys, unlock(place, secret, options));
   NACRE_ASSIGN(const auto next, make(keys));
-  NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+  NACRE_ASSIGN(const auto volume, open_offline(place, keys, options));
   metadata::KeyringKeeper keeper(
       place.directory, keys.keys, keys.keyring,
       [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
   const auto replaced = keeper.replace(next);
-  const auto closed = volume->close();
+  const auto closed = close_offline(place, keys, *volume);
   NACRE_TRY(replaced);
   NACRE_TRY(closed);
   return next;
@@ -83,8 +83,8 @@ Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOp
   NACRE_ASSIGN(const auto secret, read_secret(options, target.place.path));
   const auto end = std::chrono::steady_clock::now() + others_patience;
   for (int attempt = 1;; ++attempt) {
-    NACRE_ASSIGN(const auto keys, attempt == 1 ? unlock(target.place, secret)
-                                               : unlock_quietly(target.place, secret));
+    NACRE_ASSIGN(const auto keys, attempt == 1 ? unlock(target.place, secret, options)
+                                               : unlock_quietly(target.place, secret, options));
     const auto same = check_same(target, keys.keyring.generation, generation);
     auto result = same;
     if (same) {

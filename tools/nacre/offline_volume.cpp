@@ -4,10 +4,13 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tools/cli/volume_age_check.h"
+
 namespace nacre::tools {
 
 Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
                                                  const metadata::VolumeKeys& keys,
+                                                 const SecretOptions& secret_options,
                                                  engine::EngineOptions engine_options) {
   NACRE_TRY(metadata::check_writable(keys.superblock));
   // What goes on in the volume is for the log of a mount; here standard output is the command's.
@@ -19,10 +22,22 @@ Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
   options.store.codec = keys.superblock.codec;
   options.store.level = keys.superblock.level;
   options.store.padding = keys.superblock.padding;
+  NACRE_TRY(check_age_beforehand(place, keys, secret_options));
+  options.accept = [&](const metadata::Database& database) {
+    return check_age(place, keys, database, secret_options);
+  };
   auto volume = fs::Volume::open(place.directory, keys.keys, keys.keyring.generation,
                                  std::move(engine), options);
   if (!volume) return add_context(volume.error(), place.path);
+  note_age(place, keys, keys.keyring.generation, (*volume)->age(), Witness::Moment::opened);
   return volume;
+}
+
+Result<> close_offline(const VolumePlace& place, const metadata::VolumeKeys& keys,
+                       fs::Volume& volume) {
+  NACRE_TRY(volume.close());
+  note_age(place, keys, keys.keyring.generation, volume.age(), Witness::Moment::closed);
+  return {};
 }
 
 }  // namespace nacre::tools

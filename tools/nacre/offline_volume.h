@@ -10,10 +10,14 @@
 namespace nacre::tools {
 
 // For writing, without background compaction; the caller holds the exclusive lock. unsupported when
-// this version must not write to it; else the errors of fs::Volume::open().
-Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
-                                                 const metadata::VolumeKeys& keys,
-                                                 engine::EngineOptions engine = {
-                                                     .choice = engine::EngineChoice::cpu});
+// this version must not write to it; not_permitted when it is older than what was seen of it; else
+// the errors of fs::Volume::open().
+Result<std::unique_ptr<fs::Volume>> open_offline(
+    const VolumePlace& place, const metadata::VolumeKeys& keys, const SecretOptions& secret_options,
+    engine::EngineOptions engine = {.choice = engine::EngineChoice::cpu});
+
+// What is durable then is seen.
+Result<> close_offline(const VolumePlace& place, const metadata::VolumeKeys& keys,
+                       fs::Volume& volume);
 
 }  // namespace nacre::tools

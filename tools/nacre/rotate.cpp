@@ -91,10 +91,11 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(
                                       place.path, {.mode = metadata::LockMode::exclusive}));
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
-    NACRE_ASSIGN(const auto keys, unlock(place, secret));
+    NACRE_ASSIGN(const auto keys, unlock(place, secret, secret_options));
     NACRE_ASSIGN(const auto choice, parse_engine(asked.engine.empty() ? "cpu" : asked.engine));
     const auto warn = [](std::string_view words) { print_note(std::string(words)); };
-    NACRE_ASSIGN(const auto volume, open_offline(place, keys, engine_options(choice, warn)));
+    NACRE_ASSIGN(const auto volume,
+                 open_offline(place, keys, secret_options, engine_options(choice, warn)));
     metadata::KeyringKeeper keyring(
         place.directory, keys.keys, keys.keyring,
         [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
@@ -122,7 +123,7 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     if (done && (!is_interrupted || asked.afresh)) done = run(rotation.begin(options));
     epoch = keys.keys->current_epoch_number();
     fingerprint = fingerprint_of(*keys.keys);
-    const auto closed = volume->close();
+    const auto closed = close_offline(place, keys, *volume);
     NACRE_TRY(done);
     return closed;
   }();

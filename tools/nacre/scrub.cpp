@@ -139,7 +139,7 @@ Result<fs::CheckReport> scrub_volume(const ScrubArguments& arguments, std::uint6
   metadata::VolumeKeys volume;
   if (has_key) {
     NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-    NACRE_ASSIGN(volume, unlock_quietly(place, secret));
+    NACRE_ASSIGN(volume, unlock_quietly(place, secret, arguments.secret));
     warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
   }
   NACRE_ASSIGN(const auto engine,

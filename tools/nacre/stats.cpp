@@ -114,7 +114,7 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
   if (with_key) {
     harden_process();
     NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
-    NACRE_ASSIGN(auto volume, unlock(place, secret));
+    NACRE_ASSIGN(auto volume, unlock(place, secret, secret_options));
     NACRE_ASSIGN(tables, of_tables(place, volume));
     fingerprint = fingerprint_of(*volume.keys);
     superblock = std::move(volume.superblock);

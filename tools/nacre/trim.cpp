@@ -88,13 +88,13 @@ Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_o
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
-  NACRE_ASSIGN(const auto keys, unlock(place, secret));
-  NACRE_ASSIGN(const auto volume, open_offline(place, keys));
+  NACRE_ASSIGN(const auto keys, unlock(place, secret, secret_options));
+  NACRE_ASSIGN(const auto volume, open_offline(place, keys, secret_options));
   const auto report =
       volume->compact(fs::CompactionGoal::everything, [&](std::uint64_t done, std::uint64_t total) {
         printer.update({.stage = "trim", .done = done, .total = total});
       });
-  const auto closed = volume->close();
+  const auto closed = close_offline(place, keys, *volume);
   if (!report) return tl::unexpected(report.error());
   NACRE_TRY(closed);
   return fs::to_json(*report);

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A volume that is older than this machine has seen it is refused, in words that say by how much; and
+what is only newer, or was left by a crash, is not.
+
+Refused: the volume as it once was, its live log cut below what was synced, a copy of an older state
+that somebody used elsewhere. Taken: kill -9, two machines in turn, keys that were changed and rotated,
+a backup that somebody knows about.
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import volume as support  # noqa: E402
+
+TEST = "older_states"
+PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
+                       "answer_prompts.py")
+OLDER = "is older than when this machine saw it last"
+ACCEPT = "--accept-older-state"
+
+
+class Scene:
+    def __init__(self, volume):
+        self.volume = volume
+        self.path, self.point, self.work = volume.path, volume.mnt, volume.work
+        self.secret = ["--passphrase-file", volume.passphrase]
+        self.on_machine("here")
+
+    def on_machine(self, name):
+        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
+
+    def run(self, *command, expect=0, words="", without=None, answers=()):
+        if answers:
+            command = (sys.executable, PROMPTS, *answers, "--",
+                       os.path.join(self.volume.bin, command[0]), *command[1:])
+            done = subprocess.run(command, env=self.volume.environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  timeout=300 * support.PATIENCE)
+            status, text = done.returncode, done.stdout.decode(errors="replace")
+        else:
+            status, text = self.volume.run(*command, limit_s=300, expect=None)
+        if status != expect or not re.search(words, text, re.DOTALL) or (without and without in text):
+            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
+                                  f"not say '{words}', or says '{without}': {text}")
+        return text
+
+    def mount(self, *options, path=None, **expected):
+        expected.setdefault("without", OLDER)
+        return self.run("mount.nacre", path or self.path, self.point, *self.secret, *options,
+                        **expected)
+
+    def refused(self, words, *options, path=None):
+        """By a mount, a mount for reading, a check, and a command that changes something."""
+        where = path or self.path
+        before = self.witness()
+        for command in (("mount.nacre", where, self.point), ("mount.nacre", "-o", "ro", where, self.point),
+                        ("fsck.nacre", where), ("nacre", "trim", where)):
+            self.run(*command, *self.secret, *options, expect=8, words=OLDER + ".*" + words + ".*" + ACCEPT)
+        if self.witness() != before or os.path.ismount(self.point):
+            raise support.Failure("what was refused was remembered or mounted")
+
+    def umount(self):
+        self.volume.unmount()
+        self.volume.wait_for_daemons(60)
+
+    def use(self, name, *options, path=None):
+        """A mount for writing, one file, and the end."""
+        self.mount(*options, path=path)
+        self.write(name)
+        self.umount()
+
+    def write(self, name):
+        with open(os.path.join(self.point, name), "wb") as file:
+            file.write(name.encode() * 1000)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def witness(self):
+        text = self.run("nacre", "witness", "--json", self.path)
+        return json.loads(text[text.index("{"):])["copies"]
+
+    def keep(self, name, path=None):
+        kept = os.path.join(self.work, name)
+        shutil.copytree(path or self.path, kept)
+        return kept
+
+    def put(self, kept):
+        shutil.rmtree(self.path)
+        shutil.copytree(kept, self.path)
+
+
+def expect(condition, what):
+    if not condition:
+        raise support.Failure(what)
+
+
+def check_put_back(scene):
+    scene.use("one")
+    first = scene.keep("first")
+    scene.use("two")
+    newest = scene.keep("newest")
+    closings = scene.witness()[0]["closings"]
+    expect([one["session_count"] for one in closings] == [2, 1], f"two closings are remembered: {closings}")
+    scene.put(first)
+    scene.refused("opened for writing 1 times, then 2 times.*changes are missing of.*"
+                  "as it was when it was closed at 20")
+    scene.mount(expect=8, words="Do you know about it.*not opened", without=None, answers=["no"])
+    scene.put(newest)
+    scene.use("three")
+
+    # Whoever knows about it says so once.
+    scene.put(first)
+    scene.mount(ACCEPT)
+    scene.write("another two")
+    scene.umount()
+    scene.use("another three")
+    # And then the newest of before is no continuation of it, however far it came.
+    scene.put(newest)
+    scene.refused("does not know the opening for writing|opened for writing 2 times, then 3")
+    scene.mount(words="Do you know about it", without=None, answers=["yes"])
+    scene.umount()
+    scene.use("four")
+
+
+def frames(path):
+    with open(path, "rb") as file:
+        content = file.read()
+    at = 64
+    while content[at:at + 4] == b"NFRM":
+        size = struct.unpack_from("<I", content, at + 4)[0]
+        yield at
+        at += 48 + size
+
+
+def check_cut_log(scene):
+    scene.mount("-o", "commit=1")
+    for i in range(6):
+        scene.write(f"synced {i}")
+    noted = lambda: scene.witness()[0]["last"]["change_count"]  # noqa: E731
+    before = noted()
+    scene.write("and noted")
+    support.wait_for(lambda: noted() > before, 120, "the witness does not hear of what is synced")
+    scene.volume.kill()
+    scene.volume.detach()
+    whole = scene.keep("killed")
+    log = max(glob.glob(os.path.join(scene.path, "db", "*.log")))
+    places = list(frames(log))
+    expect(len(places) > 4, f"the log has frames: {places}")
+    with open(log, "r+b") as file:
+        file.truncate(places[-3])
+    scene.refused("changes are missing of [0-9]+ that were safe")
+    scene.put(whole)
+    scene.run("fsck.nacre", scene.path, *scene.secret, words="clean", without=OLDER)
+    scene.use("after the crash")
+    expect(scene.witness()[0]["last"]["session_count"] > 1, "the witness goes on")
+
+
+def check_crashes(scene):
+    """What kill -9 leaves is never older than what was noted, at whatever moment it comes."""
+    for i in range(6):
+        scene.mount("-o", "commit=1")
+        for name in range(5 * i):
+            with open(os.path.join(scene.point, f"crash {i} {name}"), "wb") as file:
+                file.write(b"not synced" * 100)
+        if i % 2:
+            scene.write(f"crash {i}")
+        scene.volume.kill()
+        scene.volume.detach()
+    scene.run("fsck.nacre", scene.path, *scene.secret, words="clean", without=OLDER)
+
+
+def check_two_machines(scene):
+    for turn in range(3):
+        for machine in ("here", "there"):
+            scene.on_machine(machine)
+            scene.use(f"{machine} {turn}")
+    scene.on_machine("here")
+    # Keys that are changed and rotated, mounted or not, on either.
+    scene.run("nacre", "key", "add", scene.path, *scene.secret, "--recovery", without=OLDER)
+    scene.on_machine("there")
+    scene.use("after a new recipient")
+    scene.run("nacre", "key", "rotate", scene.path, *scene.secret, without=OLDER)
+    scene.use("after a rotation")
+    scene.mount()
+    scene.run("nacre", "key", "rotate", scene.point, without=OLDER)
+    scene.umount()
+    scene.use("after another")
+    scene.run("fsck.nacre", "--deep", scene.path, *scene.secret, words="clean", without=OLDER)
+
+
+def check_branch(scene):
+    """The copy of an older state, used elsewhere more often than the volume was here."""
+    old = scene.keep("branch")
+    scene.use("here alone")
+    scene.on_machine("far away")
+    for i in range(4):
+        scene.use(f"far away {i}", path=old)
+    scene.on_machine("there")
+    newest = scene.keep("trunk")
+    scene.put(old)
+    scene.refused("does not know the opening for writing")
+    scene.put(newest)
+    scene.use("the trunk goes on")
+
+
+def check_backup(scene):
+    backup = os.path.join(scene.work, "backup")
+    scene.run("nacre", "backup", scene.path, backup)
+    # As new as the volume.
+    scene.run("fsck.nacre", backup, *scene.secret, words="clean", without=OLDER)
+    scene.use("since the backup")
+    scene.refused("It is, or was made from, a backup", path=backup)
+    # Known from then on, at its place; and the volume is still compared with itself.
+    scene.mount("-o", "ro,accept-older-state", path=backup)
+    scene.umount()
+    scene.mount("-o", "ro", path=backup)
+    scene.umount()
+    older = scene.keep("older trunk")
+    scene.use("once more")
+    newest = scene.keep("newest trunk")
+    scene.put(older)
+    scene.refused("opened for writing")
+    scene.put(newest)
+    scene.run("nacre", "backup", scene.path, backup)
+    scene.run("fsck.nacre", backup, *scene.secret, words="clean", without=OLDER)
+    # In the place of the volume it is what it says.
+    scene.use("behind the backup")
+    scene.put(backup)
+    scene.refused("It is, or was made from, a backup")
+    scene.mount(ACCEPT)
+    scene.umount()
+    scene.use("restored")
+
+
+def main():
+    with support.Volume(TEST) as volume:
+        volume.make()
+        scene = Scene(volume)
+        scene.run("nacre", "witness", scene.path, words="not opened .* for writing yet")
+        check_put_back(scene)
+        check_cut_log(scene)
+        check_crashes(scene)
+        check_two_machines(scene)
+        check_branch(scene)
+        check_backup(scene)
+        scene.run("nacre", "witness", scene.path, words="seen last.*closed")
+    print("what is older is refused, and nothing else")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except support.Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)

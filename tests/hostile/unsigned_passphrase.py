@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A volume of an attacker's that a victim's passphrase opens: nobody takes it for the victim's own.
+
+A recipient of the victim's keyring, which anybody who sees that volume can copy, is put into the keyring
+of an attacker's volume without the MAC that only the passphrase can make. On a machine that does not
+know the volume the passphrase must not open it, and must never sign it. What looks the same and is
+honest (somebody else rotated the keys, and cannot make that MAC) opens where the fingerprint is known,
+is named, or is confirmed at a terminal.
+"""
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import volume as support  # noqa: E402
+
+TEST = "unsigned_passphrase"
+PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
+                       "answer_prompts.py")
+UNKNOWN = "does not know the volume"
+
+
+def openssl(*arguments, data=None):
+    return subprocess.run(["openssl", *arguments], input=data, check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+
+
+def make_key(folder, name):
+    private, public = os.path.join(folder, name + ".pem"), os.path.join(folder, name + ".pub")
+    openssl("genrsa", "-out", private, "2048")
+    openssl("pkey", "-in", private, "-pubout", "-out", public)
+    return private, public
+
+
+def oaep(volume_id):
+    label = ("nacre volume key" + volume_id).encode().hex()
+    return [word for option in ("rsa_padding_mode:oaep", "rsa_oaep_md:sha256", "rsa_mgf1_md:sha256",
+                                "rsa_oaep_label:" + label) for word in ("-pkeyopt", option)]
+
+
+def hkdf(key, salt, info):
+    extracted = hmac.digest(salt, key, "sha256")
+    return hmac.digest(extracted, info + b"\1", "sha256")
+
+
+def canonical(document):
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def load_keyring(volume):
+    with open(os.path.join(volume, "keyring"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def save_keyring(volume, keyring, volume_key):
+    """With the MAC and the CRC that belong to it."""
+    for name in ("mac", "crc32"):
+        keyring.pop(name)
+    subkey = hkdf(volume_key, bytes.fromhex(keyring["volume_id"]), b"nacre keyring mac")
+    keyring["mac"] = hmac.new(subkey, canonical(keyring), hashlib.sha256).hexdigest()
+    keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
+    for name in ("keyring", "keyring.copy"):
+        with open(os.path.join(volume, name), "w", encoding="utf-8") as file:
+            file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+def signed_count(volume):
+    return sum("mac" in recipient for recipient in load_keyring(volume)["recipients"])
+
+
+class Scene:
+    def __init__(self, volume):
+        self.volume = volume
+        self.work = volume.work
+        self.point = volume.mnt
+        self.secret = ["--passphrase-file", volume.passphrase]
+        self.ann, self.ann_public = make_key(self.work, "ann")
+
+    def on_machine(self, name):
+        """Another list of known volumes from now on; a new name has an empty one."""
+        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
+
+    def run(self, *command, expect=0, words="", answers=()):
+        if answers:
+            command = (sys.executable, PROMPTS, *answers, "--", os.path.join(self.volume.bin,
+                                                                             command[0]),
+                       *command[1:])
+            done = subprocess.run(command, env=self.volume.environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  timeout=300 * support.PATIENCE)
+            status, text = done.returncode, done.stdout.decode(errors="replace")
+        else:
+            status, text = self.volume.run(*command, limit_s=300, expect=None)
+        if status != expect or not re.search(words, text, re.DOTALL):
+            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
+                                  f"not say '{words}': {text}")
+        return text
+
+    def fingerprint(self, path):
+        shown = self.run("nacre", "key", "list", "--json", path, "--identity", self.ann)
+        return json.loads(shown[shown.index("{"):])["volume_fingerprint"]
+
+    def umount(self):
+        self.volume.unmount()
+        self.volume.wait_for_daemons(60)
+
+
+def make_trap(scene):
+    """The attacker's volume, which the victim's passphrase opens."""
+    scene.on_machine("attacker")
+    victim = scene.volume.path
+    scene.volume.make()
+    trap = os.path.join(scene.work, "trap")
+    private, public = make_key(scene.work, "attacker")
+    scene.run("mkfs.nacre", "--recipient", public, trap)
+    keyring = load_keyring(trap)
+    wrapped = base64.b64decode(keyring["recipients"][0]["wrapped_volume_key"])
+    volume_key = openssl("pkeyutl", "-decrypt", "-inkey", private, *oaep(keyring["volume_id"]),
+                         data=wrapped)
+    stolen = dict(load_keyring(victim)["recipients"][0])
+    stolen.pop("mac")
+    der = os.path.join(scene.work, "victim.der")
+    with open(der, "wb") as file:
+        file.write(base64.b64decode(stolen["public_key"]))
+    stolen["wrapped_volume_key"] = base64.b64encode(openssl(
+        "pkeyutl", "-encrypt", "-pubin", "-keyform", "DER", "-inkey", der,
+        *oaep(keyring["volume_id"]), data=volume_key)).decode()
+    keyring["recipients"].append(stolen)
+    save_keyring(trap, keyring, volume_key)
+    return trap
+
+
+def check_trap(scene, trap):
+    refused = {"expect": 8, "words": UNKNOWN + ".*--fingerprint"}
+    mount = ("mount.nacre", trap, scene.point, *scene.secret)
+    for machine, command in (("a", mount), ("b", (*mount, "-o", "ro")),
+                             ("c", ("fsck.nacre", trap, *scene.secret)),
+                             ("d", ("nacre", "key", "list", trap, *scene.secret)),
+                             ("e", ("nacre", "key", "add", trap, *scene.secret, "--recipient",
+                                    scene.ann_public))):
+        scene.on_machine(machine)
+        for _ in range(2):  # being refused does not make it known
+            scene.run(*command, **refused)
+    scene.on_machine("f")
+    scene.run(*mount, "--fingerprint", "ab" * 32, expect=8, words="is not the volume that")
+    scene.run(*mount, expect=8, words=r"fingerprint of what is there is [0-9a-f]{64}.*not confirmed",
+              answers=["no"])
+    scene.run(*mount, expect=8, words="not confirmed", answers=["y"])
+    scene.run(*mount, **refused)
+    if os.path.ismount(scene.point) or signed_count(trap) != 0:
+        raise support.Failure("the victim's passphrase signed the attacker's volume")
+
+
+def make_rotated(scene, name):
+    """Somebody else changed the key: the passphrase's recipient has no MAC."""
+    path = os.path.join(scene.work, name)
+    scene.on_machine("owner")
+    scene.run("mkfs.nacre", *scene.secret, "--recipient", scene.ann_public, *support.CHEAP_KDF, path)
+    if signed_count(path) != 1:
+        raise support.Failure("a new volume's passphrase has no MAC")
+    scene.run("nacre", "key", "rotate", path, "--identity", scene.ann)
+    if signed_count(path) != 0:
+        raise support.Failure("a rotation made a MAC without the passphrase")
+    return path, scene.fingerprint(path)
+
+
+def check_honest(scene):
+    # Where it is known, nothing is asked.
+    path, fingerprint = make_rotated(scene, "known")
+    mount = ("mount.nacre", path, scene.point, *scene.secret)
+    scene.run(*mount, words="^$")
+    scene.umount()
+    if signed_count(path) != 1:
+        raise support.Failure("a mount of a known volume did not complete the MAC")
+    scene.on_machine("elsewhere")
+    scene.run("fsck.nacre", path, *scene.secret, words="first time")
+
+    # Where it is not, the fingerprint opens it; another one never does.
+    path, fingerprint = make_rotated(scene, "named")
+    mount = ("mount.nacre", path, scene.point, *scene.secret)
+    scene.on_machine("stranger")
+    scene.run(*mount, expect=8, words=UNKNOWN + ".*" + fingerprint)
+    scene.run(*mount, "-o", "fingerprint=" + fingerprint.upper(), words="first time")
+    scene.umount()
+    if signed_count(path) != 1:
+        raise support.Failure("a mount of a named volume did not complete the MAC")
+    other = {"expect": 8, "words": f"its fingerprint is {fingerprint}, not 00"}
+    for secret in (scene.secret, ("--identity", scene.ann)):
+        scene.run("mount.nacre", path, scene.point, *secret, "-o", "fingerprint=" + "00" * 32, **other)
+        scene.run("fsck.nacre", path, *secret, "--fingerprint", "00" * 32, **other)
+    scene.run("fsck.nacre", path, *scene.secret, "--fingerprint", "00", expect=2, words="no fingerprint")
+    scene.run(*mount, "-o", "fingerprint=", expect=2, words="no value")
+
+    # Or somebody at a terminal.
+    path, fingerprint = make_rotated(scene, "confirmed")
+    scene.on_machine("desk")
+    scene.run("mount.nacre", path, scene.point, *scene.secret, answers=["yes"], words=fingerprint)
+    if signed_count(path) != 1:
+        raise support.Failure("a mount of a confirmed volume did not complete the MAC")
+    scene.umount()
+    scene.run("fsck.nacre", path, *scene.secret, words="clean")
+
+    # A key file has no MAC: it opens what it is given, as the fingerprint that is shown says.
+    path, fingerprint = make_rotated(scene, "by key")
+    scene.on_machine("with a key")
+    scene.run("fsck.nacre", path, "--identity", scene.ann, words="first time.*" + fingerprint)
+
+
+def main():
+    if not shutil.which("openssl"):
+        support.skip(TEST, "there is no openssl(1)")
+    with support.Volume(TEST) as volume:
+        scene = Scene(volume)
+        check_trap(scene, make_trap(scene))
+        check_honest(scene)
+    print("no passphrase opens or signs what nobody vouches for")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except support.Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells the witness how far a mounted volume has come, once an interval at the most. Nothing is
+// flushed for it: what is told is durable already.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "metadata/tables/volume_age.h"
+
+namespace nacre::tools {
+
+class AgeKeeper {
+ public:
+  // Both are called from its thread; age must not wait for the volume's disk.
+  AgeKeeper(std::chrono::milliseconds interval, std::function<metadata::VolumeAge()> age,
+            std::function<void(const metadata::VolumeAge&)> note);
+  AgeKeeper(const AgeKeeper&) = delete;
+  AgeKeeper& operator=(const AgeKeeper&) = delete;
+  ~AgeKeeper();
+
+ private:
+  void run();
+  const std::chrono::milliseconds interval_;
+  const std::function<metadata::VolumeAge()> age_;
+  const std::function<void(const metadata::VolumeAge&)> note_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nacre::tools
