@@ -140,6 +140,7 @@ class MemoryVolume final : public fs::Volume {
 
   Result<fs::VolumeSpace> space() override;
   fs::VolumeStats stats() override;
+  metadata::VolumeAge age() override { return {}; }
   std::string path_of(InodeNumber inode) override;
 
  private:
