@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "fs/control/control_client.h"
@@ -77,7 +78,7 @@ class Ends {
     mount_.device_major = description_.device_major + 1;
     mount_.device_minor = description_.device_minor;
     mount_.owner = ::geteuid();
-    const std::string name = socket_name(mount_.device_major, mount_.device_minor);
+    const std::string name = fmt::format("{}-{}.sock", mount_.device_major, mount_.device_minor);
     const auto hostile = std::filesystem::path(server_->socket_path()).replace_filename(name);
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address = address_of(hostile);

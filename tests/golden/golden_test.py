@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 
 GOLDEN = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(GOLDEN, "../support"))
