@@ -19,7 +19,6 @@ struct FileData::Edge {
   std::optional<MappedChunk> mapped;  // where the map has a row for it
   std::optional<ChunkRow> cut;        // the row without the range, where a row can say that
   bool may_be_zeros = false;          // as far as one sees without reading
-  bool wastes_records = false;        // the cut row keeps records of which little is left
   std::optional<Bytes> stored;        // what the row gives, where that was read
 };
 
@@ -61,13 +60,6 @@ std::optional<ChunkRow> row_without(const ChunkRow& row, std::uint32_t from, std
   return cut;
 }
 
-// Less than half of a record's bytes count: the disk keeps all of it for them.
-bool wastes_records(const ChunkRow& row) {
-  const auto wastes = [](const auto& part) { return part.valid_size < part.plain_size / 2; };
-  return (row.base && wastes(*row.base)) ||
-         std::any_of(row.patches.begin(), row.patches.end(), wastes);
-}
-
 bool is_empty(const ChunkRow& row) {
   return !row.base && row.patches.empty() && row.lost.empty();
 }
@@ -84,8 +76,6 @@ Result<FileData::Edge> FileData::edge_at(std::uint64_t index, std::uint32_t from
   if (mapped.hole) return edge;
   if (!mapped.row.lost.empty()) edge.may_be_zeros = false;
   edge.cut = row_without(mapped.row, from, to);
-  edge.wastes_records =
-      edge.cut && mapped.row.lost.empty() && *edge.cut != mapped.row && wastes_records(*edge.cut);
   edge.mapped = std::move(mapped);
   return edge;
 }
@@ -118,21 +108,7 @@ Result<std::int64_t> FileData::punch_edge(const Edge& edge) {
   if (!edge.mapped) return 0;
   if (edge.cut) {
     if (*edge.cut == edge.mapped->row) return 0;
-    NACRE_ASSIGN(
-        const std::int64_t change,
-        cache_.map().replace_chunk(inode_, ChunkIndex{edge.index}, *edge.mapped, *edge.cut));
-    if (edge.wastes_records && edge.stored) {
-      // What is left is written anew, as a smaller record.
-      Bytes left = *edge.stored;
-      left.resize(content_end(*edge.cut));
-      if (edge.from < left.size()) {
-        std::fill(left.begin() + edge.from,
-                  left.begin() + std::min<std::ptrdiff_t>(edge.to, std::ssize(left)), Byte{0});
-      }
-      if (dirty != dirty_.end()) dirty->second.overlay(0, left);
-      write_dirty(begin, left);
-    }
-    return change;
+    return cache_.map().replace_chunk(inode_, ChunkIndex{edge.index}, *edge.mapped, *edge.cut);
   }
   const std::uint32_t to = std::min(edge.to, content_end(edge.mapped->row));
   if (edge.from < to) write_dirty(begin + edge.from, Bytes(to - edge.from, Byte{0}));
@@ -169,8 +145,9 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
     }
   }
   for (Edge& edge : edges) {
-    if (!edge.mapped || is_empty(edge.cut.value_or(edge.mapped->row))) continue;
-    if (!edge.may_be_zeros && !edge.wastes_records) continue;
+    if (!edge.may_be_zeros || !edge.mapped || is_empty(edge.cut.value_or(edge.mapped->row))) {
+      continue;
+    }
     // A chunk that cannot be read is not known to be zeros.
     if (auto stored = stored_content(ChunkIndex{edge.index}, *edge.mapped)) {
       edge.stored = std::move(*stored);
