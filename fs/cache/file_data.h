@@ -64,8 +64,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> resize(std::uint64_t size);
   // Makes the file at least that long; never shorter, whatever is written meanwhile.
   Result<> extend(std::uint64_t size);
-  // Makes [offset, offset + length) zeros; chunks of which nothing but zeros is left become holes.
-  // Does not change the size.
+  // Makes [offset, offset + length) zeros; whole chunks become holes. Does not change the size.
   Result<> punch(std::uint64_t offset, std::uint64_t length);
   // no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
@@ -98,7 +97,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   friend class FileCache;
   friend class Flush;
   struct Piece;  // what one chunk contributes to a read
-  struct Edge;   // a chunk that a punched range covers in part
 
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
   // How often one chunk's records could not be read while its row stayed the same.
@@ -108,11 +106,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   };
   static void give(Piece& piece, const SharedContent& content);
   Result<> load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures);
-  // What the chunk's row gives, up to its end, without dirty bytes. The flush mutex is held.
-  Result<Bytes> stored_content(ChunkIndex index, const MappedChunk& mapped);
-  // Of a chunk of which [from, to) is to be punched. Under mutex_, which may be shared.
-  Result<Edge> edge_at(std::uint64_t index, std::uint32_t from, std::uint32_t to) const;
-  Result<std::int64_t> punch_edge(const Edge& edge);  // under mutex_
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);

@@ -249,20 +249,6 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
   return outcome;
 }
 
-Result<Bytes> FileData::stored_content(ChunkIndex index, const MappedChunk& mapped) {
-  Bytes content(content_end(mapped.row));
-  std::vector<Piece> pieces(1);
-  Piece& piece = pieces.front();
-  piece.index = index.value;
-  piece.out = content;
-  piece.is_mapped = true;
-  piece.mapped = mapped;
-  std::map<std::uint64_t, Failure> failures;
-  NACRE_TRY(load(pieces, failures));
-  if (piece.content) copy_content(*piece.content, 0, content);
-  return content;
-}
-
 void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   std::uint64_t index = offset / chunk_size;
