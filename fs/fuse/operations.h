@@ -34,7 +34,6 @@
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
-#include "fs/fuse/written_files.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -85,16 +84,12 @@ struct Context {
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
-  KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
-                                     // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
   KnownInodes* known = nullptr;  // null: nobody will ask
   FaultLog faults{volume};
   Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
-  WrittenFiles written_files;
-  bool can_forget_blocks = false;                          // alone, without the other attributes
   std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };

@@ -13,9 +13,6 @@
 namespace nacre::fs::protocol {
 
 inline constexpr std::uint32_t opcode_statx = 52;
-// From this minor version on (Linux 5.16) a kernel that is given data to keep makes the file grow
-// by the bytes that there are, and no more.
-inline constexpr std::uint32_t minor_with_blocks_alone = 35;
 // Counters have a place for every opcode below this.
 inline constexpr std::uint32_t opcode_count = 64;
 
