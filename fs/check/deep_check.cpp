@@ -85,7 +85,7 @@ void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& heade
         fmt::format("the row says that it holds {} bytes, more than any chunk", named.plain_size));
     return;
   }
-  const auto key = keys_.find(header);
+  const auto key = keys_.find(header, bytes);
   if (!key) {
     report(named, Verdict::tampered, key.error().message);
     return;

@@ -8,8 +8,11 @@ namespace nacre::fs {
 using metadata::KeyTree;
 
 Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
-    const engine::RecordHeader& header) const {
-  NACRE_TRY(check_session(header));
+    const engine::RecordHeader& header, ByteView record) const {
+  if (const auto known = check_session(header); !known) {
+    if (known.error().code == ErrorCode::tampered) NACRE_TRY(engine::verify_record_crc(record));
+    return tl::unexpected(known.error());
+  }
   return keys_->session_key(header.epoch, header.salt);
 }
 

@@ -24,11 +24,11 @@ class RecordKeys {
 
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
-  // The key that opens a record with this header. Errors: tampered where no session of this salt
-  // and epoch has a row; corrupt where the row is, or where the epoch is not in the keyring; the
-  // database's own.
+  // The key that opens the record, whose header this is. Errors: tampered where no session of this
+  // salt and epoch has a row, unless the record's CRC is wrong too; corrupt where that, or the row,
+  // is, or where the epoch is not in the keyring; the database's own.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
-      const engine::RecordHeader& header) const;
+      const engine::RecordHeader& header, ByteView record) const;
 
   // Of a session that has just got its row, and of one that a repair is about to give one.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);

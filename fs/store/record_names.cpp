@@ -38,7 +38,7 @@ void name_batch(engine::Engine& engine, const RecordKeys& keys, std::uint32_t ch
   std::size_t input_offset = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto header = engine::parse_record_header(records[i]);
-    const auto key = header ? keys.find(*header) : tl::unexpected(header.error());
+    const auto key = header ? keys.find(*header, records[i]) : tl::unexpected(header.error());
     if (!key) {
       names[i] = tl::unexpected(key.error());
       continue;

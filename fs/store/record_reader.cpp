@@ -115,8 +115,9 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
         if (!alone) request.result = tl::unexpected(alone.error());
       }
       if (!request.result) continue;
-      const auto header = engine::parse_record_header(into.subspan(at, location.stored_size));
-      auto key = header ? keys_.find(*header) : tl::unexpected(header.error());
+      const ByteView record = into.subspan(at, location.stored_size);
+      const auto header = engine::parse_record_header(record);
+      auto key = header ? keys_.find(*header, record) : tl::unexpected(header.error());
       if (!key) {
         request.result = add_context(
             key.error(),

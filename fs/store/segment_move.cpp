@@ -148,7 +148,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
       continue;
     }
     if (!last || last->epoch != header->epoch || last->salt != header->salt) {
-      const auto key = record_keys_.find(*header);
+      const auto key = record_keys_.find(*header, records[i]);
       if (!key) {
         move.names[i] = tl::unexpected(key.error());
         continue;
@@ -211,7 +211,8 @@ Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const Byt
   std::size_t input_at = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto header = engine::parse_record_header(records[i]);
-    const auto key = header ? record_keys_.find(*header) : tl::unexpected(header.error());
+    const auto key =
+        header ? record_keys_.find(*header, records[i]) : tl::unexpected(header.error());
     if (!key) {
       names[i] = tl::unexpected(key.error());
       continue;

@@ -191,7 +191,7 @@ def flip(path, offset, xor):
 def one_flip(volume, source, expected, name, offset, xor):
     volume.forget_states()
     shutil.rmtree(volume.path, ignore_errors=True)
-    shutil.copytree(source, volume.path, ignore=shutil.ignore_patterns("ballast"))
+    shutil.copytree(source, volume.path, ignore=shutil.ignore_patterns("ballast", "*.sock"))
     target = os.path.join(volume.path, name)
     idle = without_meaning(target, offset)
     flip(target, offset, xor)
@@ -245,7 +245,7 @@ def prepare(volume, seed, folder):
     volume.kill()
     volume.detach()
     killed = os.path.join(folder, "killed")
-    shutil.copytree(volume.path, killed, ignore=shutil.ignore_patterns("ballast"))
+    shutil.copytree(volume.path, killed, ignore=shutil.ignore_patterns("ballast", "*.sock"))
     volume.mount()
     os.unlink(os.path.join(volume.mnt, LAST))
     if picture(volume.mnt) != expected:
@@ -253,7 +253,7 @@ def prepare(volume, seed, folder):
     volume.unmount()
     volume.wait_for_daemons(60)
     clean = os.path.join(folder, "clean")
-    shutil.copytree(volume.path, clean, ignore=shutil.ignore_patterns("ballast"))
+    shutil.copytree(volume.path, clean, ignore=shutil.ignore_patterns("ballast", "*.sock"))
     volume.fsck("--deep")
     return clean, killed, expected
 

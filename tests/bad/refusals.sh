@@ -84,6 +84,7 @@ mount_it "a newer format" 8 'version 999' "$passphrase_file" "$work/newer"
 # Another volume, made by somebody else, in the place of a known one.
 mv "$volume" "$work/aside"
 mkdir "$work/elsewhere"
+touch "$work/elsewhere/.profile"  # in an empty home no list is kept
 HOME=$work/elsewhere make_volume
 mount_it "a volume whose fingerprint changed" 8 'known_volumes'
 rm -rf "$volume"

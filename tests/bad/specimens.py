@@ -46,7 +46,7 @@ def write(volume, name, content):
 def keep(volume, folder, name):
     """A copy, and where the records of its files are."""
     shutil.copytree(volume.path, os.path.join(folder, name),
-                    ignore=shutil.ignore_patterns("ballast"))
+                    ignore=shutil.ignore_patterns("ballast", "*.sock"))
     _, text = volume.run("nacre", "dump", "tables", "--passphrase-file", volume.passphrase,
                          volume.path)
     inodes = {inode: name for name, inode in

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fs/volume/kernel_clock.h"
 #include "fs/volume/volume.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/support/memory_backing.h"
@@ -105,10 +106,18 @@ class VolumeTest : public ::testing::Test {
                                  std::uint32_t mode = 0755) {
     return inode_of(volume_->make_directory(parent, name, caller_, mode), name);
   }
+  // What is changed after it has later times: the kernel's clock has ticked on since the last
+  // change.
   fs::Attributes stat(fs::InodeNumber inode) {
     const auto attributes = volume_->attributes(inode);
     NACRE_EXPECT_OK(attributes);
-    return attributes.value_or(fs::Attributes{});
+    const fs::Attributes found = attributes.value_or(fs::Attributes{});
+    const auto last = std::max(found.changed, found.modified);
+    for (auto now = fs::kernel_now(); !(now > last) && last.seconds - now.seconds < 2;
+         now = fs::kernel_now()) {
+      std::this_thread::yield();
+    }
+    return found;
   }
   fs::InodeNumber find(fs::InodeNumber parent, std::string_view name) {
     return inode_of(volume_->lookup(parent, name), name);

@@ -85,6 +85,13 @@ Result<> check_age(const VolumePlace& place, const metadata::VolumeKeys& volume,
   }
   const std::string older = what_is_older(copy.last, found, knows_session);
   if (older.empty()) return {};
+  // A backup in a place of its own is older by nature. Where the volume itself lay, it is a
+  // question.
+  if (copy.path != place.path && place.directory->exists("backup").value_or(false)) {
+    print_note(fmt::format("{} is a backup: it is older than {} was at {}: {}", place.path,
+                           copy.path, copy.last.time, older));
+    return {};
+  }
   NACRE_ASSIGN(found.age, metadata::read_volume_age(database));
   if (!options.accept_older_state) NACRE_TRY(ask_to_accept(place, copy, found, older));
   if (const auto accepted = witness->accept(place.path, found); !accepted) {

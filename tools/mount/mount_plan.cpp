@@ -25,7 +25,8 @@ constexpr std::string_view mount_type = "nacre";
 // Behind the list of the file system's.
 constexpr std::string_view own_options =
     " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
-    "kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET metrics=ADDRESS";
+    "fingerprint=HEX accept-older-state kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
+    "metrics=ADDRESS";
 
 Result<int> parse_descriptor(std::string_view value) {
   int number = -1;
