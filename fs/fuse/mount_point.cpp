@@ -68,7 +68,11 @@ Result<std::string> first_entry(const std::string& path) {
 // stat() may have its answer from the kernel's cache, long after the daemon ended.
 bool is_dead(const std::string& path) {
   struct statvfs status = {};
-  return statvfs(path.c_str(), &status) != 0 && errno == ENOTCONN;
+  for (;;) {
+    if (statvfs(path.c_str(), &status) == 0) return false;
+    // The connection ended while this question waited: the next answer is that of a dead one.
+    if (errno != ECONNABORTED && errno != ECANCELED) return errno == ENOTCONN;
+  }
 }
 
 // Dead or alive. A second volume over a living one would hide it, whether its root is empty or not.
