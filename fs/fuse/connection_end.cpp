@@ -58,7 +58,8 @@ void abort_by_fusectl(const Connection& connection) {
   close(file);
 }
 
-// A forced unmount aborts; that it does not unmount as well takes a user, who is this process.
+// A forced unmount aborts the connection. The open root keeps the mount in use, so the kernel does
+// not unmount it as well.
 void abort_by_force(const Connection& connection) {
   if (geteuid() != 0) return;
   const int root = open(connection.mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -18,7 +18,8 @@ namespace nacre::fs {
 
 class KnownInodes {
  public:
-  // Numbers from here on are left out: nobody makes so many.
+  // Inodes with this number or a higher one are not remembered: a volume that has made 8 billion
+  // files is needed to meet one.
   static constexpr std::uint64_t number_limit = std::uint64_t{1} << 33;
 
   static Result<std::unique_ptr<KnownInodes>> create();

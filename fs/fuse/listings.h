@@ -34,8 +34,8 @@ class Listings {
 
  private:
   static constexpr std::uint64_t none = UINT64_MAX;
-  // Of one directory. Who is the ninth to list a directory is not known at the end: that costs the
-  // kernel's listing, no more.
+  // Readers of one directory that are followed at a time. The end of a further reader's listing is
+  // not recognised, so the kernel keeps no copy of it.
   static constexpr std::size_t listing_count_max = 8;
   struct Listing {
     pid_t process = 0;

@@ -23,7 +23,7 @@ class LookupCounts {
   void insert(metadata::InodeNumber number, std::uint64_t count);
   // The count, which is no longer kept; none where there was none.
   std::optional<std::uint64_t> take(metadata::InodeNumber number);
-  // Takes so many off, and says whether some are left. A count of 0 is no longer kept.
+  // Subtracts count, and says whether lookups are left. A count of 0 is removed.
   bool subtract(metadata::InodeNumber number, std::uint64_t count);
   void clear();
 

@@ -16,7 +16,8 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view database_folder = "db";
-// No volume has given out so many numbers. What is counted on from its row must not run over.
+// A row with a higher number is corrupt: no volume has made that many inodes, and the numbers that
+// follow it would overflow.
 constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
 // What one more file costs at the least, for the count of inodes that statfs promises.

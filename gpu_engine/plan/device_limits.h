@@ -15,8 +15,8 @@ inline constexpr std::uint64_t batch_size_bytes = 32u << 20;
 inline constexpr int rsa_device_bits_max = 4096;
 inline constexpr std::uint64_t rsa_weight_bytes = 16u << 10;
 
-// Payloads that go to the slots' threads without being sorted: from so many messages, as a sample
-// says none of which is longer.
+// Payloads that go to the slots' threads without being sorted: those with this many messages or
+// more, where none of a sample weighs more than alike_weight_max.
 inline constexpr std::size_t alike_count_min = 1024;
 inline constexpr std::size_t alike_sample_count = 16;
 inline constexpr std::uint64_t alike_weight_max = 4096;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listings out of the kernel's cache while names change: whoever has made, moved or removed a name
-// and then lists the directory sees that, whoever else is in the middle of listing it.
+// Listings out of the kernel's cache while names change. A process that has made, moved or removed
+// a name and then lists the directory sees the change, also while other processes are listing it.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

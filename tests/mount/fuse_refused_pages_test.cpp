@@ -78,7 +78,8 @@ TEST_F(FuseRefusedPages, go_for_any_error) {
     wait_for_the_kernel();
     EXPECT_TRUE(shown(path("f")) == std::string(size, 'A'));
     memory().before_writes(inode_of(path("f")), {});
-    // The next who writes is told once more; whether fsync was heard nobody knows.
+    // The next write is refused as well: the file cannot know whether its writer saw what fsync
+    // said.
     EXPECT_EQ(errno_of([&] { return static_cast<int>(pwrite(file, "A", 1, 0)); }),
               fs::to_errno(code));
     EXPECT_EQ(pwrite(file, "A", 1, 0), 1);
