@@ -16,7 +16,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from rings import rings  # noqa: E402
+from rings import over_chosen_transport  # noqa: E402
 from volume import Failure, Volume, wait_for  # noqa: E402
 
 # Over io_uring the kernel cancels what was under way.
@@ -248,18 +248,5 @@ def run(name, rings_are):
     print("a daemon's death: every user is told, and the mount comes back")
 
 
-def main():
-    try:
-        if sys.argv[1:] != ["--io-uring"]:
-            run("dead-daemon", "off")
-            return 0
-        with rings("dead_daemon"):
-            run("dead-daemon-uring", "on")
-    except Failure as failure:
-        print(f"FAILED: {failure}")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(over_chosen_transport("dead-daemon", run))

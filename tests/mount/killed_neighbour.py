@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
-from rings import rings  # noqa: E402
+from rings import over_chosen_transport  # noqa: E402
 from volume import Failure, Volume  # noqa: E402
 
 ROUNDS = 100
@@ -79,18 +79,5 @@ def run(name, rings_are):
     print(f"{ROUNDS} processes killed: {failed} closes of others failed, no sync and no unmount")
 
 
-def main():
-    try:
-        if sys.argv[1:] != ["--io-uring"]:
-            run("killed-neighbour", "off")
-            return 0
-        with rings("killed_neighbour"):
-            run("killed-neighbour-uring", "on")
-    except Failure as failure:
-        print(f"FAILED: {failure}")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(over_chosen_transport("killed-neighbour", run))

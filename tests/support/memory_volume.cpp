@@ -16,20 +16,19 @@ namespace nacre::tests {
 
 namespace {
 
-constexpr std::string_view capability_name = "security.capability";
-
 std::uint8_t entry_type(std::uint32_t mode) {
   return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
 }
 
-bool is_frozen(const Attributes& attributes) {
-  return (attributes.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) != 0;
-}
 bool is_immutable(const Attributes& attributes) {
   return (attributes.flags & metadata::inode_flag_immutable) != 0;
 }
 
 }  // namespace
+
+bool MemoryVolume::is_frozen(const Attributes& attributes) {
+  return (attributes.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) != 0;
+}
 
 const MemoryVolume::Entries::Entry* MemoryVolume::Entries::find(std::string_view name) const {
   const auto cookie = cookies.find(std::string(name));
@@ -71,48 +70,6 @@ MemoryVolume::~MemoryVolume() {
   }
   sync_wake_.notify_all();
   sync_thread_.join();
-}
-
-void MemoryVolume::before_reads(InodeNumber inode, std::function<Result<>()> call) {
-  std::unique_lock lock(tree_);
-  if (auto node = find(inode)) (*node)->before_read = std::move(call);
-}
-
-void MemoryVolume::before_writes(InodeNumber inode, std::function<Result<>()> call) {
-  std::unique_lock lock(tree_);
-  if (auto node = find(inode)) (*node)->before_write = std::move(call);
-}
-
-void MemoryVolume::before_lookups(std::string name, std::function<void()> call) {
-  std::unique_lock lock(tree_);
-  slow_name_ = std::move(name);
-  before_lookup_ = std::move(call);
-}
-
-std::function<void()> MemoryVolume::before_lookup(std::string_view name) {
-  std::unique_lock lock(tree_);
-  return name == slow_name_ ? before_lookup_ : nullptr;
-}
-
-void MemoryVolume::hold_syncs(bool held) {
-  {
-    std::lock_guard lock(sync_mutex_);
-    held_ = held;
-  }
-  sync_wake_.notify_all();
-}
-
-std::size_t MemoryVolume::inode_count() {
-  std::shared_lock lock(tree_);
-  return nodes_.size();
-}
-
-fs::KernelCache* MemoryVolume::kernel_cache() {
-  return kernel_cache_.load();
-}
-
-void MemoryVolume::set_kernel_cache(fs::KernelCache* kernel_cache) {
-  kernel_cache_ = kernel_cache;
 }
 
 Result<MemoryVolume::Node*> MemoryVolume::find(InodeNumber inode) {
@@ -472,98 +429,6 @@ Result<> MemoryVolume::set_flags(InodeNumber inode, std::uint32_t flags) {
   node->attributes.flags = flags;
   node->attributes.changed = fs::kernel_now();
   return {};
-}
-
-Result<std::string> MemoryVolume::get_xattr(InodeNumber inode, std::string_view name) {
-  std::shared_lock lock(tree_);
-  NACRE_ASSIGN(Node * node, find(inode));
-  const auto xattr = node->xattrs.find(name);
-  if (xattr == node->xattrs.end()) return fail(ErrorCode::no_attribute);
-  return xattr->second;
-}
-
-Result<> MemoryVolume::set_xattr(InodeNumber inode, std::string_view name, std::string_view value,
-                                 XattrMode mode, bool clear_sgid) {
-  std::unique_lock lock(tree_);
-  NACRE_ASSIGN(Node * node, find(inode));
-  Attributes& attributes = node->attributes;
-  if (is_frozen(attributes)) return fail(ErrorCode::not_permitted);
-  if (value.size() > metadata::xattr_value_size_bytes_max) return fail(ErrorCode::too_big);
-  const auto xattr = node->xattrs.find(name);
-  const bool exists = xattr != node->xattrs.end();
-  if (mode == XattrMode::create && exists) return fail(ErrorCode::exists);
-  if (mode == XattrMode::replace && !exists) return fail(ErrorCode::no_attribute);
-  if (name == fs::acl_access_name) {
-    NACRE_ASSIGN(const fs::Acl acl, fs::decode_acl(value));
-    attributes.mode = (attributes.mode & ~0777u) | fs::mode_bits_of(acl);
-    if (clear_sgid) attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
-    attributes.changed = fs::kernel_now();
-    if (fs::is_equivalent_to_mode(acl)) {
-      if (exists) node->xattrs.erase(xattr);
-      return {};
-    }
-  } else if (name == fs::acl_default_name) {
-    if (!S_ISDIR(attributes.mode)) return fail(ErrorCode::permission);
-    NACRE_ASSIGN(const fs::Acl acl, fs::decode_acl(value));
-    if (acl.empty()) {
-      if (exists) node->xattrs.erase(xattr);
-      return {};
-    }
-  }
-  node->xattrs.insert_or_assign(std::string(name), std::string(value));
-  attributes.changed = fs::kernel_now();
-  return {};
-}
-
-Result<> MemoryVolume::remove_xattr(InodeNumber inode, std::string_view name) {
-  std::unique_lock lock(tree_);
-  NACRE_ASSIGN(Node * node, find(inode));
-  if (is_frozen(node->attributes)) return fail(ErrorCode::not_permitted);
-  const auto xattr = node->xattrs.find(name);
-  if (xattr == node->xattrs.end()) return fail(ErrorCode::no_attribute);
-  node->xattrs.erase(xattr);
-  node->attributes.changed = fs::kernel_now();
-  return {};
-}
-
-Result<> MemoryVolume::drop_capability(InodeNumber inode) {
-  {
-    std::shared_lock lock(tree_);
-    NACRE_ASSIGN(Node * node, find(inode));
-    if (!node->xattrs.contains(capability_name)) return {};
-  }
-  return remove_xattr(inode, capability_name);
-}
-
-Result<std::vector<std::string>> MemoryVolume::list_xattrs(InodeNumber inode) {
-  std::shared_lock lock(tree_);
-  NACRE_ASSIGN(Node * node, find(inode));
-  std::vector<std::string> names;
-  for (const auto& [name, value] : node->xattrs)
-    names.push_back(name);
-  return names;
-}
-
-void MemoryVolume::sync_inode(InodeNumber, std::function<void(Result<>)> done) {
-  ++sync_count_;
-  {
-    std::lock_guard lock(sync_mutex_);
-    syncs_.push_back(std::move(done));
-  }
-  sync_wake_.notify_one();
-}
-
-void MemoryVolume::run_syncs() {
-  std::unique_lock lock(sync_mutex_);
-  for (;;) {
-    sync_wake_.wait(lock, [this] { return stopping_ || (!syncs_.empty() && !held_); });
-    if (syncs_.empty()) return;
-    const auto done = std::move(syncs_.front());
-    syncs_.pop_front();
-    lock.unlock();
-    done({});
-    lock.lock();
-  }
 }
 
 Result<fs::VolumeSpace> MemoryVolume::space() {

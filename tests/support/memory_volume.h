@@ -144,9 +144,12 @@ class MemoryVolume final : public fs::Volume {
   std::string path_of(InodeNumber inode) override;
 
  private:
+  static constexpr std::string_view capability_name = "security.capability";
   static constexpr std::int64_t pretended_bytes = std::int64_t{1} << 40;
   static constexpr std::size_t block_size_bytes = 64u << 10;
   using Block = std::array<Byte, block_size_bytes>;
+
+  static bool is_frozen(const fs::Attributes& attributes);  // immutable, or only appended to
 
   // A directory's entries by cookie: cookies count up, so they stay right while entries go.
   struct Entries {

@@ -3,8 +3,9 @@
 import contextlib
 import fcntl
 import os
+import sys
 
-from volume import skip
+from volume import Failure, skip
 
 SWITCH = "/sys/module/fuse/parameters/enable_uring"
 
@@ -37,3 +38,18 @@ def rings(name):
         yield
     finally:
         _turn(before)
+
+
+def over_chosen_transport(name, run):
+    """run(name, "off") over /dev/fuse, or run(name, "on") over io_uring where the script's only argument says so.
+    The exit status."""
+    try:
+        if sys.argv[1:] != ["--io-uring"]:
+            run(name, "off")
+            return 0
+        with rings(name):
+            run(f"{name}-uring", "on")
+    except Failure as failure:
+        print(f"FAILED: {failure}")
+        return 1
+    return 0

@@ -20,7 +20,6 @@ LINES_MAX = 500
 LONG_FILES = {
     "tests/model/volume_model_test.cpp": "one table of operations and how each is checked",
     "tests/support/memory_backing.cpp": "one implementation of backing.h, in memory",
-    "tests/support/memory_volume.cpp": "one implementation of volume.h, without a disk",
 }
 
 # tools -> fs -> metadata -> gpu_engine: a folder includes only folders to its right.
