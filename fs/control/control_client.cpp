@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "fs/control/dead_mount.h"
 #include "fs/control/message.h"
 #include "fs/control/socket_path.h"
 #include "metadata/backing/volume_lock.h"
@@ -85,8 +85,7 @@ bool is_disconnected(const std::string& mountpoint) {
   const auto said = std::make_shared<std::promise<bool>>();
   auto answer = said->get_future();
   std::thread([said, mountpoint] {
-    struct statvfs status = {};
-    said->set_value(::statvfs(mountpoint.c_str(), &status) != 0 && errno == ENOTCONN);
+    said->set_value(is_dead_mount(mountpoint));
   }).detach();
   return answer.wait_for(patience) == std::future_status::ready && answer.get();
 }

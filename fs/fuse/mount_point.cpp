@@ -7,7 +7,6 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "fs/control/control_client.h"
+#include "fs/control/dead_mount.h"
 #include "fs/control/mount_table.h"
 
 extern char** environ;
@@ -65,21 +65,11 @@ Result<std::string> first_entry(const std::string& path) {
   return std::string();
 }
 
-// stat() may have its answer from the kernel's cache, long after the daemon ended.
-bool is_dead(const std::string& path) {
-  struct statvfs status = {};
-  for (;;) {
-    if (statvfs(path.c_str(), &status) == 0) return false;
-    // The connection ended while this question waited: the next answer is that of a dead one.
-    if (errno != ECONNABORTED && errno != ECANCELED) return errno == ENOTCONN;
-  }
-}
-
 // Dead or alive. A second volume over a living one would hide it, whether its root is empty or not.
 Result<> check_no_volume_lies_on(const std::string& path, bool may_be_covered) {
   const auto mount = find_nacre_mount(path);
   if (!mount) return {};
-  if (is_dead(path)) return mount_point_error(path, ENOTCONN);
+  if (is_dead_mount(path)) return mount_point_error(path, ENOTCONN);
   if (may_be_covered) return {};
   return fail(ErrorCode::busy,
               fmt::format("the mount point {0} is in use: the volume {1} is mounted there. Choose "
@@ -159,7 +149,7 @@ bool take_dead_mount_away(const std::string& path, const MountEnvironment& envir
   bool any = false;
   for (;;) {
     const auto mount = find_nacre_mount(path);
-    if (!mount || !is_dead(path)) return any;
+    if (!mount || !is_dead_mount(path)) return any;
     remove_dead_socket(*mount);
     if (!unmount(mount->mountpoint, UnmountMode::detach, environment)) return any;
     any = true;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mounted_volume.h.
 #include "tools/nacre/mounted_volume.h"
 
 #include <fcntl.h>
@@ -10,12 +9,14 @@
 
 #include <fmt/format.h>
 
+#include "fs/control/dead_mount.h"
+
 namespace nacre::tools {
 
 Result<> write_back(const std::string& mountpoint) {
   const int descriptor = ::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // Who asks the daemon next is told in words that it is gone.
-  if (descriptor < 0 && errno == ENOTCONN) return {};
+  // The next question to the daemon ends in words that say that it is gone.
+  if (descriptor < 0 && fs::is_end_of_connection(errno)) return {};
   if (descriptor < 0) {
     return fail(errno == EACCES ? ErrorCode::permission : ErrorCode::io,
                 fmt::format("{}: {}", mountpoint, strerror(errno)));
