@@ -6,10 +6,11 @@ from volume import Failure
 
 # Beside the budgets: the program, RocksDB, payloads in the engine, the allocator's slack.
 OVERHEAD_BYTES = 250 << 20
-# Requests, commits, flushing, compaction, read-ahead, the control socket, the engine, RocksDB.
-THREADS_MAX = 48
+# Requests, commits, flushing, compaction, the control socket, RocksDB; and the engine and read-ahead,
+# which have threads for each CPU.
+THREADS_MAX = 44 + 2 * (os.cpu_count() or 1)
 # Over io_uring, which a mount takes wherever the machine's switch is on when it begins: a thread and
-# a ring for each place, so many of a CPU at most, and a thread for CPUs that it may not run on.
+# a ring for each of a CPU's places, and one thread for CPUs that the mount may not run on.
 RINGS_PER_CPU_MAX = 16
 
 
