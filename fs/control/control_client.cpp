@@ -84,9 +84,7 @@ bool is_disconnected(const std::string& mountpoint) {
   constexpr std::chrono::seconds patience{5};
   const auto said = std::make_shared<std::promise<bool>>();
   auto answer = said->get_future();
-  std::thread([said, mountpoint] {
-    said->set_value(is_dead_mount(mountpoint));
-  }).detach();
+  std::thread([said, mountpoint] { said->set_value(is_dead_mount(mountpoint)); }).detach();
   return answer.wait_for(patience) == std::future_status::ready && answer.get();
 }
 
