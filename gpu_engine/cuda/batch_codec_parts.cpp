@@ -4,7 +4,7 @@
 
 #include "gpu_engine/base/limits.h"
 #include "gpu_engine/cuda/batch_parts.h"
-#include "gpu_engine/cuda/kernels/sample.h"
+#include "gpu_engine/cuda/kernels/stream_tasks.h"
 
 namespace nacre::engine::cuda {
 namespace {

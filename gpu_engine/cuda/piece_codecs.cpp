@@ -2,11 +2,7 @@
 // One entry a codec; see the header.
 #include "gpu_engine/cuda/piece_codecs.h"
 
-#include "gpu_engine/cuda/kernels/gdeflate_decode.h"
-#include "gpu_engine/cuda/kernels/gdeflate_encode.h"
-#include "gpu_engine/cuda/kernels/lz4.h"
-#include "gpu_engine/cuda/kernels/lzw.h"
-#include "gpu_engine/cuda/kernels/rle.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 
 namespace nacre::engine::cuda {
 

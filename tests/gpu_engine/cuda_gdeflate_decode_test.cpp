@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GDeflate pages on the device against the CPU's encoder and plain decoder.
 #include "gpu_engine/checksum/crc32.h"
-#include "gpu_engine/cuda/kernels/gdeflate_decode.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "tests/gpu_engine/cuda_pieces.h"
 #include "tests/gpu_engine/gdeflate_pages.h"
 

@@ -5,7 +5,7 @@
 
 #include "gpu_engine/codec/gdeflate/decoder.h"
 #include "gpu_engine/codec/gdeflate/encoder.h"
-#include "gpu_engine/cuda/kernels/gdeflate_encode.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "tests/gpu_engine/corpus.h"
 #include "tests/gpu_engine/cuda_test_device.h"
 #include "tests/gpu_engine/gdeflate_reference.h"

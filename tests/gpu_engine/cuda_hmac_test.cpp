@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HMAC-SHA256 on the device: its SHA-256 and its keys with published vectors, and the kernel of the
 // suites' tags with the cpu's HMAC, which kdf_test.cpp holds against the same vectors.
+#include "gpu_engine/cuda/kernels/aead.h"
 #include "gpu_engine/cuda/kernels/crypt.h"
-#include "gpu_engine/cuda/kernels/hmac.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "tests/gpu_engine/cuda_test_device.h"
 #include "tests/gpu_engine/hash_vectors.h"

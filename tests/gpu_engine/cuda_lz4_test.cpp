@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "gpu_engine/codec/codec.h"
-#include "gpu_engine/cuda/kernels/lz4.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "tests/gpu_engine/corpus.h"
 #include "tests/gpu_engine/cuda_pieces.h"
 #include "tests/gpu_engine/lz4_judge.h"

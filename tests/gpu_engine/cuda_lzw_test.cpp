@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TIFF LZW on the device against the CPU's codec, in both directions and to the byte.
-#include "gpu_engine/cuda/kernels/lzw.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "tests/gpu_engine/cuda_piece_run.h"
 
 namespace nacre::engine::cuda {

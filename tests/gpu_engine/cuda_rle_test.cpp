@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackBits on the device against the CPU's codec, in both directions and to the byte.
-#include "gpu_engine/cuda/kernels/rle.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "tests/gpu_engine/corpus.h"
 #include "tests/gpu_engine/cuda_piece_run.h"
 #include "tests/gpu_engine/cuda_test_device.h"

@@ -8,7 +8,6 @@
 #include "gpu_engine/cipher/block_cipher.h"
 #include "gpu_engine/cuda/kernels/des_serial.h"
 #include "gpu_engine/cuda/kernels/des_sliced.h"
-#include "gpu_engine/cuda/kernels/des_tables.h"
 #include "tests/gpu_engine/test_data.h"
 
 namespace nacre::engine::cuda {

@@ -219,6 +219,10 @@ T __shfl_down_sync(std::uint32_t /*lanes*/, T value, unsigned distance) {
   return nacre::engine::emulated::lane_value(value, 5,
                                              lane + distance > 31 ? lane : lane + distance);
 }
+template <typename T>
+T __shfl_xor_sync(std::uint32_t /*lanes*/, T value, unsigned mask) {
+  return nacre::engine::emulated::lane_value(value, 6, threadIdx.x % 32 ^ mask);
+}
 
 inline std::uint32_t atomicOr(std::uint32_t* word, std::uint32_t bits) {
   const std::uint32_t before = *word;

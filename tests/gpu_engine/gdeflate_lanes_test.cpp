@@ -8,7 +8,7 @@
 
 #include "gpu_engine/checksum/crc32.h"
 #include "gpu_engine/codec/gdeflate/decode_table.h"
-#include "gpu_engine/cuda/kernels/gdeflate_page.cuh"
+#include "gpu_engine/cuda/kernels/gdeflate_decoder.cuh"
 #include "tests/gpu_engine/gdeflate_pages.h"
 #include "tests/gpu_engine/guarded_memory.h"
 #include "tests/gpu_engine/host_warp.h"

@@ -4,7 +4,7 @@
 // does. One thread; nothing is fast.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/hmac_key.cuh"
+#include "gpu_engine/cuda/kernels/sha256.cuh"
 
 namespace nacre::engine::cuda {
 

@@ -27,7 +27,7 @@ cuda::lz4::Part encode(ByteView plain, std::uint32_t from, MutableByteView room)
   std::copy(plain.begin(), plain.end(), in.begin());
   std::vector<std::uint32_t> table(entry_count / 2);
   cuda::lz4::Part part = {};
-  DeviceEmulator::get().run(cuda::lz4::lane_count, [&] {
+  DeviceEmulator::get().run(cuda::lane_count, [&] {
     cuda::lz4::Encoder<entry_count> encoder(in.data(), from, static_cast<std::uint32_t>(in.size()),
                                             room.data(), static_cast<std::uint32_t>(room.size()),
                                             table.data());
@@ -58,7 +58,7 @@ TEST(Lz4Kernels, write_sequences_that_liblz4_reads) {
       const Bytes plain = make_data(kind, size, random);
       // As the first part, and as a later one, whose matches reach back into the first.
       for (const std::size_t from : {std::size_t{0}, size / 2}) {
-        if (from != 0 && from < cuda::lz4::found_size_min) continue;
+        if (from != 0 && from < cuda::found_size_min) continue;
         GuardedMemory memory(size + size / 255 + 32);
         const MutableByteView room = memory.last(size + size / 255 + 32);
         const cuda::lz4::Part part = encode(plain, static_cast<std::uint32_t>(from), room);

@@ -11,10 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "gpu_engine/cuda/kernels/chacha20.cuh"
 #include "gpu_engine/cuda/kernels/prime_test.cuh"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
-#include "gpu_engine/cuda/kernels/rsa_public_power.cuh"
 #include "tests/gpu_engine/test_data.h"
 
 namespace nacre::engine::cuda {

@@ -3,14 +3,12 @@
 // order of the direction.
 #include "gpu_engine/cuda/kernels/aead.h"
 
+#include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des.h"
-#include "gpu_engine/cuda/kernels/des_boxes.cuh"
-#include "gpu_engine/cuda/kernels/device_shape.h"
-#include "gpu_engine/cuda/kernels/ghash.h"
-#include "gpu_engine/cuda/kernels/hmac.h"
-#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
-#include "gpu_engine/cuda/kernels/small_aes.cuh"
+#include "gpu_engine/cuda/kernels/des_serial.h"
+#include "gpu_engine/cuda/kernels/launch.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

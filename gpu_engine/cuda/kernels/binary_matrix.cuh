@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "gpu_engine/cuda/kernels/warp.cuh"
+
 namespace nacre::engine::cuda {
 
 struct RowCounts {
@@ -24,10 +26,10 @@ __device__ inline void multiply_add_by_shuffles(RowCounts& counts, std::uint32_t
                                                 std::uint32_t high, std::uint32_t column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int place = 0; place < 4; ++place) {
-    const std::uint32_t low_word = __shfl_sync(0xffffffffu, low, lane / 4 * 4 + place);
-    const std::uint32_t high_word = __shfl_sync(0xffffffffu, high, lane / 4 * 4 + place);
+    const std::uint32_t low_word = __shfl_sync(all_lanes, low, lane / 4 * 4 + place);
+    const std::uint32_t high_word = __shfl_sync(all_lanes, high, lane / 4 * 4 + place);
     for (int j = 0; j < 2; ++j) {
-      const std::uint32_t word = __shfl_sync(0xffffffffu, column, (lane % 4 * 2 + j) * 4 + place);
+      const std::uint32_t word = __shfl_sync(all_lanes, column, (lane % 4 * 2 + j) * 4 + place);
       counts.low_row[j] += __popc(low_word & word);
       counts.high_row[j] += __popc(high_word & word);
     }

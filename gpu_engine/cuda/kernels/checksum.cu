@@ -21,9 +21,8 @@
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
 #include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crc_tables.h"
-#include "gpu_engine/cuda/kernels/device_shape.h"
-#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
-#include "gpu_engine/cuda/kernels/tile_units.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

@@ -1,15 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between any two alignments by a group of threads: 16-byte stores, and loads of aligned
-// words that are shifted into place. Bytes of a word that the source only touches are read too and
-// not used, so device memory must reach to the end of the source's last word.
+// Loads, stores and copies of bytes at any alignment, in aligned words that are shifted into place.
+// Bytes of a word that the source only touches are read too and not used, so device memory must
+// reach to the end of the source's last word.
 #pragma once
 
 #include <cstdint>
 
 #include "gpu_engine/cuda/kernels/tasks.h"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
 namespace nacre::engine::cuda {
 
+// A value in global memory. The compiler is told so, because a load of a place that it knows
+// nothing of is slower.
+template <typename T>
+__device__ __forceinline__ T load(const T* from) {
+  __builtin_assume(__isGlobal(from));
+  return *from;
+}
+template <typename T>
+__device__ __forceinline__ void store(T* to, T value) {
+  __builtin_assume(__isGlobal(to));
+  *to = value;
+}
+
+// Bytes at any address, seen as the aligned words that hold them.
+struct Words {
+  const std::uint32_t* words;
+  std::uint32_t shift;  // where byte 0 lies in words[0]
+
+  __device__ __forceinline__ explicit Words(const Byte* bytes)
+      : words(reinterpret_cast<const std::uint32_t*>(reinterpret_cast<std::uintptr_t>(bytes) &
+                                                     ~std::uintptr_t{3})),
+        shift(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(bytes) & 3)) {}
+
+  // A lane's own: bytes i … i + 3. Reads no word that lies wholly past byte i + 7.
+  __device__ __forceinline__ std::uint32_t at(std::uint32_t i) const {
+    const std::uint32_t place = i + shift;
+    return __funnelshift_r(load(words + place / 4), load(words + place / 4 + 1), place % 4 * 8);
+  }
+};
+
+// Copies size bytes between ranges that do not overlap; a whole warp calls it. It moves words where
+// there are enough of them to pay.
+__device__ __forceinline__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size) {
+  const std::uint32_t lane = this_lane();
+  std::uint32_t done = 0;
+  if (size >= 4 * lane_count) {
+    const std::uint32_t head =
+        static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(to)) & 3;
+    if (lane < head) store(to + lane, load(from + lane));
+    const Words source(from + head);
+    std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(to + head);
+    const std::uint32_t word_count =
+        (size - head - 4) / 4;  // the last reads 8 bytes from its first
+    for (std::uint32_t i = lane; i < word_count; i += lane_count)
+      store(target + i, source.at(4 * i));
+    done = head + 4 * word_count;
+  }
+  for (std::uint32_t i = done + lane; i < size; i += lane_count)
+    store(to + i, load(from + i));
+}
+
+// Copies by a group of threads, of which this is number thread, in stores of 16 bytes.
 inline __device__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size,
                                   std::uint32_t thread, std::uint32_t thread_count) {
   const std::uint32_t to_aligned =

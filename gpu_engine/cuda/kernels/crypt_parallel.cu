@@ -6,10 +6,9 @@
 // four lanes for four steps: what a message costs at its start, 44 to 60 words of round keys above
 // all, is then paid once for four blocks, so that messages of 16 blocks with a key each are not
 // much slower than long ones.
-#include "gpu_engine/cuda/kernels/crypt_messages.cuh"
-#include "gpu_engine/cuda/kernels/crypt_parts.h"
-#include "gpu_engine/cuda/kernels/device_shape.h"
-#include "gpu_engine/cuda/kernels/tile_units.cuh"
+#include "gpu_engine/cuda/kernels/crypt_parts.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

@@ -12,9 +12,8 @@
 //        1          a1  a3          a1  b1
 //        2          b0  b2          a2  b2
 //        3          b1  b3          a3  b3
-#include "gpu_engine/cuda/kernels/crypt_messages.cuh"
-#include "gpu_engine/cuda/kernels/crypt_parts.h"
-#include "gpu_engine/cuda/kernels/device_shape.h"
+#include "gpu_engine/cuda/kernels/crypt_parts.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -31,8 +30,8 @@ struct Place {
   std::uint32_t size;
 
   __device__ Place of_partner() const {
-    return {__shfl_xor_sync(every_lane, in, partner), __shfl_xor_sync(every_lane, out, partner),
-            __shfl_xor_sync(every_lane, size, partner)};
+    return {__shfl_xor_sync(all_lanes, in, partner), __shfl_xor_sync(all_lanes, out, partner),
+            __shfl_xor_sync(all_lanes, size, partner)};
   }
   __device__ uint4 load(std::uint32_t offset) const {
     if (in == 0 || offset >= size) return make_uint4(0, 0, 0, 0);
@@ -77,7 +76,7 @@ __global__ __launch_bounds__(threads_per_block,
 #pragma unroll 1
     for (std::uint32_t offset = lane % 4 * block_bytes; offset < unit_bytes;
          offset += 4 * block_bytes) {
-      if (!__any_sync(every_lane, offset < a.size || offset < b.size)) break;
+      if (!__any_sync(all_lanes, offset < a.size || offset < b.size)) break;
       const uint4 in_a = a.load(offset), in_b = b.load(offset);
       uint4 kept = {}, sent = {};
 #pragma unroll 1

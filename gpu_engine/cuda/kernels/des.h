@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES and 3DES (FIPS 46-3, EDE with three keys) in plain modes over arrays of tasks. Same bytes as
-// cipher/block_cipher.h.
+// DES and 3DES (FIPS 46-3, EDE with three keys) in plain modes over arrays of tasks. The bytes are
+// those of cipher/block_cipher.h.
 //
 // As for AES (crypt.h): arrays of tasks begin at a multiple of 16, workspaces are device memory,
 // aligned to 256 bytes, of the size that des_crypt_workspace_size() gives for tasks of that number
@@ -17,6 +17,7 @@
 #include "gpu_engine/cuda/kernels/des_key.h"
 #include "gpu_engine/cuda/kernels/keys.h"
 #include "gpu_engine/cuda/kernels/tasks.h"
+#include "gpu_engine/cuda/kernels/tile_plan.h"
 
 namespace nacre::engine::cuda {
 
@@ -39,5 +40,18 @@ std::size_t des_crypt_workspace_size(std::uint32_t count, std::uint64_t total_by
 cudaError_t des_crypt(int pass_count, CryptMode mode, CryptDirection direction,
                       const CryptTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                       const DesKey* keys, void* workspace, cudaStream_t stream);
+
+// A unit is what one thread takes at a time: 32 blocks.
+inline constexpr std::uint32_t des_unit_bytes = 32 * 8;
+inline constexpr std::uint32_t des_units_per_tile = 32;
+
+// previous_blocks: for CBC decryption, the ciphertext block before each tile; as long as the plan
+// has tiles.
+cudaError_t des_crypt_parallel(int pass_count, CryptMode mode, CryptDirection direction,
+                               const CryptTask* tasks, const TilePlanWorkspace& plan,
+                               const DesKey* keys, uint2* previous_blocks, cudaStream_t stream);
+
+cudaError_t des_crypt_serial(int pass_count, CryptMode mode, const CryptTask* tasks,
+                             std::uint32_t count, const DesKey* keys, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

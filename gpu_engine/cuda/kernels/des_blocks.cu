@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // ECB, CTR and CBC decryption with DES, bitsliced: 32 blocks a thread, 1,024 a warp and tile.
+// des_sliced.h derives a round.
 //
 // A tile of 8 KiB of one message is taken in pairs of blocks, lane after lane, so that accesses lie
-// side by side; the key's masks lie in the warp's shared memory and are loaded four at a time. In
-// any other tile each lane has a unit of 32 neighbouring blocks, of a message of its own, and makes
-// masks of its key's bits as it goes: an instruction more for each of 48 a round.
+// next to each other; the key's masks lie in the warp's shared memory and are loaded four at a
+// time. In any other tile each lane has a unit of 32 neighbouring blocks, of a message of its own,
+// and makes masks of its key's bits as it goes: one instruction more for each of 48 a round.
 //
-// Counted on the integer pipe, where LOP3 runs (16.5e12 lanes a second on an H200), for 256 bytes:
-// 16 rounds of S-boxes and 48, two whitenings of 32, and four transpositions of some 208 (CTR: two,
-// and 220 for the counters).
+// Counted on the integer pipe, where LOP3 runs (16.5e12 lanes a second on an H200), for the 256
+// bytes of a thread: 16 rounds of 203 for the S-boxes and 48, two whitenings of 32, and four
+// transpositions of some 208 (CTR: two, and 220 for the counters). That is 4,912, so 860 GB/s.
+// Measured on one, 2026-11-22, messages of 64 KiB: ECB 741 GB/s, 3DES 295.
+#include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
-#include "gpu_engine/cuda/kernels/des_block_io.cuh"
+#include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/des_sliced.h"
-#include "gpu_engine/cuda/kernels/device_shape.h"
-#include "gpu_engine/cuda/kernels/tile_units.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

@@ -2,11 +2,11 @@
 // Key expansion: FIPS 197 round keys a thread a key, then what a suite needs beside them a warp a
 // key: the matrices and powers of GHASH (ghash.cu says what for), or the states of HMAC and the
 // round keys of the IVs.
+#include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
-#include "gpu_engine/cuda/kernels/hmac_key.cuh"
 #include "gpu_engine/cuda/kernels/keys.h"
-#include "gpu_engine/cuda/kernels/small_aes.cuh"
+#include "gpu_engine/cuda/kernels/sha256.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
@@ -153,7 +153,7 @@ __device__ void write_matrix(uint4 power, int place, std::uint32_t lane, Expande
     for (int output = 0; output < 4; ++output) {
       std::uint32_t mine = 0;
       for (std::uint32_t bit = 0; bit < 32; ++bit) {
-        const std::uint32_t column = __ballot_sync(0xffffffffu, outputs[output] >> bit & 1);
+        const std::uint32_t column = __ballot_sync(all_lanes, outputs[output] >> bit & 1);
         if (lane == bit) mine = column;
       }
       // Output bit `lane` of word `output` is made by column n mod 2 of tile n / 2, of the columns

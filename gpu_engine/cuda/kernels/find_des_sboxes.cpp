@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu_engine/cuda/kernels/des_tables.h"
+#include "gpu_engine/cuda/kernels/des_serial.h"
 
 namespace {
 

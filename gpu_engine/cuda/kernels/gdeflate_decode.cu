@@ -1,22 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// GDeflate pages, decoded by a warp each, or by two where there are few: one reads, and copies of
-// matches are the other's.
+// GDeflate pages, decoded by two warps each: one reads, the other copies the matches. From 3,000
+// pages on one warp a page does both.
 //
-// Counted: 175 instructions of a warp for a round of about 100 bytes, so 570 GB/s where an H200
-// issues all it can; 45 for 32 literals, so 740. Executed are 330 for 124 bytes, so 380. Measured
-// on one, 2026-11-22, 64 KiB pieces of Silesia: level 3 36, 61, 110, 156 and 192 GB/s with 512,
-// 1,024, 2,048, 4,096 and 10,000 pieces, literals alone 67, 131, 235, 304 and 355.
-#include "gpu_engine/cuda/kernels/gdeflate_decode.h"
-#include "gpu_engine/cuda/kernels/gdeflate_page.cuh"
-#include "gpu_engine/cuda/kernels/gdeflate_warp.cuh"
+// gdeflate_decoder.cuh derives what a warp does. Counted: 175 instructions of a warp for a round of
+// about 100 bytes, so 570 GB/s where an H200 issues all it can; 45 for 32 literals, so 740.
+// Executed are 330 for 124 bytes, so 380. Measured on one, 2026-11-22, 64 KiB pieces of Silesia:
+//
+//   pieces                  512   1,024   2,048   4,096   10,000
+//   level 3, GB/s            36      61     110     156      192
+//   literals alone, GB/s     67     131     235     304      355
+#include "gpu_engine/cuda/kernels/codecs.h"
+#include "gpu_engine/cuda/kernels/copy_bytes.cuh"
+#include "gpu_engine/cuda/kernels/gdeflate_decoder.cuh"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
 namespace nacre::engine::cuda {
 namespace gdeflate {
 namespace {
 
-__device__ __forceinline__ std::uint32_t this_warp() {
-  return DeviceWarp::shuffle(threadIdx.x / lane_count, 0);
-}
+// A warp of a device, as the lanes of the decoder know it. All 32 lanes call what says "together"
+// at the same time; the rest is a lane's own.
+struct DeviceWarp {
+  NACRE_LANE_CODE static std::uint32_t lane() { return threadIdx.x % lane_count; }
+
+  // Together.
+  NACRE_LANE_CODE static std::uint32_t ballot(bool vote) { return __ballot_sync(all_lanes, vote); }
+  NACRE_LANE_CODE static std::uint32_t shuffle(std::uint32_t value, std::uint32_t from) {
+    return __shfl_sync(all_lanes, value, static_cast<int>(from));
+  }
+  // Of the lane that many before this one; its own value where there is none.
+  NACRE_LANE_CODE static std::uint32_t shuffle_up(std::uint32_t value, std::uint32_t by) {
+    return __shfl_up_sync(all_lanes, value, by);
+  }
+  // The lanes that have this lane's value.
+  NACRE_LANE_CODE static std::uint32_t lanes_alike(std::uint32_t value) {
+    return __match_any_sync(all_lanes, value);
+  }
+  NACRE_LANE_CODE static std::uint32_t or_of_lanes(std::uint32_t bits) {
+    return cuda::or_of_lanes(bits);
+  }
+  // What the lanes stored before is what they load behind it.
+  NACRE_LANE_CODE static void sync() { __syncwarp(); }
+
+  // A lane's own. Of no bits there is neither a lowest nor a highest.
+  NACRE_LANE_CODE static std::uint32_t popcount(std::uint32_t bits) {
+    return static_cast<std::uint32_t>(__popc(bits));
+  }
+  NACRE_LANE_CODE static std::uint32_t lowest(std::uint32_t bits) {
+    return static_cast<std::uint32_t>(__ffs(static_cast<int>(bits)) - 1);
+  }
+  NACRE_LANE_CODE static std::uint32_t highest(std::uint32_t bits) {
+    return static_cast<std::uint32_t>(31 - __clz(static_cast<int>(bits)));
+  }
+  NACRE_LANE_CODE static std::uint32_t reverse(std::uint32_t bits) { return __brev(bits); }
+
+  // What lies in global memory.
+  template <typename T>
+  NACRE_LANE_CODE static T load(const T* from) {
+    return cuda::load(from);
+  }
+  template <typename T>
+  NACRE_LANE_CODE static void store(T* to, T value) {
+    cuda::store(to, value);
+  }
+};
 
 constexpr std::uint32_t pieces_a_block = 2;
 
@@ -24,10 +71,10 @@ constexpr std::uint32_t pieces_a_block = 2;
 __global__ void __launch_bounds__(pieces_a_block* lane_count)
     decode_by_one(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
   __shared__ PageMemory memories[pieces_a_block];
-  const std::uint32_t index = blockIdx.x * pieces_a_block + this_warp();
+  const std::uint32_t index = blockIdx.x * pieces_a_block + this_warp_in_all_lanes();
   if (index >= count) return;
   const CodecTask task = tasks[index];
-  const bool valid = decode_page(DeviceWarp(), memories[this_warp()], task);
+  const bool valid = decode_page(DeviceWarp(), memories[this_warp_in_all_lanes()], task);
   if (DeviceWarp::lane() == 0) results[index] = valid;
 }
 
@@ -39,11 +86,6 @@ struct Handover {
   std::uint32_t size[lane_count];
   std::uint32_t distance[lane_count];
 };
-
-// Both warps meet, from wherever each of them is.
-__device__ __forceinline__ void meet() {
-  asm volatile("barrier.sync 0;" ::: "memory");
-}
 
 // The reader's end: fills one handover while the other warp takes the other.
 class MatchSender {
@@ -106,7 +148,7 @@ __global__ void __launch_bounds__(2 * lane_count)
     if (threadIdx.x == 0) results[blockIdx.x] = 0;
     return;
   }
-  if (this_warp() != choose_reader()) {
+  if (this_warp_in_all_lanes() != choose_reader()) {
     copy_what_comes(memory, handovers, task.out);
     return;
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches the encoders of GDeflate pages.
+// Launches the encoders of GDeflate pages, which gdeflate_encoder.cuh (with matches) and
+// huffman_encoder.cuh (literals alone) derive.
 #include <algorithm>
 
-#include "gpu_engine/cuda/kernels/device_shape.h"
-#include "gpu_engine/cuda/kernels/gdeflate_encode.h"
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "gpu_engine/cuda/kernels/gdeflate_encoder.cuh"
 #include "gpu_engine/cuda/kernels/huffman_encoder.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
 
 namespace nacre::engine::cuda {
 namespace gdeflate {

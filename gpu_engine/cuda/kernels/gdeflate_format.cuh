@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lanes know of the GDeflate format without tables in memory: the numbers of
 // codec/gdeflate/format.h, and what symbols mean by arithmetic. Host compilers take it too: tests
-// run the lanes' code on the host.
+// run the decoder's lane code on the host.
 #pragma once
 
 #include <cstdint>
 
 #include "gpu_engine/codec/gdeflate/format.h"
-
-#ifdef __CUDACC__
-#define NACRE_LANE_CODE __device__ __forceinline__
-#define NACRE_UNROLL _Pragma("unroll")
-#else
-#define NACRE_LANE_CODE inline
-#define NACRE_UNROLL
-#endif
+#include "gpu_engine/cuda/kernels/both_sides.h"
 
 namespace nacre::engine::cuda::gdeflate {
 
 using namespace nacre::engine::gdeflate;
-
-constexpr std::uint32_t all_lanes = 0xffffffffu;
 
 // Lengths and distances are first + (mantissa << extra_bits) + the extra bits, with a mantissa of
 // at most three bits.

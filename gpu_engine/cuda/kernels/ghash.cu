@@ -22,13 +22,13 @@
 // 16 shuffles, and some 160 operations on counts.
 #include <algorithm>
 
+#include "gpu_engine/cuda/kernels/aead.h"
+#include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/binary_matrix.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
-#include "gpu_engine/cuda/kernels/device_shape.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
-#include "gpu_engine/cuda/kernels/ghash.h"
-#include "gpu_engine/cuda/kernels/small_aes.cuh"
-#include "gpu_engine/cuda/kernels/tile_units.cuh"
+#include "gpu_engine/cuda/kernels/launch.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

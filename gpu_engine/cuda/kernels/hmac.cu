@@ -6,9 +6,9 @@
 // alone are loaded in words, the few others byte by byte.
 #include <algorithm>
 
+#include "gpu_engine/cuda/kernels/aead.h"
 #include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
-#include "gpu_engine/cuda/kernels/hmac.h"
 #include "gpu_engine/cuda/kernels/sha256.cuh"
 
 namespace nacre::engine::cuda {

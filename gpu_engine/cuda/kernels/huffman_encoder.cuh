@@ -2,13 +2,24 @@
 // A block of four warps that codes a piece as a GDeflate page of literals alone: byte for byte the
 // page of codec/gdeflate/encoder.h.
 //
-// Each warp counts the bytes of a quarter. Quarters are joined while that saves bits, and each of
-// the blocks that are left gets a warp that makes its code and its description. Then each warp
-// deals out the rounds of its quarter, once to count the lanes' bits and once more to write them.
+// The plain loop: count the bytes of each quarter of the piece, join neighbouring quarters while
+// that saves bits, make a code for each block that is left, and deal the literals out, byte i of a
+// block to lane i % 32. The steps from there:
+//
+// 1. Each warp counts the bytes of its quarter, 16 bytes a load.
+// 2. Each block gets a warp that makes its code and its description (gdeflate_writer.cuh).
+// 3. Each warp writes the rounds of its quarter: 32 neighbouring bytes, a lane each, so nothing has
+//    to be searched. But where a word of the page lies depends on all bits dealt out before. So
+//    each warp goes over its rounds twice: once to count the bits of each lane, and once more to
+//    write.
+//
+// Counted: 2.13 instructions of a warp a byte, so 470 GB/s where an H200 issues all it can.
+// Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 179, 243, 312 and 344 GB/s with 512,
+// 1,024, 4,096 and 12,288 pieces.
 #pragma once
 
 #include "gpu_engine/codec/gdeflate/entropy.h"
-#include "gpu_engine/cuda/kernels/gdeflate_lanes.cuh"
+#include "gpu_engine/cuda/kernels/gdeflate_writer.cuh"
 
 namespace nacre::engine::cuda::gdeflate {
 
@@ -53,7 +64,7 @@ class LiteralEncoder {
         out_(task.out),
         out_size_(min(task.out_size, task.in_size - 1)),
         page_(page),
-        warp_(lz4::this_warp()),
+        warp_(this_warp_in_all_lanes()),
         quarter_size_(task.in_size / quarter_count) {}
 
   // The page's size; 0 when it would not be smaller than the piece or does not fit.
@@ -102,19 +113,19 @@ class LiteralEncoder {
     std::uint32_t size = begin_of_quarter(warp_ + 1) - begin_of_quarter(warp_);
     const std::uint32_t head =
         min(size, static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(at)) & 15);
-    if (lane < head) atomicAdd(&counts[lz4::load(at + lane)], 1);
+    if (lane < head) atomicAdd(&counts[load(at + lane)], 1);
     at += head;
     size -= head;
     const std::uint32_t vector_count = size / 16;
 #pragma unroll 2
     for (std::uint32_t i = lane; i < vector_count; i += lane_count) {
-      const uint4 vector = lz4::load(reinterpret_cast<const uint4*>(at) + i);
+      const uint4 vector = load(reinterpret_cast<const uint4*>(at) + i);
       for (const std::uint32_t word : {vector.x, vector.y, vector.z, vector.w})
         for (std::uint32_t shift = 0; shift < 32; shift += 8)
           atomicAdd(&counts[word >> shift & 0xff], 1);
     }
     for (std::uint32_t i = vector_count * 16 + lane; i < size; i += lane_count)
-      atomicAdd(&counts[lz4::load(at + i)], 1);
+      atomicAdd(&counts[load(at + i)], 1);
     __syncthreads();
   }
 
@@ -253,7 +264,7 @@ class LiteralEncoder {
       std::uint32_t bytes[rows];
 #pragma unroll
       for (std::uint32_t row = 0; row < rows; ++row)
-        bytes[row] = lz4::load(segment.in + (round + row) * lane_count + lane);
+        bytes[row] = load(segment.in + (round + row) * lane_count + lane);
       Code row_codes[rows];
 #pragma unroll
       for (std::uint32_t row = 0; row < rows; ++row)
@@ -265,7 +276,7 @@ class LiteralEncoder {
     for (; round < segment.to; ++round) {
       const std::uint32_t at = round * lane_count + lane;
       Code code = 0;
-      if (at < segment.size) code = codes[lz4::load(segment.in + at)];
+      if (at < segment.size) code = codes[load(segment.in + at)];
       if (at == segment.size) code = codes[end_of_block];
       put(lane_bits(code));
     }

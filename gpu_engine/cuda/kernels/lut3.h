@@ -5,19 +5,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define NACRE_HOST_DEVICE __host__ __device__
-#else
-#define NACRE_HOST_DEVICE
-#endif
-// Loops of code that both sides compile; the host's compilers know no such pragma.
-#ifdef __CUDA_ARCH__
-#define NACRE_UNROLL _Pragma("unroll")
-#define NACRE_NO_UNROLL _Pragma("unroll 1")
-#else
-#define NACRE_UNROLL
-#define NACRE_NO_UNROLL
-#endif
+#include "gpu_engine/cuda/kernels/both_sides.h"
 
 namespace nacre::engine::cuda {
 

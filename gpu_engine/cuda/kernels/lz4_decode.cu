@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// LZ4 blocks, decoded by two warps a piece: one finds the sequences, the other
-// writes what the first found a window before.
+// LZ4 blocks, decoded by two warps a piece: one finds the sequences, the other writes what the
+// first found a window before. From 3,000 pieces on one warp a piece does both.
 //
-// Counted: 3.3 instructions of a warp a byte, so 315 GB/s where an H200 issues all it can. Measured
-// on one, 2026-11-21, 64 KiB pieces of Silesia by liblz4: by one warp 29, 53, 96 and 146 GB/s with
-// 512, 1,024, 2,048 and 4,096 pieces, by two 42, 76, 121 and 141. Taking one sequence after the
-// other gave 52 with 4,096.
+// lz4_decoder.cuh derives what a warp does. Counted: 3.3 instructions of a warp a byte, so 315 GB/s
+// where an H200 issues all it can. Measured on one, 2026-11-21, 64 KiB pieces of Silesia by liblz4:
 //
-// After Gompresso (Sitaridis et al., ICPP 2016), which resolves references in
-// rounds per sequence.
-#include "gpu_engine/cuda/kernels/lz4.h"
-#include "gpu_engine/cuda/kernels/lz4_writer.cuh"
+//   pieces               512   1,024   2,048   4,096
+//   one warp, GB/s        29      53      96     146
+//   two warps, GB/s       42      76     121     141
+#include "gpu_engine/cuda/kernels/codecs.h"
+#include "gpu_engine/cuda/kernels/lz4_decoder.cuh"
 
 namespace nacre::engine::cuda {
 namespace lz4 {
@@ -49,11 +48,6 @@ struct Handover {
   }
 };
 
-// Both warps meet, from wherever each of them is.
-__device__ __forceinline__ void meet() {
-  asm volatile("barrier.sync 0;" ::: "memory");
-}
-
 // The parser's end: fills one handover while the writer takes the other.
 class Sender {
  public:
@@ -89,7 +83,7 @@ __global__ void __launch_bounds__(2 * lane_count)
     if (threadIdx.x == 0) results[blockIdx.x] = 0;
     return;
   }
-  if (this_warp() == 0) {
+  if (this_warp_in_all_lanes() == 0) {
     Sender sender(handovers);
     const bool valid = Parser(task).run(sender);
     sender.finish();
@@ -113,7 +107,7 @@ constexpr std::uint32_t pieces_a_block = 2;
 // A warp a piece.
 __global__ void __launch_bounds__(pieces_a_block* lane_count)
     decode_by_one(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
-  const std::uint32_t index = blockIdx.x * pieces_a_block + this_warp();
+  const std::uint32_t index = blockIdx.x * pieces_a_block + this_warp_in_all_lanes();
   if (index >= count) return;
   const CodecTask task = tasks[index];
   Writer writer(task);

@@ -3,11 +3,12 @@
 // its part, then codes it into the workspace, and at last the parts are put together. So pieces
 // take about the same time, and few of them keep the device busy.
 //
-// Counted: 8.2 instructions of a warp a byte, so 127 GB/s where an H200 issues all it can. Measured
-// on one, 2026-11-21, 64 KiB pieces of Silesia: 58 GB/s with 512 pieces in eight parts, 63 and 76
-// GB/s with 1,024 and 4,096 in four, at 1.00 and 1.01 of liblz4's ratio; of an earlier version with
-// one warp a piece, 13 and 70 GB/s with 512 and 4,096.
-#include "gpu_engine/cuda/kernels/lz4.h"
+// match_finder.cuh and lz4_encoder.cuh derive what a warp does. Counted: 8.2 instructions of a warp
+// a byte, so 127 GB/s where an H200 issues all it can. Measured on one, 2026-11-21, 64 KiB pieces
+// of Silesia: 58 GB/s with 512 pieces in eight parts, 63 and 76 GB/s with 1,024 and 4,096 in four,
+// at 1.00 and 1.01 of liblz4's ratio. An earlier version with one warp a piece gave 13 and 70 GB/s
+// with 512 and 4,096.
+#include "gpu_engine/cuda/kernels/codecs.h"
 #include "gpu_engine/cuda/kernels/lz4_encoder.cuh"
 
 namespace nacre::engine::cuda {
@@ -30,7 +31,7 @@ constexpr std::uint32_t part_code_size_max = (part_size<part_count> + part_size<
 template <std::uint32_t part_count>
 __device__ std::uint32_t join_parts(const CodecTask& task, const Part* parts, const Byte* coded,
                                     std::uint32_t out_size) {
-  const std::uint32_t warp = this_warp();
+  const std::uint32_t warp = this_warp_in_all_lanes();
   std::uint32_t size = 0;           // of the code so far
   std::uint32_t literals_from = 0;  // what lies before is coded
   std::uint32_t my_place = 0;
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(lane_count* part_count)
   __shared__ uint4 tables[part_count][vector_count];
   __shared__ Part parts[part_count];
   const CodecTask task = tasks[blockIdx.x];
-  const std::uint32_t warp = this_warp();
+  const std::uint32_t warp = this_warp_in_all_lanes();
   std::uint32_t size = 0;
   if (task.in_size > match_free_tail && task.in_size <= piece_size_max) {
     const std::uint32_t out_size = min(task.out_size, task.in_size - 1);

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A warp that codes a part of a piece as LZ4 sequences: one for each match that match_finder.cuh
-// gives. Lane k writes the window's k-th sequence, all at once, and every literal's lane writes it.
+// gives.
+//
+// The plain loop takes the matches from left to right, and writes for each the token, the literals
+// before it and the distance; where they go is where the sequence before ended. Here the matches of
+// a window lie in the lanes, lane k having the k-th. An inclusive sum over the sizes of their
+// sequences gives all places at once. Lane k writes the k-th sequence but for its literals, and
+// each literal's own lane writes it: the lane counts the matches that begin up to it, and so knows
+// whose literal its byte is. Literals from before the window are copied by the whole warp.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/lz4_sequence.cuh"
+#include "gpu_engine/cuda/kernels/lz4_format.cuh"
 #include "gpu_engine/cuda/kernels/match_finder.cuh"
 
 namespace nacre::engine::cuda::lz4 {

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF LZW of one part of a piece, decoded by one warp, 32 codes at a time.
+// TIFF LZW (docs/FORMAT.md) of one part of a piece, decoded by one warp, 32 codes at a time.
 //
-// How wide a code is depends on how many there were since the last clear code, so each lane fetches
-// its code by itself. String 258 + i is what code i wrote and the byte behind it: with the place of
-// each code's bytes in the output, it needs neither to be stored nor spelled backwards.
+// The plain loop, between two clear codes and without its checks:
 //
-// A code's parent is the code i whose string it names. Where that lies before these 32 codes, the
-// parent's bytes are there already. Else the string is that of an ancestor which is a byte or has
-// its parent before them, and one byte more for each code on the way: the last byte of a code's
-// string is the first byte of the code behind its parent, which only depends on such ancestors.
+//   for (j = 0;; ++j) {
+//     code = the next width(j) bits;  if it is the clear or end code: break;
+//     string[258 + j - 1] = string of the code before + the first byte of code's string;  // j > 0
+//     write code's string;
+//   }
+//
+// It is a chain, since a code may name the string that the code before it made. The steps from
+// there:
+//
+// 1. How wide a code is depends only on how many there were since the last clear code. So each lane
+//    fetches its code by itself.
+// 2. Strings are not stored. String 258 + i is what code i wrote and the byte after it: so the
+//    places of the codes' bytes in the output are the table.
+// 3. Codes that name each other are resolved by pointer doubling. A code's parent is the code i
+//    whose string it names. Where the parent lies before these 32 codes, its bytes are in the
+//    output already. Else the string is that of an ancestor, which is a byte or has its parent
+//    before them, and one byte more for each code on the way. The last byte of a code's string is
+//    the first byte of the code after its parent, which depends only on such ancestors.
+// 4. An inclusive sum of the strings' sizes gives their places, and each lane copies its own.
+//
+// Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 48, 98, 122, 148 and 154 GB/s with
+// 128, 512, 1,024, 4,096 and 10,000 pieces. The kernel waits for its own loads.
 #pragma once
 
 #include <cstdint>

@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF LZW of one part of a piece by one warp, the bytes that gpu_engine/codec/lzw.cpp makes.
+// TIFF LZW (docs/FORMAT.md) of one part of a piece by one warp, the bytes that
+// gpu_engine/codec/lzw.cpp makes.
 //
-// Which string a byte continues depends on the look-up for the byte before it, so one lane finds
-// the strings, and how fast that is depends on how long a look-up takes and on how many parts are
-// in flight: on how small the table is. The CPU's has 8,192 buckets of the two strings that were
-// added last, 64 KiB. Here a bucket is the last string alone, and that names the one before it:
+// The plain loop:
 //
-//   heads   u16[8192]   the string last added to the bucket
-//   strings u32[3837]   what string it continues, by which byte; which one its bucket had before
+//   string = the first byte;
+//   for each further byte:
+//     if the table has string + byte: string = that;
+//     else: put string's code, add string + byte to the table, string = byte;
+//   put string's code;
 //
-// 31 KiB, so seven parts share a multiprocessor. A look-up is two loads, of which only the first
-// is waited for: the bucket's string is taken for the right one, so that the next look-up begins
-// while the string is compared. Where it is wrong and the string ends, the next look-up is for the
-// byte that ends it and the one behind: both are known before, so that it is made as well.
+// Which string a byte continues depends on the look-up for the byte before it. So one lane finds
+// the strings, and the speed depends on how long a look-up takes and on how many parts are in
+// flight, which depends on how small the table is. The steps from there:
 //
-// The strings, in the order in which they are made, tell the codes: all lanes then write these.
+// 1. A smaller table. The CPU's has 8,192 buckets of the two strings that were added last, 64 KiB.
+//    Here a bucket is the last string alone, and that names the one before it:
+//
+//      heads   u16[8192]   the string last added to the bucket
+//      strings u32[3837]   what string it continues, by which byte; which one its bucket had before
+//
+//    That is 31 KiB, so seven parts share a multiprocessor.
+// 2. A shorter wait. A look-up is two loads, of which only the first is waited for: the bucket's
+//    string is taken for the right one, so that the next look-up begins while the string is
+//    compared. Where it is wrong and the string ends, the next look-up is for the byte that ends it
+//    and the one after; both are known before, so that look-up is made as well.
+// 3. Codes by all lanes. The strings, in the order in which they are made, tell the codes. How wide
+//    each is follows from its number, so each lane makes a word of the output.
+//
+// Counted: 924 parts in flight at some 70 cycles a byte would give 20 GB/s. Measured on an H200,
+// 2026-11-22, 64 KiB pieces of Silesia: 6.9 and 7.1 GB/s with 512 and 10,000, so 240 cycles a byte.
+// Most of them are the some 110 instructions of a string's end, each of which waits for the one
+// before.
 #pragma once
 
 #include <cstdint>

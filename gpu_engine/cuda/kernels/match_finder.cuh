@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // A warp that finds the matches of a part of a piece, for LZ4 blocks and GDeflate pages.
 //
-// The part is taken in windows of 32 positions, a lane a position. Every lane looks its four bytes
-// up in a hash table of positions in shared memory and compares them with what lies there, eight
-// bytes on and up to four back, all at once. Then the warp walks over the matches from left to
-// right: it leaves out a match when one of the next three positions has a longer one, takes back
-// the bytes before a match that match too, and extends the one that runs out of what was compared.
-// Lane k keeps the window's k-th match. The next window begins at the end of the last match, or 32
-// on.
+// The plain loop, as a fast encoder of one thread has it:
+//
+//   for (at = begin; at + 12 <= size;) {
+//     found = table[hash(4 bytes at at)], table[hash] = at;
+//     if the 4 bytes at found are those at at:
+//       extend the match to both sides, take it, at = its end;
+//     else at += 1 (more, where nothing was found for long);
+//   }
+//
+// Each step waits for a look-up, a load and a comparison. The steps from there:
+//
+// 1. A window of 32 positions, a lane a position: every lane looks its four bytes up in the table,
+//    which lies in shared memory, and compares them with what lies there, eight bytes on and up to
+//    four back, all at once. What lies less than a window back is not in the table yet; repetitions
+//    after one, two or four bytes are found by looking at the bytes before.
+// 2. The warp walks over the matches from left to right. It leaves a match out when one of the next
+//    three positions has a longer one, takes in the bytes before a match that match too, and
+//    extends the match that goes on behind what was compared. Lane k keeps the window's k-th match.
+// 3. The next window begins at the end of the last match, or 32 positions on. Its bytes are loaded
+//    before the matches of this one are written.
 //
 // A window of Silesia's seven files gives 3.1 matches and advances 47 bytes.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/lz4_warp.cuh"
+#include "gpu_engine/cuda/kernels/copy_bytes.cuh"
+#include "gpu_engine/cuda/kernels/lz4_format.cuh"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
-namespace nacre::engine::cuda::lz4 {
+namespace nacre::engine::cuda {
 
 constexpr std::uint32_t found_size_min = 4;
 constexpr std::uint32_t compared_size = 8;  // of a match, before any is chosen
@@ -71,12 +86,12 @@ class MatchFinder {
 
   // Before the first find().
   __device__ __forceinline__ void start() {
-    if (begin_ + match_free_tail <= size_) read_window();
+    if (begin_ + lz4::match_free_tail <= size_) read_window();
   }
 
   // Goes on to a window that has a match; false where there is none any more.
   __device__ __forceinline__ bool find() {
-    while (begin_ + match_free_tail <= size_) {
+    while (begin_ + lz4::match_free_tail <= size_) {
       look_up();
       if (__ballot_sync(all_lanes, size_here_ != 0) != 0) {
         misses_ = 0;
@@ -158,7 +173,7 @@ class MatchFinder {
 
   // A lane's own: what it compares. Where no match may begin any more, something else.
   __device__ __forceinline__ void read_window() {
-    fetch(min(begin_ + this_lane(), size_ - match_free_tail), before_, bytes_, after_);
+    fetch(min(begin_ + this_lane(), size_ - lz4::match_free_tail), before_, bytes_, after_);
   }
 
   // A lane's own match at its position: size_here_ (0: none, at most compared_size),
@@ -166,7 +181,7 @@ class MatchFinder {
   // table.
   __device__ __forceinline__ void look_up() {
     const std::uint32_t here = begin_ + this_lane();
-    const bool looks = here + match_free_tail <= size_;
+    const bool looks = here + lz4::match_free_tail <= size_;
     size_here_ = 0;
     const std::uint32_t slot = slot_of(bytes_);
     std::uint32_t* const entries = table_ + slot / 2;
@@ -251,4 +266,4 @@ class MatchFinder {
   std::uint32_t distance_here_ = 0;
 };
 
-}  // namespace nacre::engine::cuda::lz4
+}  // namespace nacre::engine::cuda

@@ -1,28 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
-// Montgomery multiplication (CIOS; Koç, Acar, Kaliski, IEEE Micro 1996) with one thread, or two, a
-// number of N or 2 N 32-bit limbs. R = 2^32 to the number of limbs.
+// Numbers of N limbs (32 bits), their sums and products with carries, and their Montgomery
+// multiplication by one thread (CIOS; Koç, Acar, Kaliski, IEEE Micro 1996). R = 2^32 to the number
+// of limbs. rsa_power.cuh has the multiplication by two threads.
 //
-// A row adds a * b[i], then the multiple of the modulus that makes the lowest word zero, and shifts
-// by a word. The 2 N products of a row are 64 bits wide each; to add them without splitting them,
-// those of even and of odd limbs have an accumulator each (even[j] at word j, odd[j] at word j + 1)
-// and the shift makes each the other: so a product is one IMAD.WIDE with carry, 2 N * N of them a
-// multiplication beside N for the multiples. Of an H200 (7.6e12 a second) that is 3.65e9
-// multiplications of 1,024 bits a second.
+// The plain loop:
+//
+//   for (i = 0; i < N; ++i) {                     // a row
+//     sum += a * b[i];
+//     sum += m * (sum[0] * m_inverse mod 2^32);   // makes the lowest word zero
+//     sum >>= 32;
+//   }
+//   if (sum >= m) sum -= m;
+//
+// The 2 N products of a row are 64 bits wide each. To add them without splitting them, those of
+// even and those of odd limbs have an accumulator each (even[j] at word j, odd[j] at word j + 1),
+// and the shift makes each the other. So a product is one IMAD.WIDE with carry. A multiplication
+// takes 2 N * N of them, and N for the multiples of m. An H200 does 7.6e12 a second, which is
+// 3.65e9 multiplications of 1,024 bits.
+//
+// A chain of carries is a call without "c" in front (it begins with no carry), calls that take and
+// give the carry, and one that ends it. Nothing else may come between them that has a chain of its
+// own. A product and its two sums are one instruction where low and high word of the accumulator
+// lie in a pair of registers. On the host the same calls keep the carry in a variable of the
+// thread, so that whatever is built from them can be tested there.
 //
 // Memory, branches and time depend on sizes alone, never on numbers.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/carry_chain.cuh"
+#include <cstdint>
 
-#if defined(__CUDA_ARCH__)
-#define NACRE_UNROLL _Pragma("unroll")
-#define NACRE_NO_UNROLL _Pragma("unroll 1")
-#else
-#define NACRE_UNROLL
-#define NACRE_NO_UNROLL
-#endif
+#include "gpu_engine/cuda/kernels/both_sides.h"
+#include "gpu_engine/cuda/kernels/tasks.h"
 
 namespace nacre::engine::cuda {
+
+#if !defined(__CUDA_ARCH__)
+inline thread_local std::uint32_t host_carry = 0;
+
+inline std::uint32_t host_sum(std::uint64_t sum) {
+  host_carry = static_cast<std::uint32_t>(sum >> 32);
+  return static_cast<std::uint32_t>(sum);
+}
+
+inline std::uint32_t host_difference(std::uint32_t a, std::uint32_t b, std::uint32_t borrow) {
+  const std::uint64_t difference = std::uint64_t{a} - b - borrow;
+  host_carry = static_cast<std::uint32_t>(difference >> 63);
+  return static_cast<std::uint32_t>(difference);
+}
+#endif
+
+NACRE_BOTH_SIDES std::uint32_t add_cc(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t sum;
+  asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+#else
+  return host_sum(std::uint64_t{a} + b);
+#endif
+}
+
+NACRE_BOTH_SIDES std::uint32_t addc_cc(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t sum;
+  asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+#else
+  return host_sum(std::uint64_t{a} + b + host_carry);
+#endif
+}
+
+NACRE_BOTH_SIDES std::uint32_t addc(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t sum;
+  asm volatile("addc.u32 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+#else
+  return a + b + host_carry;
+#endif
+}
+
+NACRE_BOTH_SIDES std::uint32_t sub_cc(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t difference;
+  asm volatile("sub.cc.u32 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+  return difference;
+#else
+  return host_difference(a, b, 0);
+#endif
+}
+
+NACRE_BOTH_SIDES std::uint32_t subc_cc(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t difference;
+  asm volatile("subc.cc.u32 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+  return difference;
+#else
+  return host_difference(a, b, host_carry);
+#endif
+}
+
+// All ones when the chain of differences borrowed, else 0.
+NACRE_BOTH_SIDES std::uint32_t borrow_mask() {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t mask;
+  asm volatile("subc.u32 %0, 0, 0;" : "=r"(mask));
+  return mask;
+#else
+  return std::uint32_t{0} - host_carry;
+#endif
+}
+
+// high:low = a * b + add_high:add_low. low and high may be the words that are added.
+NACRE_BOTH_SIDES void mad_wide_cc(std::uint32_t& low, std::uint32_t& high, std::uint32_t a,
+                                  std::uint32_t b, std::uint32_t add_low, std::uint32_t add_high) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t l;
+  std::uint32_t h;
+  asm volatile("mad.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.cc.u32 %1, %2, %3, %5;"
+               : "=&r"(l), "=r"(h)
+               : "r"(a), "r"(b), "r"(add_low), "r"(add_high));
+  low = l;
+  high = h;
+#else
+  const std::uint64_t product = std::uint64_t{a} * b;
+  low = host_sum(std::uint64_t{add_low} + static_cast<std::uint32_t>(product));
+  high = host_sum(std::uint64_t{add_high} + (product >> 32) + host_carry);
+#endif
+}
+
+// The same with the carry before it.
+NACRE_BOTH_SIDES void madc_wide_cc(std::uint32_t& low, std::uint32_t& high, std::uint32_t a,
+                                   std::uint32_t b, std::uint32_t add_low, std::uint32_t add_high) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t l;
+  std::uint32_t h;
+  asm volatile("madc.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.cc.u32 %1, %2, %3, %5;"
+               : "=&r"(l), "=r"(h)
+               : "r"(a), "r"(b), "r"(add_low), "r"(add_high));
+  low = l;
+  high = h;
+#else
+  const std::uint64_t product = std::uint64_t{a} * b;
+  low = host_sum(std::uint64_t{add_low} + static_cast<std::uint32_t>(product) + host_carry);
+  high = host_sum(std::uint64_t{add_high} + (product >> 32) + host_carry);
+#endif
+}
 
 // A number in memory whose limbs lie apart, so that neighbouring threads' lie side by side.
 struct LimbColumn {
@@ -230,5 +352,44 @@ NACRE_BOTH_SIDES void multiply_add(const LimbColumn& out, const Limbs<N>& a, con
   for (int j = 1; j < N; ++j)
     out[N + j] = addc_cc(sum.even.at[j], 0);
 }
+
+// Limb i of the number that size bytes hold; 0 beyond them.
+NACRE_BOTH_SIDES std::uint32_t load_limb(const Byte* bytes, std::uint32_t size, std::uint32_t i) {
+  std::uint32_t limb = 0;
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    const std::uint32_t place = 4 * i + k;
+    if (place < size) limb |= std::uint32_t{bytes[size - 1 - place]} << (8 * k);
+  }
+  return limb;
+}
+
+NACRE_BOTH_SIDES void store_limb(Byte* bytes, std::uint32_t size, std::uint32_t i,
+                                 std::uint32_t limb) {
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    const std::uint32_t place = 4 * i + k;
+    if (place < size) bytes[size - 1 - place] = static_cast<Byte>(limb >> (8 * k));
+  }
+}
+
+template <int N>
+NACRE_BOTH_SIDES void copy_limbs(const LimbColumn& to, const Limbs<N>& from) {
+  NACRE_UNROLL
+  for (int j = 0; j < N; ++j)
+    to[j] = from.at[j];
+}
+
+template <int N, typename From>
+NACRE_BOTH_SIDES void copy_limbs(Limbs<N>& to, const From& from) {
+  NACRE_UNROLL
+  for (int j = 0; j < N; ++j)
+    to.at[j] = from[j];
+}
+
+#if defined(__CUDACC__)
+// A modulus of up to 48 limbs stays in registers, which a longer one would not leave for the sums:
+// it lies in shared memory, whose 32 words a clock the products need half of.
+template <int N>
+constexpr bool modulus_in_registers = N <= 48;
+#endif
 
 }  // namespace nacre::engine::cuda

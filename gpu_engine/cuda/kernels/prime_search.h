@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random primes in batches, for RSA keys: random starts, a sieve over the 64 candidates of each,
-// one round of Miller-Rabin for what is left, and 31 more for what passed. After each of these
-// steps only what is left of it goes on, in a list without gaps. The 31 are one step: a random
-// number of such a length that passes one round is prime but once in many millions.
+// one round of Miller-Rabin for the candidates that are left, and 31 more for those that pass.
+// After each of these steps only the candidates that are left go on, in a list without gaps. The 31
+// are one step: of random numbers of such a length that pass one round all but one in many millions
+// are prime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu_engine/cuda/kernels/chacha20.cuh"
 #include "gpu_engine/cuda/kernels/prime_test.cuh"
 
 namespace nacre::engine::cuda {

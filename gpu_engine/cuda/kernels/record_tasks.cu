@@ -2,12 +2,11 @@
 // A warp a record: lane 0 decides, all lanes write. Bytes around a stream are few; nothing here is
 // worth tuning.
 #include "gpu_engine/cuda/kernels/record_tasks.h"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
 namespace nacre::engine::cuda {
 namespace {
 
-constexpr std::uint32_t warp_size = 32;
-constexpr std::uint32_t all_lanes = 0xffffffff;
 constexpr int block_threads = 128;
 constexpr std::uint32_t chunk_size_max = 1u << 20;
 constexpr std::uint32_t codec_none = 0;
@@ -15,15 +14,11 @@ constexpr std::uint32_t magic = 0x4345524e;  // "NREC"
 constexpr std::uint32_t version = 1;
 
 std::uint32_t blocks_for_warps(std::uint32_t count) {
-  return (count * warp_size + block_threads - 1) / block_threads;
+  return (count * lane_count + block_threads - 1) / block_threads;
 }
 
 __device__ std::uint32_t warp_index() {
-  return (blockIdx.x * blockDim.x + threadIdx.x) / warp_size;
-}
-
-__device__ std::uint32_t lane() {
-  return threadIdx.x % warp_size;
+  return (blockIdx.x * blockDim.x + threadIdx.x) / lane_count;
 }
 
 __device__ void store_u32(Byte* to, std::uint32_t value) {
@@ -97,7 +92,7 @@ __device__ std::uint32_t describe_record(const RecordTask& task, std::uint32_t b
 }
 
 __device__ void zero_bytes(Byte* bytes, std::uint32_t first, std::uint32_t end) {
-  for (std::uint32_t i = first + lane(); i < end; i += warp_size)
+  for (std::uint32_t i = first + this_lane(); i < end; i += lane_count)
     bytes[i] = 0;
 }
 
@@ -113,8 +108,8 @@ __global__ void lay_out_records_kernel(const RecordTask* tasks, const StreamTask
   const std::uint32_t unpadded = record_body_header_size + size.size;
   const std::uint32_t body_size = sealed_size(unpadded, task.padded, task.unit);
   zero_bytes(body, unpadded, body_size);
-  body[12 + lane()] = task.identity[lane()];
-  if (lane() != 0) return;
+  body[12 + this_lane()] = task.identity[this_lane()];
+  if (this_lane() != 0) return;
   store_u32(body, size.coded != 0 ? codec : codec_none);
   store_u32(body + 4, streams[i].plain_size);
   store_u32(body + 8, size.size);
@@ -138,18 +133,18 @@ __device__ bool check_body(const OpenedTask& task, std::uint32_t checksum, std::
                            Body& body, OpenedRecord& opened) {
   if (checksum != task.expected_checksum || verdict == 0 ||
       task.body_size < record_body_header_size) {
-    if (lane() == 0) opened.good = 0;
+    if (this_lane() == 0) opened.good = 0;
     return false;
   }
-  const Byte found = task.body[12 + lane()];
-  const bool other = task.check_identity != 0 && found != task.identity[lane()];
-  opened.identity[lane()] = found;
+  const Byte found = task.body[12 + this_lane()];
+  const bool other = task.check_identity != 0 && found != task.identity[this_lane()];
+  opened.identity[this_lane()] = found;
   const std::uint32_t word = load_u32(task.body);
   body = {word & 0xff, load_u32(task.body + 4), load_u32(task.body + 8)};
   const bool good = __ballot_sync(all_lanes, other) == 0 && word >> 8 == 0 &&
                     body.stream_size <= task.body_size - record_body_header_size &&
                     body.plain_size <= chunk_size_max && body.plain_size <= task.plain_room;
-  if (lane() == 0) {
+  if (this_lane() == 0) {
     opened.good = good;
     opened.codec = body.codec;
   }
@@ -164,7 +159,7 @@ __global__ void check_bodies_kernel(const OpenedTask* tasks, const std::uint32_t
   const OpenedTask& task = tasks[i];
   Body body = {};
   const bool good = check_body(task, checksums[i], verdicts[i], body, opened[i]);
-  if (lane() != 0) return;
+  if (this_lane() != 0) return;
   cuts[i] = {.stream = task.body + record_body_header_size,
              .plain = task.plain,
              .stream_size = body.stream_size,
@@ -189,7 +184,7 @@ __global__ void lay_out_reseal_kernel(const OpenedTask* tasks, const std::uint32
   const std::uint32_t body_size = good ? sealed_size(unpadded, task.padded, task.unit) : 0;
   good = good && record_header_size + body_size + task.tag_size <= new_record_max[i];
   if (good) zero_bytes(task.record + record_header_size, unpadded, body_size);
-  if (lane() != 0) return;
+  if (this_lane() != 0) return;
   opened[i].good = good;
   const std::uint32_t record_size =
       describe_record(task, good ? body_size : 0, aead[i], new_checksums[i]);

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackBits of one part of a piece, decoded by one warp.
+// PackBits (docs/FORMAT.md) of one part of a piece, decoded by one warp.
 //
-// Where a group begins follows from the one before it. So each lane first finds for every place of
-// its segment of the code, from the last to the first, where one who begins a group there leaves
-// the segment; then a walk from segment to segment tells each lane where its first group really
-// begins. Sums over the groups' sizes give their places in the plain bytes, where a bit marks each.
-// Then each lane makes four plain bytes at a time: a count of bits before them names their group.
+// The plain loop (decode_plainly() below, which decodes parts that the steps do not handle):
+//
+//   while (at < code_size) {
+//     header = code[at];
+//     if (header < 128) copy header + 1 bytes behind it, at += header + 2;     // literals
+//     else              repeat the byte behind it 257 - header times, at += 2;  // a run
+//   }
+//
+// Where a group begins follows from the one before it. The steps from there:
+//
+// 1. Find where groups begin. The code is cut into 32 segments, a lane each. For every place of its
+//    segment, from the last to the first, a lane finds where groups that begin there leave the
+//    segment: that is one step and a look at a place that is done already. Then a walk from segment
+//    to segment, at most 32 steps, tells each lane where its first group really begins.
+// 2. Place the groups. Sums over their sizes give their places in the plain bytes. A bit marks each
+//    group's first byte.
+// 3. Write bytes, not groups. Each lane makes four plain bytes at a time: a count of the bits up to
+//    them names their group, and the group tells where its bytes lie.
+//
+// Counted: 1.25 instructions of a warp a byte, so 830 GB/s where an H200 issues all it can.
+// Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 342 and 594 GB/s with 512 and 10,000
+// pieces.
 #pragma once
 
 #include <cstdint>

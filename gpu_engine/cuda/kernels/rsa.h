@@ -66,4 +66,14 @@ cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWo
                         std::uint32_t exponent_bits, const RsaTask* tasks, std::uint32_t count,
                         std::uint32_t* verdicts, void* workspace, cudaStream_t stream);
 
+template <int N>
+std::size_t rsa_check_workspace_size(std::uint32_t count);
+
+// results: 2 N limbs each, message i's limb j at [j * count + i]. What is right goes to the task's
+// out, zeros for what is not; verdicts as rsa_private().
+template <int N>
+cudaError_t rsa_check(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
+                      std::uint32_t* results, std::uint32_t* verdicts, void* workspace,
+                      cudaStream_t stream);
+
 }  // namespace nacre::engine::cuda

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Powers modulo a number, with secret exponents: a fixed window, and a table of powers of which all
-// entries are read each time.
+// Powers modulo a number: with secret exponents by one thread (raise), with public ones of numbers
+// of 2 N limbs by two lanes (raise_public).
 //
-// For 1,024 bits and windows of 4: 1,024 squarings, 256 products and 14 of the table, 1,294
-// multiplications of 2,080 products each; windows of 5 take 1,259, but twice the bytes of table.
+// The plain loop squares once for each bit of the exponent, and multiplies where the bit is set:
+// for 1,024 bits some 1,536 multiplications, whose order tells the exponent. With a secret exponent
+// four bits are taken at a time, a window, and one product with an entry of a table of powers is
+// made for each, of which all entries are read each time. That is 1,024 squarings, 256 products and
+// 14 for the table, 1,294 multiplications of 2,080 products each, whatever the bits are. Windows of
+// 5 take 1,259, but twice the bytes of table.
 //
 // Each function is one loop around one multiplication, which is long and unrolled: what a step
 // multiplies is put in place before, and what it gives is put away after.
+//
+// The multiplication by two lanes: the low lane has the N low limbs, and each lane runs the rows of
+// montgomery.cuh on its half. Once a row they exchange words: the multiple of the modulus, which
+// the low lane finds, and the word that a shift takes out of the high half into the low one. What
+// the low lane's sum has above its N words stays there (at most 3) until the rows are done.
+//
+// Lanes: is_low(), from_low(word) and from_high(word), which give both lanes the word of one. On a
+// device that is a shuffle; in tests a lane is a thread.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/rsa_limbs.cuh"
+#include "gpu_engine/cuda/kernels/montgomery.cuh"
 
 namespace nacre::engine::cuda {
 
@@ -132,6 +144,97 @@ NACRE_BOTH_SIDES void recombine(const LimbColumn& out, const LimbColumn& p_resid
   copy_limbs(column, a);
   copy_limbs(a, q);
   multiply_add(out, a, column, q_residue);
+}
+
+// a - m; returns all ones in both lanes when the whole a is below the whole m. high: of the word
+// above a, the same in both lanes.
+template <int N, typename Number, typename Lanes>
+NACRE_BOTH_SIDES std::uint32_t subtract_pair(Limbs<N>& a, const Number& m, const Lanes& lanes) {
+  a.at[0] = sub_cc(a.at[0], m[0]);
+  NACRE_UNROLL
+  for (int j = 1; j < N; ++j)
+    a.at[j] = subc_cc(a.at[j], m[j]);
+  const std::uint32_t own = borrow_mask();
+  const std::uint32_t borrow = lanes.from_low(own) & (lanes.is_low() ? 0 : 1);
+  a.at[0] = sub_cc(a.at[0], borrow);
+  NACRE_UNROLL
+  for (int j = 1; j < N; ++j)
+    a.at[j] = subc_cc(a.at[j], 0);
+  const std::uint32_t below = borrow_mask();
+  return lanes.from_high(own | below);
+}
+
+// As multiply(), of halves; b is the whole number, which both lanes read.
+template <int N, typename Number, typename Lanes>
+NACRE_BOTH_SIDES void multiply_pair(Limbs<N>& a, const LimbColumn& b, const Number& m,
+                                    std::uint32_t m_inverse, const Lanes& lanes) {
+  using Sum = Accumulator<N>;
+  const std::uint32_t low_mask = lanes.is_low() ? ~std::uint32_t{0} : 0;
+  Sum sum;
+  sum.clear();
+  NACRE_NO_UNROLL
+  for (std::uint32_t i = 0; i < 2 * N; i += 2) {
+    Sum::add_product(sum.even, sum.odd, sum.top, a, b[i]);
+    Sum::add_multiple(sum.even, sum.odd, sum.top, m, lanes.from_low(sum.even.at[0] * m_inverse));
+    Sum::add_above(sum.odd, sum.top, lanes.from_high(sum.even.at[0]) & low_mask);
+    Sum::add_product(sum.odd, sum.even, sum.top, a, b[i + 1]);
+    Sum::add_multiple(sum.odd, sum.even, sum.top, m, lanes.from_low(sum.odd.at[0] * m_inverse));
+    Sum::add_above(sum.even, sum.top, lanes.from_high(sum.odd.at[0]) & low_mask);
+  }
+  sum.merge();
+  const std::uint32_t carry = lanes.from_low(sum.top);
+  sum.even.at[0] = add_cc(sum.even.at[0], carry & ~low_mask);
+  NACRE_UNROLL
+  for (int j = 1; j < N; ++j)
+    sum.even.at[j] = addc_cc(sum.even.at[j], 0);
+  sum.top = addc(sum.top, 0);
+  const std::uint32_t high = lanes.from_high(sum.top);
+  Limbs<N> less = sum.even;
+  const std::uint32_t keep = subtract_pair(less, m, lanes) & (high - 1);
+  NACRE_UNROLL
+  for (int j = 0; j < N; ++j)
+    a.at[j] = choose(keep, sum.even.at[j], less.at[j]);
+}
+
+// A lane's part of number^exponent mod m. exponent is odd and 3 or more. column and base_column: 2
+// N limbs each to work with, both lanes'. Everything that lanes write there they read in common.
+template <int N, typename Number, typename Lanes>
+NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
+                                   const std::uint32_t* r_squared, std::uint64_t exponent,
+                                   const LimbColumn& column, const LimbColumn& base_column,
+                                   const Number& m, std::uint32_t m_inverse, const Lanes& lanes) {
+  const std::uint32_t own = lanes.is_low() ? 0 : N;
+  const LimbColumn own_column = {&column[own], column.stride};
+  const LimbColumn own_base = {&base_column[own], base_column.stride};
+  int bit = 63;
+  while ((exponent >> bit & 1) == 0)
+    --bit;
+  // First to number * R, then a square a bit and a product a bit that is set.
+  bool squares = false;
+  copy_limbs(a, r_squared + own);
+  NACRE_NO_UNROLL
+  for (bool first = true;; first = false) {
+    if (squares) copy_limbs(own_column, a);
+    lanes.meet();
+    // The last factor is without R, and takes it from the product.
+    multiply_pair(a,
+                  squares             ? column
+                  : first || bit == 0 ? number
+                                      : base_column,
+                  m, m_inverse, lanes);
+    lanes.meet();
+    if (first) copy_limbs(own_base, a);
+    if (!squares && bit == 0) return;
+    squares = !squares || (exponent >> bit & 1) == 0;
+    if (squares) --bit;
+  }
+}
+
+// Whether both lanes find what they say; the same in both.
+template <typename Lanes>
+NACRE_BOTH_SIDES bool both(bool mine, const Lanes& lanes) {
+  const std::uint32_t word = mine ? 1 : 0;
+  return (lanes.from_low(word) & lanes.from_high(word)) != 0;
 }
 
 }  // namespace nacre::engine::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private operations: a thread a half, so two a message; a thread a message puts the halves
 // together; two lanes a message check the result (rsa_public.cu).
-#include "gpu_engine/cuda/kernels/rsa_check.h"
+#include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
 
 namespace nacre::engine::cuda {

@@ -3,8 +3,8 @@
 //
 // With the exponent 65537 that is 18 multiplications of numbers twice as long as a half: 3 % of the
 // private operation's products.
-#include "gpu_engine/cuda/kernels/rsa_check.h"
-#include "gpu_engine/cuda/kernels/rsa_public_power.cuh"
+#include "gpu_engine/cuda/kernels/rsa.h"
+#include "gpu_engine/cuda/kernels/rsa_power.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

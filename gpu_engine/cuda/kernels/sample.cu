@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block a stream; see the header.
-#include "gpu_engine/cuda/kernels/sample.h"
+#include "gpu_engine/cuda/kernels/stream_tasks.h"
 
 #include "gpu_engine/cuda/kernels/sample.cuh"
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), one message a thread: 64 rounds of some 20 operations for 64 bytes.
+// SHA-256 (FIPS 180-4), one message a thread: 64 rounds of some 20 operations for 64 bytes. And
+// keys of HMAC-SHA256 (RFC 2104) as the states that SHA-256 has after the padded key.
 #pragma once
 
 #include <cstdint>
+
+#include "gpu_engine/cuda/kernels/block_io.cuh"
 
 namespace nacre::engine::cuda {
 
@@ -59,6 +62,21 @@ __device__ inline void sha256_compress(Sha256State& state, std::uint32_t (&block
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     state.words[i] += s[i];
+}
+
+inline constexpr std::uint32_t hmac_key_size = 32;
+inline constexpr std::uint32_t hmac_inner_pad = 0x36363636;
+inline constexpr std::uint32_t hmac_outer_pad = 0x5c5c5c5c;
+
+__device__ inline void write_hmac_state(const Byte* key, std::uint32_t pad, std::uint32_t* out) {
+  std::uint32_t block[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i)
+    block[i] = (i < 8 ? swap_bytes(load_bytes(key + 4 * i, 4)) : 0) ^ pad;
+  Sha256State state;
+  sha256_compress(state, block);
+  for (int i = 0; i < 8; ++i)
+    out[i] = state.words[i];
 }
 
 }  // namespace nacre::engine::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec streams on the device: sizes and bytes of what the piece encoders made, and the way back
-// (docs/FORMAT.md, "Sub-blocks"). Everything here moves bytes; nothing computes on them.
+// (docs/FORMAT.md, "Sub-blocks"). Everything here moves bytes; only sample_streams() looks at them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -96,5 +96,11 @@ cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStrea
 // from and to are alike modulo 16. No byte outside the tasks, of total_bytes in all, is read.
 cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                              cudaStream_t stream);
+
+// Of each stream whose plain bytes do not look compressible (codec/sample.h) coded becomes 0. A
+// stream's pieces lie one behind the other. to_encode: the pieces for the encoder, those of such
+// streams with a size of 0.
+cudaError_t sample_streams(StreamTask* streams, std::uint32_t count, const CodecTask* pieces,
+                           CodecTask* to_encode, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

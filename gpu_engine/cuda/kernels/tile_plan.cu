@@ -2,7 +2,7 @@
 // Tile plans of many messages: a scan of their units, then a thread a tile looks for its message.
 #include <cub/device/device_scan.cuh>
 
-#include "gpu_engine/cuda/kernels/make_tile_plan.cuh"
+#include "gpu_engine/cuda/kernels/tile_plan.cuh"
 
 namespace nacre::engine::cuda {
 namespace {

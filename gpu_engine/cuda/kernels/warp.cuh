@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of a warp and sums over them. All lanes call these together.
+// The lanes of a warp, and what they compute together. All lanes of a warp call these at the same
+// time, unless a function says that it is a lane's own.
 #pragma once
 
 #include <cstdint>
 
+#include "gpu_engine/cuda/kernels/both_sides.h"
+
 namespace nacre::engine::cuda {
 
-inline constexpr std::uint32_t all_lanes = 0xffffffffu;
-inline constexpr std::uint32_t lane_count = 32;
-
-inline __device__ std::uint32_t this_lane() {
+// A lane's own.
+__device__ __forceinline__ std::uint32_t this_lane() {
   return threadIdx.x % lane_count;
 }
 
-inline __device__ std::uint32_t this_warp() {
+// The warp's number in its block. A lane's own.
+__device__ __forceinline__ std::uint32_t this_warp() {
   return threadIdx.x / lane_count;
 }
 
-// The sum up to this lane, its own value included.
-inline __device__ std::uint32_t inclusive_sum(std::uint32_t value) {
+// The same number, which the compiler knows to be the same in all lanes because lane 0 tells it.
+__device__ __forceinline__ std::uint32_t this_warp_in_all_lanes() {
+  return __shfl_sync(all_lanes, threadIdx.x / lane_count, 0);
+}
+
+// Masks of the lanes before this one, and of those and itself. A lane's own.
+__device__ __forceinline__ std::uint32_t lanes_below() {
+  return (1u << this_lane()) - 1;
+}
+__device__ __forceinline__ std::uint32_t lanes_up_to_here() {
+  return all_lanes >> (lane_count - 1 - this_lane());
+}
+
+// The sum of the values of this lane and those before it.
+__device__ __forceinline__ std::uint32_t inclusive_sum(std::uint32_t value) {
   for (std::uint32_t distance = 1; distance < lane_count; distance *= 2) {
     const std::uint32_t before = __shfl_up_sync(all_lanes, value, distance);
     if (this_lane() >= distance) value += before;
@@ -26,8 +41,32 @@ inline __device__ std::uint32_t inclusive_sum(std::uint32_t value) {
   return value;
 }
 
-inline __device__ std::uint32_t from_last_lane(std::uint32_t value) {
+__device__ __forceinline__ std::uint32_t sum_of_lanes(std::uint32_t value) {
+  for (std::uint32_t step = lane_count / 2; step > 0; step /= 2)
+    value += __shfl_xor_sync(all_lanes, value, step);
+  return value;
+}
+
+__device__ __forceinline__ std::uint32_t or_of_lanes(std::uint32_t bits) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(all_lanes, bits);
+#else
+  for (std::uint32_t step = 1; step < lane_count; step *= 2)
+    bits |= __shfl_xor_sync(all_lanes, bits, step);
+  return bits;
+#endif
+}
+
+__device__ __forceinline__ std::uint32_t from_last_lane(std::uint32_t value) {
   return __shfl_sync(all_lanes, value, lane_count - 1);
 }
+
+#ifdef __CUDACC__
+// All warps of a block meet, from wherever each of them is: two warps that work on one piece, of
+// which one reads and the other writes, call this in different places.
+__device__ __forceinline__ void meet() {
+  asm volatile("barrier.sync 0;" ::: "memory");
+}
+#endif
 
 }  // namespace nacre::engine::cuda

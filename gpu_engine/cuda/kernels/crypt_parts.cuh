@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of parallel modes share: tasks in three loads, and counter blocks.
+// The kernels behind crypt(), of which crypt.cu chooses, and what those of the parallel modes
+// share: tasks in three loads, and counter blocks.
 //
-// CTR: while only the counter's last byte changes, 15 of the first round's 16 lookups and 12 of the
-// second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums; along a
-// message its counters change in that byte only for eight steps on end.
+// CTR: while only the counter's last byte changes, 15 of the first round's 16 look-ups and 12 of
+// the second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums;
+// along a message its counters change in that byte alone for eight steps in a row.
 #pragma once
 
 #include <cstddef>
 
-#include "gpu_engine/cuda/kernels/aes_rounds.cuh"
+#include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
+#include "gpu_engine/cuda/kernels/tile_plan.h"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
 namespace nacre::engine::cuda {
-
-inline constexpr unsigned every_lane = 0xffffffffu;
 
 struct CryptMessage {
   const Byte* in;
@@ -119,8 +120,25 @@ __device__ inline uint4 next_key_stream(const Tables& tables, const uint4 (&keys
 }
 
 __device__ inline uint4 shuffle(uint4 block, std::uint32_t from) {
-  return make_uint4(__shfl_sync(every_lane, block.x, from), __shfl_sync(every_lane, block.y, from),
-                    __shfl_sync(every_lane, block.z, from), __shfl_sync(every_lane, block.w, from));
+  return make_uint4(__shfl_sync(all_lanes, block.x, from), __shfl_sync(all_lanes, block.y, from),
+                    __shfl_sync(all_lanes, block.z, from), __shfl_sync(all_lanes, block.w, from));
 }
+
+inline constexpr std::uint32_t blocks_per_unit = 16;
+inline constexpr std::uint32_t unit_bytes = blocks_per_unit * 16;
+inline constexpr std::uint32_t crypt_units_per_tile = 32;
+
+// previous_blocks: for CBC decryption, the ciphertext block before each tile; as long as the plan
+// has tiles.
+cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
+                           const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
+                           uint4* previous_blocks, cudaStream_t stream);
+
+// CTR, tasks of at most unit_bytes each.
+cudaError_t crypt_short_counters(const CryptTask* tasks, std::uint32_t count,
+                                 const CipherKeyGroup* keys, cudaStream_t stream);
+
+cudaError_t crypt_serial(CryptMode mode, const CryptTask* tasks, std::uint32_t count,
+                         const CipherKeyGroup* keys, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

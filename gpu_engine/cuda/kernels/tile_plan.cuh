@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a tile plan on the device. units_of(i) is message i's number of units, at least one: a
-// device function object.
+// Makes a tile plan on the device, and finds the message of each unit of a tile.
 //
-// Few messages take one launch of one block, which adds up, and then finds each tile's message by
-// bisection. More of them are counted, added up by CUB, and their tiles found, in launches of their
-// own. A bisection a tile of 8 KiB is nothing beside its work; a bisection a thread would not be.
+// make_tile_plan(): units_of(i) is message i's number of units, at least one: a device function
+// object. Few messages take one launch of one block, which adds up, and then finds each tile's
+// message by bisection. More messages are counted, added up by CUB, and their tiles found, in
+// launches of their own. A bisection for each tile of 8 KiB costs nothing compared to the tile's
+// work; a bisection for each thread would.
+//
+// message_of_unit(): lane u learns the message of unit u. Every message has a unit at least, so the
+// 32 messages after the tile's first one hold all boundaries that can lie in the tile. Each lane
+// looks at one boundary and sets its bit; how many bits are set up to a unit is how many messages
+// further on the unit belongs.
 #pragma once
 
 #include <cub/block/block_scan.cuh>
 
+#include <cstdint>
+
 #include "gpu_engine/cuda/kernels/tile_plan.h"
+#include "gpu_engine/cuda/kernels/warp.cuh"
 
 namespace nacre::engine::cuda {
 
@@ -73,6 +82,34 @@ cudaError_t make_tile_plan(UnitsOf units_of, const TilePlanWorkspace& workspace,
   }
   count_units<<<plan.message_count / plan_threads + 1, plan_threads, 0, stream>>>(units_of, plan);
   return add_up_and_name_tiles(workspace, stream);
+}
+
+inline constexpr std::uint32_t units_per_warp_tile = 32;
+
+// Neighbouring tiles for each warp, so that every one gets its share of the short tiles that
+// messages of one length have at the same place.
+struct TileRange {
+  std::uint32_t begin, end;
+};
+
+__device__ inline TileRange tiles_of_warp(std::uint32_t tile_count, std::uint32_t warp,
+                                          std::uint32_t warp_count) {
+  return {static_cast<std::uint32_t>(std::uint64_t{tile_count} * warp / warp_count),
+          static_cast<std::uint32_t>(std::uint64_t{tile_count} * (warp + 1) / warp_count)};
+}
+
+// plan.units_per_tile is 32. A lane past the last unit gets some message that exists.
+__device__ inline std::uint32_t message_of_unit(const TilePlan& plan, std::uint32_t tile,
+                                                std::uint32_t lane) {
+  const std::uint32_t first = plan.tile_messages[tile];
+  const std::uint32_t next = first + 1 + lane;
+  std::uint32_t boundary = 0;
+  if (next < plan.message_count) {
+    const std::uint32_t distance = plan.first_units[next] - tile * units_per_warp_tile;
+    if (distance < units_per_warp_tile) boundary = 1u << distance;
+  }
+  const std::uint32_t boundaries = or_of_lanes(boundary);
+  return first + __popc(boundaries & ((2u << lane) - 1));
 }
 
 }  // namespace nacre::engine::cuda

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LZ4 block format as a lane writes it: a sequence but for its literals.
+// The LZ4 block format (docs/FORMAT.md, "LZ4 block"): its limits, and a sequence as a lane writes
+// it.
 #pragma once
 
-#include "gpu_engine/cuda/kernels/lz4_warp.cuh"
+#include "gpu_engine/cuda/kernels/copy_bytes.cuh"
 
 namespace nacre::engine::cuda::lz4 {
+
+constexpr std::uint32_t piece_size_max = 65536;
+constexpr std::uint32_t match_size_min = 4;
+// The format's rules for the end of a block: its last five bytes are literals, and no match begins
+// less than twelve bytes before the end.
+constexpr std::uint32_t last_literals = 5;
+constexpr std::uint32_t match_free_tail = 12;
 
 // How many bytes follow for a count whose nibble is 15 when it is that or more.
 __device__ __forceinline__ std::uint32_t extra_bytes(std::uint32_t count) {

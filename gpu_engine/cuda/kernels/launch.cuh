@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of a kernel a device runs at once, and launches of kernels whose blocks share more than
+// 48 KiB, which a caller has to ask for. Any host thread.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace nacre::engine::cuda {
+
+// What a block may share on every device; sm_75 has not a byte more. A kernel that needs more has
+// another version for such devices.
+inline constexpr int shared_bytes_least = 65536;
+
+// Of the current device.
+struct DeviceShape {
+  int multiprocessors;
+  int shared_bytes_max;  // of a block
+};
+
+inline cudaError_t device_shape(DeviceShape& shape) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shape.multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shape.shared_bytes_max, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                   device);
+  return error;
+}
+
+// shared_bytes: at most DeviceShape::shared_bytes_max.
+template <typename... Parameters>
+cudaError_t launch_sharing(void (*kernel)(Parameters...), std::uint32_t blocks,
+                           std::uint32_t threads, int shared_bytes, cudaStream_t stream,
+                           Parameters... arguments) {
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  if (error != cudaSuccess) return error;
+  kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
+}  // namespace nacre::engine::cuda
