@@ -3,11 +3,11 @@
 //
 // The plain loop, as a fast encoder of one thread has it:
 //
-//   for (at = begin; at + 12 <= size;) {
-//     found = table[hash(4 bytes at at)], table[hash] = at;
-//     if the 4 bytes at found are those at at:
-//       extend the match to both sides, take it, at = its end;
-//     else at += 1 (more, where nothing was found for long);
+//   for (i = begin; i + 12 <= size;) {
+//     found = table[hash(4 bytes at i)], table[hash] = i;
+//     if the 4 bytes at found are those at i:
+//       extend the match to both sides, take it, i = its end;
+//     else i += 1 (more, where nothing was found for long);
 //   }
 //
 // Each step waits for a look-up, a load and a comparison. The steps from there:

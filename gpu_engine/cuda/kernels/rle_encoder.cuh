@@ -4,8 +4,8 @@
 //
 // The plain loop walks from run to run:
 //
-//   while (at < size) {
-//     run = how often the byte at at repeats, at most 128 times;
+//   while (i < size) {
+//     run = how often byte i repeats, at most 128 times;
 //     if the run is long enough: put the header 257 - run and the byte;
 //     else: put the literals up to the next such run, at most 128 of them, after their number - 1;
 //   }
