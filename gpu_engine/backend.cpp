@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads are a backend's own.
+// Marks and recognises the threads of backends.
 #include "gpu_engine/backend.h"
 
 namespace nacre::engine {

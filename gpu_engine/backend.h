@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend is: one kind of hardware that runs messages of a payload. The planner owns the
-// backends; whoever uses the engine sees none of this.
+// backends; callers of the engine see none of this.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace nacre::engine {
 
-// Which messages of a payload: indexes into Payload::messages, each once.
+// Some messages of a payload, as indexes into Payload::messages. Each index occurs once.
 using MessageIndexes = std::span<const std::uint32_t>;
 
-// What messages and their results come to.
+// How many messages a run had, and how many bytes they and their results hold.
 struct MessageCounts {
   std::uint64_t failed = 0;
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
 };
 
-// Thread-safe. The caller has made payload.results as long as payload.messages; they may be an
-// earlier run's. The backend writes all of those of the messages that it is given and touches no
-// other. Nothing here throws: what cannot be
-// run, for want of memory too, has a result that says so.
+// Thread-safe. The caller has made payload.results as long as payload.messages; its elements may be
+// an earlier run's. The backend writes the results of all messages that it is given, and no others.
+// Nothing here throws. A message that cannot be run, for want of memory too, gets a result that
+// says so.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -34,18 +34,18 @@ class Backend {
   // Returns when every result is there.
   virtual void run(Payload& payload, MessageIndexes indexes) = 0;
   // Returns at once, or blocks while the queue is full (but never on an engine's own thread).
-  // done() is called once, after the last result, on a thread of the backend; without memory for a
-  // job, on the calling one.
+  // done() is called once, after the last result, on a thread of the backend. When there is no
+  // memory for a job, it is called on the calling thread.
   virtual void submit(Payload& payload, std::vector<std::uint32_t> indexes,
                       std::function<void()> done) = 0;
-  // Keys that are kept from one payload to the next go, wiped.
+  // Wipes the keys that the backend keeps from one payload to the next.
   virtual void forget_keys() {}
 };
 
-// Whether the calling thread belongs to a backend: it must not wait for room in any queue, since
-// the room may be its own to make.
+// Whether the calling thread belongs to a backend. Such a thread must not wait for room in any
+// queue, since it may be the one that has to make the room.
 bool is_engine_thread();
-// For the first line of a backend's threads.
+// Each thread of a backend calls this first.
 void mark_engine_thread();
 
 }  // namespace nacre::engine

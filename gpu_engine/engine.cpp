@@ -26,7 +26,7 @@ class PlannedEngine final : public Engine {
  public:
   explicit PlannedEngine(Planner planner) : planner_(std::move(planner)) {}
 
-  // done() may submit again, to a backend that must still be there.
+  // done() may submit again, to a backend that must still exist.
   ~PlannedEngine() override {
     std::unique_lock lock(mutex_);
     all_ended_.wait(lock, [&] { return submitted_count_ == 0; });
@@ -57,7 +57,7 @@ class PlannedEngine final : public Engine {
         planner_.ended(*plan, Side::cuda);
         cuda_ended.count_down();
       };
-      // By reference: a function that took memory could fail, with the plan under way.
+      // By reference: a function object that took memory could fail, and the plan is under way.
       planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
                                      std::ref(on_cuda_ended));
       planner_.cpu().run(payload, plan->cpu);
@@ -101,7 +101,7 @@ class PlannedEngine final : public Engine {
       end_submitted(done);
       return;
     }
-    // Where the cpu has no share, the payload may be gone when this returns.
+    // Where the cpu has no share, the payload may be gone when this call returns.
     if (on_cuda)
       planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
                                      std::move(part_ended[index_of(Side::cuda)]));
@@ -159,7 +159,8 @@ class PlannedEngine final : public Engine {
   }
 
   void end_submitted(const std::function<void()>& done) {
-    // It is the caller's code: whatever it throws against its contract, the payload has ended.
+    // done() is the caller's code. If it throws, against its contract, the payload has ended all
+    // the same.
     try {
       done();
     } catch (...) {
@@ -169,8 +170,8 @@ class PlannedEngine final : public Engine {
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
 
-  // Nothing where there is no memory even for the results, which are then empty. Results are not
-  // cleared here: backends write all of those of their messages, by many threads.
+  // Nothing when there is no memory even for the results, which are then empty. The results are not
+  // cleared here: backends write the result of every message they get, on many threads.
   std::optional<Plan> prepare(Payload& payload, bool waits) {
     try {
       payload.results.resize(payload.messages.size());
@@ -179,7 +180,7 @@ class PlannedEngine final : public Engine {
       std::size_t planned_count = plan.cpu.size();
       for (const KindGroup& group : plan.cuda)
         planned_count += group.indexes.size();
-      // Should a plan ever leave a message out, that must not keep an older result.
+      // If a plan ever leaves a message out, that message must not keep an older result.
       if (planned_count != payload.messages.size())
         std::ranges::fill(payload.results, MessageResult{});
       return plan;
@@ -196,7 +197,8 @@ class PlannedEngine final : public Engine {
     return sum;
   }
 
-  // input_bytes: of all messages, which may be thousands that are in no cache any more.
+  // input_bytes: the sum over all messages. The caller passes it, since thousands of messages may
+  // no longer be in any cache.
   void count(const Payload& payload, std::uint64_t input_bytes) {
     MessageCounts counts = {.input_bytes = input_bytes};
     for (const MessageResult& result : payload.results) {
@@ -227,7 +229,7 @@ class PlannedEngine final : public Engine {
   std::mutex mutex_;
   std::condition_variable all_ended_;
   std::uint64_t submitted_count_ = 0;
-  // Last, so that it goes first: its threads use what stands above.
+  // The last member, so that it is destroyed first: its threads use the members above.
   Planner planner_;
 };
 
@@ -237,7 +239,7 @@ std::unique_ptr<Engine> make_engine(Planner planner) {
   return std::make_unique<PlannedEngine>(std::move(planner));
 }
 
-// Another engine than ours, in a test, keeps nothing that we know of.
+// Another implementation of Engine, as tests have, keeps no keys that we know of.
 void forget_keys(Engine& engine) {
   if (auto* planned = dynamic_cast<PlannedEngine*>(&engine)) planned->forget_keys();
 }

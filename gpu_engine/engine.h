@@ -22,13 +22,13 @@ struct EngineOptions {
   EngineChoice choice = EngineChoice::automatic;
   unsigned thread_count = 0;         // cpu workers; 0 = one per core
   unsigned queued_payload_max = 64;  // submit() blocks while this many wait
-  // Called when a device fails and its work goes to the cpu, at most once a device, and when it is
-  // lost, once a device: on an engine's thread. By create() where devices cannot be used, or what
-  // they cost cannot be measured.
+  // Called on a thread of the engine when a device fails and its work goes to the cpu, at most once
+  // a device, and once when a device is lost. create() calls it when devices cannot be used, or
+  // when their costs cannot be measured.
   std::function<void(std::string_view)> warn = {};
-  // Where what the backends cost on this machine is kept from one run to the next; the folder is
-  // made. Empty: it is measured each time. Used where the choice is automatic and a device is
-  // there.
+  // The file that keeps what the backends cost on this machine from one run to the next. Its folder
+  // is made. Empty: costs are measured each time. It is used where the choice is automatic and
+  // there is a device.
   std::string cost_file = {};
 };
 
@@ -39,16 +39,17 @@ struct EngineStats {
   std::uint64_t failed_message_count = 0;
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
-  // Of the messages: what devices did, and batches that the cpu had to finish for them.
+  // Messages that devices have run, and batches that the cpu had to finish for them.
   std::uint64_t cuda_message_count = 0;
   std::uint64_t cuda_input_bytes = 0;
   std::uint64_t cuda_failed_batch_count = 0;
-  // [i]: payloads whose messages have 2^(i-1) to 2^i - 1 input bytes together; the last also more.
+  // [i]: payloads whose messages have 2^(i-1) to 2^i - 1 input bytes together. The last entry
+  // counts all larger ones too.
   std::array<std::uint64_t, size_class_count> payloads_by_size = {};
 };
 
-// What a CUDA device's connections carry at most, in bytes a second: what its figures are to be
-// read beside.
+// The most that a CUDA device's connections carry, in bytes a second. Compare a device's figures
+// with these.
 struct DeviceCeilings {
   double host_to_device = 0;
   double device_to_host = 0;
@@ -62,27 +63,29 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
   virtual ~Engine() = default;  // waits for submitted payloads
 
-  // Zeroed memory for payloads. out_of_memory.
+  // Zeroed memory for payloads. Errors: out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
-  // Plain bytes that a payload should hold where the caller can choose: with less, what runs it is
-  // not busy; more gains little.
+  // The plain bytes that a payload should hold where the caller can choose. With fewer the hardware
+  // is not busy; with more little is gained.
   virtual std::uint64_t payload_size_bytes() const = 0;
 
-  // Runs the payload and returns when every result is there, or none, without memory for them: look
-  // at how many there are first. A small payload runs on the calling thread; a large one on as many
-  // threads as there are workers, the caller being one of them. Within done() all runs on the cpu.
+  // Runs the payload and returns when every result is there. Without memory for the results there
+  // are none: check their number first. A small payload runs on the calling thread. A large one
+  // runs on as many threads as there are workers, and the caller is one of them. Within done()
+  // everything runs on the cpu.
   virtual void run(Payload& payload) = 0;
-  // Returns at once (or blocks while the queue is full); done() is called once, on a worker thread
-  // (without memory for a job: on the calling one), when the results are as run() leaves them. The
-  // payload must live until then. done() may submit again, never blocking; it throws nothing.
+  // Returns at once, or blocks while the queue is full. done() is called once, on a worker thread,
+  // when the results are as run() leaves them; when there is no memory for a job, it is called on
+  // the calling thread. The payload must live until then. done() may submit again and never blocks
+  // there; it must not throw.
   virtual void submit(Payload& payload, std::function<void()> done) = 0;
 
-  // For measurements: seconds that a CUDA device's kernels take for the payload, whose messages are
-  // all of one kind, without the copies to the device and back. Fills the results. unsupported
-  // where there is no device, or where it does not do these messages.
+  // For measurements: the seconds that a CUDA device's kernels take for the payload, without the
+  // copies to the device and back. All its messages are of one kind. Fills the results. unsupported
+  // when there is no device, or when the device does not run such messages.
   virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
 
-  // unsupported where there is no device.
+  // unsupported when there is no device.
   virtual Result<DeviceCeilings> measure_ceilings() = 0;
 
   virtual EngineStats stats() const = 0;

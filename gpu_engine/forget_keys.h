@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For who has just destroyed a key, of an epoch for example.
+// Forgetting keys, for a caller that has just destroyed a key, an epoch's for example.
 #pragma once
 
 #include "gpu_engine/engine.h"
@@ -7,9 +7,9 @@
 namespace nacre::engine {
 
 // Wipes the keys and key schedules that the engine keeps from one payload to the next, and the
-// memory of devices in which batches leave them; waits for batches that devices run. Those of
-// payloads that run meanwhile go when these have ended, or with the engine. Thread-safe, but not
-// for a payload's done(); what is sealed next makes its schedule anew.
+// memory of devices in which batches leave keys; waits for batches that devices are running. Keys
+// of payloads that run meanwhile are wiped when those payloads have ended, or with the engine. The
+// next seal makes its schedule anew. Thread-safe, but must not be called from a payload's done().
 void forget_keys(Engine& engine);
 
 }  // namespace nacre::engine

@@ -30,7 +30,7 @@ std::uint32_t Payload::add_rsa_private_key(ByteView der) {
 }
 
 std::uint32_t Payload::add_key(const KeyUse& use, ByteView key) {
-  // From the back: messages of one key come in runs.
+  // From the back: the messages of one key usually follow each other.
   for (std::size_t i = key_table.size(); i-- > 0;) {
     const Key& known = key_table[i];
     if (known.use == use && equal_constant_time(keys.view().subspan(known.offset, known.size), key))

@@ -3,8 +3,8 @@
 // 2008). One input arena, one output arena, one key arena; descriptors hold offsets, never
 // pointers, so a payload can be sent to a device as it is. Operations, codecs, suites, modes, keys
 // and lengths (0 bytes to 1 GiB; plain bytes of seal, unseal and reseal to 1 MiB) may mix. Results
-// are per message: a bad message never fails its neighbours. Results keep the caller's order; the
-// messages run in it too, or in the order that ends soonest, as the payload says.
+// per message: a bad message never fails its neighbours. Results keep the caller's order. The
+// messages run in that order too, or in the one that ends soonest, as the payload's order says.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,26 @@ namespace nacre::engine {
 enum class Operation : std::uint8_t {
   // plain bytes -> record. Uses codec, level, padding, key, epoch, salt, counter, identity.
   seal,
-  // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key; when check_identity is
-  // set the record's identity must equal identity (else tampered). Output must be exactly the plain
-  // size that the record names and fit output_capacity. codec: its likely one; none: not known.
+  // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key. When check_identity is
+  // set, the record's identity must equal identity (else tampered). The output must be exactly the
+  // plain size that the record names, and fit output_capacity. codec: the one that the record
+  // probably has; none: not known.
   unseal,
   // plain bytes -> codec stream, and back (output_capacity = exact plain size for decompress).
   compress,
   decompress,
   // input bytes -> value in MessageResult::crc32 or crc32c. Uses checksum.
   checksum,
-  // bytes -> bytes under key and iv. With the key of a block cipher and a mode: as long as the
-  // input,
-  // which is whole blocks for ECB and CBC. With the key of a suite: ciphertext, then the tag, over
-  // aad too; the nonce is the first nonce_size_bytes of iv. Input and output may be the same
-  // memory.
+  // bytes -> bytes under key and iv. With the key of a block cipher and a mode, the output is as
+  // long as the input, which is whole blocks for ECB and CBC. With the key of a suite, the output
+  // is the ciphertext and then the tag, over aad too; the nonce is the first nonce_size_bytes of
+  // iv. Input and output may be the same memory.
   encrypt,
-  // The reverse. tampered where a tag does not match, and then the output is zeros.
+  // The reverse. tampered when a tag does not match; the output is then zeros.
   decrypt,
   // record -> record under another key, without decompressing. Uses key (of the old record),
-  // new_key,
-  // padding, epoch, salt, counter; check_identity as unseal. Identity, codec and stream stay.
+  // new_key, padding, epoch, salt, counter; check_identity as in unseal. Identity, codec and stream
+  // stay.
   reseal,
   // RSA with a public or private key, by rsa_padding. Numbers are big-endian and as long as the
   // modulus. none: the bare operation. oaep_sha256: wraps (public) or unwraps (private), label =
@@ -85,7 +85,7 @@ struct Message {
 
 struct MessageResult {
   bool ok = false;
-  // Both only where ok is false.
+  // error and detail mean something only where ok is false.
   ErrorCode error = ErrorCode::invalid_argument;
   const char* detail = "";    // static text for messages: what was wrong
   Codec codec = Codec::none;  // seal, compress: what was used in the end; unseal: what was found
@@ -96,11 +96,12 @@ struct MessageResult {
 };
 
 enum class MessageOrder : std::uint8_t {
-  // Whatever ends soonest: the longest serial messages first.
+  // The order that ends soonest: the longest serial messages come first.
   soonest,
   // Messages begin in the order of Payload::messages, and none is cut or moved to fill another's
-  // thread. On one thread each ends before the next begins, but for neighbours that are serial
-  // messages of one block cipher: those begin together, as many as its lanes take. Runs on the cpu.
+  // thread. On one thread each message ends before the next begins. The exception are neighbours
+  // that are serial messages of one block cipher: as many of them as its lanes take begin together.
+  // Runs on the cpu.
   as_given,
 };
 
@@ -116,16 +117,16 @@ struct Payload {
   std::vector<Message> messages;
   std::vector<MessageResult> results;  // by the run, in messages' order; empty without memory
 
-  // Copies the raw key into the key arena and returns its index; equal keys share one. RSA keys are
-  // DER: SubjectPublicKeyInfo, PKCS#8.
+  // Copies the raw key into the key arena and returns its index; equal keys share one index. RSA
+  // keys are DER: SubjectPublicKeyInfo, PKCS#8.
   std::uint32_t add_key(CipherSuite suite, ByteView key);
   std::uint32_t add_key(BlockCipher cipher, CipherMode mode, ByteView key);
   std::uint32_t add_rsa_public_key(ByteView der);
   std::uint32_t add_rsa_private_key(ByteView der);
   std::uint32_t add_key(const KeyUse& use, ByteView key);
   void clear();  // keeps arenas, volume_id, order and capacity, wipes the key arena
-  // Every message's input and output lie within the arenas, which a backend answers with an error
-  // otherwise; for callers that have laid out the messages themselves.
+  // Checks that every message's input and output lie within the arenas. For callers that have laid
+  // out the messages themselves; a backend answers a message that breaks this with an error.
   void check_bounds() const;
 
   struct Key {

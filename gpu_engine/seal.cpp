@@ -2,9 +2,9 @@
 // Sealing works inside the output: the codec writes its stream where it will lie in the record, the
 // cipher encrypts it in place, and only a stream of codec none is copied. Unsealing decrypts into
 // the thread's scratch memory, which no core dump shows and which is wiped when the thread ends,
-// and decodes from there into the output; but what says that it is of codec none, and fits, is
-// decrypted into the output. Resealing encrypts from there, while the body is still in
-// the cache: a body is never sealed anew before its tag has been verified.
+// and decodes from there into the output. A body that claims codec none, and fits, is decrypted
+// straight into the output. Resealing encrypts out of the scratch memory, while the body is still
+// in the cache: a body is never sealed anew before its tag has been verified.
 #include "gpu_engine/seal.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ Stream write_stream(const Message& message, ByteView plain, MutableByteView room
   return {Codec::none, plain.size()};
 }
 
-// At least size bytes, the thread's own until its next call.
+// Memory of at least size bytes, which is the thread's own until its next call.
 MutableByteView scratch_memory(std::size_t size) {
   static thread_local Arena scratch;
   if (scratch.size() < size) {
@@ -71,7 +71,8 @@ MutableByteView scratch_memory(std::size_t size) {
   return {scratch.data(), size};
 }
 
-// What the opened body says, against its own size and the room for its plain bytes.
+// Checks the opened body's header against the body's own size and the room for its plain bytes.
+// Returns the fault, or nullptr.
 const char* find_body_fault(const RecordBodyHeader& header, std::size_t stream_room,
                             std::size_t plain_room) {
   if (header.reserved[0] != 0 || header.reserved[1] != 0 || header.reserved[2] != 0)
@@ -82,7 +83,7 @@ const char* find_body_fault(const RecordBodyHeader& header, std::size_t stream_r
   return nullptr;
 }
 
-// Puts header, tag and CRC around a body and encrypts it; the body may lie where it will be sealed.
+// Puts header, tag and CRC around a body and encrypts it. The body may lie where it will be sealed.
 // Returns the record's size.
 std::size_t finish_record(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                           const Message& message, ByteView body, MutableByteView out) {
@@ -110,22 +111,22 @@ std::size_t finish_record(const AeadKey& key, CipherSuite suite, const VolumeId&
 
 // A record's body in the thread's scratch memory.
 struct OpenedBody {
-  MessageResult result;  // ok, or the verdict
+  MessageResult result;  // ok, or why the record does not open
   RecordBodyHeader header = {};
   MutableByteView bytes = {};  // with what follows it up to scratch_size
-  bool stream_is_out = false;  // not among bytes, but in the output: of codec none
+  bool stream_is_out = false;  // the stream, of codec none, is in the output instead of in bytes
 };
 
-// Whether the body's stream may go into an output as it is: it is the plain bytes, all that is
-// behind the header, and there is room. Asked before the tag is checked.
+// Whether the body's stream may go straight into an output: it is the plain bytes, it fills the
+// body after the header, and there is room. Asked before the tag is checked.
 bool is_plain_stream(const RecordBodyHeader& header, std::size_t stream_room,
                      std::size_t plain_room) {
   return static_cast<Codec>(header.codec) == Codec::none && header.stream_size == stream_room &&
          header.plain_size == stream_room && stream_room <= plain_room;
 }
 
-// plain_room: for the plain bytes. out: where a stream of codec none may go, or empty; where the
-// result is not ok it is untouched or holds zeros.
+// plain_room: bytes for the plain bytes. out: where a stream of codec none may go, or empty; when
+// the result is not ok, it is untouched or holds zeros.
 OpenedBody open_body(const AeadKey& key, CipherSuite suite, const VolumeId& volume_id,
                      const Message& message, ByteView record, std::size_t scratch_size,
                      std::size_t plain_room, MutableByteView out) {

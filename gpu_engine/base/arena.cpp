@@ -19,9 +19,9 @@ void unmap(Byte* data, std::size_t size) {
   munmap(data, size);
 }
 
-// Wipes memory that is about to be freed: where it begins with a page, of its pages those that
-// there are. The others were never written, or lie in the swap space, and to wipe them would make
-// them.
+// Wipes memory that is about to be freed. If it begins at a page, only pages that are in memory are
+// wiped: the others were never written, or lie in the swap space, and wiping them would bring them
+// into memory.
 void wipe_last(MutableByteView memory) {
   static const auto page_size_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t page_count = memory.size() / page_size_bytes;
@@ -54,7 +54,7 @@ Arena::Arena(Arena&& other) noexcept
       release_(std::exchange(other.release_, nullptr)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
-  // What this arena held goes with taken, at once.
+  // taken frees, at once, what this arena held.
   Arena taken(std::move(other));
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);

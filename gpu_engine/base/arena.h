@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the engine's callers and of its own.
+// Memory of the engine and of its callers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace nacre::engine {
 
-// Memory that payloads point into; from Engine::allocate() (pinned where a GPU is used). Move-only.
-// Contents are wiped when freed.
+// Memory that payloads point into; Engine::allocate() gives it (page-locked where a GPU is used).
+// Move-only. Contents are wiped when freed.
 class Arena {
  public:
   Arena() = default;
@@ -34,7 +34,8 @@ class Arena {
   void (*release_)(Byte*, std::size_t) = nullptr;
 };
 
-// Zeroed pages of the host, left out of core dumps. out_of_memory. An empty arena for 0.
+// Zeroed pages of the host, which core dumps leave out. An empty arena for size 0. Errors:
+// out_of_memory.
 Result<Arena> allocate_host_arena(std::size_t size_bytes);
 
 }  // namespace nacre::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals belong to the program's own threads: those started while this lives inherit a mask that
-// blocks them all.
+// Signals belong to the program's own threads. Threads that are started while this object lives
+// inherit a mask that blocks all signals.
 #pragma once
 
 #include <csignal>

@@ -15,7 +15,7 @@ namespace nacre {
 
 namespace {
 
-// How long a sink may wait for what it needs, a log on a disk that does not answer for example.
+// How long a sink may wait for something, for example for a log on a disk that does not answer.
 constexpr unsigned sink_seconds_max = 5;
 
 constexpr std::string_view advice =
@@ -24,9 +24,9 @@ constexpr std::string_view advice =
     "'nacre version' says";
 
 std::atomic<CheckSink> check_sink{nullptr};
-std::atomic<long> failing_thread{0};  // the first; 0: none
+std::atomic<long> failing_thread{0};  // the first thread that failed; 0: none
 
-// Without the folder that the sources were built in, which is the one of this very file.
+// The path without the folder that the sources were built in, which __FILE__ of this source shows.
 std::string_view source_path(std::string_view file) {
   constexpr std::string_view mine = __FILE__;
   constexpr std::string_view within = "gpu_engine/base/check.cpp";
@@ -44,7 +44,7 @@ void write_to_standard_error(std::string_view text) {
   }
 }
 
-// Whatever the program made of SIGALRM, and whichever threads block it.
+// Works whatever the program made of SIGALRM, and whichever threads block it.
 void end_after(unsigned seconds) {
   std::signal(SIGALRM, SIG_DFL);
   sigset_t alarms;
@@ -54,7 +54,7 @@ void end_after(unsigned seconds) {
   ::alarm(seconds);
 }
 
-// A text of bounded length: memory may be what is wrong.
+// A text of bounded length, which allocates nothing: memory may be what is wrong.
 class Line {
  public:
   void append(std::string_view text) { append("{}", fmt::make_format_args(text)); }
@@ -85,9 +85,9 @@ void fail_check(const CheckPlace& place, fmt::string_view words,
   const long thread = ::syscall(SYS_gettid);
   long first = 0;
   if (!failing_thread.compare_exchange_strong(first, thread)) {
-    if (first == thread) std::abort();  // within the sink
+    if (first == thread) std::abort();  // a check failed within the sink
     while (true)
-      ::pause();  // the first one ends the process
+      ::pause();  // the thread that failed first ends the process
   }
   Line line;
   line.append("an internal check failed at ");

@@ -4,9 +4,9 @@
 //
 //   NACRE_CHECK(size >= staged, "segment {} shrank from {} to {} bytes", number, staged, size);
 //
-// A check speaks of this process's own state alone. What comes from a disk, the kernel or a caller
-// outside never fails one: damage there is an error (corrupt, tampered, missing), which the user
-// gets, and the process goes on.
+// A check speaks of this process's own state alone. Bytes from a disk, from the kernel or from a
+// caller outside never fail one: damage there is an error (corrupt, tampered, missing), which the
+// user gets, and the process goes on.
 //
 // The words are a literal and the arguments are numbers, so that neither names of files nor keys
 // nor content can get into a message. Arguments are evaluated only where the check fails.
@@ -25,10 +25,11 @@ struct CheckPlace {
   const char* condition;
 };
 
-// Gets the message of a check that failed: one line, after standard error has it, and once in a
-// process. The thread that failed calls it and may hold any lock of the program's but those that
-// the sink takes. A sink that waits for longer than a few seconds ends the process by SIGALRM, so
-// that nothing keeps a mount point hanging. One that fails a check itself ends it at once.
+// Receives the message of the check that failed: one line, after standard error has it, once in a
+// process. The thread that failed calls it. That thread may hold any lock of the program except
+// those that the sink takes. A sink that waits for longer than a few seconds ends the process by
+// SIGALRM, so that nothing keeps a mount point hanging. A sink that fails a check itself ends the
+// process at once.
 using CheckSink = void (*)(std::string_view message) noexcept;
 // null: standard error alone. Any thread.
 void set_check_sink(CheckSink sink) noexcept;

@@ -31,7 +31,7 @@ class OwnedNumber {
   const int number_;
 };
 
-// Root of a container may not, and some file systems have one owner for everything.
+// Root in a container may not change owners, and some file systems have one owner for everything.
 bool is_no_matter(int error) {
   return error == EPERM || error == EINVAL || error == EOPNOTSUPP || error == ENOSYS;
 }
@@ -80,7 +80,7 @@ int give_new_folder_to_owner(int parent, const std::string& name) {
 }
 
 int make_folders_for_owner(const std::string& path) {
-  // The working directory, or the root: whatever is missing is made below it.
+  // The working directory, or the root: missing folders are made below it.
   std::size_t end = 0;
   while (end < path.size()) {
     const std::size_t begin = path.find_first_not_of('/', end);

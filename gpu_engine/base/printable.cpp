@@ -16,7 +16,8 @@ struct Character {
   std::size_t size_bytes;
 };
 
-// The first character of a text that is not empty (RFC 3629). A byte that begins none is malformed.
+// The first character of a text that is not empty (RFC 3629). A byte that does not begin a
+// character counts as malformed.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -62,7 +63,7 @@ std::string escape(std::string_view text, Kind kind) {
   while (!text.empty()) {
     const Character next = first_of(text);
     const auto byte = static_cast<unsigned char>(text.front());
-    // Space between JSON's tokens; in its strings there is none of it.
+    // White space between JSON's tokens. Its strings contain none.
     const bool is_space =
         (next.code < 0x20 && kind == Kind::json) || (next.code == '\n' && kind == Kind::lines);
     if (next.code == malformed) {

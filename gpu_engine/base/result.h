@@ -27,13 +27,13 @@ enum class ErrorCode : std::uint8_t {
   unsupported,  // a format version, feature or operation that this build does not have
   busy,         // somebody else holds it
   no_space,     // ENOSPC, EDQUOT
-  io,           // EIO and what is like it
+  io,           // EIO and similar errors
   read_only,    // EROFS
   out_of_memory,
   permission,     // EACCES
   not_permitted,  // EPERM
   cancelled,
-  // Answers that POSIX gives names to.
+  // Answers for which POSIX has names.
   not_found,       // ENOENT
   exists,          // EEXIST
   not_directory,   // ENOTDIR
@@ -51,7 +51,7 @@ enum class ErrorCode : std::uint8_t {
 // The code's name as messages print it, e.g. "rolled back".
 std::string_view to_string(ErrorCode code);
 
-// message says what and where; empty for answers of the hot path such as not_found.
+// message says what failed and where; it is empty for answers of the hot path such as not_found.
 struct Error {
   ErrorCode code;
   std::string message = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slabs of the secret pool; see the header.
+// The slabs of the secret pool.
 #include "gpu_engine/base/secret_pool.h"
 
 #include <pthread.h>
@@ -53,13 +53,13 @@ class SecretPool {
   SecretPool() : region_(map_pages(secret_pool_size_bytes)) {
     pthread_atfork([] { pool().mutex_.lock(); }, [] { pool().mutex_.unlock(); },
                    [] {
-                     // Locks are not inherited.
+                     // A child does not inherit locks.
                      pool().lock_slabs_again();
                      pool().mutex_.unlock();
                    });
   }
 
-  // Never destroyed: secrets of static lifetime may be freed after any destructor of ours.
+  // Never destroyed: secrets of static lifetime may be freed after all our destructors.
   static SecretPool& pool() {
     static SecretPool* const instance = new SecretPool;
     return *instance;
@@ -118,7 +118,8 @@ class SecretPool {
 
   Byte* take_block(std::size_t index) {
     Slab& slab = slabs_[index];
-    // Blocks past the slab's last never come up: the caller has seen that one below it is free.
+    // Blocks past the slab's last one are never reached: the caller has seen that a block below is
+    // free.
     for (std::size_t word = 0; word < slab_bitmap_words; ++word) {
       const int bit = std::countr_one(slab.used_blocks[word]);
       if (bit == 64) continue;
@@ -149,7 +150,7 @@ Byte* allocate_secret(std::size_t size) {
   const std::size_t pages = round_up(size, page_size_bytes);
   Byte* data = map_pages(pages);
   if (data == nullptr) throw std::bad_alloc();
-  // Past the limit the secret is still kept out of core dumps and wiped.
+  // Past the limit the secret is not locked, but is still kept out of core dumps and wiped.
   static_cast<void>(mlock(data, pages));
   return data;
 }

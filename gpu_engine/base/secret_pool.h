@@ -3,10 +3,10 @@
 // for each would soon reach RLIMIT_MEMLOCK (8 MiB on Debian, less elsewhere).
 //
 // One region of address space is set aside at first use and left out of core dumps. It is cut into
-// slabs, each locked when it is first taken; a slab serves blocks of one power-of-two size and goes
-// back to the free slabs with its last block. Locking is tried, not required. What is too large for
-// a slab, or comes when the region is full, gets pages of its own: locked where the limit allows
-// and left out of core dumps as well.
+// slabs, each of which is locked when it is first taken. A slab serves blocks of one power-of-two
+// size, and becomes free again with its last block. Locking is tried, not required. A secret that
+// is too large for a slab, or that comes when the region is full, gets pages of its own: locked
+// where the limit allows and left out of core dumps as well.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct SecretPoolStats {
 };
 
 // Zeroed memory of at least size bytes (size > 0), aligned to secret_block_size_bytes_min.
-// Thread-safe. Throws std::bad_alloc. In a child of fork() the locks are taken anew.
+// Thread-safe. Throws std::bad_alloc. A child of fork() locks the memory anew.
 Byte* allocate_secret(std::size_t size);
 
 // Wipes and frees; size as given to allocate_secret().

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRC-32 and CRC-32C by ISA-L's folding code (PCLMULQDQ and its wide forms, or the crc32
-// instruction, chosen at run time), beside the plain definitions.
+// instruction, chosen at run time), and the plain definitions.
 //
 // ISA-L's crc32_gzip_refl() inverts before and after by itself, so a CRC is continued by passing
-// the last one in, as with zlib's crc32(). Its crc32_iscsi() does neither, and takes the size as an
-// int.
+// the last one in, as with zlib's crc32(). Its crc32_iscsi() does not invert, and takes the size as
+// an int.
 #include "gpu_engine/checksum/crc32.h"
 
 #include <isa-l/crc.h>
@@ -25,7 +25,7 @@ std::uint32_t crc32c(std::uint32_t crc, ByteView bytes) {
   crc = ~crc;
   while (!bytes.empty()) {
     const ByteView piece = bytes.first(std::min(bytes.size(), piece_size_bytes_max));
-    // It only reads: the parameter lacks its const.
+    // ISA-L only reads: its parameter lacks const.
     crc = crc32_iscsi(const_cast<Byte*>(piece.data()), static_cast<int>(piece.size()), crc);
     bytes = bytes.subspan(piece.size());
   }

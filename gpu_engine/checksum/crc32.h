@@ -13,7 +13,7 @@ namespace nacre::engine {
 std::uint32_t crc32(std::uint32_t crc, ByteView bytes);
 std::uint32_t crc32c(std::uint32_t crc, ByteView bytes);
 
-// The CRC of two pieces in a row, from the CRC of each and the second one's size. Takes some
+// The CRC of two pieces in a row, out of the CRC of each and the second one's size. Takes a few
 // hundred steps, whatever the size.
 std::uint32_t crc32_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size);
 std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain definitions of reflected 32-bit CRCs, one template for each polynomial: what the fast
-// code must equal. Started from all ones and inverted at the end.
+// The plain definitions of reflected 32-bit CRCs, one template for each polynomial: the fast code
+// must give the same. A CRC starts from all ones and is inverted at the end.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace nacre::engine {
 inline constexpr std::uint32_t crc32_polynomial_reflected = 0xedb88320;
 inline constexpr std::uint32_t crc32c_polynomial_reflected = 0x82f63b78;
 
-// value * x modulo the polynomial: what one more zero bit does to a remainder.
+// value * x modulo the polynomial: the effect of one more zero bit on a remainder.
 template <std::uint32_t polynomial>
 constexpr std::uint32_t crc_times_x(std::uint32_t value) {
   return (value >> 1) ^ ((value & 1) != 0 ? polynomial : 0);
