@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice between the constructions of the suites and between their implementations.
+// Chooses between the constructions of the suites and between their implementations.
 #include "gpu_engine/cipher/aead.h"
 
 #include <fmt/format.h>

@@ -28,23 +28,24 @@ class AeadKey {
   // in: a multiple of plain_unit_bytes(suite).
   virtual void seal(ByteView nonce, ByteView aad, ByteView in, MutableByteView out,
                     MutableByteView tag) const = 0;
-  // Checks the tag and decrypts; tampered when it does not match, and then out holds zeros.
-  // Whatever it throws, out does not hold plain bytes whose tag has not been checked.
+  // Checks the tag and decrypts. tampered when the tag does not match; out then holds zeros. Even
+  // if this throws, out never holds plain bytes whose tag has not been checked.
   virtual Result<void> open(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                             MutableByteView out) const = 0;
 
-  // open() into two places: head, and what rest() says when head has its plain bytes. These are not
-  // verified yet, so all that may follow from them is where to write in.size() - head.size() bytes.
-  // head.size() <= in.size(); neither place overlaps in. Where the tag does not match, or anything
-  // is thrown, both hold zeros. Only where opens_in_two(): for suites of GCM.
+  // open() into two places. The first is head. When head has its plain bytes, rest() is called and
+  // names the second, for the other in.size() - head.size() bytes. The bytes in head are not
+  // verified yet, so rest() may use them to choose a place and for nothing else. head.size() <=
+  // in.size(); neither place overlaps in. When the tag does not match, or anything is thrown, both
+  // places hold zeros. Only where opens_in_two(): for suites of GCM.
   using ChooseRest = std::function<MutableByteView()>;
   virtual bool opens_in_two() const { return false; }
   virtual Result<void> open_in_two(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                                    MutableByteView head, const ChooseRest& rest) const;
 };
 
-// Suites of 64-bit blocks make an initialization vector of the nonce's last eight bytes only; the
-// first four must be zero, which they are in every record.
+// Suites of 64-bit blocks make an initialization vector of the nonce's last eight bytes. The first
+// four must then be zero, which they are in every record.
 bool is_valid_nonce(CipherSuite suite, ByteView nonce);
 
 }  // namespace nacre::engine

@@ -3,15 +3,14 @@
 // keys of its own: docs/FORMAT.md, "Cipher suites".
 //
 //   CTR  first counter block = nonce, then four zero bytes
-//   CBC  IV = block cipher under the IV key of: nonce, then four zero bytes (128-bit blocks), or
-//   the
-//        nonce's last eight bytes (64-bit blocks). Nobody without the key can foresee it, which CBC
-//        needs (SP 800-38A, appendix C).
+//   CBC  IV = block cipher under the IV key of: nonce, then four zero bytes (128-bit blocks),
+//        or the nonce's last eight bytes (64-bit blocks). Nobody without the key can foresee
+//        the IV, as CBC needs (SP 800-38A, appendix C).
 //   tag  HMAC-SHA256(HMAC key, size of AAD u64, size of ciphertext u64, AAD, IV, ciphertext)
 //
-// The sizes come first, so that no two messages give one input. The tag is checked before anything
-// is decrypted. There is no padding to be an oracle: CBC takes whole blocks, and records are filled
-// up with zeros inside what the tag covers.
+// The sizes come first, so that no two messages give the same input. The tag is checked before
+// anything is decrypted. There is no padding that could serve as an oracle: CBC takes whole blocks,
+// and records are filled up with zeros inside the bytes that the tag covers.
 #include <algorithm>
 #include <array>
 
@@ -44,7 +43,7 @@ class HmacSuiteKey final : public AeadKey {
   Result<void> open(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                     MutableByteView out) const override {
     const CipherIv iv = make_iv(nonce);
-    // No sealer gives the last two.
+    // No sealer makes messages of the kinds that the last two conditions refuse.
     const bool matches = equal_constant_time(make_tag(iv, aad, in), tag) &&
                          is_valid_nonce(suite_, nonce) && in.size() % plain_unit_bytes(suite_) == 0;
     if (!matches) {

@@ -21,7 +21,7 @@ struct GcmFunctions {
   aes_gcm_pre_t expand;
   aes_gcm_enc_dec_t encrypt;
   aes_gcm_enc_dec_t decrypt;
-  // The same piece by piece.
+  // The same, a piece at a time.
   aes_gcm_init_t begin;
   aes_gcm_enc_dec_update_t decrypt_piece;
   aes_gcm_enc_dec_finalize_t end_decrypt;
@@ -87,7 +87,7 @@ class IpsecMbKey final : public AeadKey {
   }
 
  private:
-  // The pool aligns its blocks for the library's wide loads.
+  // The pool aligns its blocks as the library's wide loads need.
   gcm_key_data* data() { return reinterpret_cast<gcm_key_data*>(schedule_.mutable_view().data()); }
   const gcm_key_data* data() const {
     return reinterpret_cast<const gcm_key_data*>(schedule_.view().data());
@@ -103,7 +103,7 @@ class IpsecMbKey final : public AeadKey {
     gcm_context_data context;
     crypt(data(), &context, out.empty() ? &nothing : out.data(), address_of(in), in.size(),
           nonce.data(), address_of(aad), aad.size(), tag, tag_size);
-    // It holds the encrypted first counter block, which masks the tag.
+    // The context holds the encrypted first counter block, which masks the tag.
     wipe({reinterpret_cast<Byte*>(&context), sizeof context});
   }
 

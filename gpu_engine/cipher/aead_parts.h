@@ -6,7 +6,7 @@
 
 namespace nacre::engine {
 
-// The key's size has been checked, and that ipsec-mb is there.
+// The caller has checked the key's size, and that ipsec-mb is available.
 Result<std::shared_ptr<const AeadKey>> create_ipsec_mb_gcm_key(CipherSuite suite, ByteView key);
 Result<std::shared_ptr<const AeadKey>> create_openssl_gcm_key(CipherSuite suite, ByteView key);
 Result<std::shared_ptr<const AeadKey>> create_hmac_suite_key(CipherSuite suite, ByteView key,

@@ -36,15 +36,15 @@ std::size_t key_size_bytes(BlockCipher cipher);
 std::size_t block_size_bytes(BlockCipher cipher);
 // ECB and CBC.
 bool takes_whole_blocks(CipherMode mode);
-// Whether each block needs the one before it: such a message keeps one core busy, however many
+// Whether each block needs the one before it. Such a message keeps only one core busy, however many
 // there are.
 bool is_serial(CipherMode mode, Direction direction);
 
-// An expanded key, bound to one mode: a key is never used in two. Immutable, so one object serves
-// all threads. Wiped when freed.
+// An expanded key, bound to one mode: a key is never used in two modes. Immutable, so one object
+// serves all threads. Wiped when freed.
 class CipherKey {
  public:
-  // invalid_argument for a cipher, a mode or a key size that is none; unsupported when the
+  // invalid_argument for an unknown cipher or mode or a wrong key size; unsupported when the
   // implementation is asked for by name and this processor or OpenSSL lacks it.
   static Result<std::shared_ptr<const CipherKey>> create(
       BlockCipher cipher, CipherMode mode, ByteView key,
@@ -54,7 +54,7 @@ class CipherKey {
   BlockCipher cipher() const { return cipher_; }
   CipherMode mode() const { return mode_; }
 
-  // in and out have one size and are the same memory or do not overlap. in.size() is a multiple of
+  // in and out have one size, and are the same memory or do not overlap. in.size() is a multiple of
   // the block size where the mode takes whole blocks. ECB does not read the vector.
   virtual void crypt(Direction direction, const CipherIv& iv, ByteView in,
                      MutableByteView out) const = 0;
@@ -70,11 +70,11 @@ class CipherKey {
   const CipherMode mode_;
 };
 
-// The vector with which crypt() goes on at an offset of whole blocks, in a direction in which the
-// mode is not serial. For CBC it is read out of in, the whole message's ciphertext.
+// The vector with which crypt() continues at an offset of whole blocks, in a direction in which the
+// mode is not serial. For CBC it is read from in, which is the whole message's ciphertext.
 CipherIv iv_at(const CipherKey& key, const CipherIv& iv, ByteView in, std::uint64_t offset);
 
-// A message whose mode is serial in its direction (CBC encryption, OFB both ways).
+// A message whose mode is serial in its direction (CBC encryption, OFB in both directions).
 struct SerialStream {
   const CipherKey* key;
   ByteView in;
@@ -82,12 +82,12 @@ struct SerialStream {
   CipherIv iv;
 };
 
-// How many serial messages of this cipher run at once in about the time of one. 1 where there is
-// nothing to be won.
+// How many serial messages of this cipher run at once in about the time of one. 1 where running
+// several together gains nothing.
 std::size_t serial_lane_count(BlockCipher cipher);
 
-// Runs serial messages side by side, each as its key's crypt() would. Any mixture works; messages
-// of one cipher and about one length fill the lanes best.
+// Runs serial messages in parallel lanes, each as its key's crypt() would. Any mixture works;
+// messages of one cipher and about one length fill the lanes best.
 void crypt_serial_streams(std::span<SerialStream> streams);
 
 }  // namespace nacre::engine

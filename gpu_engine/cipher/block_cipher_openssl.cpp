@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block ciphers by OpenSSL: the portable implementation.
 //
-// OpenSSL 3 keeps single DES in its legacy provider, which gets a library context of its own, so
+// OpenSSL 3 keeps single DES in its legacy provider. That gets a library context of its own, so
 // that loading it changes nothing for others in the process. Where the provider is not installed,
-// 3DES with one key three times does the same at a third of the speed. It has no CTR mode for DES:
-// counters are written out and encrypted as blocks.
+// 3DES with one key three times does the same at a third of the speed. OpenSSL has no CTR mode for
+// DES: counters are written out and encrypted as blocks.
 #include <openssl/evp.h>
 #include <openssl/provider.h>
 
@@ -19,7 +19,7 @@ namespace nacre::engine {
 namespace {
 
 constexpr std::size_t counter_piece_size_bytes = 1024;
-// OpenSSL counts in int.
+// OpenSSL counts bytes in an int.
 constexpr std::size_t piece_size_bytes_max = std::size_t{1} << 30;
 
 struct Algorithm {
@@ -78,7 +78,7 @@ class OpensslCipherKey final : public CipherKey {
   void crypt(Direction direction, const CipherIv& iv, ByteView in,
              MutableByteView out) const override {
     if (in.empty()) return;
-    // Keystreams are made by encrypting, both ways.
+    // A keystream is made by encrypting, in both directions.
     const bool by_blocks = takes_whole_blocks(mode()) && direction == Direction::decrypt;
     const OpensslContexts& contexts = by_blocks ? decrypting_ : encrypting_;
     CipherContext context = contexts.take();

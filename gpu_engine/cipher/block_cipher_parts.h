@@ -7,7 +7,7 @@
 
 namespace nacre::engine {
 
-// The arguments of these have been checked.
+// The caller has checked the arguments.
 Result<std::shared_ptr<const CipherKey>> create_openssl_cipher_key(BlockCipher cipher,
                                                                    CipherMode mode, ByteView key);
 std::shared_ptr<const CipherKey> create_ipsec_mb_cipher_key(BlockCipher cipher, CipherMode mode,
@@ -15,7 +15,8 @@ std::shared_ptr<const CipherKey> create_ipsec_mb_cipher_key(BlockCipher cipher, 
 
 // The counter (big-endian, as long as a block) plus count, modulo its own size.
 void advance_counter(MutableByteView counter, std::uint64_t count);
-// Fills out, whole blocks, with the counters from counter on, and leaves the next one in counter.
+// Fills out, which is whole blocks, with the counters from counter on. counter is then the next
+// one.
 void write_counter_blocks(MutableByteView counter, MutableByteView out);
 
 // out = in ^ keystream, in out's size. in may be out.

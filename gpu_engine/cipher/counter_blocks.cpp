@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of CTR mode (SP 800-38A, appendix B.1: the standard incrementing function over the whole
-// block) and the combining of a keystream.
+// block), and the XOR with a keystream.
 #include <algorithm>
 
 #include "gpu_engine/cipher/block_cipher_parts.h"
@@ -8,7 +8,7 @@
 namespace nacre::engine {
 
 void advance_counter(MutableByteView counter, std::uint64_t count) {
-  // Byte by byte from the end; what is left of count is the carry.
+  // Byte by byte from the end; count becomes the carry.
   for (std::size_t i = counter.size(); i-- > 0 && count != 0;) {
     const std::uint64_t sum = counter[i] + (count & 0xff);
     counter[i] = static_cast<Byte>(sum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels tell apart about keys and block ciphers. Free of CUDA: the planner knows it too.
+// How kernels classify keys and block ciphers. Free of CUDA, because the planner uses it too.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace nacre::engine {
 // How a suite combines encryption and authentication, or that the key is a bare block cipher's.
 enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
 
-// Keys of two families lie in different tables, and other kernels take them.
+// Keys of different families lie in different tables, for different kernels.
 enum class CipherFamily : std::uint8_t { aes, des, des_ede3 };
 
 enum class CryptMode : std::uint8_t { ecb, cbc, ofb, ctr };

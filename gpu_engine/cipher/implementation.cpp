@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice between the two implementations, made once.
+// Chooses between the two implementations, once.
 #include "gpu_engine/cipher/implementation.h"
 
 #include <cstdlib>

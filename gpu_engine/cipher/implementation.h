@@ -14,14 +14,15 @@ namespace nacre::engine {
 
 enum class CryptoImplementation : std::uint8_t { automatic, ipsec_mb, openssl };
 
-// What automatic means on this machine.
+// What automatic stands for on this machine.
 CryptoImplementation chosen_crypto_implementation();
-// "ipsec-mb" or "openssl": the same by name.
+// "ipsec-mb" or "openssl": the name of chosen_crypto_implementation().
 std::string_view crypto_implementation_name();
 
-// What libipsec-mb needs to be faster than OpenSSL: AES and carry-less multiply instructions.
+// Whether the processor has the instructions with which libipsec-mb is faster than OpenSSL: AES and
+// carry-less multiply.
 bool ipsec_mb_is_available();
-// unsupported, with what to do.
+// unsupported, with advice, when ipsec_mb_is_available() is false.
 Result<> require_ipsec_mb();
 
 }  // namespace nacre::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managers of libipsec-mb; see the header.
+// Managers of libipsec-mb.
 #include "gpu_engine/cipher/ipsec_mb.h"
 
 #include <new>
@@ -20,7 +20,7 @@ const IMB_MGR* ipsec_mb_functions() {
 }
 
 IMB_MGR* ipsec_mb_thread_manager() {
-  // An arena starts at a page, so the manager has the alignment that it needs.
+  // An arena starts at a page, so the manager is aligned as it needs.
   static thread_local Arena memory;
   if (memory.size() == 0) {
     auto made = allocate_host_arena(imb_get_mb_mgr_size());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block ciphers by libipsec-mb, one message at a time.
 //
-// AES: one job does a whole message in the modes whose blocks are independent. Two limits of the
-// library are kept: a length of 16 bits for ECB, and a counter of which only the last 32 bits
-// count.
+// AES: one job runs a whole message in the modes whose blocks are independent. The library has two
+// limits, which this code observes: a length in 16 bits for ECB, and a counter of which only the
+// last 32 bits count.
 //
-// DES: the library knows CBC alone, and one message is one lane of 16. So a message is cut into as
+// DES: the library has only CBC, and one message is one lane of 16. So a message is cut into as
 // many chains as there are lanes:
 //   CBC decryption  P_i = D(C_i) ^ C_(i-1): each chain starts from the block before it.
 //   ECB decryption  = CBC decryption ^ the block before; no block before the first of a chain.
@@ -26,7 +26,7 @@ constexpr std::size_t des_round_count = 16;
 constexpr std::size_t aes_schedule_size_bytes = 16 * 15;
 constexpr std::size_t aes_ecb_piece_size_bytes_max = 32u << 10;
 constexpr std::size_t aes_piece_size_bytes_max = 1u << 20;
-// What the lanes take of one DES message at a time.
+// How many bytes of one DES message the lanes take at a time.
 constexpr std::size_t des_chunk_size_bytes = lane_scratch_size_bytes;
 
 using DesSchedule = std::array<std::uint64_t, des_round_count>;
@@ -37,7 +37,7 @@ std::uint32_t last_word(const CipherIv& counter) {
          std::uint32_t{counter[14]} << 8 | counter[15];
 }
 
-// Bytes until the last 32 bits of the counter come round to zero.
+// How many bytes come before the last 32 bits of the counter wrap to zero.
 std::uint64_t size_before_wrap(const CipherIv& counter) {
   return ((std::uint64_t{1} << 32) - last_word(counter)) * block_size_bytes_max;
 }
@@ -143,7 +143,7 @@ void IpsecMbCipherKey::crypt_aes(Direction direction, CipherIv iv, ByteView in,
       piece = static_cast<std::size_t>(std::min<std::uint64_t>(piece, size_before_wrap(iv)));
       advance_counter(next_iv, piece / block_size_bytes_max);
     } else {
-      // Read before an output in the same place covers it.
+      // Read before an output in the same memory overwrites it.
       std::copy_n(&in[at + piece - block_size_bytes_max], block_size_bytes_max, next_iv.begin());
     }
     job.cipher_direction = direction == Direction::encrypt || mode() == CipherMode::ctr

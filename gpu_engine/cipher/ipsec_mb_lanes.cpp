@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of chains over the library's lanes. The library hands jobs back in the order in which
-// they came, so pieces of one size keep all lanes at work.
+// The queue of chains that share the library's lanes. The library hands jobs back in the order in
+// which they came, so pieces of one size keep all lanes busy.
 #include "gpu_engine/cipher/ipsec_mb_lanes.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<Byte, lane_piece_size_bytes> zeros = {};
 
-// What is under way of one lane.
+// What a lane is working on.
 struct Progress {
   Lane* lane;
   std::size_t done = 0;
@@ -26,8 +26,8 @@ struct Progress {
   CipherIv next_iv = {};  // of a decryption: the piece's last block, which its result may overwrite
 };
 
-// The chains that wait for a lane, first come first served. They are never more than it was made
-// for.
+// The chains that wait for a lane, first come, first served. Its capacity is the number of chains
+// that it was made for.
 class ReadyRing {
  public:
   explicit ReadyRing(std::size_t capacity) : places_(capacity) {}
@@ -50,11 +50,11 @@ class ReadyRing {
   std::size_t count_ = 0;
 };
 
-// The chains of one call; the slots hold keystreams on their way. All memory is there before the
-// first job: jobs point into it, and into the caller's, so none may outlive the call.
+// The chains of one call; the slots hold keystreams in progress. All memory exists before the first
+// job: jobs point into it and into the caller's memory, so no job may outlive the call.
 class LaneRun {
  public:
-  // width: so many at a time, up to lane_count_max.
+  // width: how many chains run at a time, at most lane_count_max.
   LaneRun(std::span<Lane> lanes, std::size_t width)
       : manager_(ipsec_mb_thread_manager()),
         width_(width),
@@ -69,7 +69,7 @@ class LaneRun {
     for (std::size_t slot = 0; slot < lane_count_max; ++slot)
       free_slots_[slot] = slot;
   }
-  // After a run nothing is left to be handed out; after an exception it may be.
+  // After a run no job is left in the library. After an exception there may be some.
   ~LaneRun() {
     while (IMB_FLUSH_JOB(manager_) != nullptr) {
     }
@@ -151,7 +151,7 @@ class LaneRun {
   bool failed_ = false;
 };
 
-// Whether chains of size bytes, side by side, give what each gives alone.
+// Whether several chains of size bytes that run together give what each gives alone.
 bool des_lanes_agree(BlockCipher cipher, Direction direction, std::size_t count, std::size_t size) {
   Bytes key(key_size_bytes(cipher));
   for (std::size_t i = 0; i < key.size(); ++i)
@@ -204,7 +204,7 @@ bool des_lanes_are_sound() {
     for (const BlockCipher cipher : {BlockCipher::des, BlockCipher::des_ede3}) {
       for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
         for (const std::size_t count : {std::size_t{2}, lane_count_max}) {
-          // What the library does 64 bytes of at a time, and what it takes for the rest.
+          // The library handles 64 bytes at a time in one way and the rest in another.
           for (const std::size_t size : {8, 72}) {
             if (!des_lanes_agree(cipher, direction, count, size)) return false;
           }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block ciphers by libipsec-mb: keys, and the lanes in which it runs several chains of CBC at once.
 //
-// A processor can work on many blocks in the time of one, but CBC encryption has each block wait
-// for the last. The library therefore runs up to 16 chains side by side, one a lane. OFB's
-// keystream is the CBC encryption of zeros, so OFB runs in the same lanes; and for DES, where the
-// library has CBC only, so does the rest: see ipsec_mb_cipher_key.cpp.
+// A processor can work on many blocks in the time of one, but in CBC encryption each block waits
+// for the last. The library therefore runs up to 16 chains in parallel, one in each lane. OFB's
+// keystream is the CBC encryption of zeros, so OFB runs in the same lanes. For DES, where the
+// library has only CBC, the other modes do too: see ipsec_mb_cipher_key.cpp.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 
 namespace nacre::engine {
 
-// Lanes of DES and 3DES, and of AES on processors with VAES; others run eight.
+// The lanes of DES and 3DES, and of AES on processors with VAES. Other processors run eight.
 inline constexpr std::size_t lane_count_max = 16;
-// What a lane takes at a time: long enough that jobs cost little, short enough that lanes of
-// unequal messages are soon filled again.
+// How many bytes a lane takes at a time: long enough that jobs cost little, and short enough that
+// lanes of unequal messages are soon filled again.
 inline constexpr std::size_t lane_piece_size_bytes = 2048;
 inline constexpr std::size_t lane_scratch_size_bytes = lane_count_max * lane_piece_size_bytes;
 
@@ -30,10 +30,10 @@ class IpsecMbCipherKey final : public CipherKey {
              MutableByteView out) const override;
   const IpsecMbCipherKey* lane_key() const override { return this; }
 
-  // Which key schedule a job gets. reversed: the subkeys of DES in the order that makes decryption
-  // encrypt.
+  // Which key schedule a job gets. reversed: the subkeys of DES in the order that makes a
+  // decryption encrypt.
   enum class Schedule : std::uint8_t { forward, reversed };
-  // Everything about the key in a job that has been zeroed.
+  // Fills in all fields about the key, in a job that has been zeroed.
   void set_key(IMB_JOB& job, Schedule schedule) const;
 
  private:
@@ -48,7 +48,7 @@ class IpsecMbCipherKey final : public CipherKey {
   std::array<std::array<const void*, 3>, 2> des_subkeys_ = {};  // into schedules_, by Schedule
 };
 
-// One chain: CBC from iv over in, to out; or, for a keystream, the CBC encryption of zeros combined
+// One chain: CBC from iv over in, to out. For a keystream it is the CBC encryption of zeros, XORed
 // with in. iv changes.
 struct Lane {
   const IpsecMbCipherKey* key;
@@ -60,21 +60,20 @@ struct Lane {
   CipherIv iv;
 };
 
-// Memory of the calling thread, lane_count_max pieces for each purpose: left out of core dumps and
-// wiped when the thread ends. Throws std::bad_alloc.
+// Memory of the calling thread, lane_count_max pieces for each purpose; core dumps leave it out,
+// and it is wiped when the thread ends. Throws std::bad_alloc.
 enum class LaneScratch : std::uint8_t { keystreams, chained_blocks, counters };
 MutableByteView lane_scratch(LaneScratch purpose);
 
-// Whether the library gives each of several chains of DES its own result, tried once. Version 2.0.0
-// (Debian 13) does not on processors with AVX-512: two neighbours get each other's, wherever that
-// is to lie (its issue 169, mended in 2.0.1). Such chains then run one by one, and automatic takes
-// OpenSSL for DES.
+// Whether the library gives each of several chains of DES its own result; tried once. Version 2.0.0
+// (Debian 13) fails on processors with AVX-512: two neighbours get each other's results (its issue
+// 169, mended in 2.0.1). Such chains then run one by one, and automatic takes OpenSSL for DES.
 bool des_lanes_are_sound();
 
-// Runs the chains to their ends. Those of one cipher and direction share the lanes.
+// Runs the chains to their ends. Chains of one cipher and direction share the lanes.
 void run_lanes(std::span<Lane> lanes);
 
-// Runs a job that the calling thread's manager has just handed out.
+// Completes a job that the calling thread's manager has just handed out.
 void run_job(IMB_MGR* manager);
 
 }  // namespace nacre::engine

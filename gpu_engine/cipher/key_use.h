@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a key of a payload is for.
+// The purpose of a payload's key.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace nacre::engine {
 
-// What a key is for. A key serves one purpose, so a block cipher's key names its mode as well.
+// A key serves one purpose, so a block cipher's key names its mode as well.
 enum class KeyKind : std::uint8_t { suite, block_cipher, rsa_public, rsa_private };
 struct KeyUse {
   KeyKind kind = KeyKind::suite;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool of contexts; see the header.
+// The pool of contexts.
 #include "gpu_engine/cipher/openssl_contexts.h"
 
 #include <new>

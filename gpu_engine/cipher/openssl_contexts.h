@@ -2,9 +2,10 @@
 // OpenSSL's cipher contexts of one key.
 //
 // A context holds the expanded key and the state of one message, so it serves one call at a time.
-// The pool keeps the contexts that calls have made and lends them out again: a later call sets only
-// the nonce. There are never more of them than calls at once. With valid arguments OpenSSL fails
-// for want of memory alone, which is thrown as std::bad_alloc: going on would send plain bytes out.
+// The pool keeps the contexts that calls have made and lends them out again; a later call sets only
+// the nonce. There are never more contexts than there were calls at once. With valid arguments
+// OpenSSL fails only for want of memory, and std::bad_alloc is thrown: to go on would send plain
+// bytes out.
 #pragma once
 
 #include <openssl/evp.h>

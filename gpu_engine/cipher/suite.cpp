@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, numbers and sizes of the cipher suites, out of one table.
+// One table with the names, numbers and sizes of the cipher suites.
 #include "gpu_engine/cipher/suite.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ constexpr std::array<Suite, cipher_suite_number_max> suites = {{
 
 constexpr std::uint64_t session_size_bytes_max_of_64_bit_blocks = 1ull << 30;
 
-// nullptr for a value that is no suite: a payload may hold one.
+// nullptr for a value that is no suite, which a payload may hold.
 const Suite* find(CipherSuite suite) {
   const auto number = static_cast<std::size_t>(suite);
   return number >= 1 && number <= suites.size() ? &suites[number - 1] : nullptr;

@@ -42,22 +42,23 @@ std::string_view to_string(CipherSuite suite);
 Result<CipherSuite> suite_from_name(std::string_view name);
 Result<CipherSuite> suite_from_number(std::uint8_t number);
 
-// All of the suite's key: encryption key, then for CBC the key of its initialization vectors, then
-// for both HMAC constructions the HMAC key.
+// The size of the suite's whole key: the encryption key, then for CBC the key of the initialization
+// vectors, then for both HMAC constructions the HMAC key.
 std::size_t key_size_bytes(CipherSuite suite);
 std::size_t tag_size_bytes(CipherSuite suite);
 BlockCipher block_cipher(CipherSuite suite);
 SuiteConstruction construction(CipherSuite suite);
 
-// What the suite encrypts comes in multiples of this: the block size for CBC, else 1.
+// The suite encrypts multiples of this size: the block size for CBC, else 1.
 std::size_t plain_unit_bytes(CipherSuite suite);
 
-// DES and 3DES: too weak for new volumes; only for those who ask for them by a second option.
+// DES and 3DES. They are too weak for new volumes; a user gets them only with a second option.
 bool is_legacy(CipherSuite suite);
 
-// Stored bytes of records (headers and tags included) that one write session may seal before a new
-// salt must be drawn. Blocks of 64 bits begin to collide after 2^32 of them, so their sessions end
-// after 1 GiB, at a chance of 2^-11; others only after session_record_count_max records.
+// How many stored bytes of records (headers and tags included) one write session may seal before a
+// new salt must be drawn. Blocks of 64 bits begin to collide after 2^32 of them, so their sessions
+// end after 1 GiB, at a chance of 2^-11. Other sessions end only after session_record_count_max
+// records.
 std::uint64_t session_size_bytes_max(CipherSuite suite);
 
 }  // namespace nacre::engine
