@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How `auto` chooses. What no codec makes smaller is stored. For the rest there are two that no
-// other codec comes near: at the fastest level gdeflate saves most for its time, at the thorough
-// ones zstd; in between gdeflate is better on ordinary bytes and zstd on those that repeat
-// themselves very much, and on short and long messages, for a GDeflate page has 200 bytes that say
-// nothing and reaches no further back than its 64 KiB.
+// How `auto` chooses. Bytes that no codec makes smaller are stored. For the rest two codecs are
+// better than all others. At the fastest level gdeflate saves most for its time, at the thorough
+// levels zstd does. In between gdeflate is better on ordinary bytes. Zstd is better on bytes that
+// repeat themselves very much, and on short and long messages: a GDeflate page has 200 bytes that
+// say nothing, and reaches no further back than its 64 KiB.
 #include <array>
 
 #include "gpu_engine/base/limits.h"
@@ -18,7 +18,7 @@ constexpr int fastest_level = 1;
 constexpr int first_thorough_level = 6;
 constexpr std::size_t short_message_bytes = sub_block_size_bytes / 2;
 
-// Whether LZ4, at its fastest, makes a third or less of some bytes from the middle.
+// Whether LZ4, at its fastest, reduces some bytes from the middle to a third or less.
 bool repeats_itself_much(ByteView plain) {
   constexpr std::size_t sample_size = 16384;
   std::array<Byte, sample_size> room;
@@ -43,8 +43,8 @@ CodecChoice choose_codec(Codec codec, int level, ByteView plain) {
   if (const auto choice = automatic_choice(level)) return *choice;
   const bool is_for_zstd = plain.size() <= short_message_bytes ||
                            plain.size() > sub_block_size_bytes || repeats_itself_much(plain);
-  // Zstd is so much the faster one here that its next level takes no longer; but its third saves no
-  // more than its second.
+  // Zstd is so much faster on these bytes that its next level takes no longer. Its third level
+  // saves no more than its second.
   if (is_for_zstd) return {Codec::zstd, level == 2 ? 2 : level + 1};
   return {Codec::gdeflate, level};
 }

@@ -112,7 +112,7 @@ Result<std::size_t> compress(Codec codec, int level, ByteView plain, MutableByte
   if (out.size() < stream_size_bound(codec, plain.size()))
     return fail(ErrorCode::range, "output is smaller than the codec's bound");
   const std::optional<std::size_t> size = compress_to_fit(codec, level, plain, out);
-  // What fits by its bound fails only where the codec gets no memory for its tables.
+  // A stream that fits by its bound fails only when the codec gets no memory for its tables.
   if (!size) return fail(ErrorCode::out_of_memory, "no memory for the codec's tables");
   return *size;
 }

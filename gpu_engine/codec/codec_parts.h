@@ -15,7 +15,7 @@ struct CodecParts {
   // The size of the stream; nothing when it does not fit into out or is longer than size_max.
   std::optional<std::size_t> (*compress)(int level, ByteView plain, MutableByteView out,
                                          std::size_t size_max);
-  // False when the stream is not exactly one stream of plain.size() bytes. May throw
+  // False when the stream is not one stream of exactly plain.size() bytes. May throw
   // std::bad_alloc.
   bool (*decompress)(ByteView stream, MutableByteView plain);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a fixed size, for decoders that copy too much and overwrite what was too much.
+// Copies of a fixed size, for decoders that copy too many bytes and overwrite the surplus.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace nacre::engine {
 
-// Reads all bytes before it writes one: from and to may overlap.
+// Reads all bytes before it writes one, so from and to may overlap.
 template <std::size_t size>
 inline void copy_step(Byte* to, const Byte* from) {
   std::array<Byte, size> bytes;

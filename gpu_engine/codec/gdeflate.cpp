@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs gdeflate and huffman. The stream is framed as codec/sub_blocks.h says; a coded sub-block
-// is one GDeflate page (gdeflate/format.h) of its plain bytes, bare: no tile stream around it. A
-// page of codec huffman is the same without a match in it; its level is not used.
+// is one GDeflate page (gdeflate/format.h) of its plain bytes, without a tile stream around it. A
+// page of codec huffman is the same without matches; its level is not used.
 //
-// A page has at least 128 bytes and leaves about 200 of its own unused in the lanes, so shorter
+// A page has at least 128 bytes, and leaves about 200 of its own unused in the lanes. So shorter
 // sub-blocks are stored as they are.
 #include "gpu_engine/codec/codec_parts.h"
 #include "gpu_engine/codec/gdeflate/decoder.h"

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The greedy parse of liblz4's fast mode: a table that remembers for each hash of some bytes where
-// they were last; the first match that is found is taken, extended in both directions; where
-// nothing is found steps grow. It differs in two things. Six bytes are hashed, not the four of the
-// shortest match: what is found is longer, so there is less to write and less to look for; a block
-// that gets little smaller so (numbers in lines, small records) is coded again by four. And the
-// table has 2^14 entries instead of 2^13, which still fits the first-level cache and forgets half
-// as much.
+// The greedy parse of liblz4's fast mode. The plain loop:
 //
-// Positions are 16 bits: a block has at most 65536 bytes. Position 0 stands for "none" as well: it
-// is a candidate like any other, and bytes are compared before a match is believed.
+//   for (i = 0; i is before the last 12 bytes;) {
+//     candidate = table[hash of the bytes at i], table[hash] = i;
+//     if four bytes at candidate are those at i:
+//       extend the match in both directions, write literals and match, i = its end;
+//     else i += a step that grows while nothing is found;
+//   }
+//
+// This encoder differs in two things. It hashes six bytes instead of the four of the shortest
+// match: the matches that it finds are longer, so there is less to write and less to search. A
+// block that gets little smaller this way (numbers in lines, small records) is coded again with
+// four. And the table has 2^14 entries instead of 2^13, which still fits the first-level cache and
+// forgets half as much.
+//
+// Positions are 16 bits, since a block has at most 65536 bytes. Position 0 also stands for "none":
+// it is a candidate like any other, and bytes are compared before a match is believed.
 #include "gpu_engine/codec/lz4_fast.h"
 
 #include <algorithm>
@@ -31,7 +38,8 @@ constexpr std::size_t match_start_room = 12;
 constexpr unsigned skip_shift = 5;
 constexpr std::size_t copy_room = 32;  // how far literals may be copied past their end
 
-// Where a block that is coded by six bytes has more than this share of its size, four are tried.
+// A block coded with six-byte hashes that has more than this share of its size is coded again with
+// four.
 constexpr std::size_t well_coded_of_4 = 3;
 
 struct SecondTry {
@@ -41,7 +49,7 @@ struct Table {
   std::array<std::uint16_t, 1u << table_bits> positions;
 };
 
-// Eight bytes are read, of which there are eleven behind every place that is asked about.
+// Reads eight bytes. At every place that is asked about at least eleven are left.
 template <unsigned byte_count>
 inline std::size_t hash(const Byte* at) {
   static_assert(byte_count == 4 || byte_count == 6);
@@ -53,7 +61,7 @@ inline std::uint32_t load_4(const Byte* at) {
   return load_le<std::uint32_t>(at);
 }
 
-// How many bytes at a and b are equal, up to end of a.
+// How many bytes at a and b are equal, up to the end of a.
 inline std::size_t count_equal(const Byte* a, const Byte* b, const Byte* end) {
   const Byte* const begin = a;
   while (a + 8 <= end) {
@@ -78,7 +86,8 @@ inline Byte* put_length(Byte* to, std::size_t rest) {
   return to;
 }
 
-// What a token, the rest of its length and the literals take; likewise of a match's length.
+// How many bytes the token, the rest of its length and the literals take; the same for a match's
+// length.
 inline std::size_t lz4_length_size(std::size_t length) {
   return length < 15 ? 0 : (length - 15) / 255 + 1;
 }
@@ -99,7 +108,7 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
     auto& table = thread_workspace<Table>().positions;
     table.fill(0);
     const Byte* const match_end_max = end - last_literals;
-    const Byte* const start_max = end - match_start_room;  // no match begins behind it
+    const Byte* const start_max = end - match_start_room;  // no match begins after it
     const auto position = [base](const Byte* at) { return static_cast<std::uint16_t>(at - base); };
 
     const Byte* at = base + 1;
@@ -123,10 +132,10 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
         --candidate;
       }
 
-      // Its literals.
+      // Write its literals.
       const auto literals = static_cast<std::size_t>(at - anchor);
       const auto room = static_cast<std::size_t>(to_end - to);
-      // A rougher sum than the exact one, and a quicker one.
+      // A rougher sum than the exact one, which is quicker.
       const bool is_roomy = has_room || room >= literals + literals / 128 + 2 * copy_room;
       if (!is_roomy && literals_size(literals) + distance_size > room) return 0;
       Byte* token = to++;
@@ -146,7 +155,7 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
       to += literals;
 
       for (;;) {
-        // The match, and then what follows it at once.
+        // Write the match, and look at once for one that follows it.
         store_le(to, static_cast<std::uint16_t>(at - candidate));
         to += 2;
         const std::size_t extra =
@@ -188,7 +197,7 @@ done:
 
 template <unsigned hashed>
 std::size_t encode_by(int acceleration, ByteView plain, MutableByteView out) {
-  // What the longest block of all takes, and room to copy past the end.
+  // The size of the longest possible block, and room to copy past the end.
   const std::size_t bound = plain.size() + plain.size() / 255 + 16 + copy_room;
   const auto eagerness = static_cast<unsigned>(acceleration);
   return out.size() >= bound ? encode<hashed, true>(eagerness, plain, out)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec lz77: LZ4 blocks (the block format of lz4/doc/lz4_Block_format.md). The fast levels are our
-// own encoder, as fast as liblz4's and a little thriftier; the thorough ones and the decoder are
-// liblz4's.
+// Codec lz77: LZ4 blocks (the block format of lz4/doc/lz4_Block_format.md). The fast levels use our
+// own encoder, which is as fast as liblz4's and makes slightly smaller blocks. The thorough levels
+// and the decoder are liblz4's.
 //
 // The stream is framed as codec/sub_blocks.h says; a coded sub-block is one LZ4 block, without
 // dictionary: it refers to nothing before its own first byte.
@@ -20,8 +20,8 @@
 namespace nacre::engine {
 namespace {
 
-// What a level means: the fast matcher, with how eagerly it skips ahead, or the thorough one
-// (LZ4HC) with its own level.
+// What a level means: the fast matcher and how eagerly it skips ahead, or the thorough one (LZ4HC)
+// with its own level.
 struct Effort {
   int acceleration;
   int thorough_level;

@@ -25,7 +25,16 @@
 // 13: a clear code or the end has to come before. Encoders clear at j = 3836, as libtiff does; the
 // level is not used.
 //
-// Encoding looks up (string, byte) in an open hash table that fits the first-level cache.
+// The plain loop of an encoder:
+//
+//   string = the first byte;
+//   for each further byte:
+//     if the table has (string, byte): string = that entry's;
+//     else: put string's code, add (string, byte) to the table, string = byte;
+//   put string's code;
+//
+// Here the table is an open hash table that fits the first-level cache. Each step waits for the
+// look-up of the step before it, so the pieces of a sub-block take turns, a byte of each.
 // Decoding knows that a string is a stretch of its own output: string 258 + k begins where the k-th
 // code's string was written and is one byte longer. So an entry is (position, size), a code costs
 // one copy, and nothing is ever spelled backwards.
@@ -49,14 +58,14 @@ constexpr unsigned first_string = 258;
 constexpr unsigned width_min_bits = 9;
 constexpr unsigned width_max_bits = 12;
 constexpr std::uint32_t string_mask = (1u << width_max_bits) - 1;
-// Codes since the clear code after which the encoder clears, and after which a code must be
+// How many codes after the clear code the encoder clears, and after how many a code must be
 // special.
 constexpr unsigned clear_after_codes = 3836;
 constexpr unsigned code_count_max = 3837;
 static_assert(first_string + code_count_max < (1u << width_max_bits));
 
-// No code is wider than 12 bits and there are no more codes than bytes, but for the clear code in
-// front, the ones in the middle, and the end code.
+// No code is wider than 12 bits and there are no more codes than bytes, except for the clear code
+// in front, the ones in the middle, and the end code.
 constexpr std::size_t lzw_piece_bound_bytes =
     (lzw_piece_size_bytes + 1 + lzw_piece_size_bytes / clear_after_codes + 1) * width_max_bits / 8 +
     1;
@@ -69,8 +78,8 @@ unsigned code_width(unsigned codes_since_clear) {
   return static_cast<unsigned>(std::bit_width(first_string + codes_since_clear));
 }
 
-// Codes to bytes, most significant bit first. Writes 8 bytes at a time: to needs 8 bytes of room
-// behind the last one.
+// Writes codes as bytes, most significant bit first. It writes 8 bytes at a time: to needs 8 bytes
+// of room after the last one.
 class CodeWriter {
  public:
   explicit CodeWriter(Byte* to) : to_(to) {}
@@ -78,13 +87,13 @@ class CodeWriter {
   void put(unsigned code, unsigned width) {
     bits_ = bits_ << width | code;
     count_ += width;
-    // Rewritten by every code until its bits are whole bytes.
+    // Every code writes this again until its bits are whole bytes.
     store_le(to_, __builtin_bswap64(bits_ << (64 - count_)));
     to_ += count_ / 8;
     count_ %= 8;
   }
 
-  // The end of the bytes; the bits that are left go into a byte with zeros.
+  // The end of the bytes. The remaining bits go into a byte with zeros.
   Byte* finish() { return to_ + (count_ != 0); }
 
  private:
@@ -93,8 +102,8 @@ class CodeWriter {
   unsigned count_ = 0;
 };
 
-// (string, byte) -> string: buckets of two slots, of which a third string pushes out the older. A
-// slot is the 20-bit key above the 12-bit string.
+// (string, byte) -> string: buckets of two slots, in which a third string pushes out the older one.
+// A slot is the 20-bit key above the 12-bit string.
 struct StringTable {
   static constexpr unsigned bucket_count_log = 13;
   static constexpr std::uint64_t empty = ~std::uint64_t{0};  // string 4095 is never made
@@ -106,13 +115,13 @@ struct StringTable {
   }
 };
 
-// The codes of one piece, clear codes and the end code not among them.
+// The codes of one piece, without the clear codes and the end code.
 struct PieceCodes {
   StringTable table;
   std::array<std::uint16_t, lzw_piece_size_bytes + 1> codes;
-  std::size_t before_clear;   // codes before the last clear code,
-  std::uint32_t since_clear;  // and after it
-  std::uint32_t string;       // what the bytes since the last code make
+  std::size_t before_clear;   // codes before the last clear code
+  std::uint32_t since_clear;  // codes after it
+  std::uint32_t string;       // the string of the bytes since the last code
 
   std::size_t count() const { return before_clear + since_clear; }
   void clear() {
@@ -122,9 +131,9 @@ struct PieceCodes {
   }
 };
 
-// Finds the codes of several pieces of the same size, a byte of each in turn: what a byte does next
-// depends on a look-up in a table, so one piece alone would wait for it most of the time. Nothing
-// in the loop depends on the data by a branch.
+// Finds the codes of several pieces of the same size, a byte of each in turn. What a byte does next
+// depends on a look-up in a table, so one piece alone would wait for that most of the time. No
+// branch in the loop depends on the data.
 template <std::size_t pieces>
 void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::size_t size) {
   for (std::size_t p = 0; p < pieces; ++p) {
@@ -137,7 +146,7 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
     std::array<std::uint32_t, pieces> string;
     std::array<std::uint32_t, pieces> since_clear;
     std::array<std::uint16_t*, pieces> codes;
-    // No piece makes more codes than it reads bytes: up to there none is due to be cleared.
+    // No piece makes more codes than it reads bytes: up to there no piece is due to be cleared.
     std::size_t end = size;
     for (std::size_t p = 0; p < pieces; ++p) {
       if (state[p].since_clear == clear_after_codes) state[p].clear();
@@ -153,13 +162,14 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
         const std::uint32_t key = string[p] << 8 | byte;
         std::uint64_t& bucket = state[p].table.buckets[StringTable::bucket_of(key)];
         const std::uint64_t slots = bucket;
-        // Where a slot has the key, its half of the difference is the string; else it is more.
+        // Where a slot has the key, its half of the difference is the string; otherwise it is
+        // larger.
         const std::uint64_t keys =
             std::uint64_t{key} << (32 + width_max_bits) | key << width_max_bits;
         const std::uint64_t difference = slots ^ keys;
         const std::uint32_t found = std::min(static_cast<std::uint32_t>(difference),
                                              static_cast<std::uint32_t>(difference >> 32));
-        // All ones where it was not found.
+        // All ones where the string was not found.
         const auto missed = static_cast<std::uint64_t>((std::int64_t{string_mask} - found) >> 63);
         const auto missed_32 = static_cast<std::uint32_t>(missed);
         const std::uint64_t added =
@@ -230,8 +240,8 @@ std::size_t encode_lzw(int /*level*/, ByteView plain, MutableByteView out) {
   return written;
 }
 
-// The 256 bytes by themselves, then the plain bytes of a piece, then room for a copy's last step.
-// A string is a stretch of it.
+// The 256 single bytes, then the plain bytes of a piece, then room for a copy's last step. A string
+// is a stretch of this.
 struct PieceMemory {
   static constexpr std::size_t start = 256;
   static constexpr std::size_t step_bytes_min = 16;
@@ -247,12 +257,12 @@ struct PieceMemory {
       bytes[i] = static_cast<Byte>(i);
       strings[i] = size_one | i;
     }
-    // Longer than any string, so that the check for long ones finds these two.
+    // Longer than any string, so that the check for long strings catches these two.
     strings[clear_code] = strings[end_code] = size_mask;
   }
 };
 
-// Reads codes; past the end there are zero bits.
+// Reads codes. Past the end all bits are zero.
 class CodeReader {
  public:
   explicit CodeReader(ByteView bytes) : bytes_(bytes) {}
@@ -271,7 +281,7 @@ class CodeReader {
     return code;
   }
 
-  // Whether everything is read but the rest of a byte, and that is zeros.
+  // Whether everything is read except the rest of a byte, and that rest is zeros.
   bool at_end() const {
     if ((at_bit_ + 7) / 8 != bytes_.size()) return false;
     return at_bit_ % 8 == 0 || (bytes_.back() & (0xffu >> (at_bit_ % 8))) == 0;
@@ -296,13 +306,13 @@ class PieceDecoder {
   PieceDecoder(PieceMemory& memory, ByteView coded, std::size_t plain_size)
       : memory_(memory), reader_(coded), end_(PieceMemory::start + plain_size) {}
 
-  // Whether the codes are those of exactly the plain bytes, which are then in the memory.
+  // Whether the codes decode to exactly the plain bytes, which are then in the memory.
   bool run() {
     if (reader_.get(width_min_bits) != clear_code) return false;
     Stop stop = Stop::clear;
     while (stop == Stop::none || stop == Stop::clear) {
       if (stop == Stop::clear) {
-        // The first code makes nothing: it may be no more than a byte, or special.
+        // The first code makes no string: it must be a byte or special.
         making_ = end_code;
         at_clear_ = at_;
       } else {
@@ -320,10 +330,10 @@ class PieceDecoder {
  private:
   enum class Stop { none, clear, end, refused };
 
-  // Codes that are fetched at once: 4 of 12 bits are fewer than the 57 bits that a load gives.
+  // How many codes are fetched at once: 4 of 12 bits are fewer than the 57 bits that a load gives.
   static constexpr unsigned group_size = 4;
 
-  // Takes one code, of which nothing is known. making: the string that it makes.
+  // Takes one code, with all checks. making: the string that it makes.
   Stop take(unsigned code, unsigned making, std::size_t& at) {
     if ((code | 1) == end_code) return code == end_code ? Stop::end : Stop::clear;
     if (code > making) return Stop::refused;
@@ -335,20 +345,21 @@ class PieceDecoder {
     constexpr std::size_t step = PieceMemory::step_bytes_min;
     for (std::size_t i = 0; i < size; i += step)
       copy_step<step>(to + i, from + i);
-    // The string being made ends with its own first byte, which was not there when it was read.
+    // The string being made ends with its own first byte, which was not there yet when it was read.
     if (code == making) to[size - 1] = *from;
     make_string(making + 1, string, at);
     at += size;
     return Stop::none;
   }
 
-  // What the next code makes: this string, written at at, and one more byte.
+  // The next code makes this string: the one written at at, and one more byte.
   void make_string(unsigned making, std::uint32_t string, std::size_t at) {
     memory_.strings[making] =
         (string & PieceMemory::size_mask) + PieceMemory::size_one + static_cast<std::uint32_t>(at);
   }
 
-  // Groups of codes of one width, as many as there are. Where strings are long, in longer steps.
+  // Takes groups of codes of one width, as many as there are, in longer steps where strings are
+  // long.
   Stop take_groups() {
     const unsigned codes = making_ - end_code;
     const bool long_steps = at_ - at_clear_ >= std::size_t{4} * codes;
@@ -364,13 +375,14 @@ class PieceDecoder {
     }
   }
 
-  // A string of up to step bytes, which is neither special nor just being made, is one copy without
-  // a look at the room that is left; all others go through take(). Ends where a group might not fit
-  // into what is left of the codes, of the width or of the room, or at what take() stops for.
+  // A string of up to step bytes that is neither special nor just being made is one copy, without a
+  // look at the room that is left. All other strings go through take(). Ends where a group might
+  // not fit into the codes, the codes of this width or the room that are left, or where take()
+  // stops.
   template <unsigned width, std::size_t step>
   Stop take_groups() {
     static_assert(step <= PieceMemory::step_bytes_max && group_size * width <= 57);
-    constexpr unsigned making_end = (1u << width) - 1;  // that code is one bit wider
+    constexpr unsigned making_end = (1u << width) - 1;  // that code would be one bit wider
     constexpr std::size_t room = group_size * step;
     Byte* const bytes = memory_.bytes.data();
     CodeReader reader = reader_;
@@ -412,8 +424,8 @@ class PieceDecoder {
   CodeReader reader_;
   std::size_t end_;
   std::size_t at_ = PieceMemory::start;
-  std::size_t at_clear_ = PieceMemory::start;  // where it was at the last clear code
-  unsigned making_ = end_code;                 // which string the next code makes
+  std::size_t at_clear_ = PieceMemory::start;  // at_ at the last clear code
+  unsigned making_ = end_code;                 // the string that the next code makes
 };
 
 bool decode_lzw(ByteView coded, MutableByteView plain) {

@@ -15,11 +15,12 @@
 //   h = 129 … 255   then 1 byte: that byte 257 - h times
 //   h = 128         nothing
 //
-// None crosses the end of its piece. Encoders never write 128; the level is not used.
+// No group crosses the end of its piece. Encoders never write 128; the level is not used.
 //
-// The encoder marks in one bit per byte where a byte equals its successor (a compare of 16 bytes at
-// a time), so that stretches without runs are skipped 64 bytes a step and a run's end is a count of
-// trailing zeros.
+// The plain loop of an encoder looks at each byte: while it equals its successor a run grows, and
+// otherwise the literals do. Instead the encoder marks in one bit per byte where a byte equals its
+// successor (it compares 16 bytes at a time). So stretches without runs are skipped 64 bytes a
+// step, and a run's end is a count of trailing zeros.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -42,7 +43,7 @@ constexpr std::size_t rle_piece_bound_bytes =
     rle_piece_size_bytes + rle_piece_size_bytes / group_size_max;
 constexpr std::size_t encode_step_bytes = 16;
 constexpr std::size_t piece_room_bytes = rle_piece_bound_bytes + encode_step_bytes;
-// Groups are copied in steps of this many bytes where there is room behind them.
+// Groups are copied in steps of this many bytes where there is room after them.
 constexpr std::size_t step_bytes = 32;
 static_assert(group_size_max == 4 * step_bytes);
 
@@ -50,7 +51,7 @@ std::size_t count_rle_pieces(std::size_t plain_size) {
   return (plain_size + rle_piece_size_bytes - 1) / rle_piece_size_bytes;
 }
 
-// Bit i of word i / 64: byte i equals byte i + 1. Two clear words behind the end.
+// Bit i of word i / 64: byte i equals byte i + 1. Two clear words follow the end.
 class EqualNeighbours {
  public:
   explicit EqualNeighbours(ByteView plain) {
@@ -112,8 +113,8 @@ class EqualNeighbours {
   std::size_t end_;
 };
 
-// Most groups are short: steps cost less than a call of memcpy(). They may go past the group's end,
-// in both places, where from_end is far enough.
+// Most groups are short, so steps cost less than a call of memcpy(). Steps may go past the group's
+// end, in both places, where from_end is far enough.
 Byte* write_bytes(Byte* to, const Byte* from, std::size_t size, const Byte* from_end) {
   while (size > 0) {
     const std::size_t group = std::min(size, group_size_max);
@@ -131,7 +132,7 @@ Byte* write_bytes(Byte* to, const Byte* from, std::size_t size, const Byte* from
   return to;
 }
 
-// Of a run all groups but the last are full, and a last group of one byte is left to what follows.
+// All groups of a run except the last are full. A last group of one byte is left to what follows.
 Byte* write_run(Byte* to, Byte value, std::size_t& size) {
   std::size_t left = size;
   while (left >= 2) {
@@ -144,8 +145,8 @@ Byte* write_run(Byte* to, Byte value, std::size_t& size) {
   return to;
 }
 
-// out: piece_room_bytes. Among other bytes a run of three saves nothing, for it ends their group;
-// between two runs even a pair is worth its two bytes.
+// out: piece_room_bytes. Among other bytes a run of three saves nothing, because it ends their
+// group. Between two runs even a pair saves its two bytes.
 Byte* encode_piece(ByteView plain, Byte* out) {
   const EqualNeighbours equal(plain);
   std::size_t at = 0;
@@ -186,7 +187,7 @@ std::size_t encode_rle(int /*level*/, ByteView plain, MutableByteView out) {
   return written;
 }
 
-// To the end of the piece, with nothing written or read beside it.
+// Decodes to the end of the piece. Writes and reads nothing outside it.
 bool decode_piece(ByteView coded, MutableByteView plain) {
   const Byte* from = coded.data();
   const Byte* const from_end = from + coded.size();
@@ -233,12 +234,14 @@ struct Cursor {
   Byte* to;
 };
 
-// Groups of a piece while both places are far from their sub-block's ends. Groups are copied in
-// whole steps: what is too much is overwritten by what follows, the next piece's first bytes too.
-// So a group may be seen to cross its piece's end only afterwards: the cursor is then past it.
+// Decodes groups of a piece while both places are far from their sub-block's ends. Groups are
+// copied in whole steps: the bytes that follow overwrite the surplus, which may reach into the next
+// piece. So a group that crosses its piece's end is noticed only afterwards: the cursor is then
+// past the end.
 //
-// Mostly a run follows on literals. The branch that expects one is foreseen, and then where the run
-// ends does not wait for its header: a pair takes a load and an addition, some eight cycles.
+// Usually a run follows literals. The branch that expects one is predicted, and then finding where
+// the run ends does not wait for its header: a pair takes a load and an addition, some eight
+// cycles.
 Cursor decode_groups(Cursor at, const Byte* from_end, const Byte* from_safe, const Byte* to_safe) {
   const Byte* from = at.from;
   Byte* to = at.to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two looks. The first counts bytes: of n bytes of noise the squares of the counts of the 256
-// values sum up to n + n²/256, give or take n/11; each hundredth of a bit that entropy coding could
+// Two tests. The first counts bytes: for n bytes of noise the squares of the counts of the 256
+// values sum up to n + n²/256, give or take n/11. Each hundredth of a bit that entropy coding could
 // save a byte adds n²/256 · 0.014 to that. The second searches for repeats at any distance: it
 // remembers all positions of a few short windows, and then looks at positions so far apart that a
 // copy of a window cannot lie between two of them.
@@ -31,7 +31,7 @@ bool is_plainly_frequent(ByteView plain, std::size_t stride) {
 bool has_frequent_bytes(ByteView plain) {
   const std::size_t stride = plain.size() / stretch_count;
   if (is_plainly_frequent(plain, stride)) return true;
-  // Two tables, so that equal bytes in a row do not wait for each other.
+  // Two tables, so that counts of equal bytes in a row do not wait for each other.
   std::array<std::array<std::uint16_t, 256>, 2> counts{};
   for (std::size_t i = 0; i < stretch_count; ++i) {
     const Byte* const stretch = plain.data() + i * stride;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sample looks at (sample.cpp says why), for all that take one: the same bytes, so that they
-// come to the same verdict.
+// Which bytes a sample looks at (sample.cpp says why). All implementations look at the same bytes,
+// so that they come to the same verdict.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ inline constexpr std::uint32_t sampled_size_min = 4096;
 inline constexpr std::uint32_t stretch_count = 32;
 inline constexpr std::uint32_t stretch_size = 32;
 inline constexpr std::uint32_t counted_bytes = stretch_count * stretch_size;
-// A tenth of a bit a byte; noise gets there once in 10^9 times.
+// A tenth of a bit a byte. Noise reaches this once in 10^9 times.
 inline constexpr std::uint32_t square_sum_max =
     counted_bytes + counted_bytes * counted_bytes / 256 * 114 / 100;
-// Most of what compresses tells so in its first stretches, each so many after the one before: a
-// whole bit a byte.
+// Most compressible blocks show it in their first stretches, of which each is first_step after the
+// one before: a whole bit a byte.
 inline constexpr std::uint32_t first_stretches = 4;
 inline constexpr std::uint32_t first_step = stretch_count / first_stretches;
 inline constexpr std::uint32_t first_bytes = first_stretches * stretch_size;
 inline constexpr std::uint32_t first_square_sum_max =
     first_bytes + first_bytes * first_bytes / 256 * 2;
 
-// All positions of some windows, evenly over a block, are remembered; what is compared with them is
-// so far apart that a copy of a window cannot lie between.
+// All positions of some windows, evenly over a block, are remembered. The positions that are
+// compared with them are so far apart that a copy of a window cannot lie between two of them.
 inline constexpr std::uint32_t window_count = 4;
 inline constexpr std::uint32_t window_size = 128;
 inline constexpr std::uint32_t probe_stride = window_size - sizeof(std::uint64_t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts into sub-blocks, falls back to storing, and checks every stored size before a decoder runs.
+// Cuts into sub-blocks, stores those that do not get smaller, and checks every stored size before a
+// decoder runs.
 #include "gpu_engine/codec/sub_blocks.h"
 
 #include <algorithm>

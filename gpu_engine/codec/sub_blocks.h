@@ -23,8 +23,8 @@
 namespace nacre::engine {
 
 // Codes one sub-block (1 … sub_block_size_bytes bytes) into out, which may be of any size. Returns
-// the size of the code, 0 when it does not fit. What is not smaller than plain is not used: an
-// encoder may give up there with 0. std::bad_alloc is taken for 0.
+// the size of the code, or 0 when it does not fit. A code that is not smaller than plain is not
+// used, so an encoder may give up there with 0. std::bad_alloc counts as 0.
 using EncodeSubBlock = std::size_t (*)(int level, ByteView plain, MutableByteView out);
 // False when coded is not exactly the code of plain.size() bytes. May throw std::bad_alloc.
 using DecodeSubBlock = bool (*)(ByteView coded, MutableByteView plain);

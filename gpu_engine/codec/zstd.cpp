@@ -3,13 +3,14 @@
 // is empty.
 //
 // - The frame names its content size and has no dictionary and no checksum (the record has its
-// own).
-// - The window is at most window_size_log_max, so that a decoder of any kind needs a bounded window
-//   whatever the message's length.
-// - Nothing may stand before or behind the frame, and its content size must be the plain size that
-//   the caller expects, before a byte is decoded. Decoding goes straight into the caller's memory.
-// - A thread keeps its contexts: no allocation per message. They hold plain bytes, so no core dump
-// shows them and they are wiped when the thread ends.
+//   own).
+// - The window is at most window_size_log_max, so that any decoder needs a bounded window, however
+//   long the message is.
+// - Nothing may stand before or after the frame, and its content size must be the plain size that
+//   the caller expects; both are checked before a byte is decoded. Decoding goes straight into the
+//   caller's memory.
+// - A thread keeps its contexts: no allocation per message. They hold plain bytes, so core dumps
+//   leave them out and they are wiped when the thread ends.
 #define ZSTD_STATIC_LINKING_ONLY  // for contexts in memory of our own
 #include <zstd.h>
 
@@ -26,15 +27,16 @@ namespace {
 
 constexpr int window_size_log_max = 20;
 
-// The frame header (RFC 8878, 3.1.1.1): the magic number, a descriptor, and, where the frame is not
-// a single segment, how large its window is.
+// The frame header (RFC 8878, 3.1.1.1): the magic number, a descriptor, and, unless the frame is a
+// single segment, the size of its window.
 constexpr std::uint32_t frame_magic = 0xfd2fb528;
 constexpr std::size_t descriptor_offset = 4;
 constexpr std::size_t window_offset = 5;
 constexpr unsigned single_segment_bit = 0x20;
 constexpr unsigned refused_bits = 0x0f;  // reserved, checksum, and the size of a dictionary's id
 
-// zstd's levels for ours. The default is zstd 1: the fastest that entropy-codes literals as well.
+// The zstd level for each of our levels. The default is zstd 1: the fastest that entropy-codes
+// literals as well.
 constexpr int zstd_levels[10] = {1, -3, 1, 2, 3, 5, 7, 10, 15, 19};
 
 struct FreeContext {
@@ -46,7 +48,7 @@ struct FreeContext {
 constexpr std::size_t arena_room = 64;
 static_assert(sizeof(Arena) <= arena_room);
 
-// libzstd calls it: nothing may be thrown.
+// libzstd calls this, so nothing may be thrown.
 void* allocate_pages(void* /*opaque*/, std::size_t size) noexcept {
   if (size > SIZE_MAX - arena_room) return nullptr;
   try {
@@ -62,14 +64,14 @@ void* allocate_pages(void* /*opaque*/, std::size_t size) noexcept {
 
 void free_pages(void* /*opaque*/, void* memory) {
   if (memory == nullptr) return;
-  // Moved out, since it wipes the pages it stood in.
+  // Moved out, since the arena wipes the pages that it stood in.
   const Arena pages(
       std::move(*std::launder(reinterpret_cast<Arena*>(static_cast<Byte*>(memory) - arena_room))));
 }
 
 constexpr ZSTD_customMem wiped_memory = {allocate_pages, free_pages, nullptr};
 
-// The thread's own; nullptr without memory, and then the next call tries again.
+// The thread's own context; nullptr without memory, and then the next call tries again.
 ZSTD_CCtx* compression_context() {
   static thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> context;
   if (!context) context.reset(ZSTD_createCCtx_advanced(wiped_memory));
@@ -101,7 +103,7 @@ std::optional<std::size_t> compress_zstd(int level, ByteView plain, MutableByteV
   return size;
 }
 
-// Whether the stream begins as ours do. libzstd itself may know frames of before the RFC as well.
+// Whether the stream begins as ours do. libzstd itself may also accept frames from before the RFC.
 bool has_our_frame_header(ByteView stream, std::size_t plain_size) {
   if (stream.size() <= window_offset || load_le<std::uint32_t>(stream.data()) != frame_magic ||
       (stream[descriptor_offset] & refused_bits) != 0)

@@ -83,7 +83,7 @@ DynamicCodes::DynamicCodes(const SymbolCounts& counts) {
     header_bits_ += std::size_t{length_counts[i]} * (length_code_sizes_[i] + extra_bits_of(i));
 }
 
-// The lengths of both alphabets are one sequence, cut into runs.
+// The lengths of both alphabets are one sequence, which is cut into runs.
 void DynamicCodes::make_length_items() {
   std::array<std::uint8_t, litlen_symbol_count + distance_symbol_count> lengths;
   std::copy_n(codes_.litlen_sizes.begin(), litlen_count_, lengths.begin());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of a block: those made for its own counts, with the header that describes them, or the
-// fixed ones; and what a block costs under them.
+// The codes of a block: the fixed ones, or codes made for its own counts, with the header that
+// describes them; and what a block costs under them.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace nacre::engine::gdeflate {
 
-// Last block and kind, in front of every block.
+// The bits in front of every block: last block, and kind.
 inline constexpr unsigned block_head_bits = 3;
 inline constexpr unsigned stored_size_bits = 16;
 
@@ -23,7 +23,7 @@ struct BlockCodes {
   std::array<std::uint16_t, distance_symbol_count> distance_codes;
 };
 
-// Bits of all symbols with their extra bits, without the head.
+// The bits of all symbols with their extra bits, without the head.
 std::size_t count_body_bits(const SymbolCounts& counts, const BlockCodes& codes);
 
 const BlockCodes& fixed_codes();
@@ -35,7 +35,7 @@ class DynamicCodes {
 
   const BlockCodes& codes() const { return codes_; }
   std::size_t header_bits() const { return header_bits_; }
-  // Into a block whose head is written.
+  // Writes into a block whose head is written.
   void write_header(PageWriter& page) const;
 
  private:
@@ -51,7 +51,7 @@ class DynamicCodes {
   BlockCodes codes_;
   unsigned litlen_count_;
   unsigned distance_count_;
-  unsigned length_code_count_;  // of those in code_length_order that are written
+  unsigned length_code_count_;  // how many of code_length_order are written
   std::array<std::uint8_t, code_length_symbol_count> length_code_sizes_;
   std::array<std::uint16_t, code_length_symbol_count> length_codes_;
   std::array<LengthItem, litlen_symbol_count + distance_symbol_count> length_items_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins from below: of all pairs of neighbours the one whose union costs least against the two of
-// them, until no union saves anything. Costs are estimated from entropies.
+// Joins blocks from below: of all pairs of neighbours it joins the one whose union costs least
+// compared to the two, until no union saves anything. Costs are estimated from entropies.
 #include "gpu_engine/codec/gdeflate/block_split.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace nacre::engine::gdeflate {
 namespace {
 
 constexpr std::size_t piece_item_count_min = 1024;
-// Of literals alone, before any are joined.
+// How many blocks literals alone have before any are joined.
 constexpr std::size_t literal_block_count = 4;
-// A description of codes: its fixed part, and for each symbol that occurs.
+// The cost of a description of codes: its fixed part, and a part for each symbol that occurs.
 constexpr std::uint32_t header_cost = 60 * cost_of_a_bit;
 constexpr std::uint32_t header_cost_per_symbol = 4 * cost_of_a_bit;
 
@@ -26,7 +26,7 @@ std::uint32_t count_block_cost(const SymbolCounts& counts) {
          entropy_cost(counts.litlen) + entropy_cost(counts.distance);
 }
 
-// Joins the blocks of split, whose ends and counts are there.
+// Joins the blocks of split, whose ends and counts are filled in.
 void join_blocks(BlockSplit& split) {
   std::size_t count = split.block_count;
   std::array<std::uint32_t, block_count_max> costs;
@@ -65,8 +65,8 @@ void join_blocks(BlockSplit& split) {
   split.block_count = count;
 }
 
-// The counts of blocks of `size` bytes each. All blocks are counted at once: equal bytes in a row
-// do not wait for each other.
+// Counts the bytes of blocks of `size` bytes each. All blocks are counted at once, so that equal
+// bytes in a row do not wait for each other.
 void count_bytes(ByteView plain, std::size_t size, BlockSplit& split) {
   const Byte* const bytes = plain.data();
   for (std::size_t i = 0; i < size; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a page is worth a new block, because what comes has other symbols than what was.
+// Finds where a new block pays, because the next symbols differ from those before.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@ struct BlockSplit {
   std::size_t block_count = 0;
 };
 
-// Blocks of about equal numbers of items, joined while that saves bits.
+// Cuts into blocks of about equal numbers of items, and joins them while that saves bits.
 void split_blocks(std::span<const Item> items, BlockSplit& split);
 
-// The same for bytes that are all literals: their codes follow them as they change.
+// The same for bytes that are all literals: blocks end where the frequencies of the bytes change.
 void split_literals(ByteView plain, BlockSplit& split);
 
 }  // namespace nacre::engine::gdeflate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounds of a block. A match takes the place of two symbols: its length in one round, its
-// distance in the same lane of the next. So a round is laid out first, with the distances that the
-// round before has left to it, and then its 32 codes go to the lanes in their order.
+// Writes the rounds of a block. A match takes the place of two symbols: its length in one round,
+// its distance in the same lane of the next. So a round is laid out first, with the distances that
+// the round before has left to it. Then its 32 codes go to the lanes in their order.
 #include "gpu_engine/codec/gdeflate/block_writer.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// What each item puts into its lane: for a literal by its byte, for a length, extra bits included,
-// behind them by its size; that of match_size_long and above lacks its extra bits.
+// The bits of each item: indexed by its byte for a literal, and by its size, after those, for a
+// length with its extra bits. The entry of match_size_long and above lacks its extra bits.
 class ItemCodes {
  public:
   explicit ItemCodes(const BlockCodes& codes) : codes_(codes) {

@@ -15,11 +15,11 @@ inline constexpr std::size_t stored_size_max = (1u << stored_size_bits) - 1;
 
 void write_block_head(PageWriter& page, bool is_last, BlockKind kind);
 
-// Behind the head: at most stored_size_max bytes.
+// Follows the head. At most stored_size_max bytes.
 void write_stored(PageWriter& page, ByteView plain);
-// Behind the head, and the description of the codes where there is one.
+// Follows the head, and the description of the codes where there is one.
 void write_items(PageWriter& page, const BlockCodes& codes, std::span<const Item> items);
-// The same of literals alone.
+// The same for literals alone.
 void write_literals(PageWriter& page, const BlockCodes& codes, ByteView plain);
 
 }  // namespace nacre::engine::gdeflate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Canonical codes (RFC 1951, 3.2.2), bit-reversed into a table.
+// Canonical codes (RFC 1951, 3.2.2), bit-reversed, as tables.
 #include "gpu_engine/codec/gdeflate/decode_table.h"
 
 #include <algorithm>
@@ -44,8 +44,8 @@ TableEntry add_code(TableEntry meaning, unsigned size) {
   return meaning + (size << 8 | size);
 }
 
-// Codes longer than direct_bits, in the order of their codes: of those that begin with the same
-// direct_bits bits each follows the other, and they share a subtable.
+// Takes the codes longer than direct_bits, in the order of their codes. Those that begin with the
+// same direct_bits bits follow each other and share a subtable.
 class SubtableBuilder {
  public:
   explicit SubtableBuilder(DecodeTable& table) : table_(table) {}
@@ -112,7 +112,7 @@ bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const Table
     std::fill_n(table.begin(), 1u << filled_bits, entry_is_unusable);
   }
 
-  std::array<std::uint16_t, litlen_symbol_count_max> long_symbols;  // by their place
+  std::array<std::uint16_t, litlen_symbol_count_max> long_symbols;  // in the order of codes
   for (unsigned symbol = 0; symbol < code_sizes.size(); ++symbol) {
     const unsigned size = code_sizes[symbol];
     if (size == 0) continue;

@@ -3,7 +3,7 @@
 //
 // The table is indexed with the next direct_bits bits. Its entry says all that a symbol means: a
 // value, how many bits the code has, and how many it has with the extra bits that the value still
-// lacks. Codes longer than direct_bits lead to a subtable by the bits behind those.
+// lacks. A code longer than direct_bits leads to a subtable, which the bits after those index.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace nacre::engine::gdeflate {
 
 // From the top: value:16 | is_subtable | is_unusable | 0:2 | code bits:4 | is_end | is_match | 0:1
-// | all bits:5. With zeros above them both counts of bits are good for a shift of 64 bits as they
-// are.
+// | all bits:5. Since there are zeros above them, both counts of bits can be used as they are for a
+// shift of 64 bits.
 using TableEntry = std::uint32_t;
 
 inline constexpr TableEntry entry_is_subtable = 1u << 15;  // value = index of the subtable
@@ -41,7 +41,7 @@ constexpr unsigned entry_value(TableEntry entry, std::uint64_t bits) {
 inline constexpr unsigned direct_bits = 11;
 inline constexpr unsigned direct_count = 1u << direct_bits;
 inline constexpr unsigned subtable_bits = code_size_bits_max - direct_bits;
-// A subtable is for at least two symbols, where the code is complete.
+// A subtable has at least two symbols when the code is complete.
 inline constexpr unsigned table_size_max =
     direct_count + (litlen_symbol_count_max / 2 << subtable_bits);
 
@@ -53,20 +53,20 @@ constexpr TableEntry look_up(const TableEntry* table, std::uint64_t bits) {
   return table[entry_value(entry) + (bits >> direct_bits) % (1u << subtable_bits)];
 }
 
-// What the symbols of an alphabet mean: their entries without the bits of a code.
+// The meanings of an alphabet's symbols: their entries without the bits of a code.
 std::span<const TableEntry> litlen_meanings();
 std::span<const TableEntry> distance_meanings();
 std::span<const TableEntry> code_length_meanings();
 
-// Builds the table of the canonical code with these sizes (0 = no code; there are no more of them
-// than meanings). False when the sizes are not those of a prefix code: too many codes, or too few
-// where there are more than one. A single code must be of one bit. index_bits: direct_bits, or less
-// where no code is longer.
+// Builds the table of the canonical code with these sizes (0 = no code; there are at most as many
+// sizes as meanings). False when the sizes are not those of a prefix code: too many codes, or too
+// few where there is more than one. A single code must be of one bit. index_bits: direct_bits, or
+// less where no code is longer.
 bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const TableEntry> meanings,
                  unsigned index_bits, DecodeTable& table);
 
-// How many the calling thread has built. What a page costs to decode is bounded by its bits and by
-// this count: for tests of that bound.
+// How many tables the calling thread has built. A page's decoding cost is bounded by its bits and
+// by this count; tests check that bound.
 std::uint64_t built_table_count();
 
 }  // namespace nacre::engine::gdeflate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain decoder: block by block, round by round, lane by lane, as format.h tells it. It checks
-// every read and every write. fast_rounds.h takes over the rounds in the middle of a block, where
-// nothing can go wrong that it does not see, and hands the lanes back.
+// The plain decoder: block by block, round by round, lane by lane, as format.h describes it. It
+// checks every read and every write. fast_rounds.h takes over the rounds in the middle of a block,
+// where it can see everything that could go wrong, and hands the lanes back.
 #include "gpu_engine/codec/gdeflate/decoder.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// Those of RFC 1951, 3.2.6, built once: a block of fixed codes may be as short as ten bits.
+// The tables of RFC 1951, 3.2.6, built once: a block of fixed codes may be as short as ten bits.
 const BlockTables& fixed_tables() {
   static const BlockTables tables = [] {
     BlockTables made;
@@ -85,7 +85,7 @@ class PageDecoder {
                      tables_.code_lengths))
       return false;
 
-    // Repeats may run from the one alphabet into the other, but not past both.
+    // A repeat may run from the one alphabet into the other, but not past both.
     std::array<std::uint8_t, litlen_symbol_count_max + distance_symbol_count> lengths;
     const unsigned length_count = litlen_count + distance_count;
     unsigned known = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the parts together: a parser cuts the plain bytes into items, the items into blocks, and
-// each block is written in the kind that takes the fewest bits.
+// Puts the parts together. A parser cuts the plain bytes into items, the items are cut into blocks,
+// and each block is written in the kind that takes the fewest bits.
 #include "gpu_engine/codec/gdeflate/encoder.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// Some plain bytes with their items, how they are best written, and at what cost.
+// Some plain bytes with their items, the best way to write them, and its cost.
 struct Block {
   ByteView plain;
   std::span<const Item> items;  // none in a block of literals alone
@@ -79,7 +79,7 @@ std::size_t write_page(std::span<const Block> blocks, std::size_t plain_size, Mu
 }
 
 SymbolCounts count_bytes(ByteView plain) {
-  // Four tables, so that equal bytes in a row do not wait for each other.
+  // Four tables, so that counts of equal bytes in a row do not wait for each other.
   std::array<std::array<std::uint32_t, literal_symbol_count>, 4> tables{};
   std::size_t i = 0;
   for (; i + 4 <= plain.size(); i += 4)
@@ -94,7 +94,7 @@ SymbolCounts count_bytes(ByteView plain) {
   return counts;
 }
 
-// Blocks whose matches are shorter than this on average may be cheaper without any.
+// A block whose matches are shorter than this on average may be cheaper without any.
 constexpr std::size_t short_item_bytes = 6;
 
 Block make_block(ByteView plain, std::span<const Item> items, const SymbolCounts& counts) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts of symbols cost in bits, estimated by their entropy. In whole numbers, so that a sum
-// is the same in any order and on any processor: encoders on different ones choose alike.
+// Estimates, from the entropy of symbols' counts, what the symbols cost in bits. The arithmetic is
+// in whole numbers, so that a sum is the same in any order and on any processor: encoders on
+// different processors choose alike.
 #pragma once
 
 #include <bit>
@@ -13,13 +14,14 @@ namespace nacre::engine::gdeflate {
 inline constexpr unsigned cost_fraction_bits = 11;
 inline constexpr std::uint32_t cost_of_a_bit = 1u << cost_fraction_bits;
 
-// log2(value) within 0.003, value >= 1: the power of two and a table of what is above it.
+// log2(value) within 0.003, value >= 1: the power of two, and a table for the fraction above it.
 struct LogarithmTable {
   static constexpr unsigned fraction_bits = 8;
   std::uint16_t values[1u << fraction_bits];
 };
 
-// Bit by bit: squaring doubles the logarithm, and what then reaches 2 has a bit here.
+// Found bit by bit: squaring doubles the logarithm, and where the result reaches 2 the next bit is
+// set.
 constexpr LogarithmTable make_logarithm_table() {
   constexpr unsigned scale_bits = 31;
   LogarithmTable table{};  // powers of two are exact: the first value stays 0
@@ -45,7 +47,7 @@ inline std::uint32_t logarithm(std::uint32_t value) {
   return static_cast<std::uint32_t>(31 - shift) * cost_of_a_bit + table.values[fraction];
 }
 
-// All symbols together, each at the logarithm of its share.
+// The cost of all symbols together: each costs the logarithm of its share.
 inline std::uint32_t entropy_cost(std::span<const std::uint32_t> counts) {
   std::uint32_t sum = 0;
   std::uint32_t cost = 0;  // modulo 2^32, as long as it is incomplete

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One round of all 32 lanes, read as a whole: what the loop of fast_rounds.cpp and its readers for
-// kinds of processors share.
+// One round of all 32 lanes, read as a whole: what the loop of fast_rounds.cpp shares with its
+// readers for particular processors.
 #pragma once
 
 #include "gpu_engine/codec/gdeflate/fast_rounds.h"
@@ -14,7 +14,8 @@ struct LaneBits {
 
 inline constexpr std::size_t copy_size_bytes = 32;
 
-// Literals and matches that begin in one round. An item is either, counted from 0 in their order.
+// The literals and matches that begin in one round. An item is one of these; items are counted from
+// 0 in their order.
 struct Round {
   // By lane: the size of its match, or the distance of the match that began in the round before.
   alignas(64) std::array<std::uint32_t, lane_count> values;
@@ -25,9 +26,9 @@ struct Round {
   std::uint32_t size = 0;  // plain bytes of all items
 };
 
-// Reads a round from the lanes and the words at next, of which there is one for every lane. begun:
-// the matches of the round before. Returns the flags of all symbols together; with an unusual one
-// among them nothing else counts.
+// Reads a round from the lanes and from the words at next, of which there is one for every lane.
+// begun: the matches of the round before. Returns the flags of all symbols together. If an unusual
+// flag is among them, no other result is valid.
 inline constexpr TableEntry unusual_flags = entry_is_unusable | entry_is_end;
 using ReadRound = TableEntry (*)(const BlockTables& tables, const LaneBits& from,
                                  std::uint32_t begun, const Byte*& next, LaneBits& to,
@@ -36,7 +37,7 @@ using ReadRound = TableEntry (*)(const BlockTables& tables, const LaneBits& from
 TableEntry read_round_portable(const BlockTables& tables, const LaneBits& from, std::uint32_t begun,
                                const Byte*& next, LaneBits& to, Round& round);
 
-// With AVX-512; nullptr where this processor lacks what it needs.
+// A reader with AVX-512; nullptr where this processor lacks what it needs.
 ReadRound find_read_round_avx512();
 
 }  // namespace nacre::engine::gdeflate

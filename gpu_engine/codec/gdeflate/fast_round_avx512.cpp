@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round with 16 lanes a register (AVX-512 F, BW, VL and VBMI2): the table look-ups are gathers,
-// and the refill is what vpexpandd does: the next words of the page go to those lanes, in their
-// order, that have fewer than 32 bits left. The literals of the round move together by vpcompressb.
+// A round with 16 lanes a register (AVX-512 F, BW, VL and VBMI2). The table look-ups are gathers.
+// The refill is what vpexpandd does: the next words of the page go, in their order, to the lanes
+// that have fewer than 32 bits left. vpcompressb moves the literals of the round together.
 #include "gpu_engine/codec/gdeflate/fast_round.h"
 
 #if defined(__x86_64__)
@@ -22,7 +22,7 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// The low and the high halves of the bits of 16 lanes, and how many there are.
+// The low and the high halves of the bits of 16 lanes, and how many bits there are.
 struct Half {
   __m512i low;
   __m512i high;

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derived from the plain rounds of decoder.cpp in three steps.
+// Derived from the plain rounds of decoder.cpp in three steps. A plain round takes each lane in
+// turn:
 //
-// 1. A round is read as a whole, without a branch on what it holds: a lane takes its table (of
-//    literals and lengths, or of distances) by a mask of the matches begun in the round before, its
-//    word by an arithmetic "fewer than 32 bits left". The lanes as they were are kept, so a round
-//    in which anything unusual turns up is dropped and read again plainly.
+//   if lane began a match in the round before: read its distance, copy the match;
+//   else: read a symbol; a literal is written, a length begins a match;
+//   if lane has fewer than 32 bits left: it takes the next word of the page;
+//
+// 1. A round is read as a whole, without a branch on what it holds. A mask of the matches begun in
+//    the round before gives each lane its table (of literals and lengths, or of distances), and
+//    arithmetic on "fewer than 32 bits left" gives it its word. The lanes are kept as they were, so
+//    a round with anything unusual in it is dropped and read again plainly.
 // 2. The plain bytes of a round are written when the next one is read, for only then are its
-//    distances known; so they are written in their order, and what is written too far is
+//    distances known. So they are written in their order, and a write that goes too far is
 //    overwritten by what follows. Hence each match costs one copy of 32 bytes, and the literals
 //    before it another one, however many they are: the round collects its literals in a row.
-// 3. Nothing is checked by the byte: a round is taken only when the page has a word for every lane,
-//    and the plain bytes have room for all of the round and a copy that goes too far.
+// 3. No byte is checked by itself. A round is taken only when the page has a word for every lane,
+//    and when the plain bytes have room for all of the round and for a copy that goes too far.
 //
-// Per round about 25 operations a lane and 20 a match, against a test of the kind of symbol, of
-// refilling and of the room, each mispredicted now and then, for every symbol.
+// A round takes about 25 operations for each lane and 20 for each match. The plain way tests for
+// every symbol its kind, the refill and the room, and each of these tests is now and then
+// mispredicted.
 #include "gpu_engine/codec/gdeflate/fast_rounds.h"
 
 #include "gpu_engine/codec/copy_step.h"
@@ -29,7 +35,7 @@ namespace {
 constexpr std::size_t slack_bytes = 2 * copy_size_bytes;
 constexpr std::size_t round_words_size_bytes = lane_count * word_size_bytes;
 
-// Matches that are long or overlap themselves. Writes less than copy_size_bytes too far.
+// Copies matches that are long or overlap themselves. Writes less than copy_size_bytes too far.
 void copy_any_match(Byte* to, std::size_t distance, std::size_t size) {
   constexpr std::size_t step_bytes = 16;
   Byte* const end = to + size;
@@ -68,8 +74,8 @@ bool write_round(const Round& round, const Round& next, const Byte* plain_begin,
   return true;
 }
 
-// Hands a round whose distances are not read yet over to the plain decoder: literals are written,
-// matches begun.
+// Hands a round whose distances are not read yet to the plain decoder: writes its literals and
+// begins its matches.
 void begin_round(const Round& round, Byte* plain, std::size_t at, BegunMatches& matches) {
   std::uint32_t item = 0;
   const auto write_literals = [&](std::uint32_t end) {
@@ -136,7 +142,7 @@ bool run_fast_rounds(const BlockTables& tables, Lanes& lanes, MutableByteView pl
   std::array<LaneBits, 2> lane_bits;
   lane_bits[0] = {lanes.bits, lanes.count};
   std::array<Round, 2> rounds;
-  unsigned now = 0;        // the round whose distances are to be read, and the lanes behind it
+  unsigned now = 0;        // the round whose distances come next, and the lanes after it
   std::size_t begin = at;  // of that round's plain bytes
   const Byte* next = lanes.next;
   while (static_cast<std::size_t>(lanes.end - next) >= round_words_size_bytes) {

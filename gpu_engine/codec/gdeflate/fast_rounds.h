@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounds in the middle of a block, fast. They stop before the first round that they do not
-// take: one with the end of the block, with anything that a page may not hold, or too near the end
-// of the page or of the plain bytes. The plain decoder goes on from there and finds out which it
-// was.
+// Fast decoding of the rounds in the middle of a block. It stops before the first round that it
+// does not take: one with the end of the block, with anything that a page may not hold, or too near
+// the end of the page or of the plain bytes. The plain decoder continues from there and finds out
+// which it was.
 #pragma once
 
 #include "gpu_engine/codec/gdeflate/decode_table.h"
@@ -27,7 +27,7 @@ struct BegunMatch {
 };
 using BegunMatches = std::array<BegunMatch, lane_count>;
 
-// From the first round of a block on. at: plain bytes so far, literals and begun matches alike.
+// Starts at the first round of a block. at: plain bytes so far, both literals and begun matches.
 // begun: the lanes whose match lacks its distance; none at first. False when a distance reaches
 // before the first plain byte.
 bool run_fast_rounds(const BlockTables& tables, Lanes& lanes, MutableByteView plain,

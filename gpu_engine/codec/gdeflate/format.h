@@ -25,11 +25,10 @@
 //   lane i % 32         item i of the code lengths (the code and its extra bits)
 //   fixed and dynamic codes:
 //   rounds              each lane in turn: the distance (code, extra bits) of the match that it
-//   began
-//                       in the round before; otherwise the next literal, length (code, extra bits)
-//                       or end of block
+//                       began in the round before; otherwise the next literal, length (code,
+//                       extra bits) or end of block
 //   The end of block ends the giving out of literals and lengths: the later lanes of that round
-//   read only distances, and one more round reads the distances of those matches that began in it.
+//   read only distances, and one more round reads the distances of the matches that began in it.
 //
 // The plain bytes are those of the literals and matches in the order in which they begin.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes by the in-place method of Moffat and Katajainen (WADS 1995): one array of sorted counts
-// becomes the tree's parents, then the depths. Depths past the limit are cut to it, and the space
-// in the code that this takes too much is given back by making the longest of the shorter codes
-// longer.
+// Makes sizes by the in-place method of Moffat and Katajainen (WADS 1995): one array of sorted
+// counts becomes the tree's parents, then the depths. Depths past the limit are cut to it. These
+// cut codes take too much of the code's space, which is given back by making the longest of the
+// shorter codes longer.
 #include "gpu_engine/codec/gdeflate/huffman_code.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ constexpr unsigned symbol_bits = 9;
 constexpr std::size_t symbol_count_max = 1u << symbol_bits;
 constexpr unsigned depth_max = 32;
 
-// Turns ascending counts into descending depths, at least two of them.
+// Turns ascending counts, of which there are at least two, into descending depths.
 void make_depths(std::span<std::uint32_t> nodes) {
   const std::size_t count = nodes.size();
-  // Each step joins the two least of the leaves and the trees made so far; a tree that is joined
+  // Each step joins the two least of the leaves and the trees made so far. A tree that is joined
   // becomes the index of its parent.
   std::size_t leaf = 0;
   std::size_t tree = 0;
@@ -82,7 +82,7 @@ void make_code_sizes(std::span<const std::uint32_t> counts, unsigned size_max,
   for (unsigned size = 1; size <= size_max; ++size)
     taken += counts_of_size[size] << (size_max - size);
   for (; taken > 1u << size_max; --taken) {
-    // A longest code goes beside a shorter one, which gets one bit longer.
+    // A longest code joins a shorter one, which gets one bit longer.
     --counts_of_size[size_max];
     unsigned size = size_max - 1;
     while (counts_of_size[size] == 0)

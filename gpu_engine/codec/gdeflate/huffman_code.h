@@ -7,10 +7,10 @@
 
 namespace nacre::engine::gdeflate {
 
-// Sizes of the codes of least total size, none longer than size_max bits (or close to the least,
-// where that limit bites). Symbols that do not occur have size 0; where fewer than two occur, the
-// first others are given a code, so that every code is complete. Counts are below 2^22, symbols are
-// at most 512.
+// The sizes of the codes of least total size, none longer than size_max bits (where that limit
+// applies, close to the least). Symbols that do not occur have size 0. When fewer than two symbols
+// occur, the first others are given a code, so that every code is complete. Counts are below 2^22,
+// and there are at most 512 symbols.
 void make_code_sizes(std::span<const std::uint32_t> counts, unsigned size_max,
                      std::span<std::uint8_t> sizes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plain bytes of a page are cut into: literals and matches, in their order, and how often
-// each symbol occurs among them.
+// The items into which the plain bytes of a page are cut: literals and matches, in their order, and
+// how often each symbol occurs among them.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ constexpr unsigned item_size(Item item) {
   return is_match(item) ? item_value(item) : 1;
 }
 
-// Sizes 3 to 257 have a symbol each way; all above share the last one.
+// Each size from 3 to 257 belongs to a symbol; all larger sizes share the last symbol.
 inline constexpr unsigned match_size_long = 258;
 inline constexpr auto length_symbol_of_size = [] {
   std::array<std::uint8_t, match_size_long + 1> symbols{};
@@ -43,7 +43,7 @@ inline constexpr auto length_symbol_of_size = [] {
   return symbols;
 }();
 
-// Counted from the first length symbol.
+// The symbol's number, counted from the first length symbol.
 constexpr unsigned length_symbol(unsigned size) {
   return length_symbol_of_size[size < match_size_long ? size : match_size_long];
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds matches: for each position the chain of those before it whose first four bytes have the
-// same hash, the nearest first, and beside it the nearest with the same three bytes.
+// Finds matches. Each position has a chain of the positions before it whose first four bytes have
+// the same hash, the nearest first, and one more candidate: the nearest with the same three bytes.
 //
-// A page has as many positions as 16 bits count, so nothing ever slides or wraps, and position 0,
-// where chains end, is a candidate like the others: what it holds is compared anyway.
+// A page has as many positions as 16 bits count, so nothing ever slides or wraps. Position 0, where
+// chains end, is a candidate like the others, since the bytes there are compared anyway.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ class MatchFinder {
   }
 
   // The longest match at a position, if it is longer than size_min; the nearest of that size. Looks
-  // at most at depth candidates, and no further when one has nice_size bytes. The position must be
-  // the next one (after 0) that is not yet inserted, and is then.
+  // at no more than depth candidates, and stops when a match has nice_size bytes. The position must
+  // be the next one (after 0) that is not yet inserted; it is inserted then.
   Match find_longest(std::size_t at, std::size_t size_min, unsigned depth, std::size_t nice_size) {
     Search search(*this, at);
     Match best;
@@ -51,8 +51,8 @@ class MatchFinder {
     return best;
   }
 
-  // All matches at a position that are longer than those nearer, shortest first; at most as many as
-  // matches has room for. The rest as above.
+  // All matches at a position that are longer than the nearer ones, shortest first; at most as many
+  // as matches has room for. Otherwise as above.
   std::size_t find_all(std::size_t at, unsigned depth, std::size_t nice_size,
                        std::span<Match> matches) {
     Search search(*this, at);
@@ -65,7 +65,7 @@ class MatchFinder {
     return count;
   }
 
-  // The next position.
+  // Inserts the next position.
   void insert(std::size_t at) {
     if (plain_.size() - at < hashed_bytes) return;
     insert(at, load_le<std::uint32_t>(plain_.data() + at));
@@ -89,15 +89,15 @@ class MatchFinder {
     }
     unsigned three_distance() const { return static_cast<unsigned>(at_ - three_); }
 
-    // Calls found(size, distance) with each match that is longer than size_over and those before,
-    // until it returns false.
+    // Calls found(size, distance) with each match that is longer than size_over and than those
+    // before, until it returns false.
     template <typename Found>
     void run(unsigned depth, std::size_t size_over, const Found& found) {
       if (room_ < hashed_bytes) return;
       const Byte* const end = here() + room_;
       for (; depth > 0 && size_over < room_; --depth) {
         const Byte* const candidate = there(candidate_);
-        // What is longer has the next byte too: most fail here.
+        // A longer match also has the next byte: most candidates fail here.
         if (candidate[size_over] == here()[size_over] &&
             load_le<std::uint32_t>(candidate) == bytes_) {
           const std::size_t size =
@@ -144,7 +144,7 @@ class MatchFinder {
   ByteView plain_;
   std::array<std::uint16_t, 1u << three_bits> last_of_three_;
   std::array<std::uint16_t, 1u << four_bits> last_of_four_;
-  std::array<std::uint16_t, page_plain_size_max> before_;  // the position before in the chain
+  std::array<std::uint16_t, page_plain_size_max> before_;  // the one before in the chain
 };
 
 }  // namespace nacre::engine::gdeflate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two stretches of bytes are equal.
+// Counts how many bytes of two stretches are equal.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace nacre::engine::gdeflate {
 
-// earlier < later <= end; what is equal may reach from the earlier one into the later one.
+// earlier < later <= end. The equal bytes may reach from the earlier stretch into the later one.
 inline std::size_t count_equal(const Byte* earlier, const Byte* later, const Byte* end) {
   const Byte* const begin = later;
   while (end - later >= 8) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round is put lane by lane without a branch: the open word is written at its place with every
-// code, for the last time when it is full.
+// Puts a round lane by lane without a branch: every code writes the open word at its place, for the
+// last time when the word is full.
 #include "gpu_engine/codec/gdeflate/page_writer.h"
 
 namespace nacre::engine::gdeflate {

@@ -3,8 +3,8 @@
 //
 // A decoder takes a lane's next word when fewer than 32 of its bits are left: with T bits of the
 // lane read it has taken T / 32 words, rounded up, and one more. So while a word of a lane is being
-// written the place of the word behind it is known already, and just when that one gets its first
-// bit, the place of another one is taken: the next of the page that nobody has.
+// written, the place of the lane's following word is known already. When that word gets its first
+// bit, the lane takes another place: the next of the page that no lane has.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace nacre::engine::gdeflate {
 
-// The bits that a lane gets at once: at most 31, lowest first, zeros above them.
+// The bits that a lane gets at once: at most 31, lowest first, with zeros above them.
 struct LaneCode {
   std::uint32_t bits;
   std::uint32_t count;
@@ -27,10 +27,10 @@ struct alignas(64) RoundCodes {
 };
 
 struct OpenLanes {
-  // Of the open words: 1 to 32 bits. A lane begins as if there were a full one before its first.
+  // The bits of the open words, 1 to 32. A lane begins as if a full word lay before its first.
   alignas(64) std::array<std::uint32_t, lane_count> bits;
   alignas(64) std::array<std::uint32_t, lane_count> counts;
-  // Places are counted in words. Those of the open words, and of the words behind them.
+  // Places of the open words and of the words that follow them, counted in words.
   alignas(64) std::array<std::uint32_t, lane_count> open;
   alignas(64) std::array<std::uint32_t, lane_count> following;
   std::uint32_t next;  // words that have a place
@@ -47,12 +47,12 @@ struct OpenLanes {
 // Puts a round into the lanes, in their order.
 using PutRound = void (*)(OpenLanes& lanes, const RoundCodes& codes);
 void put_round_portable(OpenLanes& lanes, const RoundCodes& codes);
-// With AVX-512; nullptr where this processor lacks what it needs.
+// A function with AVX-512; nullptr where this processor lacks what it needs.
 PutRound find_put_round_avx512();
 
 class PageWriter {
  public:
-  // to holds page_size_bound() bytes for all that will be written.
+  // to holds page_size_bound() bytes for everything that will be written.
   explicit PageWriter(Byte* to);
 
   // The most bytes of a page whose lanes get bit_count bits together.
@@ -72,7 +72,7 @@ class PageWriter {
   }
   void put_round(const RoundCodes& codes) { put_round_(lanes_, codes); }
 
-  // Writes the open words; the size of the page.
+  // Writes the open words and returns the size of the page.
   std::size_t finish();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels to parsers.
+// Chooses the parser of a level.
 #include "gpu_engine/codec/gdeflate/parse.h"
 
 namespace nacre::engine::gdeflate {

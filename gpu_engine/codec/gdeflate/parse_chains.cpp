@@ -11,7 +11,7 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// The least match that saves anything over literals, by how far it reaches.
+// Whether a match saves anything compared to literals; that depends on how far it reaches.
 bool is_worth(const Match& match) {
   return match.size > match_size_min || match.distance <= 2048;
 }
@@ -29,7 +29,7 @@ void parse_chains(const ChainEffort& effort, ByteView plain, ItemList& items) {
   finder.begin(plain);
   items.clear();
   items.add_literal(plain[0]);
-  std::size_t at = 1;  // all before it are inserted
+  std::size_t at = 1;  // all positions before it are inserted
   while (at < plain.size()) {
     Match match = finder.find_longest(at, match_size_min - 1, effort.depth, effort.nice_size);
     if (match.size == 0 || !is_worth(match)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Near-optimal parsing. With a known cost for every literal, length and distance the cheapest way
-// from each position to the end of the page follows from the cheapest ways from those behind it, so
-// one pass from the back finds it. The costs are the entropies of what the pass before has chosen,
-// block by block where the page is split; the first ones come from a lazy parser.
+// Near-optimal parsing. When the costs of every literal, length and distance are known, the
+// cheapest way from a position to the end of the page follows from the cheapest ways from the
+// positions after it. So one pass from the back finds it. The costs are the entropies of what the
+// pass before has chosen, block by block where the page is split; the first ones come from a lazy
+// parser.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -40,7 +41,7 @@ void find_matches(const OptimalEffort& effort, ByteView plain, MatchFinder& find
                          matches.begin() + static_cast<std::ptrdiff_t>(count));
     found.starts[++at] = static_cast<std::uint32_t>(found.matches.size());
     if (count == 0 || matches[count - 1].size < effort.nice_size) continue;
-    // A match so long is taken: what lies in it needs none.
+    // A match this long is taken, so positions within it need no matches.
     for (std::size_t end = at - 1 + matches[count - 1].size; at < end; ++at) {
       finder.insert(at);
       found.starts[at + 1] = static_cast<std::uint32_t>(found.matches.size());
@@ -71,7 +72,7 @@ float bits_of_logarithm(std::uint32_t value) {
 }
 
 void set_costs(const SymbolCounts& counts, Costs& costs) {
-  // What has not occurred costs as if it had, half a time.
+  // A symbol that has not occurred costs as if it had occurred half a time.
   const auto share_log = [](std::uint32_t count, float sum_log) {
     return count == 0 ? sum_log + 1 : sum_log - bits_of_logarithm(count);
   };
@@ -101,10 +102,10 @@ void set_costs(const SymbolCounts& counts, Costs& costs) {
 // The cheapest way from each position to the end.
 struct Ways {
   std::array<std::uint32_t, page_plain_size_max + 1> costs;
-  std::array<Item, page_plain_size_max> items;  // its first step
+  std::array<Item, page_plain_size_max> items;  // the first step of each way
 };
 
-// From end down to begin, what lies from end on being known.
+// Goes from end down to begin; the ways from end on are known.
 void find_ways(ByteView plain, std::size_t begin, std::size_t end, const PageMatches& found,
                const Costs& costs, Ways& ways) {
   for (std::size_t at = end; at-- > begin;) {
@@ -113,7 +114,8 @@ void find_ways(ByteView plain, std::size_t begin, std::size_t end, const PageMat
     unsigned size = match_size_min;
     for (const Match& match : found.at(at)) {
       const std::uint32_t distance_cost = costs.distances[distance_symbol(match.distance)];
-      // Of a long match only the whole is worth a try, beside the sizes that have a code.
+      // Of a match longer than the sizes that have a code, only the whole and those sizes are
+      // tried.
       const unsigned last = std::min(match.size, match_size_long - 1);
       for (; size <= last; ++size) {
         const std::uint32_t cost = distance_cost + costs.sizes[size] + ways.costs[at + size];
