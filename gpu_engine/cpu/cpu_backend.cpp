@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker threads and their queue; see the header.
+// The worker threads and their queue.
 #include "gpu_engine/cpu/cpu_backend.h"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ struct CpuBackend::Job {
       payload.results[index] = run_message(payload, keys, index);
   }
 
-  // Whoever ends the last part writes the message's result.
+  // The thread that ends the last part writes the message's result.
   void run_split_part(std::uint32_t part_index) noexcept {
     part_results[part_index] = run_part(payload, keys, schedule.parts[part_index]);
     const std::size_t split_index = split_of_part[part_index];
@@ -81,7 +81,7 @@ struct CpuBackend::Job {
     }
   }
 
-  // It is the caller's code: what it throws against its contract must not end the thread.
+  // done() is the caller's code. If it throws, against its contract, the thread must not end.
   void call_done() noexcept {
     try {
       done();
@@ -91,18 +91,18 @@ struct CpuBackend::Job {
 
   Payload& payload;
   MessageIndexes indexes;
-  std::vector<std::uint32_t> owned_indexes;  // of a submitted job: what indexes shows
+  std::vector<std::uint32_t> owned_indexes;  // of a submitted job: the memory that indexes shows
   ExpandedKeys keys;
   Schedule schedule;
-  // By part, and by split message.
+  // Indexed by part, and by split message.
   std::vector<MessageResult> part_results;
   std::vector<std::uint32_t> split_of_part;
   std::vector<std::atomic<std::uint32_t>> parts_left;
   std::atomic<std::size_t> cursor = 0;
   unsigned participant_max = 1;
-  bool submitted = false;  // on the heap, and ends with done(); else run() waits for ended
+  bool submitted = false;  // on the heap, ends with done(); otherwise run() waits for ended
   std::function<void()> done;
-  // Under the backend's mutex.
+  // Guarded by the backend's mutex.
   unsigned participant_count = 0;
   bool queued = false;
   bool ended = false;
@@ -156,7 +156,7 @@ ExpandedKeys CpuBackend::expand_keys(const Payload& payload) {
   return expanded;
 }
 
-// False when there was no memory for it, which the results then say.
+// False when there was no memory for the schedule; the results then say so.
 bool CpuBackend::prepare(Job& job) {
   Payload& payload = job.payload;
   try {

@@ -2,15 +2,14 @@
 // The backend on the processor's cores: a fixed set of threads that share the messages of a
 // payload.
 //
-// A payload becomes a job: a schedule of tasks and one cursor. Whoever takes part moves the cursor
-// by one task and runs it, until the tasks are used up; the last to leave ends the job. Locks are
-// taken per job and participant, never per task or message. run() lets its caller take part, so it
-// makes progress even when every worker is busy, and does without the workers where a payload is
-// small.
+// A payload becomes a job: a schedule of tasks and one cursor. Each participant moves the cursor by
+// one task and runs that task, until the tasks are used up; the last one to leave ends the job.
+// Locks are taken per job and participant, never per task or message. The caller of run() takes
+// part, so run() makes progress even when every worker is busy, and needs no worker when the
+// payload is small.
 //
-// Invariants: a job in the queue has not reached its participants' number and may have tasks
-// left; the count of submitted jobs in the queue is bounded; done() runs once, on a worker, after
-// all results.
+// Invariants: a job in the queue can take more participants and may have tasks left; the count of
+// submitted jobs in the queue is bounded; done() runs once, on a worker, after all results.
 #pragma once
 
 #include <atomic>
@@ -31,11 +30,11 @@ namespace nacre::engine {
 
 class CpuBackend final : public Backend {
  public:
-  // thread_count 0: one for each core that this process may use. out_of_memory when the system
-  // gives no threads.
+  // thread_count 0: one thread for each core that this process may use. out_of_memory when the
+  // system gives no threads.
   static Result<std::unique_ptr<CpuBackend>> create(unsigned thread_count,
                                                     unsigned queued_payload_max);
-  ~CpuBackend() override;  // ends what was submitted, then the threads
+  ~CpuBackend() override;  // completes all submitted jobs, then ends the threads
 
   std::string name() const override;
   unsigned thread_count() const { return static_cast<unsigned>(workers_.size()); }
@@ -56,14 +55,14 @@ class CpuBackend final : public Backend {
 
   const unsigned queued_payload_max_;
   KeyCache key_cache_;
-  // Callers within run(): with many of them each is a worker of its own, and waking others gains
-  // nothing.
+  // The callers that are within run(). When there are many, each of them is a worker of its own,
+  // and waking others gains nothing.
   std::atomic<unsigned> caller_count_{0};
   std::mutex mutex_;
   std::condition_variable work_arrived_;
   std::condition_variable room_arrived_;
   std::condition_variable run_ended_;
-  // All below: under mutex_.
+  // mutex_ guards all members below.
   std::deque<Job*> queue_;
   unsigned queued_submission_count_ = 0;
   bool stopping_ = false;

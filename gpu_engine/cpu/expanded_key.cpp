@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From raw bytes to the object of a key's kind.
+// Turns raw bytes into the object of a key's kind.
 #include "gpu_engine/cpu/expanded_key.h"
 
 namespace nacre::engine {

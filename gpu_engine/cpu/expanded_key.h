@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A payload's key in the form that work is done with.
+// A payload's key in the form in which operations use it.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,20 @@
 
 namespace nacre::engine {
 
-// One of each kind of key. Copies share one object; all are thread-safe.
+// One alternative for each kind of key. Copies share one object; all are thread-safe.
 using KeyObject = std::variant<std::shared_ptr<const AeadKey>, std::shared_ptr<const CipherKey>,
                                RsaPublicKey, RsaPrivateKey>;
 
-// invalid_argument or unsupported, as the kind's own class says.
+// invalid_argument or unsupported, as the class of the kind says.
 Result<KeyObject> expand_key(const KeyUse& use, ByteView key);
 
-// At the index that messages name. A key that could not be expanded has no object, and its error is
-// that of every message that names it.
+// Stands at the index that messages name. A key that could not be expanded has no object, and every
+// message that names it gets the key's error.
 struct ExpandedKey {
   std::optional<KeyObject> object;
   ErrorCode error = ErrorCode::invalid_argument;
 
-  // nullptr for a key of another kind, or none.
+  // nullptr for a key of another kind, or for none.
   const AeadKey* aead() const;
   const CipherKey* cipher() const;
   const RsaPublicKey* rsa_public() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list in the order of use, searched from the front: a volume in use has one or two keys at work,
-// so the search ends at once, and walking past strangers costs less than a key schedule does.
+// A list in the order of use, searched from the front. A volume in use has one or two keys at work,
+// so the search ends at once, and passing a few other keys costs less than making a key schedule.
 #include "gpu_engine/cpu/key_cache.h"
 
 #include <functional>
@@ -20,7 +20,8 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
       return entry->expanded;
     }
   }
-  // Two threads may both get here with one key: the later entry is a harmless twin that ages away.
+  // Two threads may both get here with one key. The later entry is then a harmless duplicate, which
+  // ages away.
   NACRE_ASSIGN(KeyObject expanded, expand_key(use, key));
   const std::lock_guard lock(mutex_);
   entries_.push_front({hash, use, SecretBytes(key), expanded});
@@ -29,7 +30,7 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
 }
 
 void KeyCache::clear() {
-  std::list<Entry> forgotten;  // wiped behind the lock
+  std::list<Entry> forgotten;  // wiped after the lock is released
   const std::lock_guard lock(mutex_);
   forgotten.swap(entries_);
 }

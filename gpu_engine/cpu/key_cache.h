@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expanded keys by their raw bytes, so that a key schedule is made once and not once a payload.
+// Expanded keys by their raw bytes, so that a key schedule is made once instead of once a payload.
 //
-// Bounded: the key that was not used for longest goes first, and is wiped when the last payload
-// that runs with it is done. Thread-safe; asked once for each key of a payload, never per message.
+// Bounded: the key that was not used for the longest time is dropped first, and is wiped when the
+// last payload that runs with it has ended. Thread-safe; asked once for each key of a payload,
+// never per message.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ class KeyCache {
 
   Result<KeyObject> get(const KeyUse& use, ByteView key);
   std::size_t size() const;
-  // Forgets all of them: what no payload runs with is wiped before this returns, the rest by the
-  // last one that does.
+  // Forgets all keys. A key that no payload runs with is wiped before this returns, any other when
+  // the last payload that uses it ends.
   void clear();
 
  private:
@@ -35,7 +36,7 @@ class KeyCache {
 
   const std::size_t key_count_max_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // the last used one in front
+  std::list<Entry> entries_;  // most recently used first
 };
 
 }  // namespace nacre::engine

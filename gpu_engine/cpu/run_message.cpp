@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of the engine, each on one message. What is wrong with a message is found before
-// anything is written.
+// The operations of the engine, each on one message. Faults of a message are found before anything
+// is written.
 #include "gpu_engine/cpu/run_message.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ bool lies_within(std::uint64_t offset, std::uint64_t size, std::uint64_t whole) 
   return offset <= whole && size <= whole - offset;
 }
 
-// The most input that a message of the longest kind has: what is to be decrypted may carry a tag,
-// and a stream is longer than bytes that it could not make smaller.
+// The most input that the longest kind of message has: a ciphertext may carry a tag, and a stream
+// is longer than the bytes that it could not make smaller.
 std::uint64_t input_size_max(const Message& message) {
   switch (message.operation) {
     case Operation::decrypt:
@@ -71,7 +71,7 @@ tl::expected<Buffers, MessageResult> find_buffers(const Payload& payload, const 
                  .output = {payload.output + message.output_offset, message.output_capacity}};
 }
 
-// A key of the payload that fits a suite's operation, or why not.
+// A key of the payload that fits a suite's operation, or the reason why it does not.
 struct SuiteKey {
   const AeadKey* key = nullptr;
   CipherSuite suite = {};
@@ -301,7 +301,7 @@ MessageResult combine_parts(std::span<const Part> parts, std::span<const Message
   MessageResult whole = results[0];
   for (std::size_t i = 1; i < parts.size() && whole.ok; ++i) {
     if (!results[i].ok) return results[i];
-    // Only one of the two means something; the other stays zero.
+    // Only one of the two values means something; the other stays zero.
     whole.crc32 = crc32_combine(whole.crc32, results[i].crc32, parts[i].size);
     whole.crc32c = crc32c_combine(whole.crc32c, results[i].crc32c, parts[i].size);
     whole.output_size += results[i].output_size;

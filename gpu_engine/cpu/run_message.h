@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of a payload on the calling thread: one alone, serial ones side by side, or a part of
-// one that is split over several threads.
+// Runs messages of a payload on the calling thread: one alone, several serial ones together, or a
+// part of one that is split over several threads.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ using ExpandedKeys = std::vector<ExpandedKey>;
 MessageResult run_message(const Payload& payload, const ExpandedKeys& keys,
                           std::size_t message_index) noexcept;
 
-// A message to encrypt or decrypt with the key of a block cipher, when nothing is wrong with it.
+// A message to encrypt or decrypt with the key of a block cipher, in which no fault was found.
 struct CipherWork {
   const CipherKey* key;
   Direction direction;
@@ -30,26 +30,26 @@ struct CipherWork {
 std::optional<CipherWork> find_cipher_work(const Payload& payload, const ExpandedKeys& keys,
                                            const Message& message);
 
-// What a message is to give the checksum of, when nothing is wrong with it.
+// The bytes whose checksum the message asks for; nothing when the message has a fault.
 std::optional<ByteView> find_checksum_input(const Payload& payload, const Message& message);
 
-// Runs messages that find_cipher_work() has and whose mode is serial. Throws nothing.
+// Runs messages for which find_cipher_work() gives work and whose mode is serial. Throws nothing.
 void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
                          std::span<const std::uint32_t> message_indexes) noexcept;
 
-// Bytes of a message that can be worked on without the rest of it: of find_checksum_input(), or of
-// find_cipher_work() in a mode that is not serial. offset is whole blocks.
+// Bytes of a message that can be processed without the rest of it: bytes of find_checksum_input(),
+// or of find_cipher_work() in a mode that is not serial. offset is whole blocks.
 struct Part {
   std::uint32_t message_index;
   std::uint64_t offset;
   std::uint64_t size;
-  CipherIv iv;  // what the part starts from
+  CipherIv iv;  // the vector that the part starts from
 };
 
 // The part's own result. Throws nothing.
 MessageResult run_part(const Payload& payload, const ExpandedKeys& keys, const Part& part) noexcept;
 
-// The message's result, from all its parts in order: at least one.
+// The message's result, made of the results of all its parts in order. There is at least one part.
 MessageResult combine_parts(std::span<const Part> parts, std::span<const MessageResult> results);
 
 }  // namespace nacre::engine

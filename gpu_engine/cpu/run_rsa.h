@@ -9,7 +9,7 @@
 
 namespace nacre::engine {
 
-// rsa_public and rsa_private. A private key does the public operation as well.
+// Runs rsa_public and rsa_private. A private key does the public operation as well.
 MessageResult run_rsa(const ExpandedKey& key, const Message& message, ByteView input,
                       std::string_view label, MutableByteView output);
 

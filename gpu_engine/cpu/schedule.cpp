@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Costs and the plan; see the header. Costs come from a run on one core with AVX-512 and VAES,
-// November 2026; the ratios between them matter, not the core.
+// Costs, and the schedule made by them. Costs come from a run on one core with AVX-512 and VAES,
+// November 2026. The ratios between them matter, not the core.
 #include "gpu_engine/cpu/schedule.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace nacre::engine {
 namespace {
 
-// Waking a worker costs some 10 us; below this much work one thread is done sooner alone.
+// Waking a worker costs some 10 us. With less work than this, one thread alone is done sooner.
 constexpr std::uint64_t alone_cost_ns_max = 128u << 10;
-// How much a participant takes at a time: enough to make the cursor cheap for small messages.
+// How much work a participant takes at a time: enough to make the cursor cheap for small messages.
 constexpr std::uint64_t task_cost_ns = 64u << 10;
 constexpr std::uint64_t message_cost_ns = 200;
 constexpr std::uint64_t part_size_bytes_min = 64u << 10;
-// Parts of a message per worker: some slack for threads that come late.
+// How many parts a message has per worker. More than one, so that a thread may come late.
 constexpr std::uint64_t parts_per_worker = 4;
 
 // Picoseconds a byte.
@@ -33,8 +33,8 @@ constexpr std::uint64_t des_parallel_ps = 2500;
 constexpr std::uint64_t des_serial_ps = 18000;
 constexpr std::uint64_t triple_des_factor = 4;
 
-// Of 2048 bits. The public operation grows with the square of the length, the private one with the
-// cube, generation with the fourth power.
+// For 2048 bits. The public operation grows with the square of the length, the private one with the
+// cube, and generation with the fourth power.
 constexpr std::uint64_t rsa_public_ns = 25'000;
 constexpr std::uint64_t rsa_private_ns = 900'000;
 constexpr std::uint64_t rsa_generate_ns = 80'000'000;
@@ -61,7 +61,7 @@ std::uint64_t crypt_ps(const Payload& payload, const Message& message) {
 }
 
 std::uint64_t rsa_ns(const Message& message, std::uint64_t size) {
-  // In 256ths of 2048 bits, within what any key has.
+  // In 256ths of 2048 bits, kept within the sizes that keys have.
   const std::uint64_t bits =
       message.operation == Operation::rsa_generate ? message.rsa_bits : 8 * size;
   const std::uint64_t length = std::clamp<std::uint64_t>(bits, 2048, 8192) / 8;
@@ -135,7 +135,7 @@ class Scheduler {
     }
   }
 
-  // The cipher whose lanes the message can share; none for what runs alone.
+  // The cipher whose lanes the message can share; nothing for a message that runs alone.
   std::optional<BlockCipher> lane_cipher(std::uint32_t index) const {
     const auto work = find_cipher_work(payload_, keys_, payload_.messages[index]);
     if (!work || !is_serial(work->key->mode(), work->direction)) return std::nullopt;
@@ -143,7 +143,7 @@ class Scheduler {
     return work->key->cipher();
   }
 
-  // True when the message went to the parts or to the serial ones.
+  // True when the message went to the split messages or to the serial ones.
   bool sort_out(std::uint32_t index, bool alone) {
     const Message& message = payload_.messages[index];
     if (message.operation == Operation::checksum) {
@@ -193,8 +193,8 @@ class Scheduler {
          .part_count = static_cast<std::uint32_t>(schedule_.parts.size()) - first});
   }
 
-  // As few threads as the lanes allow, since lanes cost next to nothing; the longest messages are
-  // dealt out first, so that the lanes of each thread end about together.
+  // Uses as few threads as the lanes allow, since lanes cost next to nothing. The longest messages
+  // are dealt out first, so that the lanes of each thread end at about the same time.
   void add_serial_tasks() {
     for (std::size_t cipher = 0; cipher < serial_.size(); ++cipher) {
       std::vector<std::uint32_t>& indexes = serial_[cipher];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order, and in what pieces, the messages of a payload run.
+// Decides in which order, and in what pieces, the messages of a payload run.
 //
 // Nothing here changes a result: the caller's order is that of Payload::results. A task is what one
-// thread takes at a time; tasks go by cost, the dearest first, so that no thread is left with a
-// long one at the end (Graham 1969: at most 4/3 of the best order's time).
-//   * Messages that can be worked on in parts, and are long, are split.
+// thread takes at a time. Tasks run in the order of their cost, the dearest first, so that no
+// thread is left with a long one at the end (Graham 1969: at most 4/3 of the best order's time).
+//   * Messages that can be processed in parts, and are long, are split.
 //   * Serial messages of block ciphers share the lanes of one thread.
-//   * Everything else runs alone; cheap messages are put together to tasks of some 65 us.
+//   * Everything else runs alone; cheap messages are joined into tasks of some 65 us.
 //
-// A payload whose order is as_given gets tasks in that order instead: of neighbours, and of whole
-// messages, since a part that is late would outlast the message behind it.
+// A payload whose order is as_given gets tasks in that order instead. They are made of neighbours
+// and of whole messages, since a part that is late would outlast the message after it.
 #pragma once
 
 #include <cstdint>
@@ -38,16 +38,16 @@ struct Split {
 
 struct Schedule {
   std::vector<Task> tasks;
-  std::vector<std::uint32_t> order;  // message indexes, each once but for those in parts
+  std::vector<std::uint32_t> order;  // message indexes, each once except those in parts
   std::vector<Part> parts;
   std::vector<Split> splits;
-  unsigned worker_count = 1;  // how many threads are worth their waking
+  unsigned worker_count = 1;  // how many threads are worth waking
 };
 
-// What a message takes on one thread, roughly. Only the order of things hangs on it.
+// A rough estimate of a message's time on one thread. Only the order of the tasks depends on it.
 std::uint64_t estimate_cost_ns(const Payload& payload, const Message& message);
 
-// For the messages that indexes names. worker_count_max: at least 1. Throws std::bad_alloc.
+// Schedules the messages that indexes names. worker_count_max: at least 1. Throws std::bad_alloc.
 Schedule make_schedule(const Payload& payload, MessageIndexes indexes, const ExpandedKeys& keys,
                        unsigned worker_count_max);
 

@@ -22,11 +22,11 @@ namespace {
 constexpr std::uint32_t lanes_max = 16;
 constexpr std::size_t output_size_max = 1024;
 constexpr std::uint32_t calibrated_memory_kib_min = 64u << 10;
-// A volume moves between machines: what calibration asks for must fit a small one as well.
+// A volume moves between machines, so the calibrated memory must fit a small machine as well.
 constexpr std::uint32_t calibrated_memory_kib_max = 1u << 20;
 constexpr std::uint32_t calibrated_lanes_max = 4;
 
-// 0 when it could not be run.
+// The time in microseconds; 0 when it could not be run.
 std::uint64_t measure_us(const Argon2Parameters& parameters) {
   static constexpr std::array<Byte, 16> sample = {};
   const auto start = std::chrono::steady_clock::now();
@@ -48,8 +48,8 @@ std::optional<std::uint64_t> number_in(const std::string& path, std::string_view
   return std::nullopt;
 }
 
-// What is left of the smallest memory.max from this process's group up to the top (cgroup v2).
-// Caches of files make room.
+// The memory that is left in the smallest memory.max from this process's group up to the top
+// (cgroup v2). Caches of files count as free.
 std::uint64_t memory_kib_of_control_groups() {
   std::ifstream groups("/proc/self/cgroup");
   std::string group;
@@ -124,8 +124,8 @@ Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Par
   return output;
 }
 
-// Memory is what makes guessing dear, so time is bought with memory first and with passes only when
-// the memory that may be asked for is used up. Time grows linearly with both.
+// Memory is what makes guessing expensive. So the target time is first reached with more memory,
+// and with more passes only when the most memory is used up. Time grows linearly with both.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms) {
   const auto memory_max = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       machine_memory_kib() / 8, calibrated_memory_kib_min, calibrated_memory_kib_max));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-256, HMAC-SHA256 and HKDF-SHA256 by OpenSSL. Algorithms are fetched once and kept.
 //
-// SHA-256 cannot fail for a reason that a caller could handle: it is a part of every OpenSSL, so
-// only exhausted memory is left, thrown as std::bad_alloc.
+// SHA-256 cannot fail for a reason that a caller could handle. It is a part of every OpenSSL, so
+// only exhausted memory is left, and std::bad_alloc is thrown.
 #include <fmt/format.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -38,7 +38,7 @@ class Hmac {
     const OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end()};
-    // OpenSSL takes a null key for "keep the last one"; an empty key has an address here.
+    // OpenSSL takes a null key for "keep the last one", so an empty key gets an address here.
     static constexpr Byte no_key = 0;
     require_hash(EVP_MAC_init(context_.get(), key.empty() ? &no_key : key.data(), key.size(),
                               parameters) == 1);
@@ -68,8 +68,8 @@ class Hmac {
 
 }  // namespace
 
-// A context serves one call at a time; those of earlier calls are lent out again, and there are
-// never more of them than calls at once.
+// A context serves one call at a time. Contexts of earlier calls are lent out again, so there are
+// never more of them than there were calls at once.
 struct HmacSha256Key::State {
   SecretBytes key;
   std::mutex mutex;
@@ -125,7 +125,7 @@ Sha256Digest hmac_sha256(ByteView key, ByteView message) {
 }
 
 // RFC 5869: PRK = HMAC(salt, key); T(i) = HMAC(PRK, T(i-1) | info | i); output = T(1) | T(2) | …
-// An empty salt stands for a hash's length of zeros, which HMAC's own padding makes of it.
+// An empty salt stands for a hash's length of zeros; HMAC's own padding makes it that.
 Result<SecretBytes> hkdf_sha256(ByteView key, ByteView salt, std::string_view info,
                                 std::size_t size) {
   constexpr std::size_t size_max = 255 * sha256_size_bytes;

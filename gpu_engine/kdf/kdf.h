@@ -32,7 +32,7 @@ class HmacSha256Key {
   HmacSha256Key(const HmacSha256Key&) = delete;
   HmacSha256Key& operator=(const HmacSha256Key&) = delete;
 
-  // Of the parts, one after the other.
+  // The HMAC of the parts, one after the other.
   Sha256Digest compute(std::span<const ByteView> parts) const;
 
  private:
@@ -57,12 +57,12 @@ Argon2Parameters calibrate_argon2(std::uint32_t target_ms);
 
 // Physical memory; 0 when the system does not say.
 std::uint64_t machine_memory_kib();
-// How much memory this process could still get: what the system can give without pushing others
-// out, swap counted, within the limits of the process's control groups. UINT64_MAX when the system
-// does not say.
+// How much memory this process could still get: what the system can give without evicting others,
+// swap included, within the limits of the process's control groups. UINT64_MAX when the system does
+// not say.
 std::uint64_t available_memory_kib();
 
-// Fills from getrandom(2).
+// Fills bytes from getrandom(2).
 void random_bytes(MutableByteView out);
 
 }  // namespace nacre::engine

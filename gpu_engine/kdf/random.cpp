@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random bytes from the kernel. Nothing can be kept safe without them, so a kernel that gives none
-// (it would have to be older than 3.17) ends the process.
+// Random bytes from the kernel. Nothing is safe without them, so the process ends if the kernel
+// gives none (which takes a kernel older than 3.17).
 #include <sys/random.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record: what seal makes and unseal opens. docs/FORMAT.md, "Record".
+// The record, which seal makes and unseal opens. docs/FORMAT.md, "Record".
 //
 //   0        4   5   6   8             12      16         32        36      40
 //   +--------+---+---+---+-------------+-------+----------+---------+-------+-------------+-----+
@@ -32,7 +32,7 @@ namespace nacre::engine {
 
 using VolumeId = std::array<Byte, 16>;
 using SessionSalt = std::array<Byte, 16>;
-// What the record is, in the metadata's terms; the engine only carries and compares it.
+// Identifies the record in the metadata's terms; the engine only carries and compares it.
 using RecordIdentity = std::array<Byte, 32>;
 
 struct RecordHeader {
@@ -65,22 +65,22 @@ inline constexpr std::size_t record_aad_header_size_bytes = offsetof(RecordHeade
 inline constexpr std::size_t record_size_bytes_min =
     record_header_size_bytes + sizeof(RecordBodyHeader) + tag_size_bytes_min;
 // A record holds at most chunk_size_bytes_max plain bytes. This is record_size_bound() of the
-// longest under the padding and the tag that take most; a header that asks for more is corrupt.
+// longest under the padding and the tag that take most; a header with a larger size is corrupt.
 inline constexpr std::size_t record_size_bytes_max =
     record_header_size_bytes + 1081344 + tag_size_bytes_max;
 
 enum class Padding : std::uint8_t { none = 0, padme = 1 };
 
-// Body size after padding. Padmé (Nikitin et al., PETS 2019): at most 12 % more, O(log log n) bits
-// of the length leak.
+// Body size after padding. Padmé (Nikitin et al., PETS 2019) adds at most 12 %, and leaks O(log log
+// n) bits of the length.
 std::uint64_t padded_size(Padding padding, std::uint64_t body_size);
 
-// The body of a record under a suite: padded, then filled up to whole blocks where the suite takes
-// only those.
+// The body's size under a suite: padded, then filled up to whole blocks where the suite takes only
+// those.
 std::uint64_t sealed_body_size(CipherSuite suite, Padding padding, std::uint64_t body_size);
 
-// The most bytes a record of plain_size bytes can take under any codec that expands least: the
-// sealer falls back to Codec::none when a stream would be larger than its input.
+// The most bytes that a record of plain_size bytes can take under any codec. The sealer uses
+// Codec::none when a stream would be larger than its input.
 std::size_t record_size_bound(CipherSuite suite, Padding padding, std::size_t plain_size);
 
 // Parses and checks the clear header at the front of bytes: magic, version, reserved fields, and
