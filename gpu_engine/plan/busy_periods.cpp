@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Begins, ends and what they tell; see the header.
+// When parts begin and end, and what that tells.
 #include "gpu_engine/plan/busy_periods.h"
 
 #include <algorithm>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one backend is at: parts of payloads from their begin to their end, and what their times
-// tell.
+// Follows what one backend is doing, parts of payloads from their begin to their end, and learns
+// from the times that they take.
 //
-// A part that nothing overlapped took its own time. Of parts that overlapped only their sum is
-// known, from the first one's begin until the backend was idle, or until eight of them had ended:
-// where all were of one class, it is shared out as it was predicted, and is one measurement for
-// each size among them; else nothing is learned, nor of a time in which the backend was kept from
-// its work. Not thread-safe. Times are nanoseconds of one clock; one that stands still teaches
-// nothing.
+// When nothing overlapped a part, its time is its own. When parts overlapped, only the time of all
+// of them is known: from the begin of the first one until the backend was idle, or until eight of
+// them had ended. If all of them were of one class, that time is divided in proportion to the
+// predictions, and is one measurement for each size among them. Otherwise nothing is learned; nor
+// is anything from a time in which something else kept the backend from its work. Not thread-safe.
+// Times are nanoseconds of one clock; a clock that stands still teaches nothing.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@
 
 namespace nacre::engine {
 
-// What one backend is given of a payload.
+// The part of a payload that one backend gets.
 struct PlannedPart {
   double predicted_ns = 0;
-  CostCell cell = no_cost_cell;  // of all of it; none where it is of many classes
-  double factor = 1;             // of the cell, when that was predicted
+  CostCell cell = no_cost_cell;  // of the whole part; none where it has many classes
+  double factor = 1;             // of the cell, at the time of the prediction
 };
 
 class BusyPeriods {
@@ -33,16 +33,16 @@ class BusyPeriods {
   };
 
   void begin(const PlannedPart& part, std::uint64_t now_ns);
-  // Of a part that has begun. What is learned from it is there until the next call.
+  // Ends a part that has begun. The measurements learned from it exist until the next call.
   std::span<const Measurement> end(const PlannedPart& part, std::uint64_t now_ns);
 
-  // From the one to the other it is kept from its work by what is no payload.
+  // Between the two calls something that is no payload keeps the backend from its work.
   void begin_disturbance();
   void end_disturbance() { --disturbance_count_; }
 
   bool is_idle() const { return active_count_ == 0; }
-  // What is still to do of the parts that have begun, as far as was predicted. A quarter of them at
-  // least: those that take longer than was thought are not over yet.
+  // The predicted work that is left of the parts that have begun. It is at least a quarter of them:
+  // parts that take longer than predicted are not over yet.
   double backlog_ns(std::uint64_t now_ns) const;
 
  private:
@@ -51,15 +51,15 @@ class BusyPeriods {
   void measure_from(std::uint64_t now_ns);
 
   std::uint64_t active_count_ = 0;
-  double active_ns_ = 0;                      // predicted
-  std::uint64_t last_ns_ = 0;                 // when a part ended, or the first one began
-  std::uint64_t begin_ns_ = 0;                // of the time that is measured
-  double ended_ns_ = 0;                       // predicted, of the parts that have ended in it
-  std::size_t ended_count_ = 0;               // of those
-  std::array<Measurement, ended_max> cells_;  // of those, each once
+  double active_ns_ = 0;         // predicted
+  std::uint64_t last_ns_ = 0;    // when a part ended, or the first one began
+  std::uint64_t begin_ns_ = 0;   // of the time that is being measured
+  double ended_ns_ = 0;          // predicted, of the parts that have ended in that time
+  std::size_t ended_count_ = 0;  // of those parts
+  std::array<Measurement, ended_max> cells_;  // of those parts, each cell once
   std::size_t cell_count_ = 0;
   unsigned disturbance_count_ = 0;
-  bool is_disturbed_ = false;  // the time that is measured
+  bool is_disturbed_ = false;  // something disturbs the time that is measured
   bool one_class_ = true;      // all parts since the backend was idle
   std::size_t class_index_ = 0;
 };

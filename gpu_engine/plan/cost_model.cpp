@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation, the split, and the file of costs: a line "nacre-engine-costs 2 MACHINE", then for
-// each backend and class a line of nanoseconds by size and its name, then the classes that are
-// split.
+// each backend and class a line with nanoseconds by size and the class's name, then the classes
+// that are split.
 #include "gpu_engine/plan/cost_model.h"
 
 #include <fcntl.h>
@@ -21,12 +21,12 @@ namespace nacre::engine {
 namespace {
 
 constexpr std::string_view magic = "nacre-engine-costs 2 ";
-// To be counted up when a kernel or a codec of the cpu becomes faster or slower, or a class is
-// measured in another way: costs that were kept are then measured again.
+// Count this up when a kernel or a codec of the cpu becomes faster or slower, or when a class is
+// measured in another way. Costs that were kept are then measured again.
 constexpr int model_version = 8;
-// A split is looked for in steps of this share.
+// The search for a split takes steps of this share.
 constexpr int share_steps = 16;
-// So many times as long as by the cpu.
+// A device may take this many times as long as the cpu and still get a share.
 constexpr double hardly_slower = 1.3;
 
 std::string processor_name() {
@@ -39,7 +39,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// The class that differs in that no message is one thread's; the same where none is.
+// The class that differs only in that no message is one thread's; the same class where none is.
 WorkClass parallel_class(WorkClass work) {
   switch (work.kind) {
     case WorkKind::crypt_serial:
@@ -85,14 +85,14 @@ double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   return at[i - 1] + (at[i] - at[i - 1]) * (bytes - low) / (high - low);
 }
 
-// A message is one thread's: a few take as long as one for each thread would.
+// A message runs on one thread, so a few messages take as long as one for each thread would.
 double CostModel::cpu_ns(WorkClass work, double bytes, double longest) const {
   const double share = std::max(bytes, longest * cpu_threads_) / static_cast<double>(sizes.front());
   return cost(cpu_, work, bytes) * std::min(1.0, share);
 }
 
-// What the serial class took longer than the parallel one, for few messages of a chunk side by
-// side, is one thread's time for a chunk.
+// For a few messages of a chunk that run together, the difference between the serial and the
+// parallel class is one thread's time for a chunk.
 double CostModel::cuda_ns(WorkClass work, double bytes, double longest) const {
   if (bytes <= 0) return 0;
   const WorkClass parallel = parallel_class(work);
@@ -127,8 +127,9 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
                                factor(Side::cuda, load);
   };
   const bool splits = splits_[index_of(work.work_class)];
-  // Where both wait for the same memory, what a slower device takes off the cpu's queue holds up
-  // the rest of that queue. One that is hardly slower leaves the cores to who makes the payloads.
+  // Where both backends wait for the same memory, a share that a slower device takes off the cpu's
+  // queue holds up the rest of that queue. A device that is hardly slower gets work all the same:
+  // it leaves the cores to the threads that make the payloads.
   const double slower_max = cpu_backlog_ns > 0 ? hardly_slower : 1;
   if (!splits && on_cuda(whole) - cuda_backlog_ns > slower_max * (on_cpu(whole) - cpu_backlog_ns))
     return 0;
@@ -138,7 +139,7 @@ std::uint64_t CostModel::cuda_share(const Work& work, double cuda_load, double c
   for (int step = first_step; step <= share_steps; ++step) {
     const double share = whole * step / share_steps;
     const double ns = std::max(on_cpu(whole - share), on_cuda(share));
-    // A split has to be worth its trouble.
+    // A split must gain enough to be worth its trouble.
     if (ns < best_ns * 0.97) {
       best = step;
       best_ns = ns;
@@ -177,8 +178,8 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
 
 namespace {
 
-// Makes it; what lies there under that name stays. A file in the folder of somebody else, as with
-// sudo, is that user's.
+// Makes the file; a file that exists under that name stays. In somebody else's folder, as under
+// sudo, the file belongs to that user.
 bool write_new_file(const std::filesystem::path& path, std::string_view text) {
   const int folder = open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;

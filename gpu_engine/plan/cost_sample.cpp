@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See the header.
+// Makes the bytes on which costs are measured.
 #include "gpu_engine/plan/cost_sample.h"
 
 #include <algorithm>

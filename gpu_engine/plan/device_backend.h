@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner asks of a backend on devices, besides what every backend does. Tests put one
-// without devices in its place.
+// What the planner asks of a backend on devices, in addition to what every backend does. Tests use
+// an implementation without devices.
 #pragma once
 
 #include <functional>
@@ -30,19 +30,19 @@ struct CudaStats {
 
 class DeviceBackend : public Backend {
  public:
-  // As submit(), of messages that have been sorted.
+  // Like submit(), for messages that have been sorted.
   virtual void submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) = 0;
-  // As run(), of messages that have been sorted.
+  // Like run(), for messages that have been sorted.
   virtual void run_sorted(Payload& payload, Sorted sorted) {
     std::latch ended(1);
     submit_sorted(payload, std::move(sorted), [&] { ended.count_down(); });
     ended.wait();
   }
-  // As submit(), of all messages of a payload that find_alike() takes. They are not sorted before:
-  // whoever runs a part of them sorts it, and counts what came of it.
+  // Like submit(), for all messages of a payload that find_alike() accepts. They are not sorted
+  // before: the thread that runs a part of them sorts it, and counts its results.
   virtual void submit_unsorted(Payload& payload,
                                std::function<void(const MessageCounts&)> done) = 0;
-  // As run(), likewise.
+  // Like run(), in the same way.
   virtual MessageCounts run_unsorted(Payload& payload) {
     std::latch ended(1);
     MessageCounts counts;
@@ -54,21 +54,22 @@ class DeviceBackend : public Backend {
     return counts;
   }
 
-  // Page-locked memory that devices read and write without a copy on the host. out_of_memory.
+  // Page-locked memory that devices read and write without a copy on the host. Errors:
+  // out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
   virtual CudaStats stats() const = 0;
-  // How many times its share each device has to take: 1 with all of them, more when some are lost;
-  // 0 when all are.
+  // How many times its share each device has to take: 1 when all devices work, more when some are
+  // lost, and 0 when all are.
   virtual double load_factor() const = 0;
-  // For measurements: seconds that the first device's kernels take for the payload, all of it one
-  // batch of one kind, with inputs and outputs in the device's memory. Fills the results.
-  // unsupported where the payload is none such; out_of_memory, io.
+  // For measurements: the seconds that the first device's kernels take for the payload, which is
+  // one batch of one kind, with inputs and outputs in the device's memory. Fills the results.
+  // Errors: unsupported for any other payload; out_of_memory, io.
   virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
-  // Of the first device.
+  // Measures the first device.
   virtual Result<DeviceCeilings> measure_ceilings() = 0;
 };
 
-// cpu outlives what is made. An error says why there is none: "cuda: none (…)".
+// cpu outlives the backend that is made. An error says why there is none: "cuda: none (…)".
 using DeviceMaker =
     std::function<Result<std::unique_ptr<DeviceBackend>>(const CudaOptions&, Backend& cpu)>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which codecs devices code and decode, and how thoroughly. Free of CUDA: the planner asks before a
-// device is touched. piece_codecs.h has their kernels, in the same order.
+// Which codecs devices encode and decode, and at which levels. Free of CUDA: the planner asks
+// before a device is touched. piece_codecs.h has the kernels, in the same order.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace nacre::engine {
 
-// Every one of them is decoded, whatever level it was coded at.
+// Devices decode every one of them, whatever level it was coded at.
 struct DeviceCodec {
   Codec codec;
-  // Levels that are coded on devices. Others ask for a ratio that only the cpu's encoder reaches,
-  // as level 0 of gdeflate does, which is its level 3.
+  // The levels that devices encode. At other levels users expect a ratio that only the cpu's
+  // encoder reaches. Level 0 of gdeflate is one of these, since it is level 3.
   int encode_level_min;
   int encode_level_max;
 };

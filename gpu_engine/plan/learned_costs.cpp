@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Medians, and what sizes take from their neighbours; see the header.
+// Medians, and what sizes take over from their neighbours.
 #include "gpu_engine/plan/learned_costs.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace nacre::engine {
 namespace {
 
-// Sizes from 2^18 to 2^19 - 1 bytes have the first place, with all below.
+// The first place is for sizes from 2^18 to 2^19 - 1 bytes and for all smaller ones.
 constexpr int first_size_bits = 19;
 
 }  // namespace

@@ -3,10 +3,10 @@
 // class and size. They last as long as the engine.
 //
 // A factor is the median of the last nine measurements (the lower middle one of an even number), so
-// up to four hiccups among nine change nothing. A factor above 1 is used only after two
+// up to four disturbed ones among nine change nothing. A factor above 1 is used only after two
 // measurements: the first payload of a kind also pays for memory that is new and code that is not
-// loaded.
-// Sizes of which nothing is known take the factor of the nearest size of their class and backend.
+// loaded. A size without measurements takes the factor of the nearest size of its class and
+// backend.
 #pragma once
 
 #include <array>
@@ -24,16 +24,17 @@ constexpr std::size_t index_of(Side side) {
   return static_cast<std::size_t>(side);
 }
 
-// One factor's place, less than LearnedCosts::cell_count; or none, of what nothing is learned from.
+// The place of one factor, less than LearnedCosts::cell_count; or none, when nothing is to be
+// learned.
 using CostCell = std::uint16_t;
 inline constexpr CostCell no_cost_cell = std::numeric_limits<CostCell>::max();
 
-// factor() and payload_count() from any thread at any time; learn(), last() and got_faster() by one
-// at a time.
+// Any thread may call factor() and payload_count() at any time. learn(), last() and got_faster()
+// need a caller that is alone.
 class LearnedCosts {
  public:
-  static constexpr double factor_max = 4;  // and 1 / factor_max the least
-  // A power of two each, from less than 512 KiB to 512 MiB and more.
+  static constexpr double factor_max = 4;  // and the least is 1 / factor_max
+  // One place for each power of two, from less than 512 KiB to 512 MiB and more.
   static constexpr std::size_t size_count = 12;
   static constexpr std::size_t cell_count = 2 * work_class_count * size_count;
 
@@ -43,17 +44,18 @@ class LearnedCosts {
   static CostCell cell_of(Side side, WorkClass work, double bytes);
   static std::size_t class_index(CostCell cell) { return cell / (2 * size_count); }
 
-  // Of what the model says; 1 where nothing is known.
+  // What the model's cost is multiplied by; 1 where nothing is known.
   double factor(CostCell cell) const { return factors_[cell].load(std::memory_order_relaxed); }
-  // How many measurements it was learned from, nine at most.
+  // The number of measurements it was learned from, nine at most.
   unsigned payload_count(CostCell cell) const {
     return counts_[cell].load(std::memory_order_relaxed);
   }
-  // measured: of a payload, its time over the model's.
+  // measured: a payload's time divided by the model's.
   void learn(CostCell cell, double measured);
-  // What was measured last; 1 where nothing was. By who may learn.
+  // The last measurement; 1 where there was none. For the thread that may learn.
   double last(CostCell cell) const;
-  // Whether that is notably less than what was measured before it. By who may learn.
+  // Whether the last measurement is notably less than the one before. For the thread that may
+  // learn.
   bool got_faster(CostCell cell) const;
 
  private:

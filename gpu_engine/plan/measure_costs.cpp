@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what a CostModel says: payloads of chunks that compress about as files do, each class on
-// each backend, from the smallest size up; what is slow, in small payloads only.
+// Measures the costs of a CostModel. Payloads are made of chunks that compress about as files do.
+// Each class runs on each backend, from the smallest size up; slow classes run in small payloads
+// only.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -21,23 +22,24 @@ namespace {
 
 constexpr std::uint64_t chunk = chunk_size_bytes_default;
 constexpr CipherSuite gcm_suite = CipherSuite::aes_256_gcm;
-// Of the suites with HMAC those that are the dearest for a device: it encrypts serially as well.
+// The suite with HMAC that costs a device most: it encrypts serially as well.
 constexpr CipherSuite hmac_suite = CipherSuite::aes_256_cbc;
-// A size is run so often, up to the maximum while all its runs took no longer than that, and the
-// quickest says what it takes; once where that took long. The first run of a class may load code,
-// or have the driver compile it, and does not count.
+// Each size is run at least run_count times, and up to the maximum while all its runs took no
+// longer than that; the quickest run counts. A size that takes long is run once. The first run of a
+// class may load code, or have the driver compile it, and does not count.
 constexpr int run_count = 2;
 constexpr int run_count_max = 8;
 constexpr double runs_ns = 3e6;
 constexpr double long_ns = 20e6;
-// What is not measured with the next size: what takes this long with the first, and from the second
-// size on what takes long, or what grows nearly as fast as its size and takes a while already. It
-// goes on as between the last two, or, after the first, in proportion.
+// A size is not measured when the first one takes this long; nor, from the second size on, when a
+// run takes long, or when its time grows nearly as fast as its size and is not short any more. The
+// model then predicts it: as it grew between the last two sizes, or, after the first, in
+// proportion.
 constexpr double first_ns_max = 60e6;
 constexpr double steady_cost_ns = 3e6;
 constexpr double steady_cost_growth = 3;
-// Both backends together have to be sooner than the better one by this much: what they share grows
-// scarcer in long runs than in the short ones here.
+// Both backends together have to be sooner than the better one by this factor. Memory and cores
+// that they share are scarcer in long runs than in the short ones here.
 constexpr double split_gain = 0.8;
 
 bool is_rsa(WorkKind work) {
@@ -50,19 +52,19 @@ bool is_hmac(WorkKind work) {
          work == WorkKind::reseal_hmac || work == WorkKind::crypt_hmac;
 }
 
-// What reads the outputs of another class.
+// Whether the class reads the outputs of another one.
 bool reads_outputs(WorkKind work) {
   return work == WorkKind::unseal || work == WorkKind::unseal_hmac ||
          work == WorkKind::decompress || work == WorkKind::reseal || work == WorkKind::reseal_hmac;
 }
 
-// One that devices code.
+// A level that devices encode.
 std::int8_t level_of(Codec codec) {
   const DeviceCodec* const found = find_device_codec(codec);
   return static_cast<std::int8_t>(found == nullptr ? 0 : found->encode_level_min);
 }
 
-// That a message of the class stands for.
+// How many bytes a message of the class stands for.
 std::uint64_t message_bytes(WorkKind work) {
   switch (work) {
     case WorkKind::rsa_private:
@@ -89,7 +91,7 @@ class Measurement {
                     64);
   }
 
-  // Runs the largest payload; what it writes is there for a class that reads outputs.
+  // Runs the largest payload. A class that reads outputs then finds what it wrote.
   bool write_outputs(Backend& backend, WorkClass work) {
     Payload payload = make(work, CostModel::sizes.back());
     run(backend, payload);
@@ -108,16 +110,16 @@ class Measurement {
                                 bool is_first) {
     Payload payload = make(work, size);
     const bool generates = work.kind == WorkKind::rsa_generate;
-    // A new key takes longer than whatever else a first run does.
+    // Making a new key takes longer than anything else that a first run does.
     if (is_first && !generates) run(backend, payload);
     const double ns = shortest_of_runs([&] { return run(backend, payload); });
-    // The first of the new keys is the one that private and public operations have.
+    // Private and public operations use the first of the new keys.
     if (generates) rsa_key_ = SecretBytes(ByteView(output_.data(), payload.results[0].output_size));
     return succeeded(payload, ns);
   }
 
-  // The largest size, of which the devices have a share: the longer run, since a split has to gain
-  // for sure.
+  // The time of the largest size when devices have a share of it. The longer run counts, since a
+  // split has to gain for certain.
   std::optional<double> measure_both(Backend& cpu, Backend& cuda, WorkClass work,
                                      std::uint64_t cuda_bytes) {
     Payload payload = make(work, CostModel::sizes.back());
@@ -170,7 +172,7 @@ class Measurement {
     return since(begin);
   }
 
-  // Numbers that begin with a letter, so below the modulus.
+  // The numbers begin with a letter, so they are below the modulus.
   Payload make_rsa(WorkKind work, std::uint64_t size) {
     constexpr std::size_t modulus_size = rsa_bits_min / 8;
     const bool generates = work == WorkKind::rsa_generate;
@@ -274,10 +276,10 @@ class Measurement {
   Arena output_;
   std::array<Byte, suite_key_size_bytes_max> key_;
   SecretBytes rsa_key_;
-  std::vector<MessageResult> outputs_;  // of what writes records or streams
+  std::vector<MessageResult> outputs_;  // of the class that writes records or streams
 };
 
-// Costs class after class; false when a message failed.
+// Measures class after class; false when a message failed.
 class Costing {
  public:
   Costing(Backend& cpu, Backend& cuda, Measurement measurement)
@@ -311,7 +313,8 @@ class Costing {
     return measure({writes, codec}) && measurement_.write_outputs(cuda_, {writes, codec}) &&
            measure({reads, codec});
   }
-  // Of the records that were written last. It writes over the chunks, which are then opened again.
+  // Reseals the records that were written last. This writes over the chunks, which are then opened
+  // again.
   bool measure_reseal(WorkKind work, WorkKind opens) {
     return measure({work}) && measurement_.read_outputs(cuda_, {opens, Codec::lz77});
   }
@@ -335,18 +338,19 @@ class Costing {
     return measure_split(work);
   }
 
-  // Of the cost of sizes[i], where those before it are known.
+  // Whether the cost of sizes[i] follows from the known ones before it.
   static bool is_predictable(const CostModel::ClassCosts& costs, std::size_t i) {
     if (i == 1) return costs[0] > first_ns_max;
     return costs[i - 1] > long_ns ||
            (costs[i - 1] > steady_cost_ns && costs[i - 1] > steady_cost_growth * costs[i - 2]);
   }
 
-  // Whether both together are sooner.
+  // Whether both backends together are sooner.
   bool measure_split(WorkClass work) {
     const std::size_t at = index_of(work);
     if (is_rsa(work.kind)) {
-      // Arithmetic shares no memory; but padding and checks of new keys are the cpu's either way.
+      // Arithmetic shares no memory, so private operations gain. Padding and checks of new keys are
+      // the cpu's work in any case.
       splits_[at] = work.kind == WorkKind::rsa_private;
       return true;
     }
@@ -361,8 +365,8 @@ class Costing {
     return true;
   }
 
-  // What is not measured. Under a suite with HMAC a codec adds what it adds under GCM, to what
-  // records of about that length take.
+  // Fills in the classes that are not measured. Under a suite with HMAC a codec is assumed to add
+  // what it adds under GCM, to the cost of records of about that length.
   void derive() {
     for (const Codec codec : costed_codecs) {
       const Codec like = codec == Codec::rle ? Codec::none : Codec::lz77;
@@ -401,7 +405,7 @@ class Costing {
 std::optional<CostModel> CostModel::measure(
     Backend& cpu, Backend& cuda, const std::function<Result<Arena>(std::size_t)>& allocate,
     unsigned cpu_threads) {
-  // What opens records writes where sealing read, and resealing needs room for records there.
+  // Opening writes where sealing read, and resealing needs room for records there.
   auto input = allocate(sizes.back() / chunk * Measurement::record_room());
   auto output = allocate(sizes.back() / chunk * Measurement::record_room());
   if (!input || !output) return std::nullopt;

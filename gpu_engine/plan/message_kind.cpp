@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages a device takes; see the header.
+// Which messages a device takes.
 #include "gpu_engine/plan/message_kind.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
     if (message.codec != Codec::none) kind.level = message.level;
     return kind;
   }
-  // The cpu would open it a second time.
+  // The cpu would otherwise open it a second time.
   if (message.operation == Operation::unseal && codec_is_available(message.codec) &&
       !device_decodes(message.codec))
     return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
   if (message.operation == Operation::reseal) {
     if (!has_key(payload, message.new_key_index, KeyKind::suite)) return std::nullopt;
     const CipherSuite new_suite = payload.key_table[message.new_key_index].use.suite;
-    // A batch's keys lie in one table.
+    // The keys of a batch lie in one table.
     if (family_of(block_cipher(new_suite)) != kind.family) return std::nullopt;
     kind.new_form = form_of(new_suite);
   }
@@ -140,7 +140,7 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
                    .family = family_of(block_cipher(suite))};
 }
 
-// What numbers and kinds of keys say; the rest is seen when keys are opened.
+// The kind, as numbers and kinds of keys show it. Other faults are found when keys are opened.
 std::optional<BatchKind> find_rsa_kind(const Payload& payload, const Message& message) {
   constexpr std::uint64_t size_min = rsa_message_bits_min / 8;
   constexpr std::uint64_t size_max = rsa_device_bits_max / 8;
@@ -228,7 +228,7 @@ bool lies_in_arenas(const Payload& payload, const Message& message) {
          lies_within(message.output_offset, message.output_capacity, payload.output_size);
 }
 
-// Of one that lies in the arenas.
+// The kind of a message that lies in the arenas.
 std::optional<BatchKind> find_kind(const Payload& payload, const Message& message) {
   switch (message.operation) {
     case Operation::seal:
@@ -247,8 +247,8 @@ std::optional<BatchKind> find_kind(const Payload& payload, const Message& messag
   }
 }
 
-// Whether all that find_kind() looks at is as in a message of that kind, as it nearly always is for
-// one behind the other: so that a payload of thousands costs a comparison each.
+// Whether everything that find_kind() looks at is as in another message of that kind. Neighbours
+// are nearly always alike, so that a payload of thousands costs one comparison a message.
 bool is_like(const Message& message, const Message& other, const BatchKind& kind) {
   if (message.operation != other.operation || message.key_index != other.key_index ||
       message.codec != other.codec || message.level != other.level)
@@ -269,7 +269,7 @@ bool is_like(const Message& message, const Message& other, const BatchKind& kind
       return true;
     case Operation::encrypt:
     case Operation::decrypt:
-      // A nonce may be of no use to a suite of DES.
+      // A suite of DES may refuse a nonce.
       return (kind.form == KeyForm::block_cipher || kind.family == CipherFamily::aes) &&
              message.input_size == other.input_size &&
              message.output_capacity == other.output_capacity;
@@ -282,7 +282,7 @@ bool is_like(const Message& message, const Message& other, const BatchKind& kind
 
 Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_t size_max) {
   Sorted sorted;
-  const Message* last = nullptr;  // that has a kind, which is the group's
+  const Message* last = nullptr;  // the last message that has a kind, which is the group's
   std::size_t last_group = 0;
   for (const std::uint32_t index : indexes) {
     const Message& message = payload.messages[index];
@@ -300,7 +300,7 @@ Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_
       auto at = std::ranges::find(sorted.groups, *kind, &KindGroup::kind);
       if (at == sorted.groups.end()) {
         at = sorted.groups.insert(at, KindGroup{.kind = *kind});
-        // The first is often the only one.
+        // Often there is only one group.
         if (sorted.groups.size() == 1) {
           at->indexes.reserve(indexes.size());
           at->weights.reserve(indexes.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which backend runs what; see the header.
+// Decides which backend runs what.
 #include "gpu_engine/plan/planner.h"
 
 #include <fmt/format.h>
@@ -18,9 +18,9 @@
 namespace nacre::engine {
 namespace {
 
-// Below this, waking a device costs more than any of its work saves.
+// Below this size, waking a device costs more than it saves for any kind of work.
 constexpr std::uint64_t cuda_size_bytes_min = 512u << 10;
-// But of bare DES a core makes 64 KiB in a millisecond, and a device in a tenth of that.
+// A core takes a millisecond for 64 KiB of bare DES, and a device a tenth of that.
 constexpr std::uint64_t cuda_des_size_bytes_min = 16u << 10;
 
 std::uint64_t cuda_size_bytes_min_of(WorkClass work) {
@@ -28,18 +28,19 @@ std::uint64_t cuda_size_bytes_min_of(WorkClass work) {
   return is_des ? cuda_des_size_bytes_min : cuda_size_bytes_min;
 }
 
-// What keeps the backends busy: a device has few pieces at a time below 16 MiB
-// (docs/PERFORMANCE_CUDA.md).
+// Payload sizes that keep the backends busy: with less than 16 MiB a device has few pieces at a
+// time (docs/PERFORMANCE_CUDA.md).
 constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
 constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 
-// A device works on several payloads beside each other, so one more waits for a part of what they
-// take alone: one of 16 MiB seals lz77 at a third of what many reach together. Part of that is
-// learned, too; and whoever waits for a device leaves the cores to who makes the next payload
-// (measured with both: docs/PERFORMANCE.md, "Scaling").
+// A device works on several payloads at the same time, so one more waits only for a part of the
+// time that they take alone: one payload of 16 MiB seals lz77 at a third of the speed that many
+// reach together. Part of that is also learned. And a caller that waits for a device leaves the
+// cores to the threads that make the next payload (both were measured: docs/PERFORMANCE.md,
+// "Scaling").
 constexpr double cuda_backlog_share = 0.25;
 
-// Of the last messages of a payload, in search of a record that was opened.
+// How many of the last messages of a payload are searched for a record that was opened.
 constexpr std::size_t looked_at_for_codec = 256;
 
 // The costs of this machine: from the file, else measured, once a process.
@@ -58,7 +59,7 @@ std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cp
   if (!known) {
     known = CostModel::measure(
         cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); }, cpu.thread_count());
-    // The cpu did what a device failed at: that is not what a device costs.
+    // The cpu finished work at which a device failed, so its time is not what a device costs.
     if (cuda.stats().failed_batch_count > 0) known.reset();
     if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
   }
@@ -70,8 +71,8 @@ std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cp
   return known;
 }
 
-// Messages of one kind. They are of one class, but for records that are opened: those count as what
-// most of their bytes are.
+// Messages of one kind. They are of one class, except for records that are opened: these count as
+// the class of most of their bytes.
 Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec) {
   Work work;
   const Message& first = payload.messages[indexes.front()];
@@ -91,7 +92,7 @@ Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec)
   return work;
 }
 
-// Whether no device is worth waking for it. As soon as that is known.
+// Whether the payload is too small to be worth waking a device. Stops as soon as that is decided.
 bool is_small(const Payload& payload) {
   std::uint64_t sum = 0;
   for (const Message& message : payload.messages) {
@@ -109,7 +110,7 @@ std::uint64_t input_bytes_of(const Payload& payload, MessageIndexes indexes) {
                          });
 }
 
-// Each message was looked at when it was sorted: no pass over all of them for this.
+// Sorting has looked at each message, so this needs no pass over all of them.
 std::uint64_t input_bytes_of(const Payload& payload, const Sorted& sorted) {
   std::uint64_t sum = input_bytes_of(payload, sorted.rest);
   for (const KindGroup& group : sorted.groups)
@@ -130,12 +131,12 @@ Plan all_on_cpu(const Payload& payload, const PlannedPart& part) {
   return plan;
 }
 
-// The first so many messages of a kind.
+// The first messages of a kind, as many as take a number of bytes.
 struct Taken {
   std::size_t count = 0;
   std::uint64_t bytes = 0;
 };
-// At least as many bytes as asked for.
+// Takes at least as many bytes as asked for.
 Taken take_messages(const Payload& payload, MessageIndexes indexes, std::uint64_t bytes) {
   Taken taken;
   while (taken.count < indexes.size() && taken.bytes < bytes)
@@ -143,7 +144,7 @@ Taken take_messages(const Payload& payload, MessageIndexes indexes, std::uint64_
   return taken;
 }
 
-// What one backend is to do of a payload, made of what it does of each kind.
+// Adds up what one backend does of each kind in a payload.
 class PartSum {
  public:
   void add(const PlannedPart& of_kind) {
@@ -153,7 +154,7 @@ class PartSum {
     sum_.cell = of_kind.cell;
     sum_.factor = of_kind.factor;
   }
-  // What is nearly all of one kind counts as that.
+  // A part that is nearly all of one kind counts as that kind.
   PlannedPart get() const {
     PlannedPart part = sum_;
     if (largest_ns_ < nearly_all * part.predicted_ns) part.cell = no_cost_cell;
@@ -212,7 +213,7 @@ Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
       why_no_cuda_(std::move(why_no_cuda)) {
   if (cuda_ != nullptr) measured_ = cuda_->stats();
 }
-// Of all backends, for as long as it lives.
+// Disturbs all backends for as long as it lives.
 class Planner::Disturbance {
  public:
   explicit Disturbance(State& state) : state_(state) {
@@ -236,11 +237,11 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
 Plan Planner::plan(const Payload& payload, bool waits) {
-  // A device runs batches of one kind on several slots at once: it keeps no order.
+  // A device runs batches of one kind on several slots at once, so it keeps no order.
   const bool may_use_cuda =
       cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
   const double load_factor = may_use_cuda ? cuda_->load_factor() : 0;
-  // What the cpu does besides what is dealt out is of no known length.
+  // The cpu does other work than what is dealt out here, of unknown length.
   if (load_factor == 0 || (choice_ == EngineChoice::automatic && (!costs_ || is_small(payload))))
     return begin(all_on_cpu(payload, PlannedPart{}));
   if (auto unsorted = deal_out_unsorted(payload, load_factor)) return std::move(*unsorted);
@@ -291,7 +292,7 @@ std::optional<Plan> Planner::deal_out_unsorted(const Payload& payload, double lo
   Plan plan;
   plan.is_unsorted = true;
   if (choice_ == EngineChoice::cuda) return plan;
-  // What time it takes is learned by size, and records are of a class each.
+  // Times are learned by size, and each kind of record is a class of its own.
   if (!alike->has_one_size || alike->kind.operation == Operation::unseal) return std::nullopt;
   const Work work = {.work_class = class_of(payload, payload.messages.front()),
                      .bytes = alike->size_bytes * payload.messages.size(),
@@ -329,7 +330,7 @@ Plan Planner::deal_out(const Payload& payload, Sorted sorted, double load_factor
     const bool has_choice =
         work.bytes >= cuda_size_bytes_min_of(work.work_class) && !is_undecodable;
     std::uint64_t share = 0;
-    // A few messages run on one thread, with no choice to be made: nothing to be learned from.
+    // A few messages run on one thread without a choice, so nothing is learned from them.
     bool teaches = has_choice;
     if (has_choice)
       share = costs_->cuda_share(work, load_factor, cpu_before + cpu.ns(), cuda_before + cuda.ns(),
@@ -371,8 +372,8 @@ std::array<double, 2> Planner::backlogs() const {
           state_->busy[index_of(Side::cuda)].backlog_ns(now) * cuda_backlog_share};
 }
 
-// A share as whole messages make it may be of another size, and so of another cost, than was looked
-// for: where a backend alone is sooner, that has it all.
+// A share of whole messages may have another size, and so another cost, than the one that was asked
+// for. Where one backend alone is sooner, it gets everything.
 std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
                                        double cpu_before, double cuda_before) const {
   if (share == 0 || share >= work.bytes) return share;
@@ -387,7 +388,7 @@ std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std
   return ns(whole) < ns(share) ? whole : share;
 }
 
-// For work that is all of a payload, of which the devices would best have that share.
+// For work that is a whole payload, of which the devices would best have that share.
 Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std::uint64_t share) {
   const auto whole = static_cast<double>(work.bytes);
   const auto on_cuda = static_cast<double>(share);
@@ -397,7 +398,7 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
   Trials::Choice choice = Trials::Choice::both;
   double chosen_ns = std::max(predict(Side::cpu, work, whole - on_cuda).predicted_ns,
                               predict(Side::cuda, work, on_cuda * load_factor).predicted_ns);
-  // Beside both, the one of which less is known.
+  // When both share the work, the one of which less is known.
   Side other =
       learned.payload_count(cuda.cell) < learned.payload_count(cpu.cell) ? Side::cuda : Side::cpu;
   if (share == 0 || share == work.bytes) {
@@ -407,10 +408,10 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
   }
   const PlannedPart& tried = other == Side::cuda ? cuda : cpu;
   const double model_ns = tried.predicted_ns / tried.factor;
-  // Whatever may be learned, it would not be the better one.
+  // Whatever is learned, that backend would not become the better one.
   const bool is_hopeless = model_ns > chosen_ns * LearnedCosts::factor_max;
   const std::lock_guard lock(state_->mutex);
-  // With fewer devices nothing is known again of what each has to take.
+  // After a device is lost, each of the others takes more, and nothing is known about that.
   if (std::exchange(state_->load_factor, load_factor) != load_factor) state_->trials = Trials();
   const bool other_is_idle = state_->busy[index_of(other)].is_idle();
   const bool all_idle = other_is_idle && state_->busy[1 - index_of(other)].is_idle();
@@ -453,9 +454,10 @@ DeviceBackend* Planner::cuda() const {
 
 Result<Arena> Planner::allocate(std::size_t size_bytes) const {
   if (cuda_ != nullptr) {
-    // While the driver locks pages, milliseconds for some MiB, a device's payloads stand still.
+    // While the driver locks pages, which takes milliseconds for some MiB, a device's payloads
+    // wait.
     const Disturbance disturbance(*state_);
-    // Memory that cannot be locked, or a device that is gone, is no reason to have none.
+    // Memory that cannot be locked, or a device that is lost, is no reason to give no memory.
     if (auto pinned = cuda_->allocate(size_bytes)) return pinned;
   }
   return allocate_host_arena(size_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a trial is due; see the header.
+// Decides when a trial is due.
 #include "gpu_engine/plan/trials.h"
 
 #include <algorithm>
@@ -11,20 +11,20 @@ namespace {
 
 constexpr std::uint16_t interval_after_change = 16;
 constexpr std::uint16_t interval_max = 256;
-// Up to the second trial, and then.
+// Growth of the interval before the second trial, and after it.
 constexpr unsigned interval_growth_first = 4;
 constexpr unsigned interval_growth = 8;
-// Payloads before one that is tried and predicted to take twice as long.
+// How many payloads come before a trial that is predicted to take twice as long.
 constexpr double payloads_per_loss = 100;
 constexpr double payloads_per_first_loss = 12;
-// What is thought to take up to three times as long is tried when it is awake.
+// A backend that is thought to take up to three times as long is tried after a warm-up.
 constexpr double warm_loss_max = 2;
 constexpr double warm_up_ns = 5e5;
 constexpr double warm_up_count_max = 15;
 double warm_up_count(double payload_ns) {
   return std::clamp(std::ceil(warm_up_ns / payload_ns), 1.0, warm_up_count_max);
 }
-// Payloads of one trial.
+// How many payloads one trial has.
 constexpr std::uint8_t counted_count_max = 7;
 
 }  // namespace

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which payloads try the backend that is thought to be the slower one: were it never tried, what is
-// thought of it would never mend.
+// Decides which payloads try the backend that is thought to be the slower one. If it were never
+// tried, a wrong estimate of it would never be corrected.
 //
-// Of one class and size the first trial comes with the fourth payload, the next ones 16, 128 and
-// then 256 later each; 16 after the better backend has become the other one, 4 after a trial that
-// was sooner than the better one. What a trial is predicted to lose makes it rarer: so many
-// payloads lie before it that it costs a hundredth of them, or a twelfth where the other backend
-// has not had two payloads yet.
+// For one class and size the first trial comes with the fourth payload, and the next ones 16, 128
+// and then 256 payloads later each. The interval is 16 after the other backend has become the
+// better one, and 4 after a trial that was sooner than the better one. A trial with a larger
+// predicted loss is rarer: before it come enough payloads for it to cost a hundredth of them, or a
+// twelfth while the other backend has had fewer than two payloads.
 //
-// A backend that had nothing to do for a while is slow at first: threads wake, memory is in no
-// cache. So a trial of which little is at stake begins with payloads that teach nothing: one, or as
-// many as are predicted to take half a millisecond together, since sixteen threads wake in that
-// time, not in a number of payloads. And a trial goes on, for six more payloads at most, while it
-// is sooner than the better one or ever faster: else whoever once fell behind would never be seen
-// at his speed. Meanwhile the better one has rested, so what it has next teaches nothing either.
-// Not thread-safe.
+// A backend that was idle for a while is slow at first: threads wake, and memory is in no cache. So
+// a trial with little at stake begins with payloads from which nothing is learned: with one, or
+// with as many as are predicted to take half a millisecond together, since sixteen threads wake in
+// that time and not in a number of payloads. A trial goes on, for at most six more payloads, while
+// it is sooner than the better backend or still gets faster. Otherwise a backend that once fell
+// behind would never be seen at its full speed. Meanwhile the better backend was idle, so nothing
+// is learned from its next payloads either. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ namespace nacre::engine {
 
 enum class Trial : std::uint8_t {
   none,
-  warm_up,  // to be tried, and nothing to be learned from it
+  warm_up,  // to be tried, but nothing is learned from it
   counted,
-  settle,  // not to be tried, and nothing to be learned from it
+  settle,  // not to be tried, and nothing is learned from it
 };
 
 class Trials {
@@ -38,15 +38,15 @@ class Trials {
   struct Payload {
     WorkClass work;
     double bytes = 0;
-    // What is thought to be best for it; none where that hangs on what else is under way.
+    // The backend thought to be best for it; none where that depends on what else is running.
     Choice choice = Choice::none;
-    double chosen_ns = 0;  // what it is thought to take
-    double tried_ns = 0;   // and by the other one
-    double loss = 0;       // how much longer the other one is thought to take, as a part of that
-    bool can_try = true;   // whether this payload may go there
+    double chosen_ns = 0;  // the time predicted for it
+    double tried_ns = 0;   // the time predicted for the other one
+    double loss = 0;       // how much longer the other one is predicted to take, as a share of it
+    bool can_try = true;   // whether this payload may go to the other one
     unsigned known_count = 0;  // how many payloads the other one has had
-    bool went_well = false;    // whether it was sooner with the last of them
-    bool got_faster = false;   // whether it was, with the last, than with the one before
+    bool went_well = false;    // whether it was sooner with its last payload
+    bool got_faster = false;   // whether its last payload was faster than the one before
   };
 
   // Called once for each payload that is of one class.
@@ -60,11 +60,11 @@ class Trials {
     std::uint16_t interval = interval_first;
     Choice choice = Choice::none;
     bool is_trying = false;          // with the payload before
-    std::uint8_t warm_up_count = 0;  // payloads of that trial to come that teach nothing
-    std::uint8_t counted_count = 0;  // of that trial
-    std::uint8_t settle_count = 0;   // payloads behind it that teach nothing
+    std::uint8_t warm_up_count = 0;  // how many payloads of the trial still teach nothing
+    std::uint8_t counted_count = 0;  // payloads of that trial that count
+    std::uint8_t settle_count = 0;   // payloads after it that teach nothing
   };
-  // As the cells of one backend: those of the other are not used.
+  // Indexed as the cells of one backend; those of the other are not used.
   std::array<Place, LearnedCosts::cell_count> places_ = {};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message counts as; see the header.
+// The class of a message.
 #include "gpu_engine/plan/work_class.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::size_t place_of(Codec codec) {
   return static_cast<std::size_t>(at - costed_codecs.begin()) % costed_codecs.size();
 }
 
-// No device has the others; auto takes gdeflate for most bytes.
+// No device has the other codecs; auto takes gdeflate for most bytes.
 Codec costed_as(Codec codec) {
   return std::ranges::find(costed_codecs, codec) == costed_codecs.end() ? Codec::gdeflate : codec;
 }
@@ -110,7 +110,7 @@ WorkClass class_of(const Payload& payload, const Message& message, Codec record_
 }
 
 std::uint64_t size_of(const Message& message) {
-  // The modulus is as long as what goes in, or, where that is padded, as what comes out.
+  // The modulus is as long as the input, or, where the input is padded, as long as the output.
   const std::uint64_t modulus_bits =
       8 * std::min<std::uint64_t>(message.operation == Operation::rsa_private
                                       ? message.input_size

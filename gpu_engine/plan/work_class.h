@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages cost alike: by operation, by the codec where one takes part, and by what a device
-// gives to a single thread.
+// Which messages cost alike: by operation, by codec, and by whether a device gives a message to a
+// single thread.
 #pragma once
 
 #include <array>
@@ -14,22 +14,22 @@
 namespace nacre::engine {
 
 enum class WorkKind : std::uint8_t {
-  // Of these each codec is a class of its own.
+  // Each codec is a class of its own for these.
   seal,
   unseal,
   compress,
   decompress,
-  // Under a suite with HMAC, of which a device gives each message to one thread.
+  // Under a suite with HMAC, for which a device gives each message to one thread.
   seal_hmac,
   unseal_hmac,
-  // Of these there is one class each.
+  // These are one class each.
   reseal,
-  reseal_hmac,  // of or to such a suite
+  reseal_hmac,  // from or to such a suite
   checksum,
   crypt,
   crypt_serial,  // a block cipher's serial modes
-  // Bare DES and 3DES: on the cpu some thirty times as dear as AES. Under a suite they count as
-  // AES.
+  // Bare DES and 3DES: on the cpu they cost some thirty times as much as AES. Under a suite they
+  // count as AES.
   crypt_des,
   crypt_des_serial,
   crypt_hmac,
@@ -63,20 +63,20 @@ WorkClass work_class_at(std::size_t index);
 std::string to_string(WorkClass work);
 
 // For messages that both backends can do. What automatic will choose is not known before the bytes
-// are looked at: it counts as gdeflate, which it takes for most that get smaller. What a record was
-// sealed with is only known when it is open: where it is no shorter than what it holds that was
-// none, else what Message::codec says, and record_codec where it says none.
+// are looked at, so it counts as gdeflate, its choice for most bytes that get smaller. The codec of
+// a record is known only when it is open. A record that is no shorter than its plain bytes has
+// codec none. Any other is assumed to have Message::codec, or record_codec where that is none.
 WorkClass class_of(const Payload& payload, const Message& message,
                    Codec record_codec = Codec::lz77);
 
-// For how many bytes an operation of 2,048 bits stands, so that costs by size say something of RSA,
-// too: measured payloads have 128 to 8,192 private operations, and 2 to 128 new keys.
+// How many bytes an operation of 2,048 bits counts as, so that costs by size apply to RSA too:
+// measured payloads have 128 to 8,192 private operations, and 2 to 128 new keys.
 inline constexpr std::uint64_t rsa_private_bytes = 8u << 10;
 inline constexpr std::uint64_t rsa_public_bytes = 512;
 inline constexpr std::uint64_t rsa_generate_bytes = 512u << 10;
 
-// The plain bytes that a message stands for. For RSA they grow as the work does: with the square
-// of the modulus's length, for private operations the cube, for new keys the fourth power.
+// The number of plain bytes that a message counts as. For RSA they grow as the work does: with the
+// square of the modulus's length, for private operations the cube, for new keys the fourth power.
 std::uint64_t size_of(const Message& message);
 
 }  // namespace nacre::engine
