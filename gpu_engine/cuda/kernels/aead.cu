@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seals and opens: makes the cipher's tasks out of the suites', and runs cipher and tag in the
+// Seals and opens: turns the suites' tasks into tasks of the cipher, and runs cipher and tag in the
 // order of the direction.
 #include "gpu_engine/cuda/kernels/aead.h"
 
@@ -45,7 +45,7 @@ __device__ uint4 first_vector(KeyForm form, const AeadTask& task, const SmallTab
   return vector;
 }
 
-// CBC under DES: the block cipher of the nonce's last eight bytes.
+// CBC under DES: the IV is the nonce's last eight bytes under the block cipher.
 template <int pass_count>
 __device__ uint4 first_des_vector(const AeadTask& task, const SmallBoxes& boxes,
                                   const KeyTable& keys) {

@@ -102,8 +102,8 @@ __device__ inline std::uint32_t unmix_column(std::uint32_t column) {
 
 inline constexpr int table_pair_bytes = 256 * 256;
 
-// Four tables begin at this address of shared memory, which is past what the driver keeps for
-// itself (1 KiB on sm_90), so that the address is a constant in every load. Two tables begin where
+// Four tables begin at this address of shared memory, so that the address is a constant in every
+// load. It lies past what the driver keeps for itself (1 KiB on sm_90). Two tables begin where
 // dynamic shared memory does: sm_75 has not a byte more.
 inline constexpr int fixed_tables_address = 2048;
 
@@ -114,8 +114,8 @@ inline constexpr int shared_tables_bytes = table_count / 2 * table_pair_bytes +
 template <int table_count>
 class SharedTables {
  public:
-  // All threads of the block; shared_tables_bytes<table_count> of dynamic shared memory, and no
-  // other.
+  // All threads of the block call it. It takes shared_tables_bytes<table_count> of dynamic shared
+  // memory, and the kernel has no other.
   __device__ SharedTables(std::uint32_t* shared, const AesTable& table) {
     base_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     if (at_fixed_address) {
@@ -209,8 +209,9 @@ __device__ inline uint4 decrypt_round(const Tables& t, uint4 s, uint4 key) {
          key;
 }
 
-// No byte of the decryption table is the plain inverse substitution, so the last round is a full
-// one whose InvMixColumns is taken back: some 40 operations, where a table would cost 16 conflicts.
+// No byte of the decryption table is the plain inverse substitution. So the last round is a full
+// one whose InvMixColumns is undone: some 40 operations, where a table would cost 16 bank
+// conflicts.
 template <typename Tables>
 __device__ inline uint4 last_decrypt_round(const Tables& t, uint4 s, uint4 key) {
   const uint4 mixed = decrypt_round(t, s, make_uint4(0, 0, 0, 0));
@@ -219,8 +220,8 @@ __device__ inline uint4 last_decrypt_round(const Tables& t, uint4 s, uint4 key) 
          key;
 }
 
-// Rounds first_round and on, of a state that has passed the ones before. keys: of all rounds, in
-// registers.
+// Runs the rounds from first_round on, for a state that has passed the ones before. keys: of all
+// rounds, in registers.
 template <bool decrypt, int first_round, typename Tables>
 __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)[15],
                                    std::uint32_t round_count) {
@@ -242,7 +243,7 @@ __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)
                  : last_encrypt_round(t, s, keys[RoundKeys::last_round]);
 }
 
-// One key's round keys, distance apart.
+// The round keys of one key, which lie distance apart.
 template <int distance>
 struct RoundKeyView {
   const uint4* first;
@@ -250,7 +251,7 @@ struct RoundKeyView {
   __device__ uint4 at(std::uint32_t round) const { return first[distance * round]; }
 };
 
-// A key of a table.
+// One key of a table.
 struct CipherKeyView {
   const CipherKeyGroup& group;
   std::uint32_t place;
@@ -263,7 +264,7 @@ struct CipherKeyView {
   __device__ std::uint32_t round_count() const { return group.round_counts[place]; }
 };
 
-// Leaves out those that round_count does without.
+// Leaves out the round keys that round_count does not need.
 template <int distance>
 __device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeyView<distance>& from,
                                        std::uint32_t round_count) {
@@ -283,7 +284,7 @@ __device__ inline void load_round_keys(uint4 (&keys)[15], const RoundKeyView<dis
 
 class SmallTables {
  public:
-  // All threads of the block; 256 words of shared memory.
+  // All threads of the block call it, with 256 words of shared memory.
   __device__ explicit SmallTables(std::uint32_t* shared) : shared_(shared) {
     for (std::uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
       shared[i] = aes_encryption_table.words[i];

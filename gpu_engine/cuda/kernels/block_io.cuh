@@ -58,7 +58,7 @@ static __device__ __noinline__ uint4 load_unaligned_block(const Byte* message, s
                     __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift));
 }
 
-// The 16 bytes at any offset below size; what lies past the message is zeros.
+// The 16 bytes at any offset below size. Bytes past the message read as zeros.
 __device__ inline uint4 load_block_at(const Byte* message, std::uint64_t offset,
                                       std::uint64_t size) {
   __builtin_assume(__isGlobal(message));
@@ -67,7 +67,7 @@ __device__ inline uint4 load_block_at(const Byte* message, std::uint64_t offset,
   return load_unaligned_block(message, offset, size);
 }
 
-// The same for an offset of whole blocks, whose alignment is the message's.
+// The same for an offset of whole blocks, which has the message's alignment.
 __device__ inline uint4 load_block(const Byte* message, std::uint64_t offset, std::uint64_t size) {
   __builtin_assume(__isGlobal(message));
   if (alignment_of(message) == 0 && size - offset >= block_bytes)
@@ -97,7 +97,7 @@ static __device__ __noinline__ void store_unaligned_block(Byte* message, std::ui
   }
 }
 
-// Of a block that reaches past the message only what lies in it.
+// Stores a block; when it reaches past the message, only the bytes that lie in it.
 __device__ inline void store_block(Byte* message, std::uint64_t offset, std::uint64_t size,
                                    uint4 block) {
   __builtin_assume(__isGlobal(message));
@@ -141,7 +141,7 @@ static __device__ __noinline__ uint2 load_any_des_block(const Byte* message, std
   return make_uint2(load_bytes(at, min(count, 4u)), count > 4 ? load_bytes(at + 4, count - 4) : 0);
 }
 
-// Not through a call where nothing is to be cut: what a call loads is waited for before it returns.
+// An aligned block is loaded here, without a call: a call waits for its loads before it returns.
 __device__ inline uint2 load_des_block(const Byte* message, std::uint64_t offset,
                                        std::uint64_t size) {
   __builtin_assume(__isGlobal(message));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRCs as products of binary matrices, on the tensor cores: the remainder of a piece is linear over
+// CRCs as products of binary matrices, on the tensor cores. The remainder of a piece is linear over
 // GF(2) in its bits, so it is the bits times a matrix of powers of x (binary_matrix.cuh; ghash.cu
 // does the same with more columns).
 //
@@ -9,8 +9,8 @@
 // 2 KiB. A tile is 8 to 64 KiB; at its end each lane multiplies one row by the power that its place
 // asks for, and the tile's remainder goes to memory. One more kernel adds a message's tiles up.
 //
-// Tiles lie on the 16-byte grid of addresses and end with the message's last block; what lies
-// before the message are zeros, which change nothing, and the zeros after it are divided off.
+// Tiles lie on the 16-byte grid of addresses and end with the message's last block. Zeros stand for
+// the bytes before the message, which changes nothing; the zeros after it are divided off.
 //
 // The fragments of the matrices are constants, 20 registers. 2 KiB cost a warp 4 loads, 24 products
 // and some 100 operations, a fifth of what memory at 4.2 TB/s leaves time for.
@@ -59,7 +59,7 @@ __device__ std::uint32_t append_zeros(std::uint32_t remainder, std::uint64_t byt
 struct Grid {
   const Byte* data;
   std::uint64_t size;
-  std::uint32_t lead;  // bytes of block 0 before the message
+  std::uint32_t lead;  // bytes of block 0 that lie before the message
   std::int64_t blocks;
 
   __device__ explicit Grid(const ChecksumTask& task)
@@ -75,7 +75,7 @@ struct Grid {
   __device__ std::uint32_t bytes_after() const {
     return static_cast<std::uint32_t>(16 * blocks - lead - size);
   }
-  // Whether `count` blocks from `first` on lie in the message entirely.
+  // Whether `count` blocks from `first` on lie entirely in the message.
   __device__ bool holds(std::int64_t first, int count) const {
     return 16 * first >= lead && 16 * (first + count) - lead <= static_cast<std::int64_t>(size);
   }
@@ -135,7 +135,7 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
     rows[step] = results[step];
 }
 
-// The sum of the rows times their powers; in all lanes.
+// The sum of the rows times their powers. All lanes get it.
 __device__ std::uint32_t sum_of_rows(const std::uint32_t (&rows)[4], std::uint32_t lane,
                                      std::uint32_t row_power, std::uint32_t polynomial) {
   // Lane 4 g + s takes row 8 s + g, whose bits are in the lanes of group g.
@@ -154,7 +154,7 @@ __device__ std::uint32_t sum_of_rows(const std::uint32_t (&rows)[4], std::uint32
   return sum;
 }
 
-// The blocks of a batch in this lane.
+// Loads the blocks of a batch that are this lane's.
 __device__ void load_batch(uint4 (&blocks)[4], const Grid& grid, std::int64_t start,
                            std::uint32_t lane) {
   if (grid.holds(start, batch_blocks)) {
@@ -197,7 +197,7 @@ __global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const 
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
     std::int64_t start = grid.blocks - tiles_from_here * tile_blocks;
     const std::int64_t end = start + tile_blocks;
-    // Batches before the message.
+    // Skips batches that lie before the message.
     if (start < 0) start += -start / batch_blocks * batch_blocks;
     std::uint32_t rows[4] = {};
     uint4 blocks[4] = {};
@@ -205,7 +205,7 @@ __global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const 
 #pragma unroll 1
     for (; start < end; start += batch_blocks) {
       uint4 next[4] = {};
-      // Asked for before the products, which take a while.
+      // Loaded before the products, which take a while.
       if (start + batch_blocks < end) load_batch(next, grid, start + batch_blocks, lane);
       __syncwarp();
       add_batch(rows, blocks, fragments);
@@ -218,7 +218,7 @@ __global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const 
   }
 }
 
-// A block a message, of 32 or crc_finish_threads threads.
+// A block a message, with 32 or crc_finish_threads threads.
 __global__ __launch_bounds__(crc_finish_threads) void add_tiles(
     const ChecksumTask* tasks, TilePlan plan, std::uint32_t tile_factor, int polynomial,
     const std::uint32_t* partials, std::uint32_t* results) {
@@ -229,7 +229,7 @@ __global__ __launch_bounds__(crc_finish_threads) void add_tiles(
   const std::uint32_t tiles = plan.first_units[message + 1] - first;
   std::uint32_t sum = 0;
   if (threadIdx.x < tiles) {
-    // Thread i has the tiles that have i, i + blockDim.x, … after them; the farthest first.
+    // Thread i takes the tiles that have i, i + blockDim.x, … tiles after them; the farthest first.
     std::uint32_t after = (tiles - 1 - threadIdx.x) / blockDim.x * blockDim.x + threadIdx.x;
     sum = partials[first + tiles - 1 - after];
     const std::uint32_t stride = blockDim.x * tile_factor;
@@ -265,14 +265,14 @@ struct Workspace {
 
   Workspace(void* base, std::uint32_t count, std::uint64_t total_bytes) {
     WorkspaceCursor cursor(base);
-    // A message can begin and end in blocks that it fills in part.
+    // A message may begin and end in blocks that it fills only in part.
     plan = take_tile_plan(cursor, count, total_bytes, 2 * 16, crc_tile_bytes, 1);
     partials = cursor.take<std::uint32_t>(plan.tiles_max);
     size = cursor.used();
   }
 };
 
-// Larger tiles, 2, 4 or 8 small ones, where there are enough of them to keep the device busy.
+// Tiles are larger (2, 4 or 8 small ones) where there are enough of them to keep the device busy.
 std::uint32_t tile_factor_of(std::uint64_t total_bytes, int multiprocessors) {
   const std::uint64_t enough = std::uint64_t{4} * 24 * multiprocessors;
   std::uint32_t factor = 1;
@@ -304,7 +304,7 @@ cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, s
       (pieces.plan.tiles_max + hash_warps - 1) / hash_warps, shape.multiprocessors * 8));
   reduce_tiles<<<blocks, hash_threads, 0, stream>>>(tasks, pieces.plan.plan, tile_blocks, index,
                                                     pieces.partials);
-  // Long messages have so many tiles that more threads pay.
+  // Long messages have so many tiles that more threads gain.
   const bool many_tiles = total_bytes / crc_tile_bytes / factor / count >= 64;
   add_tiles<<<count, many_tiles ? crc_finish_threads : 32, 0, stream>>>(
       tasks, pieces.plan.plan, factor, index, pieces.partials, results);

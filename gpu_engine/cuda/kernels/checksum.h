@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 (IEEE) and CRC-32C over arrays of tasks. Same values as checksum/crc32.h.
+// CRC-32 (IEEE) and CRC-32C over arrays of tasks. The values are those of checksum/crc32.h.
 #pragma once
 
 #include <cuda_runtime_api.h>

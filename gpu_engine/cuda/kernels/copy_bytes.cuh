@@ -53,7 +53,7 @@ __device__ __forceinline__ void copy_bytes(Byte* to, const Byte* from, std::uint
     const Words source(from + head);
     std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(to + head);
     const std::uint32_t word_count =
-        (size - head - 4) / 4;  // the last reads 8 bytes from its first
+        (size - head - 4) / 4;  // the last of them reads 8 bytes from its first
     for (std::uint32_t i = lane; i < word_count; i += lane_count)
       store(target + i, source.at(4 * i));
     done = head + 4 * word_count;
@@ -95,8 +95,8 @@ inline __device__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size
     to[i] = from[i];
 }
 
-// For two ranges that are alike modulo 16: four loads of a thread are under way before its first
-// store, for sources that are far away. Reads no byte outside the source.
+// For two ranges with the same address modulo 16. Four loads of a thread are under way before its
+// first store, which helps with sources that are far away. Reads no byte outside the source.
 inline __device__ void copy_aligned_alike(Byte* to, const Byte* from, std::uint32_t size,
                                           std::uint32_t thread, std::uint32_t thread_count) {
   constexpr std::uint32_t loads = 4;

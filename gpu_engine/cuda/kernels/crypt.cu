@@ -47,7 +47,7 @@ __global__ __launch_bounds__(threads_per_block,
       fill_with_zeros(task);
       continue;
     }
-    // CBC takes whole blocks; what hangs over is no block.
+    // CBC takes whole blocks, so surplus bytes are ignored.
     const std::uint64_t size =
         mode == CryptMode::cbc ? task.size / block_bytes * block_bytes : task.size;
     const CipherKeyView key(expanded, task.key);
@@ -60,7 +60,7 @@ __global__ __launch_bounds__(threads_per_block,
 #pragma unroll 1
     for (std::uint64_t offset = 0; offset < size; offset += block_bytes) {
       const uint4 in = next;
-      // Asked for a block ahead, before the long chain.
+      // Loaded a block ahead, before the long chain.
       if (offset + block_bytes < size) next = load_block(task.in, offset + block_bytes, size);
       if (mode == CryptMode::cbc) state = state ^ in;
       state = run_rounds<false, 1>(tables, state ^ keys[0], keys, round_count);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block ciphers in plain modes over arrays of tasks. Same bytes as cipher/block_cipher.h.
+// Block ciphers in plain modes over arrays of tasks. The bytes are those of cipher/block_cipher.h.
 //
-// Arrays of tasks begin at a multiple of 16. Workspaces are device memory, aligned to 256 bytes, of
-// the size that the function beside each launcher gives for tasks of that number and at most that
-// many bytes in all.
+// Arrays of tasks begin at a multiple of 16. Workspaces are device memory, aligned to 256 bytes.
+// For each launcher a function gives the size for that number of tasks and at most that many bytes
+// in all.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,20 +20,21 @@ namespace nacre::engine::cuda {
 // A task with this key is not run: its output becomes zeros.
 inline constexpr std::uint32_t no_key = UINT32_MAX;
 
-// For either of the two below.
+// The size for either of the two functions below.
 std::size_t crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
-// size_max, of crypt(): the longest task's size; any_size where only the device knows. Of short
-// messages it is worth knowing.
+// crypt() takes size_max, the longest task's size; any_size where only the device knows it. Short
+// messages run faster when it is known.
 inline constexpr std::uint64_t any_size = UINT64_MAX;
 
 // AES. ECB, CTR and CBC decryption spread a message over all warps. CBC encryption and OFB give
-// each message to one thread, 32 neighbours to a warp: neighbours should be about equally long.
+// each message to one thread, and 32 neighbours to a warp, so neighbours should be about equally
+// long.
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
                   std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
                   const CipherKeyGroup* keys, void* workspace, cudaStream_t stream);
 
-// Under keys of the table's family: the above, or des_crypt() (des.h).
+// Under keys of the table's family: the function above, or des_crypt() (des.h).
 cudaError_t crypt(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
                   std::uint32_t count, std::uint64_t total_bytes, std::uint64_t size_max,
                   const KeyTable& keys, void* workspace, cudaStream_t stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels behind crypt(), of which crypt.cu chooses, and what those of the parallel modes
-// share: tasks in three loads, and counter blocks.
+// The kernels behind crypt(), between which crypt.cu chooses, and what those of the parallel modes
+// share: loading a task in three loads, and counter blocks.
 //
 // CTR: while only the counter's last byte changes, 15 of the first round's 16 look-ups and 12 of
 // the second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums;
@@ -24,7 +24,7 @@ struct CryptMessage {
   uint4 iv;
 };
 
-// A task in three loads.
+// Loads a task in three loads.
 __device__ inline CryptMessage load_message(const CryptTask* tasks, std::uint32_t index) {
   static_assert(sizeof(CryptTask) == 48 && offsetof(CryptTask, out) == 8 &&
                 offsetof(CryptTask, size) == 16 && offsetof(CryptTask, key) == 24 &&
@@ -39,7 +39,7 @@ __device__ inline CryptMessage load_message(const CryptTask* tasks, std::uint32_
           make_uint4(middle.w, end.x, end.y, end.z)};
 }
 
-// A round, but for column 0.
+// A round without column 0.
 template <typename Tables>
 __device__ inline uint4 round_without_first_column(const Tables& t, uint4 s, uint4 key) {
   return make_uint4(0,
@@ -52,13 +52,13 @@ __device__ inline uint4 round_without_first_column(const Tables& t, uint4 s, uin
          key;
 }
 
-// The first two rounds of counters that differ in their last byte only.
+// The first two rounds of counters that differ only in their last byte.
 struct CounterRounds {
-  std::uint32_t upper;  // bits 8 to 39 of the counter: more never changes between two steps
+  std::uint32_t upper;  // bits 8 to 39 of the counter: higher bits never change between two steps
   bool valid = false;
-  std::uint32_t last_column;  // of the counter plus key, its last byte 0
-  std::uint32_t round_1;      // column 0, but for the last byte's lookup
-  uint4 round_2;              // but for the lookups in column 0 after round 1
+  std::uint32_t last_column;  // of the counter plus key, with 0 for its last byte
+  std::uint32_t round_1;      // column 0, without the last byte's look-up
+  uint4 round_2;              // without the look-ups in column 0 after round 1
 
   template <typename Tables>
   __device__ void prepare(const Tables& t, const uint4 (&keys)[15], uint4 counter) {
@@ -83,7 +83,7 @@ struct CounterRounds {
   }
 };
 
-// The counter block and, apart, its last byte.
+// The counter block, and its last byte apart.
 struct Counter {
   std::uint64_t high, low;
 
@@ -106,7 +106,7 @@ struct Counter {
   }
 };
 
-// Key stream of a lane's counters, one after the other.
+// The key stream of a lane's counters, one after the other.
 template <typename Tables>
 __device__ inline uint4 next_key_stream(const Tables& tables, const uint4 (&keys)[15],
                                         std::uint32_t round_count, const Counter& counter,
@@ -128,13 +128,13 @@ inline constexpr std::uint32_t blocks_per_unit = 16;
 inline constexpr std::uint32_t unit_bytes = blocks_per_unit * 16;
 inline constexpr std::uint32_t crypt_units_per_tile = 32;
 
-// previous_blocks: for CBC decryption, the ciphertext block before each tile; as long as the plan
-// has tiles.
+// previous_blocks: for CBC decryption, the ciphertext block before each tile; one for each tile of
+// the plan.
 cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
                            const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                            uint4* previous_blocks, cudaStream_t stream);
 
-// CTR, tasks of at most unit_bytes each.
+// CTR, for tasks of at most unit_bytes each.
 cudaError_t crypt_short_counters(const CryptTask* tasks, std::uint32_t count,
                                  const CipherKeyGroup* keys, cudaStream_t stream);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CTR over messages of at most 16 blocks, which need no plan of tiles.
+// CTR over messages of at most 16 blocks, which need no tile plan.
 //
-// What such a message costs beside its rounds is its start: the task, 44 to 60 words of round keys,
-// and what counters share of the first two rounds. Two lanes have a message, so that it is paid
-// once for eight blocks. Memory would rather see four lanes beside each other (two of them touch
-// twice as many cache lines at a time): so the pairs of two neighbouring messages, a and b, work on
-// two blocks a lane, exchange one of them, and then have four blocks of a and four of b in a row.
+// Apart from its rounds such a message costs its start: the task, 44 to 60 words of round keys, and
+// what counters share of the first two rounds. Two lanes have a message, so that the start is paid
+// once for eight blocks. For memory four neighbouring lanes would be better (two lanes touch twice
+// as many cache lines at a time). So the pairs of two neighbouring messages, a and b, compute two
+// blocks a lane, exchange one of them, and then have four blocks of a and four of b in a row.
 //
 //   lane of four    computes        has after the exchange
 //        0          a0  a2          a0  b0
@@ -23,8 +23,8 @@ constexpr int warps_per_block = threads_per_block / 32;
 constexpr std::uint32_t messages_of_warp = 16;
 constexpr std::uint32_t partner = 2;  // the same lane of the other message
 
-// Where a message's blocks are read and written; in is none where it has no key, and zeros are
-// written.
+// Where a message's blocks are read and written. in is null for a message without a key, which gets
+// zeros.
 struct Place {
   std::uint64_t in, out;
   std::uint32_t size;

@@ -47,7 +47,7 @@ __global__ __launch_bounds__(threads_per_block,
         store_des_block(task.out, offset, task.size, make_uint2(0, 0));
       continue;
     }
-    // CBC takes whole blocks; what hangs over is no block.
+    // CBC takes whole blocks, so surplus bytes are ignored.
     const std::uint64_t size =
         mode == CryptMode::cbc ? task.size / des_block_bytes * des_block_bytes : task.size;
     DesSerialKey rounds[des_rounds_per_pass * pass_count];
@@ -61,7 +61,7 @@ __global__ __launch_bounds__(threads_per_block,
 #pragma unroll 1
     for (std::uint64_t offset = 0; offset < size; offset += des_block_bytes) {
       const uint2 in = next;
-      // Asked for a block ahead, before the long chain.
+      // Loaded a block ahead, before the long chain.
       if (offset + des_block_bytes < size)
         next = load_des_block(task.in, offset + des_block_bytes, size);
       if (mode == CryptMode::cbc) state = state ^ permute_initially(des_block_of(in));
@@ -106,7 +106,7 @@ constexpr std::uint32_t threads_per_key = 4;
 
 __global__ void expand(const RawKey* keys, std::uint32_t count, int pass_count, DesKey* expanded,
                        ExpandedSuiteKey* suites) {
-  // Threads of a warp do the same for 32 keys.
+  // The threads of a warp do the same work for 32 keys.
   const std::uint32_t thread = blockIdx.x * expand_threads + threadIdx.x;
   const std::uint32_t index = thread / (threads_per_key * 32) * 32 + thread % 32;
   if (index >= count) return;

@@ -2,8 +2,8 @@
 // DES and 3DES (FIPS 46-3, EDE with three keys) in plain modes over arrays of tasks. The bytes are
 // those of cipher/block_cipher.h.
 //
-// As for AES (crypt.h): arrays of tasks begin at a multiple of 16, workspaces are device memory,
-// aligned to 256 bytes, of the size that des_crypt_workspace_size() gives for tasks of that number
+// As for AES (crypt.h), arrays of tasks begin at a multiple of 16, and workspaces are device
+// memory, aligned to 256 bytes; des_crypt_workspace_size() gives the size for that number of tasks
 // and at most that many bytes in all. A task's IV or first counter is the first half of iv; the
 // counter counts as 64 bits.
 #pragma once
@@ -21,22 +21,22 @@
 
 namespace nacre::engine::cuda {
 
-// What the family's ciphers make of a block; 0 for AES.
+// How many passes the family's ciphers make over a block; 0 for AES.
 constexpr int des_pass_count(CipherFamily family) {
   return family == CipherFamily::des ? 1 : family == CipherFamily::des_ede3 ? des_passes_max : 0;
 }
 
-// pass_count, here and below: 1 for DES, 3 for 3DES, of all the keys. A key's first bytes are the
-// cipher's; of those of form cbc_hmac the IV key follows, as long, and the HMAC key, of which
-// suites gets the states; nullptr when there is none.
+// pass_count, here and below: 1 for DES, 3 for 3DES, the same for all keys. A key begins with the
+// cipher's key. For form cbc_hmac the IV key follows, which is as long, and then the HMAC key,
+// whose states go to suites; suites is nullptr when no key has this form.
 cudaError_t des_expand_keys(const RawKey* keys, std::uint32_t count, int pass_count,
                             DesKey* expanded, ExpandedSuiteKey* suites, cudaStream_t stream);
 
 std::size_t des_crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
 // ECB, CTR and CBC decryption spread a message over all warps, 32 blocks a thread. CBC encryption
-// and OFB give each message to one thread, 32 neighbours to a warp: neighbours should be about
-// equally long. A task whose key is no_key gets zeros.
+// and OFB give each message to one thread, and 32 neighbours to a warp, so neighbours should be
+// about equally long. A task whose key is no_key gets zeros.
 cudaError_t des_crypt(int pass_count, CryptMode mode, CryptDirection direction,
                       const CryptTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                       const DesKey* keys, void* workspace, cudaStream_t stream);
@@ -45,8 +45,8 @@ cudaError_t des_crypt(int pass_count, CryptMode mode, CryptDirection direction,
 inline constexpr std::uint32_t des_unit_bytes = 32 * 8;
 inline constexpr std::uint32_t des_units_per_tile = 32;
 
-// previous_blocks: for CBC decryption, the ciphertext block before each tile; as long as the plan
-// has tiles.
+// previous_blocks: for CBC decryption, the ciphertext block before each tile; one for each tile of
+// the plan.
 cudaError_t des_crypt_parallel(int pass_count, CryptMode mode, CryptDirection direction,
                                const CryptTask* tasks, const TilePlanWorkspace& plan,
                                const DesKey* keys, uint2* previous_blocks, cudaStream_t stream);

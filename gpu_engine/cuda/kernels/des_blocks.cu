@@ -27,19 +27,19 @@ constexpr int blocks_per_multiprocessor = 4;
 constexpr std::uint32_t tile_bytes = des_units_per_tile * des_unit_bytes;
 static_assert(des_units_per_tile == units_per_warp_tile);
 
-// Words of shared memory for one key: 48 a round, then 32 a whitening.
+// Words of shared memory for one key: 48 a round, then 32 for each whitening.
 constexpr int words_per_round = 48;
 __host__ __device__ constexpr int mask_words(int pass_count) {
   return words_per_round * des_rounds_per_pass * pass_count + 32 * (pass_count + 1);
 }
 
-// Masks as words, the same for all lanes of a warp.
+// Masks as words, which all lanes of a warp share.
 class SharedDesMasks {
  public:
   __device__ SharedDesMasks(std::uint32_t* words, int pass_count)
       : words_(words), pass_count_(pass_count) {}
 
-  // All lanes of the warp.
+  // All lanes of the warp call it.
   __device__ void fill(const DesSchedule& schedule, std::uint32_t lane) {
     __syncwarp();
     const int rounds = des_rounds_per_pass * pass_count_;
@@ -93,12 +93,12 @@ __device__ Message load_message(const CryptTask* tasks, const TilePlan& plan, st
           make_uint2(load_bytes(task.iv, 4), load_bytes(task.iv + 4, 4))};
 }
 
-// A thread's 32 blocks in a message. Block j is at first + 8 * Blocks::place(j).
+// A thread's 32 blocks in a message. Block j lies at first + 8 * Blocks::place(j).
 template <typename Blocks>
 struct Place {
   std::uint64_t first;
-  std::uint64_t size;  // what there is to be worked on, from the message's begin
-  bool in_vectors;     // all blocks lie within it, pairs of them at multiples of 16
+  std::uint64_t size;  // bytes to be processed, from the message's begin
+  bool in_vectors;     // all blocks lie within size, and pairs of them at multiples of 16
 
   __device__ Place(const Message& message, std::uint64_t first, bool whole_blocks)
       : first(first),
@@ -151,7 +151,7 @@ __device__ void store_blocks(Byte* out, const Place<Blocks>& place,
     store_des_block(out, place.offset(j), place.size, make_uint2(words[j], words[32 + j]));
 }
 
-// words ^= the message's bytes.
+// XORs the message's bytes into words.
 template <typename Blocks>
 __device__ void add_blocks(const Byte* in, const Place<Blocks>& place, std::uint32_t (&words)[64]) {
   __builtin_assume(__isGlobal(in));
@@ -174,8 +174,9 @@ __device__ void add_blocks(const Byte* in, const Place<Blocks>& place, std::uint
   }
 }
 
-// words ^= the ciphertext block before each. before: what precedes block 0, which in place may be
-// gone from memory; nothing else of the tile is, since no lane has written yet.
+// XORs the ciphertext block before each block into words. before: the block before block 0, which
+// may be overwritten already when the output is in place. The rest of the tile is intact, since no
+// lane has written yet.
 template <typename Blocks>
 __device__ void add_previous_blocks(const Byte* in, const Place<Blocks>& place, uint2 before,
                                     std::uint32_t (&words)[64]) {
@@ -192,7 +193,8 @@ __device__ void add_previous_blocks(const Byte* in, const Place<Blocks>& place, 
   }
 }
 
-// Everything between a tile's loads and its stores. tile_before: for CBC, what precedes the tile.
+// Everything between a tile's loads and its stores. tile_before: for CBC, the block before the
+// tile.
 template <CryptMode mode, typename Blocks, typename Masks>
 __device__ void crypt_blocks(const Message& message, const Place<Blocks>& place, const Masks& masks,
                              int pass_count, bool begins_tile, const uint2* tile_before,
@@ -255,7 +257,7 @@ __global__ __launch_bounds__(threads_per_block, blocks_per_multiprocessor) void 
       store_blocks(message.out, place, words);
     } else {
       const std::uint64_t start = std::uint64_t{unit - message.first_unit} * des_unit_bytes;
-      // Zeros reach what hangs over too.
+      // Zeros are also written to surplus bytes.
       const Place<NeighbouringBlocks> place(message, start, whole_blocks && message.key != no_key);
       if (unit < unit_count && message.key != no_key)
         crypt_blocks<mode>(message, place, PackedDesMasks(schedule_of(message.key)), pass_count,

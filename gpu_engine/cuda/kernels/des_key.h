@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES keys (FIPS 46-3) as the kernels take them. A plain function of the key's bytes, on either
-// side.
+// DES keys (FIPS 46-3) in the form that kernels use: a plain function of the key's bytes, for both
+// device and host.
 //
 // Bitsliced rounds. Round i = 1 to 16 takes the half block X_i as the input of its S-boxes. Each of
 // its 32 bits goes into one S-box as a middle input, and half of them into a neighbour's as an
-// outer one too. Kept in memory is not X_i but Y_i = X_i ^ M_i, where M_i are the round key's 32
-// bits for the middle inputs: these need nothing more, and an outer input one XOR with the
-// difference of its two key bits. The other half block takes up M as it takes up what the S-boxes
-// give:
+// outer one too. The plain round XORs the round key's 48 bits into these inputs. Here the state is
+// not X_i but Y_i = X_i ^ M_i, where M_i are the round key's 32 bits for the middle inputs. These
+// inputs then need no operation, and an outer input one XOR with the difference of its two key
+// bits. The other half block takes up M together with the outputs of the S-boxes:
 //   Y_{i+1} = Y_{i-1} ^ f ^ (M_{i-1} ^ M_{i+1}),  three operands, one LOP3;
-// M_0 and M_17 are zeros. So the key costs 16 instructions a round, not 48.
-// Before a pass of 16 rounds the second half is whitened with M_1, after it the first with M_16;
-// 3DES does both at once between two passes.
+// M_0 and M_17 are zeros. So the key costs 16 instructions a round instead of 48.
+// Before a pass of 16 rounds the second half is whitened with M_1, and after it the first half with
+// M_16. Between two passes 3DES does both at once.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,19 @@ inline constexpr int des_rounds_max = des_rounds_per_pass * des_passes_max;
 inline constexpr int des_key_bytes = 8;  // of a pass
 
 struct DesRoundMasks {
-  // Bit m: what goes with output m of the S-boxes (4 a box, in their order).
+  // Bit m: the mask that output m of the S-boxes takes up (4 outputs a box, in their order).
   std::uint32_t folds;
   // Bits 2 s and 2 s + 1: for the first and the last input of S-box s. 16 bits.
   std::uint32_t edges;
 };
 
-// The rounds of one direction, a bit a mask.
+// The rounds of one direction, with a bit for each mask.
 struct DesSchedule {
   DesRoundMasks rounds[des_rounds_max];
   std::uint32_t whitening[des_passes_max + 1];  // bit n: for bit n of a half block, from 0
 };
 
-// For one block at a time: six bits for each S-box, as they meet the half block rotated left by 5
+// For one block at a time: six bits for each S-box, placed as in the half block rotated left by 5
 // (boxes 0, 6, 4, 2 in bytes 0 to 3) and by 9 (boxes 1, 7, 5, 3).
 struct DesSerialKey {
   std::uint32_t even, odd;
@@ -54,7 +54,7 @@ struct alignas(16) DesKey {
 // 48 bits of a round key, the first at bit 0.
 using DesRoundKey = std::uint64_t;
 
-// A key's 56 bits as PC-1 orders them.
+// A key's 56 bits in the order of PC-1.
 struct DesHalves {
   std::uint32_t left, right;  // 28 bits each, the first at bit 0
 };
@@ -81,12 +81,12 @@ NACRE_HOST_DEVICE inline std::uint32_t des_rotate_half(std::uint32_t half, int c
   return (half >> count | half << (28 - count)) & 0xfffffff;
 }
 
-// round: from 0, of encryption.
+// round: of encryption, from 0.
 NACRE_HOST_DEVICE inline DesRoundKey des_round_key(const DesHalves& halves, int round) {
   constexpr int choice[48] = {14, 17, 11, 24, 1,  5,  3,  28, 15, 6,  21, 10, 23, 19, 12, 4,
                               26, 8,  16, 7,  27, 20, 13, 2,  41, 52, 31, 37, 47, 55, 30, 40,
                               51, 45, 33, 48, 44, 49, 39, 56, 34, 53, 46, 42, 50, 36, 29, 32};
-  // Two steps a round, but one in rounds 0, 1, 8 and 15.
+  // Two steps a round, except one step in rounds 0, 1, 8 and 15.
   const int steps = 2 * round + 1 - (round >= 1) - (round >= 8) - (round >= 15);
   const std::uint32_t left = des_rotate_half(halves.left, steps);
   const std::uint32_t right = des_rotate_half(halves.right, steps);
@@ -99,7 +99,7 @@ NACRE_HOST_DEVICE inline DesRoundKey des_round_key(const DesHalves& halves, int 
   return key;
 }
 
-// The number of the half block's bit, from 0, to which the permutation P takes output m.
+// The number, from 0, of the bit of the half block to which the permutation P takes output m.
 NACRE_HOST_DEVICE constexpr int des_bit_of_output(int m) {
   constexpr int sources[32] = {16, 7, 20, 21, 29, 12, 28, 17, 1,  15, 23, 26, 5,  18, 31, 10,
                                2,  8, 24, 14, 32, 27, 3,  9,  19, 13, 30, 6,  22, 11, 4,  25};
@@ -140,7 +140,7 @@ NACRE_HOST_DEVICE inline std::uint32_t des_in_order_of_outputs(std::uint32_t bit
   }
 }
 
-// Of which eight bytes of the key a pass is made, and whether it runs forwards (3DES: EDE).
+// Which eight bytes of the key a pass uses, and whether it runs forwards (3DES: EDE).
 struct DesPass {
   int key;
   bool forwards;
@@ -177,7 +177,7 @@ NACRE_HOST_DEVICE inline void make_des_schedule(const std::uint8_t* key, int pas
   schedule.whitening[pass_count] = whitening;
 }
 
-// For encryption; rounds in the order in which they run.
+// For encryption. The rounds are in the order in which they run.
 NACRE_HOST_DEVICE inline void make_des_serial_keys(const std::uint8_t* key, int pass_count,
                                                    DesSerialKey* rounds) {
   for (int pass = 0; pass < pass_count; ++pass) {

@@ -20,7 +20,8 @@
 
 namespace nacre::engine::cuda {
 
-// The four outputs of S-box `box` (from 0), the first being the highest; six: its inputs likewise.
+// The four outputs of S-box `box` (from 0), the first one highest; six: its inputs, in the same
+// order.
 constexpr std::uint32_t des_substitute(int box, std::uint32_t six) {
   constexpr std::uint8_t boxes[8][64] = {
       {14, 4,  13, 1, 2,  15, 11, 8, 3, 10, 6, 12, 5,  9,  0,  7,  0,  15, 7,  4,  14, 2,
@@ -51,7 +52,7 @@ constexpr std::uint32_t des_substitute(int box, std::uint32_t six) {
   return boxes[box][16 * row + column];
 }
 
-// For each S-box and six inputs its outputs where P puts them in a half block, whose first bit is
+// For each S-box and six inputs: its outputs, where P puts them in a half block whose first bit is
 // the highest.
 struct DesPermutedBoxes {
   std::uint32_t words[8 * 64];
@@ -77,7 +78,7 @@ NACRE_HOST_DEVICE inline std::uint32_t des_rotate_left(std::uint32_t word, int b
 #endif
 }
 
-// Bits of a under mask << distance change places with bits of b under mask.
+// Exchanges the bits of a under mask << distance with the bits of b under mask.
 NACRE_HOST_DEVICE inline void exchange_under_mask(std::uint32_t& a, std::uint32_t& b, int distance,
                                                   std::uint32_t mask) {
   const std::uint32_t difference = (a >> distance ^ b) & mask;
@@ -85,7 +86,8 @@ NACRE_HOST_DEVICE inline void exchange_under_mask(std::uint32_t& a, std::uint32_
   a ^= difference << distance;
 }
 
-// left ^= f(right). Boxes: at<box, shift>(word) is S-box and P of the six bits of word at shift.
+// left ^= f(right). Boxes: at<box, shift>(word) gives the S-box and P for the six bits of word at
+// shift.
 template <typename Boxes>
 NACRE_HOST_DEVICE inline void run_serial_round(const Boxes& boxes, DesSerialKey key,
                                                std::uint32_t right, std::uint32_t& left) {
@@ -100,7 +102,7 @@ NACRE_HOST_DEVICE inline void run_serial_round(const Boxes& boxes, DesSerialKey 
   left = xor3(sums[0], sums[1], sums[2]);
 }
 
-// A block as two big-endian words, or the halves that the initial permutation makes of them.
+// A block as two big-endian words, or the halves after the initial permutation.
 struct DesBlock {
   std::uint32_t first, second;
 };
@@ -124,8 +126,8 @@ NACRE_HOST_DEVICE inline DesBlock permute_finally(DesBlock block) {
   return block;
 }
 
-// Between the two permutations, which a chain can do without: they are linear. keys: of all passes
-// in turn.
+// Runs between the two permutations. A chain needs these only at its ends, since they are linear.
+// keys: of all passes in turn.
 template <int pass_count, typename Boxes, typename Keys>
 NACRE_HOST_DEVICE inline DesBlock run_serial_passes(const Boxes& boxes, const Keys& keys,
                                                     DesBlock halves) {
@@ -158,7 +160,7 @@ class LaneBoxes {
  public:
   static constexpr int shared_bytes = des_box_words * 32 * 4;
 
-  // All threads of the block.
+  // All threads of the block call it.
   __device__ explicit LaneBoxes(std::uint32_t* shared)
       : shared_(reinterpret_cast<const char*>(shared)), lane_bytes_(threadIdx.x % 32 * 4) {
     for (std::uint32_t i = threadIdx.x; i < des_box_words * 32; i += blockDim.x)
@@ -177,10 +179,10 @@ class LaneBoxes {
   std::uint32_t lane_bytes_;
 };
 
-// One copy, bank conflicts and all: for a block here and there.
+// One copy, in which lanes may meet in a bank: for single blocks.
 class SmallBoxes {
  public:
-  // All threads of the block; des_box_words of shared memory.
+  // All threads of the block call it, with des_box_words of shared memory.
   __device__ explicit SmallBoxes(std::uint32_t* shared) : shared_(shared) {
     for (std::uint32_t i = threadIdx.x; i < des_box_words; i += blockDim.x)
       shared[i] = des_permuted_boxes.words[i];
@@ -195,7 +197,7 @@ class SmallBoxes {
   const std::uint32_t* shared_;
 };
 
-// Blocks as they lie in memory are two little-endian words.
+// In memory a block is two little-endian words.
 __device__ inline DesBlock des_block_of(uint2 words) {
   return {__byte_perm(words.x, 0, 0x0123), __byte_perm(words.y, 0, 0x0123)};
 }

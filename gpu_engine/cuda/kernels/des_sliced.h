@@ -24,8 +24,8 @@
 
 namespace nacre::engine::cuda {
 
-// Bytes of the pair (b, a), of which a's are 0 to 3: byte i of the result is the one that nibble i
-// of selector names.
+// The bytes of the pair (b, a) are numbered from 0, a's first: byte i of the result is the one that
+// nibble i of selector names.
 template <std::uint32_t selector>
 NACRE_HOST_DEVICE inline std::uint32_t pick_bytes(std::uint32_t a, std::uint32_t b) {
 #ifdef __CUDA_ARCH__
@@ -88,13 +88,13 @@ struct DesSlices {
   std::uint32_t left[32], right[32];
 };
 
-// What a round of one S-box needs of the key.
+// The key's masks that one S-box needs in a round.
 struct DesBoxMasks {
   std::uint32_t folds[4];  // for its outputs
   std::uint32_t first, last;
 };
 
-// Masks of a schedule, made of its bits when they are asked for: for threads with a key each.
+// Expands the masks of a schedule from its bits when they are needed: for threads with a key each.
 class PackedDesMasks {
  public:
   NACRE_HOST_DEVICE explicit PackedDesMasks(const DesSchedule& schedule) : schedule_(&schedule) {}
@@ -123,7 +123,7 @@ class PackedDesMasks {
   const DesSchedule* schedule_;
 };
 
-// Calls work(Index<i>()) for i from 0 below count: the number as a constant.
+// Calls work(Index<i>()) for i from 0 below count, so that the number is a constant.
 template <int number>
 struct Index {
   static constexpr int value = number;
@@ -155,8 +155,8 @@ NACRE_HOST_DEVICE inline void run_des_round(const std::uint32_t (&input)[32],
   });
 }
 
-// Between the initial permutation and its inverse: left and right become the preoutput's halves.
-// pass_count: 1, or 3 for 3DES.
+// Runs between the initial permutation and its inverse: left and right become the preoutput's
+// halves. pass_count: 1, or 3 for 3DES.
 template <typename Masks>
 NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& masks,
                                              int pass_count) {
@@ -172,8 +172,8 @@ NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& mas
       run_des_round(right, left, masks.round(des_rounds_per_pass * pass + round));
       run_des_round(left, right, masks.round(des_rounds_per_pass * pass + round + 1));
     }
-    // The halves are not exchanged after the last round, but the next pass takes the second one
-    // first, and FIPS 46-3 calls it the preoutput's first.
+    // FIPS 46-3 does not exchange the halves after the last round. But the next pass begins with
+    // the second half, and the standard calls that half the preoutput's first.
     NACRE_UNROLL
     for (int n = 0; n < 32; ++n) {
       const std::uint32_t kept = left[n];
@@ -186,8 +186,8 @@ NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& mas
   });
 }
 
-// Where bit n (from 1, FIPS 46-3) of a block is, when blocks are loaded as two little-endian words
-// and the words transposed: first 32 words, then second ones.
+// The word that holds bit n (from 1, FIPS 46-3) of a block, when blocks are loaded as two
+// little-endian words and the words are transposed: the first 32 words, then the second ones.
 NACRE_HOST_DEVICE constexpr int des_word_of_bit(int n) {
   return (n - 1) / 32 * 32 + (n - 1) / 8 % 4 * 8 + 7 - (n - 1) % 8;
 }
@@ -218,8 +218,7 @@ NACRE_HOST_DEVICE inline void unslice_blocks(const DesSlices& slices, std::uint3
   transpose_bits(words, 32);
 }
 
-// Which of a tile's blocks lie in a thread: neighbours, or pairs of neighbours, of 32 threads in
-// turn.
+// Which blocks of a tile a thread has: neighbours, or pairs of neighbours, of 32 threads in turn.
 struct NeighbouringBlocks {
   NACRE_HOST_DEVICE static constexpr std::uint32_t place(int j) {
     return static_cast<std::uint32_t>(j);
@@ -231,8 +230,8 @@ struct InterleavedBlocks {
   }
 };
 
-// Counters first + Blocks::place(j) as 32 blocks, sliced: an adder bit by bit from the lowest one,
-// some 220 instructions where adding and transposing would be 540.
+// The counters first + Blocks::place(j) as 32 blocks, sliced. An adder goes bit by bit from the
+// lowest one: some 220 instructions, where adding and transposing would take 540.
 template <typename Blocks>
 NACRE_HOST_DEVICE inline void slice_counters(std::uint64_t first, DesSlices& slices) {
   const auto low = static_cast<std::uint32_t>(first);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key expansion: FIPS 197 round keys a thread a key, then what a suite needs beside them a warp a
-// key: the matrices and powers of GHASH (ghash.cu says what for), or the states of HMAC and the
-// round keys of the IVs.
+// Key expansion. FIPS 197 round keys are made by a thread a key. What a suite needs in addition is
+// made by a warp a key: the matrices and powers of GHASH (ghash.cu uses them), or the states of
+// HMAC and the round keys of the IVs.
 #include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
@@ -27,8 +27,8 @@ __device__ uint4 unmix(uint4 key) {
                     unmix_column(key.w));
 }
 
-// FIPS 197, 5.2, in little-endian words: write(round, key) for each round key in turn. All in
-// registers, since every index is a constant.
+// FIPS 197, 5.2, in little-endian words: calls write(round, key) for each round key in turn.
+// Everything is in registers, since every index is a constant.
 template <std::uint32_t key_words, typename Write>
 __device__ void expand(const SmallTables& tables, const Byte* key, const Write& write) {
   constexpr std::uint32_t rounds = key_words + 6;
@@ -66,7 +66,7 @@ struct KeyWords {
   static constexpr std::uint32_t value = count;
 };
 
-// Calls work(KeyWords<key_words>()): the number as a constant.
+// Calls work(KeyWords<key_words>()), so that the number is a constant.
 template <typename Work>
 __device__ void with_key_words(std::uint32_t key_words, const Work& work) {
   if (key_words == 4)
@@ -77,7 +77,7 @@ __device__ void with_key_words(std::uint32_t key_words, const Work& work) {
     work(KeyWords<8>());
 }
 
-// Neighbouring threads write neighbouring parts of a cache line. The inverse cipher takes the keys
+// Neighbouring threads write neighbouring parts of a cache line. The inverse cipher uses the keys
 // backwards, with MixColumns undone between the first and the last.
 template <KeyDirections directions>
 __global__ void expand_ciphers(const RawKey* keys, std::uint32_t count, CipherKeyGroup* groups) {
@@ -104,7 +104,7 @@ __global__ void expand_ciphers(const RawKey* keys, std::uint32_t count, CipherKe
 
 constexpr int hash_squares = 17;
 
-// H^(2^k) for k below hash_squares, by a whole warp. No two lanes differ in what they compute.
+// H^(2^k) for k below hash_squares, by a whole warp. All lanes compute the same.
 __device__ void write_squares(uint4 hash_key, std::uint32_t lane, uint4* squares) {
   uint4 square = hash_key;
 #pragma unroll 1
@@ -115,7 +115,7 @@ __device__ void write_squares(uint4 hash_key, std::uint32_t lane, uint4* squares
   __syncwarp();
 }
 
-// powers[k] = H^(k 2^log2), four of them a lane.
+// powers[k] = H^(k 2^log2). A lane makes four of them.
 __device__ void write_powers(const uint4* squares, int log2, std::uint32_t lane, uint4* powers) {
   static_assert(ghash_powers == 4 * 32);
   uint4 power = gf128_one();
@@ -136,10 +136,11 @@ __device__ uint4 times_x_32(uint4 a) {
                     a.y, a.z);
 }
 
-// The matrix of "times power", for blocks as they lie in memory: input bit i of word w, in lane i,
-// becomes the row x^e * power; a vote turns rows into columns. place: of the blocks in their group.
+// The matrix of "times power", for blocks as they lie in memory. Input bit i of word w, in lane i,
+// becomes the row x^e * power; a vote turns rows into columns. place: the block's place in its
+// group.
 __device__ void write_matrix(uint4 power, int place, std::uint32_t lane, ExpandedSuiteKey& out) {
-  // In a byte the lowest bit is the highest power.
+  // Within a byte the lowest bit is the highest power.
   const std::uint32_t exponent = lane / 8 * 8 + 7 - lane % 8;
   uint4 row = power;
   for (std::uint32_t i = 0; i < exponent; ++i)
@@ -156,8 +157,8 @@ __device__ void write_matrix(uint4 power, int place, std::uint32_t lane, Expande
         const std::uint32_t column = __ballot_sync(all_lanes, outputs[output] >> bit & 1);
         if (lane == bit) mine = column;
       }
-      // Output bit `lane` of word `output` is made by column n mod 2 of tile n / 2, of the columns
-      // that the place `output` counts: see add_parities().
+      // Output bit `lane` of word `output` is made by column n mod 2 of tile n / 2, among the
+      // columns that the place `output` counts: see add_parities().
       const std::uint32_t n = 4 * (lane % 8) + lane / 8;
       const std::uint32_t tile = n / 2, column = 2 * output + n % 2;
       uint2& words = out.ghash_matrices[tile][word / 2][4 * column + place];
@@ -189,7 +190,7 @@ __global__ void expand_suites(const RawKey* keys, std::uint32_t count,
     write_powers(squares, 4, lane, out.ghash_long_powers);
     write_powers(squares, 9, lane, out.ghash_tile_powers);
     if (lane == 0) out.ghash_stride_power = squares[16];
-    // H^4 to H: the block at place 0 has three after it.
+    // H^4 to H: the block at place 0 has three blocks after it.
     uint4 power = hash_key;
 #pragma unroll 1
     for (int place = 3; place >= 0; --place) {

@@ -4,18 +4,18 @@
 //
 //   find_des_sboxes SECONDS [SEED]        SECONDS of processor for each S-box
 //
-// An S-box's output is a function of six bits, a table of 64. Kwan's search ("Reducing the gate
-// count of bitslice DES", 2000), with any function of three bits in the place of his gates: to make
-// a table, as far as a mask of inputs asks for it,
+// An S-box's output is a function of six bits, a table of 64. This is Kwan's search ("Reducing the
+// gate count of bitslice DES", 2000), with any function of three bits as a gate. To make a table,
+// as far as a mask of inputs requires it,
 //   1. take a gate that is the table already;
-//   2. or one more gate, on any three there are;
-//   3. or two: a function of a gate on three, and of two more;
-//   4. or three: a function of two gates on three each, and of one more;
+//   2. or add one gate, on any three existing ones;
+//   3. or add two: a function of a gate on three, and of two others;
+//   4. or add three: a function of two gates on three each, and of one other;
 //   5. or split the mask by an input bit, make both parts, and choose between them by that bit.
-// 3 and 4 look for sets of 5 and 7 gates that tell ones from zeros at all, and then for the inner
-// functions by colouring their inputs with two colours: two inputs that must differ are an edge.
-// Outputs are made in all orders, in a beam of the smallest circuits; chance decides between
-// equals.
+// Steps 3 and 4 look for sets of 5 and 7 gates that separate ones from zeros at all, and then for
+// the inner functions by colouring their inputs with two colours: two inputs that must differ are
+// joined by an edge. Outputs are made in all orders, in a beam of the smallest circuits; equals are
+// chosen at random.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,11 +31,11 @@
 
 namespace {
 
-using Table = std::uint64_t;  // bit v: the value for inputs v, of which the first is the highest
+using Table = std::uint64_t;  // bit v: the value for inputs v, the first of them the highest
 constexpr int input_count = 6;
 constexpr int gates_max = 48;
 constexpr int beam_width = 8;
-constexpr int inverted = 64;  // added to a gate's number where its complement is meant
+constexpr int inverted = 64;  // added to a gate's number to mean its complement
 
 struct Gate {
   int a, b, c;
@@ -60,7 +60,7 @@ struct Circuit {
   }
 };
 
-// What is to be one and what is to be zero; elsewhere anything will do.
+// The inputs that must give one and those that must give zero; any other may give either.
 struct Wanted {
   Table ones, zeros;
 };
@@ -82,7 +82,7 @@ std::vector<int> shuffled(int count) {
   return numbers;
 }
 
-// The function that takes the value i where ones has bit i, if no bit of zeros is there too.
+// The function that has the value i when ones has bit i, if zeros does not have it too.
 int find_one_gate(Circuit& circuit, Wanted wanted) {
   const std::vector<int> order = shuffled(circuit.size);
   for (int i = 0; i < circuit.size; ++i) {
@@ -106,8 +106,8 @@ int find_one_gate(Circuit& circuit, Wanted wanted) {
   return -1;
 }
 
-// Colours of eight inputs (bit i: of input i) such that in no row a one and a zero have the same;
-// -1 where there are none.
+// Colours of eight inputs (bit i: of input i) such that in no row a one and a zero have the same
+// colour; -1 when there are none.
 int colour(const std::array<unsigned, 4>& ones, const std::array<unsigned, 4>& zeros) {
   std::array<unsigned, 8> neighbours = {};
   for (int row = 0; row < 4; ++row) {
@@ -137,7 +137,7 @@ int colour(const std::array<unsigned, 4>& ones, const std::array<unsigned, 4>& z
   return static_cast<int>(second);
 }
 
-// Which inputs of count gates, taken as a number with gate k at bit k, have to give one or zero.
+// Which inputs of count gates, taken as a number with gate k at bit k, must give one or zero.
 template <int count>
 struct Cells {
   std::array<bool, 1 << count> one, zero;
@@ -188,7 +188,7 @@ int split_five(Circuit& circuit, const std::array<int, 5>& gates, Wanted wanted)
   return -1;
 }
 
-// A function of gate(a, b, c), gate(d, e, f) and g. The first inner function is tried out.
+// A function of gate(a, b, c), gate(d, e, f) and g. All first inner functions are tried.
 int split_seven(Circuit& circuit, const std::array<int, 7>& gates, Wanted wanted) {
   const Cells<7> cells(circuit, gates, wanted);
   for (const int g : shuffled(7)) {
@@ -238,8 +238,8 @@ int split_seven(Circuit& circuit, const std::array<int, 7>& gates, Wanted wanted
   return -1;
 }
 
-// Sets of count gates that tell ones from zeros, gate by gate: what a few gates leave mixed, the
-// next one has to part.
+// Sets of count gates that separate ones from zeros, gate by gate: the next gate has to separate
+// what the gates so far leave mixed.
 template <int count>
 class SetSearch {
  public:
@@ -276,7 +276,7 @@ class SetSearch {
           for (const Wanted part : {*cell & table, *cell & ~table}) {
             if (part.ones != 0 && part.zeros != 0) parts[part_count++] = part;
           }
-          // The last gate has to part them all.
+          // The last gate has to separate all of them.
           if (depth + 1 == count && part_count != 0) break;
         }
         chosen_[depth] = order_[i];
@@ -294,7 +294,8 @@ class SetSearch {
   int tries_;
 };
 
-// Adds gates up to limit. The gate's number, or -1. may_invert: the complement will do as well.
+// Adds gates up to limit. Returns the gate's number, or -1. may_invert: the complement will do as
+// well.
 int build(Circuit& circuit, Wanted wanted, int limit, unsigned split_bits, bool may_invert,
           int depth) {
   for (int i = circuit.size - 1; i >= 0; --i) {
@@ -310,7 +311,7 @@ int build(Circuit& circuit, Wanted wanted, int limit, unsigned split_bits, bool 
   if (circuit.size + 3 > limit) return -1;
   const int tries = depth == 0 ? 40 : 15;
   if (const int found = SetSearch<7>(circuit, wanted, tries).run(); found >= 0) return found;
-  // A choice between two parts with fewer gates would have been found.
+  // A choice between two parts with fewer gates would have been found already.
   if (circuit.size + 4 > limit || is_late()) return -1;
   Circuit best;
   int best_gate = -1;
@@ -368,7 +369,7 @@ Solution find(int box, double seconds) {
         for (int output = 0; output < 4; ++output) {
           if (from.outputs[output] >= 0) continue;
           Solution grown = from;
-          // What is left takes two gates an output at least.
+          // The outputs that are left take at least two gates each.
           const int limit =
               std::min(best.circuit.size - 1 - 2 * (3 - made), from.circuit.size + 14);
           grown.outputs[output] =

@@ -23,12 +23,12 @@ namespace {
 struct DeviceWarp {
   NACRE_LANE_CODE static std::uint32_t lane() { return threadIdx.x % lane_count; }
 
-  // Together.
+  // All lanes together.
   NACRE_LANE_CODE static std::uint32_t ballot(bool vote) { return __ballot_sync(all_lanes, vote); }
   NACRE_LANE_CODE static std::uint32_t shuffle(std::uint32_t value, std::uint32_t from) {
     return __shfl_sync(all_lanes, value, static_cast<int>(from));
   }
-  // Of the lane that many before this one; its own value where there is none.
+  // The value of the lane `by` places before this one; the lane's own value where there is none.
   NACRE_LANE_CODE static std::uint32_t shuffle_up(std::uint32_t value, std::uint32_t by) {
     return __shfl_up_sync(all_lanes, value, by);
   }
@@ -39,10 +39,10 @@ struct DeviceWarp {
   NACRE_LANE_CODE static std::uint32_t or_of_lanes(std::uint32_t bits) {
     return cuda::or_of_lanes(bits);
   }
-  // What the lanes stored before is what they load behind it.
+  // After it, loads of any lane see what any lane stored before.
   NACRE_LANE_CODE static void sync() { __syncwarp(); }
 
-  // A lane's own. Of no bits there is neither a lowest nor a highest.
+  // A lane's own. bits is not 0 for lowest() and highest().
   NACRE_LANE_CODE static std::uint32_t popcount(std::uint32_t bits) {
     return static_cast<std::uint32_t>(__popc(bits));
   }
@@ -54,7 +54,7 @@ struct DeviceWarp {
   }
   NACRE_LANE_CODE static std::uint32_t reverse(std::uint32_t bits) { return __brev(bits); }
 
-  // What lies in global memory.
+  // Values in global memory.
   template <typename T>
   NACRE_LANE_CODE static T load(const T* from) {
     return cuda::load(from);
@@ -78,9 +78,9 @@ __global__ void __launch_bounds__(pieces_a_block* lane_count)
   if (DeviceWarp::lane() == 0) results[index] = valid;
 }
 
-// The matches of a round on their way from warp to warp.
+// The matches of a round, on their way from the reading warp to the copying one.
 struct Handover {
-  bool last;  // there are none any more
+  bool last;  // there are no more
   std::uint32_t which;
   std::uint32_t to[lane_count];
   std::uint32_t size[lane_count];
@@ -127,8 +127,8 @@ __device__ __forceinline__ void copy_what_comes(PageMemory& memory, const Handov
   }
 }
 
-// Which warp of a block reads: a warp stays with the scheduler that its place in the multiprocessor
-// gives it, and all schedulers are to have as many readers.
+// Which warp of a block reads. A warp stays with the scheduler that its place in the multiprocessor
+// gives it, and all schedulers should have equally many readers.
 __device__ __forceinline__ std::uint32_t choose_reader() {
   __shared__ std::uint32_t reader;
   std::uint32_t place;
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(2 * lane_count)
   if (DeviceWarp::lane() == 0) results[blockIdx.x] = valid;
 }
 
-// From this count on the device is busy with a warp each.
+// From this count on one warp for each piece keeps the device busy.
 constexpr std::uint32_t pieces_by_one_min = 3000;
 
 }  // namespace

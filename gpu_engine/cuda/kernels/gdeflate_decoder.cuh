@@ -61,8 +61,8 @@ class MatchCopier {
   NACRE_LANE_CODE MatchCopier(Warp warp, PageMemory& memory, Byte* out)
       : warp_(warp), memory_(memory), out_(out) {}
 
-  // The matches of the lanes in which, which are not none. The literals between them are stored;
-  // what is loaded behind this call finds the matches stored.
+  // Copies the matches of the lanes in which; there is at least one. The literals between them are
+  // stored already. Loads after this call see the matches.
   NACRE_LANE_CODE void copy(std::uint32_t which, const Match& match) {
     const bool has_match = (which >> warp_.lane() & 1) != 0;
     const std::uint32_t begin = warp_.shuffle(match.to, warp_.lowest(which));
@@ -72,7 +72,7 @@ class MatchCopier {
           match.to | match.distance << 16, match.size};
     warp_.sync();
     const std::uint32_t to = has_match ? match.to : all_lanes;
-    std::uint32_t owners = all_lanes;  // begun before this tile, less one
+    std::uint32_t owners = all_lanes;  // matches begun before this tile, minus one
     std::uint32_t tile = begin;
     for (; tile + lane_count < end_; tile += 2 * lane_count) {
       const Source one = find_source(to, tile, owners);
@@ -95,7 +95,7 @@ class MatchCopier {
 
  private:
   struct Source {
-    bool is_match;  // else: a literal, or no byte
+    bool is_match;  // otherwise a literal, or no byte
     std::uint32_t distance;
   };
 
@@ -110,7 +110,7 @@ class MatchCopier {
     return {index < match.size, match.to_and_distance >> 16};
   }
 
-  // Of two tiles that take no bytes of each other or of themselves.
+  // For two tiles that take no bytes of each other or of themselves.
   NACRE_LANE_CODE void move_both(std::uint32_t tile, Source one, Source two) const {
     Byte* const to = out_ + tile + warp_.lane();
     Byte byte_one{};
@@ -133,7 +133,7 @@ class MatchCopier {
     if (source.is_match) warp_.store(to, static_cast<Byte>(value));
   }
 
-  // The value of the lane that giver leads to, over any number of lanes.
+  // The value of the lane to which giver leads, over any number of lanes.
   NACRE_LANE_CODE std::uint32_t take_from_lanes(std::uint32_t value, std::uint32_t giver) const {
     for (;;) {
       const std::uint32_t next = warp_.shuffle(giver, giver);
@@ -159,7 +159,7 @@ struct PageState {
   std::uint32_t at;  // bytes of the literals and matches so far
 };
 
-// Copier: what copies matches (MatchCopier).
+// Copier: copies the matches (MatchCopier).
 template <typename Warp, typename Copier>
 class RoundDecoder {
  public:
@@ -183,7 +183,7 @@ class RoundDecoder {
                         finishes ? distance_shape.direct_bits : litlen_shape.direct_bits);
   }
 
-  // What a lane reads.
+  // The item that a lane reads.
   struct Item {
     EntryKind kind;
     std::uint32_t payload;
@@ -200,7 +200,7 @@ class RoundDecoder {
             symbol.base(finishes ? first_distance : match_size_min) + extra};
   }
 
-  // Where the bytes of literals and matches that begin in this round go. False: not into out.
+  // Where the bytes of the literals and matches that begin in this round go.
   struct Placement {
     std::uint32_t place;  // this lane's
     std::uint32_t size;   // of all
@@ -218,8 +218,8 @@ class RoundDecoder {
     return placed;
   }
 
-  // Rounds in which every lane reads what is valid, and none the end of the block. Stops before the
-  // first other one. Once for each block.
+  // Runs the rounds in which every lane reads something valid, and no lane the end of the block.
+  // Stops before the first other round. Called once for each block.
   NACRE_LANE_CODE bool decode_whole_rounds() {
     std::uint32_t entry = look_up(false);
     for (;;) {
@@ -231,7 +231,7 @@ class RoundDecoder {
       page_.reader.refill();
       const std::uint32_t literals = warp_.ballot(item.kind == EntryKind::literal);
       const std::uint32_t begins = ~(literals | begun_);
-      entry = look_up((begins >> warp_.lane() & 1) != 0);  // early: it takes its time
+      entry = look_up((begins >> warp_.lane() & 1) != 0);  // early, since it takes its time
       const Placement placed = place(literals, begins, item.value);
       if (placed.size > page_.out_size - page_.at || page_.reader.torn()) return false;
       page_.at += placed.size;
@@ -246,7 +246,7 @@ class RoundDecoder {
     }
   }
 
-  // The round with the end of the block, and the one behind it that gives the last distances.
+  // Runs the round with the end of the block, and the one after it, which gives the last distances.
   NACRE_LANE_CODE bool decode_last_rounds() {
     bool is_ended = false;
     do {
@@ -255,7 +255,7 @@ class RoundDecoder {
       const Item item = read_item(look_up(finishes), finishes);
       const std::uint32_t stops = warp_.ballot(reads && item.kind == EntryKind::stop);
       if (stops != 0) {
-        // Only the end of a block, in a lane that is not to give a distance, is no error there.
+        // The only valid stop is the end of a block, in a lane that does not give a distance.
         const std::uint32_t first = warp_.lowest(stops & ~begun_);
         if ((stops & begun_) != 0 || warp_.shuffle(item.payload, first) != 0) return false;
         reads = finishes || warp_.lane() <= first;
@@ -282,8 +282,8 @@ class RoundDecoder {
     return true;
   }
 
-  // A lane holds 17 bits and more behind a literal: enough to look up the next code before the
-  // lane's next word is there.
+  // After a literal a lane holds at least 17 bits: enough to look up the next code before the
+  // lane's next word has arrived.
   NACRE_LANE_CODE bool decode_whole_literals() {
     std::uint32_t entry = look_up_litlen();
     while (page_.out_size - page_.at >= lane_count &&
@@ -299,7 +299,7 @@ class RoundDecoder {
     return true;
   }
 
-  // The round with the end of the block.
+  // Runs the round with the end of the block.
   NACRE_LANE_CODE bool decode_last_literals() {
     const std::uint32_t entry = look_up_litlen();
     const std::uint32_t stops = warp_.ballot(entry_kind(entry) == EntryKind::stop);
@@ -320,7 +320,7 @@ class RoundDecoder {
   Match match_{};
 };
 
-// Copier: what copies the matches (MatchCopier).
+// Copier: copies the matches (MatchCopier).
 template <typename Warp, typename Copier>
 class PageDecoder {
  public:
@@ -332,7 +332,7 @@ class PageDecoder {
         page_{warp, memory, {warp, task.in, task.in_size}, task.out, task.out_size, 0},
         copier_(copier) {}
 
-  // What the page means; the same for all lanes. False: out holds anything.
+  // Decodes the page; all lanes get the same answer. False: it is not valid; out holds anything.
   NACRE_LANE_CODE bool run() {
     bool is_last = false;
     while (!is_last) {
@@ -352,7 +352,7 @@ class PageDecoder {
   NACRE_LANE_CODE bool decode_block(BlockKind kind) {
     if (kind == BlockKind::stored) return copy_stored();
     if (kind == BlockKind::fixed_codes) {
-      // Kept: such a block may be as short as ten bits.
+      // Kept for later blocks: such a block may be as short as ten bits.
       if (!has_fixed_codes_) put_fixed_sizes();
       if (!has_fixed_codes_ && !build_tables(litlen_symbol_count_max, distance_symbol_count))
         return false;
@@ -414,7 +414,7 @@ class PageDecoder {
            build_tables(litlen_count, distance_count);
   }
 
-  // 32 items at a time. Repeats may run from the one alphabet into the other, but not past both.
+  // Reads 32 items at a time. A repeat may run from one alphabet into the other, not past both.
   NACRE_LANE_CODE bool read_code_sizes(std::uint32_t size_count) {
     std::uint32_t known = 0;
     std::uint32_t last_size = 0;
@@ -439,7 +439,7 @@ class PageDecoder {
       const std::uint32_t count_sum = sum_up_to_here(warp_, count);
       const std::uint32_t place = known + count_sum - count;
       const bool reads = place < size_count;
-      // A repeat has the size of the last item before it that is none.
+      // A repeat has the size of the last item before it that is not a repeat.
       const std::uint32_t givers =
           warp_.ballot(symbol != code_length_repeat) & lanes_up_to_here(warp_);
       const std::uint32_t own_size = symbol < code_length_repeat ? symbol : 0;
@@ -485,7 +485,7 @@ class PageDecoder {
   bool has_lengths_ = false;
 };
 
-// What a task says of a page: whether it is one, and out what it means.
+// Whether a task's sizes allow it to be a page.
 NACRE_LANE_CODE bool can_be_page(const CodecTask& task) {
   return task.out_size <= page_plain_size_max && task.in_size >= page_size_bytes_min &&
          task.in_size % word_size_bytes == 0;

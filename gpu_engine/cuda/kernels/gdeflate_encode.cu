@@ -20,10 +20,10 @@ __global__ void __launch_bounds__(LiteralEncoder::thread_count)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-// What the blocks share: the number of the next piece, in front of their workspaces.
+// All blocks share the number of the next piece, which lies in front of their workspaces.
 constexpr std::size_t counter_size = 256;
 
-// As many blocks as there is workspace for take one piece after the other.
+// There are as many blocks as workspaces; each takes one piece after the other.
 template <typename Encoder>
 __global__ void __launch_bounds__(Encoder::thread_count)
     encode_pieces(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,

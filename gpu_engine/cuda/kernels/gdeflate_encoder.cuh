@@ -34,12 +34,12 @@
 
 namespace nacre::engine::cuda::gdeflate {
 
-// A literal: its byte. A match: this bit and its size; its distance stands in a list of their own.
+// A literal: its byte. A match: this bit and its size. Its distance is in a separate list.
 using PartItem = std::uint16_t;
 constexpr PartItem match_item = 0x8000;
 constexpr std::uint32_t item_size_max = match_item - 1;  // longer than a part
 
-// What a warp hands over.
+// What a warp has found.
 struct PartItems {
   std::uint32_t items;    // count
   std::uint32_t matches;  // of them
@@ -58,7 +58,7 @@ class Parser {
         items_(items),
         distances_(distances) {}
 
-  // Enters what lies before the part into the table.
+  // Enters the bytes before the part into the table.
   __device__ void learn_history() { finder_.learn_history(); }
 
   __device__ PartItems run() {
@@ -70,7 +70,7 @@ class Parser {
   }
 
  private:
-  // The window's matches, with the literals before them.
+  // Adds the window's matches, with the literals before them.
   __device__ __forceinline__ void add_sequences() {
     const std::uint32_t lane = this_lane();
     const std::uint32_t begin = finder_.begin();
@@ -91,7 +91,7 @@ class Parser {
       store(distances_ + (match_count_ + lane), static_cast<std::uint16_t>(matches.distance));
     }
 
-    // A lane's byte is a literal before the first match that begins behind it, or of none.
+    // A lane's byte is a literal before the first match that begins after it, or none.
     const std::uint32_t here = begin + lane;
     const std::uint32_t owner = __popc(matches.lanes & (all_lanes >> (lane_count - 1 - lane)));
     const std::uint32_t owner_end = __shfl_sync(all_lanes, matches.from, owner);
@@ -130,7 +130,7 @@ struct SymbolOfValue {
   std::uint32_t extra_bits;
   std::uint32_t extra;
 };
-// Of sizes 3 to 257 each power of two has four symbols; what is longer has the last one.
+// Each power of two of the sizes 3 to 257 has four symbols. All larger sizes share the last symbol.
 __device__ __forceinline__ SymbolOfValue symbol_of_size(std::uint32_t size) {
   constexpr std::uint32_t longest = 258;
   const std::uint32_t reach = size - match_size_min;
@@ -140,7 +140,7 @@ __device__ __forceinline__ SymbolOfValue symbol_of_size(std::uint32_t size) {
   return {first_length_symbol + 4 * (bits + 1) + (reach >> bits & 3), bits,
           reach & ((1u << bits) - 1)};
 }
-// Two symbols for each power of two of distance − 1.
+// Each power of two of distance − 1 has two symbols.
 __device__ __forceinline__ SymbolOfValue symbol_of_distance(std::uint32_t distance) {
   const std::uint32_t reach = distance - 1;
   if (reach < 2) return {reach, 0, 0};
@@ -181,7 +181,7 @@ class ItemEncoder {
   static constexpr std::uint32_t thread_count = part_count * lane_count;
   static constexpr std::uint32_t part_size = page_plain_size_max / part_count;
   static_assert(part_size < item_size_max);
-  // Items and distances of a piece.
+  // Holds the items and distances of a piece.
   static constexpr std::size_t workspace_size =
       page_plain_size_max * sizeof(PartItem) +
       page_plain_size_max / found_size_min * sizeof(std::uint16_t);
@@ -264,7 +264,7 @@ class ItemEncoder {
     return symbol_of_size(item & item_size_max);
   }
 
-  // A warp's.
+  // Called by one warp.
   __device__ std::uint32_t write() {
     coding_.description.make(coding_.litlen_codes, coding_.distance_codes, coding_.scratch[0]);
     std::uint32_t dynamic_bits = 0;
@@ -286,7 +286,7 @@ class ItemEncoder {
     const bool is_fixed = fixed_bits < dynamic_bits;
     const std::uint32_t bits =
         head_bits + sum_of_lanes(extra_bits) + (is_fixed ? fixed_bits : dynamic_bits);
-    // Each lane's last word may hold a single bit, and another follows it.
+    // Each lane's last word may hold a single bit, and another word follows it.
     if ((lane_count + bits / word_bits) * word_size > out_size_) return 0;
     if (is_fixed) {
       for (std::uint32_t symbol = this_lane(); symbol < litlen_symbol_count; symbol += lane_count)
@@ -322,8 +322,8 @@ class ItemEncoder {
         put(coding_.description.at(round, head));
     }
 
-    // Where a part's items and distances end, counted over all parts, and how far those of the next
-    // part lie behind.
+    // Where a part's items and distances end, counted over all parts, and how much further the next
+    // part's begin.
     std::uint32_t item_ends[part_count - 1], item_gaps[part_count - 1];
     std::uint32_t match_ends[part_count - 1], match_gaps[part_count - 1];
     std::uint32_t items = 0;
@@ -342,7 +342,7 @@ class ItemEncoder {
     }
 
     std::uint32_t next = 0;        // item
-    std::uint32_t next_match = 0;  // whose distance is to come
+    std::uint32_t next_match = 0;  // the next match whose distance is to come
     std::uint32_t begun = 0;       // lanes that get a distance in this round
     LaneBits distance = {0, 0};
     bool is_ended = false;
@@ -395,9 +395,9 @@ class ItemEncoder {
   const std::uint32_t warp_;
 };
 
-// Four parts and large tables: 3.49 times smaller on the corpus, where eight parts with tables of
-// half the size make 3.41 and the cpu's level 1 makes 3.47. Three blocks fit into a multiprocessor
-// of an H200.
+// Four parts and large tables make the corpus 3.49 times smaller. Eight parts with tables of half
+// the size make it 3.41 times smaller, and the cpu's level 1 3.47 times. Three blocks fit into a
+// multiprocessor of an H200.
 using PageEncoder = ItemEncoder<4, 8192>;
 // Where a block may have less than 64 KiB of shared memory.
 using SmallPageEncoder = ItemEncoder<4, 4096>;

@@ -26,7 +26,7 @@ struct SymbolValue {
 
 constexpr std::uint32_t first_distance = 1;
 
-// index: of a length symbol, from first_length_symbol on. first: match_size_min.
+// index: of a length symbol, counted from first_length_symbol. first: match_size_min.
 NACRE_LANE_CODE SymbolValue length_value(std::uint32_t index) {
   if (index < 8) return {index, 0};
   if (index == length_symbol_count - 1) return {0, 16};

@@ -40,7 +40,7 @@ NACRE_LANE_CODE std::uint32_t sum_up_to_here(Warp warp, std::uint32_t value) {
   return value;
 }
 
-// Of a mask of lanes: those before this one, and those and itself.
+// Masks: the lanes before this one, and those with this lane itself.
 template <typename Warp>
 NACRE_LANE_CODE std::uint32_t lanes_before(Warp warp) {
   return (1u << warp.lane()) - 1;
@@ -50,8 +50,8 @@ NACRE_LANE_CODE std::uint32_t lanes_up_to_here(Warp warp) {
   return all_lanes >> (lane_count - 1 - warp.lane());
 }
 
-// Between reads a lane holds 32 to 63 bits; a read takes at most 31, and refill() follows it before
-// another lane is read. Words that the page lacks read as zeros.
+// Between reads a lane holds 32 to 63 bits. A read takes at most 31, and refill() follows it before
+// another lane is read. Words past the page's end read as zeros.
 //
 // The next 64 words of the page wait in registers, two a lane, so that no read waits for memory.
 template <typename Warp>
@@ -77,8 +77,9 @@ class LaneReader {
     count_ -= count;
   }
 
-  // Lanes that hold fewer than 32 bits take a word each, in their order. A lane is asked for at
-  // most one of the words that it keeps: they are 32 in a row, and it knows which.
+  // Lanes that hold fewer than 32 bits take a word each, in their order. Each lane is asked for at
+  // most one of the two words that it keeps: the words that are taken are at most 32 in a row, so
+  // the lane knows which.
   NACRE_LANE_CODE void refill() {
     const bool needs = count_ < word_bits;
     const std::uint32_t needing = warp_.ballot(needs);
@@ -93,7 +94,7 @@ class LaneReader {
     if (taken_ >= lane_count) advance();
   }
 
-  // The bits of one lane, for all of them. count: at most 16.
+  // Takes bits of lane 0, and gives them to all lanes. count: at most 16.
   NACRE_LANE_CODE std::uint32_t take_from_first(std::uint32_t count) {
     const std::uint32_t value = warp_.shuffle(bits(), 0) & ((1u << count) - 1);
     if (warp_.lane() == 0) skip(count);
@@ -108,7 +109,7 @@ class LaneReader {
  private:
   static constexpr std::uint32_t word_size = word_size_bytes;
 
-  // Words taken since the page began.
+  // How many words have been taken since the page began.
   NACRE_LANE_CODE std::uint32_t word_end() const { return ahead_ - 2 * lane_count + taken_; }
 
   NACRE_LANE_CODE void advance() {
@@ -133,7 +134,7 @@ class LaneReader {
   std::uint32_t count_ = word_bits;
   std::uint32_t near_;       // words ahead_ - 64 … ahead_ - 33
   std::uint32_t far_;        // words ahead_ - 32 … ahead_ - 1
-  std::uint32_t taken_ = 0;  // of near_
+  std::uint32_t taken_ = 0;  // how many of near_
   std::uint32_t ahead_;
 };
 
@@ -173,7 +174,7 @@ NACRE_LANE_CODE std::uint32_t subtable_bits(std::uint32_t entry) {
   return entry >> subtable_bits_shift & 7;
 }
 
-// The entry of the code that bits begin with.
+// The entry of the code with which bits begin.
 NACRE_LANE_CODE std::uint32_t look_up_code(const CodeEntry* tables, std::uint32_t bits,
                                            std::uint32_t table_at, std::uint32_t direct_bits) {
   const std::uint32_t entry = tables[table_at + (bits & ((1u << direct_bits) - 1))];
@@ -205,8 +206,8 @@ struct CodeLengthMeanings {
   }
 };
 
-// The most entries that a table of these direct bits takes for a complete code of so many symbols
-// and at most 15 bits (zlib's examples/enough.c counts them).
+// The most entries that a table with these direct bits needs for a complete code of that many
+// symbols and at most 15 bits (zlib's examples/enough.c counts them).
 struct TableShape {
   std::uint32_t symbol_count;
   std::uint32_t direct_bits;
@@ -221,30 +222,31 @@ constexpr std::uint32_t table_entry_count = litlen_shape.entry_count + distance_
 static_assert(table_entry_count <= 1u << subtable_bits_shift);
 static_assert(code_length_shape.entry_count <= distance_shape.entry_count);
 
-// A match where others find it.
+// A match where other lanes find it.
 struct alignas(8) PlacedMatch {
   std::uint32_t to_and_distance;  // the distance in the upper half
   std::uint32_t size;
 };
 
-// What a warp shares while it decodes a page.
+// The memory that a warp shares while it decodes a page.
 struct PageMemory {
   CodeEntry tables[table_entry_count];
-  // While codes are read.
+  // Used while codes are read.
   CodeEntry by_code[litlen_symbol_count_max];  // meanings in the order of their codes
   std::uint32_t places[code_size_bits_max + 1];
   std::uint8_t code_sizes[litlen_symbol_count_max + distance_symbol_count];
-  // While matches are copied: those of a round, in their order.
+  // Used while matches are copied: the matches of a round, in their order.
   PlacedMatch matches[lane_count];
 };
 
-// A size of the codes in numbers of the codes of 15 bits that they begin.
+// What each lane knows about the codes of one size, its lane number. Codes count as the codes of 15
+// bits that begin with them.
 template <typename Warp>
 struct CodeSizes {
-  std::uint32_t count;      // this lane's: how many codes have its number of bits
+  std::uint32_t count;      // how many codes have this size
   std::uint32_t limit;      // codes of 15 bits from here on begin with a longer code
-  std::uint32_t place_end;  // of the codes of these bits in the order of codes
-  std::uint32_t to_place;   // what makes a code of these bits its place in that order
+  std::uint32_t place_end;  // end of the codes of this size in the order of codes
+  std::uint32_t to_place;   // added to a code of this size, gives its place in that order
 
   NACRE_LANE_CODE CodeSizes(Warp warp, const std::uint32_t* counts) {
     const std::uint32_t size = warp.lane();
@@ -257,9 +259,9 @@ struct CodeSizes {
   }
 };
 
-// Builds the table of the canonical code with these sizes (0: no code; 15 at most) at table_at.
-// False when they are not those of a prefix code, as gdeflate::build_table has it. What was stored
-// before the call is read, and what it stores may be read behind it.
+// Builds the table of the canonical code with these sizes (0: no code; at most 15) at table_at.
+// False when they are not those of a prefix code, as for gdeflate::build_table. Lanes may store
+// before the call what it reads, and may read after it what it stores.
 template <typename Warp, std::uint32_t direct_bits, typename Meanings>
 class TableBuilder {
  public:
@@ -324,8 +326,8 @@ class TableBuilder {
     }
   }
 
-  // The bits of the code that the 15 bits code begin with, where it has at least from bits and is
-  // longer than none up to to.
+  // The size of the code with which the 15 bits of code begin. That size is at least from; sizes
+  // above to count as to.
   template <std::uint32_t from, std::uint32_t to>
   NACRE_LANE_CODE std::uint32_t size_of(std::uint32_t code) const {
     std::uint32_t size = from;
@@ -335,7 +337,7 @@ class TableBuilder {
     return size;
   }
 
-  // An entry a lane. Those of longer codes are left to place_subtables().
+  // A lane makes an entry. Entries of longer codes are left to place_subtables().
   NACRE_LANE_CODE void fill_direct(const CodeSizes<Warp>& sizes) {
     for (std::uint32_t first = 0; first < direct_count; first += lane_count) {
       const std::uint32_t index = first + warp_.lane();
@@ -349,7 +351,8 @@ class TableBuilder {
     }
   }
 
-  // A beginning of longer codes a lane. In the order of codes the last one of them is the longest.
+  // A lane takes one beginning of longer codes. The last of its codes, in the order of codes, is
+  // the longest.
   NACRE_LANE_CODE bool place_subtables(std::uint32_t entry_count) {
     warp_.sync();
     std::uint32_t end = direct_count;
@@ -372,7 +375,7 @@ class TableBuilder {
     return end <= entry_count;
   }
 
-  // A code a lane.
+  // A lane takes one code.
   NACRE_LANE_CODE void fill_subtables(const CodeSizes<Warp>& sizes, std::uint32_t code_count) {
     for (std::uint32_t first = warp_.shuffle(sizes.place_end, direct_bits); first < code_count;
          first += lane_count) {
@@ -400,7 +403,7 @@ class TableBuilder {
   Warp warp_;
   PageMemory& memory_;
   const std::uint32_t table_at_;
-  std::uint32_t limits_[code_size_bits_max];  // from 1 on: of CodeSizes
+  std::uint32_t limits_[code_size_bits_max];  // from 1 on: limit of CodeSizes
 };
 
 }  // namespace nacre::engine::cuda::gdeflate

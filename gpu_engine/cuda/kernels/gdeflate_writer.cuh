@@ -25,7 +25,7 @@ namespace nacre::engine::cuda::gdeflate {
 
 constexpr std::uint32_t symbol_bits = 9;
 
-// A code of up to 15 bits, its first lowest, below its size. 0: the symbol has none.
+// A code of up to 15 bits, its first bit lowest, below its size. 0: the symbol has none.
 constexpr std::uint32_t code_size_shift = 16;
 using Code = std::uint32_t;
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ std::uint32_t code_bits(Code code) {
   return code & ((1u << code_size_shift) - 1);
 }
 
-// A warp's own, in shared memory.
+// Belongs to one warp, in shared memory.
 struct CodeScratch {
   std::uint32_t keys[litlen_symbol_count_max];  // count above symbol; then the sums of the trees
   std::uint32_t sorted[litlen_symbol_count_max];
@@ -46,7 +46,7 @@ struct CodeScratch {
   std::uint32_t next_code[code_size_bits_max + 1];
 };
 
-// counts and codes: symbol_count of them in shared memory, at most 288; counts below 2^22. Where
+// counts and codes: symbol_count of them in shared memory, at most 288; counts below 2^22. When
 // fewer than two symbols occur, the first others are given a code.
 class CodeMaker {
  public:
@@ -101,9 +101,10 @@ class CodeMaker {
     __syncwarp();
   }
 
-  // A lane's own. Leaves and trees wait in the order of their sums; of equals leaves come first.
-  // Both sums are read anew for each child: with the tree's kept in a register across the loop,
-  // ptxas of CUDA 13.0 made code for sm_80 and sm_90 that lost it (right without optimisation).
+  // A lane's own. Leaves and trees wait in the order of their sums; among equal sums leaves come
+  // first. Both sums are read again for each child: when the tree's was kept in a register across
+  // the loop, ptxas of CUDA 13.0 made code for sm_80 and sm_90 that lost it (and was right without
+  // optimisation).
   __device__ void join_trees() {
     constexpr std::uint32_t none = 0xffffffffu;
     std::uint32_t* const sums = scratch_.keys;
@@ -128,10 +129,10 @@ class CodeMaker {
     }
   }
 
-  // How many leaves there are at each depth: those children of the inner nodes above that are no
-  // inner nodes. Parents grow with the number of the node, so the nodes of a depth lie side by
-  // side. Depths past the limit are cut to it, and what this takes too much of the code is given
-  // back by making the longest of the shorter codes longer.
+  // Counts the leaves at each depth: the children of the inner nodes above, except those that are
+  // inner nodes. Parents grow with the number of the node, so the nodes of a depth are neighbours.
+  // Depths past the limit are cut to it. These cut codes take too much of the code's space, which
+  // is given back by making the longest of the shorter codes longer.
   __device__ void count_sizes() {
     if (this_lane() <= code_size_bits_max) scratch_.counts_of_size[this_lane()] = 0;
     __syncwarp();
@@ -215,7 +216,7 @@ class CodeMaker {
   std::uint32_t used_ = 0;
 };
 
-// What a lane of a page gets at once: at most 31 bits, the lowest first.
+// The bits that a lane of a page gets at once: at most 31, the lowest first.
 struct LaneBits {
   std::uint32_t bits;
   std::uint32_t count;
@@ -225,7 +226,7 @@ __device__ __forceinline__ LaneBits lane_bits(Code code) {
   return {code_bits(code), code_size(code)};
 }
 
-// Last block and kind, in front of every block.
+// The bits in front of every block: last block, and kind.
 constexpr std::uint32_t head_bits = 3;
 constexpr std::uint32_t stored_size_bits = 16;
 constexpr std::uint32_t stored_size_max = 65535;
@@ -240,7 +241,7 @@ __device__ __forceinline__ Code fixed_litlen_code(std::uint32_t symbol) {
   return __brev(code) >> (32 - size) | size << code_size_shift;
 }
 
-// In shared memory. Made by a warp; every lane of any warp may then ask for what it gets.
+// Lies in shared memory. A warp makes it; then every lane of any warp may ask for its bits.
 class Description {
  public:
   // litlen_codes: 286, distance_codes: 32 of them, in shared memory.
@@ -271,10 +272,10 @@ class Description {
     __syncwarp();
   }
 
-  // Of all lanes together, without the head.
+  // The bits of all lanes together, without the head.
   __device__ std::uint32_t bits() const { return bits_; }
 
-  // A lane's own: what it gets in a round. The first is given what lane 0 gets before.
+  // A lane's own: the bits that it gets in a round. In the first round lane 0 also gets the head.
   __device__ std::uint32_t round_count() const {
     return 1 + (item_count_ + lane_count - 1) / lane_count;
   }
@@ -310,7 +311,7 @@ class Description {
                                           : 7;
   }
 
-  // The number of the last symbol that has a code, and one.
+  // The number of the last symbol that has a code, plus one.
   __device__ static std::uint32_t count_used(const Code* codes, std::uint32_t count) {
     std::uint32_t used = 0;
     for (std::uint32_t first = 0; first < count; first += lane_count) {
@@ -375,7 +376,7 @@ class Description {
       std::uint32_t length = 0;
       std::uint32_t items = 0;
       if (run_begins_[chunk] >> lane & 1) {
-        // The next begin: two shifts, as there may be no lane above.
+        // The next begin. It takes two shifts, since there may be no lane above.
         std::uint32_t behind = chunk;
         std::uint32_t begins = run_begins_[chunk] >> lane >> 1 << lane << 1;
         while (begins == 0 && ++behind < chunk_count)
@@ -395,7 +396,7 @@ class Description {
     __syncwarp();
   }
 
-  std::uint16_t items_[item_count_max];  // symbol, and above 8 bits what its extra bits say
+  std::uint16_t items_[item_count_max];  // symbol, and above 8 bits the value of its extra bits
   std::uint32_t run_begins_[chunk_count];
   std::uint32_t counts_[lane_count];
   Code codes_[lane_count];
@@ -408,14 +409,14 @@ class Description {
 
 constexpr std::uint32_t word_size = word_size_bytes;
 
-// What a lane hands over to the next warp, and what there is before the first.
+// What a lane hands over to the next warp. The default is what the first warp gets.
 struct OpenLane {
   std::uint32_t open = this_lane();  // place of the open word
   std::uint32_t following = this_lane();
   std::uint32_t bits = 0;  // of the open word
 };
 
-// Words that a page takes when its lanes have got so many bits each. A lane's own.
+// The words that a page takes for a lane that has got that many bits. A lane's own.
 __device__ __forceinline__ std::uint32_t words_of_lane(std::uint32_t bits) {
   return 1 + (bits + word_bits - 1) / word_bits;
 }
@@ -429,7 +430,7 @@ class LaneWriter {
         count_((bits_before + word_bits - 1) % word_bits + 1),
         next_(sum_of_lanes(words_of_lane(bits_before))) {}
 
-  // All lanes together, in their order.
+  // All lanes call it together, in their order.
   __device__ __forceinline__ void put(LaneBits code) {
     const std::uint64_t bits = bits_ | std::uint64_t{code.bits} << count_;
     count_ += code.count;
@@ -445,7 +446,7 @@ class LaneWriter {
     next_ += __popc(over);
   }
 
-  // A lane's own: places the words that were kept. Returns what the warp behind is handed over.
+  // A lane's own: places the words that were kept. Returns what the next warp is handed.
   __device__ OpenLane take_over(OpenLane before) const {
     if (open_ == unknown_open) return {before.open, before.following, before.bits | bits_};
     store_word(before.open, kept_[0] | before.bits);
@@ -454,7 +455,7 @@ class LaneWriter {
     return {open_, following_, bits_};
   }
 
-  // A lane's own: the last words of the page.
+  // A lane's own: writes the last words of the page.
   __device__ void finish(OpenLane lane) const {
     store_word(lane.following, 0);
     store_word(lane.open, lane.bits);
@@ -490,7 +491,7 @@ class LaneWriter {
   std::uint32_t count_;  // of the open word's bits: 1 to 32
   std::uint32_t open_ = unknown_open;
   std::uint32_t following_ = unknown_following;
-  std::uint32_t next_;  // words that have a place
+  std::uint32_t next_;  // how many words have a place
   std::uint32_t kept_[2] = {0, 0};
 };
 

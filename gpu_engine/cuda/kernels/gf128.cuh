@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The field of GHASH, GF(2^128) modulo x^128 + x^7 + x^2 + x + 1 (NIST SP 800-38D, 6.3).
 //
-// An element is four words: x holds the powers 0 to 31, that of x^0 in its highest bit. It is a
-// block's bytes with each word's bytes swapped.
+// An element is four words: x holds the powers 0 to 31, with x^0 in its highest bit. It is a
+// block's bytes with the bytes of each word swapped.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace nacre::engine::cuda {
 
-// Carry-less product. Bits four apart cannot carry into each other in an integer product, as long
-// as no more than 15 meet: Pornin, BearSSL, "Constant-time GHASH".
+// Carry-less product. In an integer product bits that are four apart cannot carry into each other,
+// as long as at most 15 of them meet: Pornin, BearSSL, "Constant-time GHASH".
 __device__ inline std::uint64_t carryless_multiply(std::uint32_t a, std::uint32_t b) {
   std::uint64_t product = 0;
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ inline uint4 gf128_multiply(uint4 a, uint4 b) {
     add(4 + i, high[i]);
     add(2 + i, middle[i] ^ low[i] ^ high[i]);
   }
-  // The bits are reflected, so the product of 255 bits stands one bit too low.
+  // The bits are reflected, so the product of 255 bits lies one bit too low.
 #pragma unroll
   for (int i = 7; i > 0; --i)
     z[i] = __funnelshift_l(z[i - 1], z[i], 1);

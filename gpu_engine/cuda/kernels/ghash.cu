@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GHASH as products of binary matrices.
+// GHASH as products of binary matrices. The plain loop:
 //
-// Multiplying by a fixed power of H is linear over GF(2): a block of 128 bits times a 128 x 128
-// matrix. So sums of blocks times powers of H are what tensor cores do with single bits
-// (binary_matrix.cuh), counts taken modulo 2.
+//   for each block of the stream: sum = (sum ^ block) * H    // in GF(2^128)
+//
+// Each step waits for the one before it. But multiplying by a fixed power of H is linear over
+// GF(2): it is a block of 128 bits times a 128 x 128 matrix. So the result is a sum of blocks times
+// powers of H, and such sums are what tensor cores do with single bits (binary_matrix.cuh), with
+// counts taken modulo 2.
 //
 // A warp has a tile of the stream, cut into 32 rows of as many neighbouring blocks, and takes four
 // blocks of each row at a time. The four lanes of a group load them as they lie, a block a lane, in
@@ -14,12 +17,12 @@
 // Horner's rule. At a tile's end each lane multiplies one row by the power of H that the rows after
 // it ask for.
 //
-// A tile's end is the stream's end or that of a tile after it, so the first tile begins with
+// A tile ends at the stream's end or where the tile after it begins. So the first tile begins with
 // blocks of zeros, which change nothing, and all exponents are multiples of the tile's length.
 //
-// For 2 KiB a warp does 64 products with k = 256, which an H200's multiprocessor ends one of in
-// about four cycles; 4 loads of data and 32 of matrices (8 KiB a key, in the first-level cache),
-// 16 shuffles, and some 160 operations on counts.
+// For 2 KiB a warp does 64 products with k = 256, of which an H200's multiprocessor ends one in
+// about four cycles; 4 loads of data and 32 of matrices (8 KiB a key, in the first-level cache); 16
+// shuffles; and some 160 operations on counts.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/aead.h"
@@ -57,7 +60,7 @@ struct StreamView {
     blocks = static_cast<std::int64_t>(stream.blocks);
   }
 
-  // Whether a block is a whole one of data, at an aligned address.
+  // Whether a block is entirely data, at an aligned address.
   __device__ bool is_plain(std::int64_t index) const {
     return alignment_of(data) == 0 && index >= aad_blocks &&
            index < aad_blocks + static_cast<std::int64_t>(size / block_bytes);
@@ -67,7 +70,7 @@ struct StreamView {
     __builtin_assume(__isGlobal(from));
     return *reinterpret_cast<const uint4*>(from + (index - aad_blocks) * 16);
   }
-  // Zeros before the stream.
+  // Blocks before the stream are zeros.
   __device__ __noinline__ uint4 block(std::int64_t index) const {
     if (index < 0) return make_uint4(0, 0, 0, 0);
     if (index < aad_blocks) return load_block(aad, index * block_bytes, aad_size);
@@ -78,7 +81,7 @@ struct StreamView {
   }
 };
 
-// rows = the four blocks of each, the first one plus the row, times H^4 to H.
+// Each row becomes its four blocks, with the row added to the first one, times H^4 to H.
 __device__ void add_batch(std::uint32_t (&rows)[4], uint4 (&blocks)[4], const ExpandedSuiteKey& key,
                           std::uint32_t lane) {
 #pragma unroll
@@ -119,7 +122,7 @@ __device__ void add_batch(std::uint32_t (&rows)[4], uint4 (&blocks)[4], const Ex
     rows[step] = results[step];
 }
 
-// The sum of the rows times their powers; in all lanes.
+// The sum of the rows times their powers. All lanes get it.
 __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], uint4 power, std::uint32_t lane) {
   // Row 8 s + g is in the four lanes of group g; lane 8 s + g gathers it.
   std::uint32_t words[4] = {};
@@ -141,7 +144,7 @@ __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], uint4 power, std::u
   return sum;
 }
 
-// How long rows must be to hold a tile's blocks: a length that there are powers for.
+// How long rows must be to hold a tile's blocks: a length for which there are powers.
 __device__ std::uint32_t row_length(std::uint32_t blocks) {
   if (blocks <= 3 * batch_blocks) return (blocks + batch_blocks - 1) / batch_blocks * group_blocks;
   std::uint32_t length = 16;
@@ -150,7 +153,7 @@ __device__ std::uint32_t row_length(std::uint32_t blocks) {
   return length;
 }
 
-// A block of each step's row.
+// Loads one block of each step's row.
 __device__ void load_batch(uint4 (&blocks)[4], const StreamView& stream, std::int64_t first,
                            std::uint32_t stride) {
   const std::int64_t last = first + 3 * std::int64_t{stride};
@@ -180,11 +183,11 @@ __global__ __launch_bounds__(hash_threads,
     const AeadTask& task = tasks[message];
     const StreamView stream(task, use);
     const ExpandedSuiteKey& key = keys[task.key];
-    // Counted from the stream's end; only the first tile is not full.
+    // Counted from the stream's end. Only the first tile is not full.
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
     const std::int64_t end = stream.blocks - (tiles_from_here - 1) * tile_blocks;
     const std::uint32_t row_blocks = row_length(static_cast<std::uint32_t>(min(end, tile_blocks)));
-    // This lane's first block of the row in step 0; the next step's is eight rows on.
+    // This lane's first block of the row in step 0. The next step's block is eight rows on.
     const std::int64_t first = end - std::int64_t{ghash_rows} * row_blocks +
                                lane / group_blocks * row_blocks + lane % group_blocks;
     std::uint32_t rows[4] = {};
@@ -193,7 +196,7 @@ __global__ __launch_bounds__(hash_threads,
 #pragma unroll 1
     for (std::uint32_t at = group_blocks; at <= row_blocks; at += group_blocks) {
       uint4 next[4] = {};
-      // Asked for before the products, which take a while.
+      // Loaded before the products, which take a while.
       if (at < row_blocks) load_batch(next, stream, first + at, 8 * row_blocks);
       add_batch(rows, blocks, key, lane);
 #pragma unroll
@@ -208,14 +211,14 @@ __global__ __launch_bounds__(hash_threads,
   }
 }
 
-// All threads: the sum of the tiles times their powers, valid in thread 0.
+// All threads call it: the sum of the tiles times their powers, valid in thread 0.
 __device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles, std::uint32_t tile_factor,
                               const ExpandedSuiteKey& key,
                               uint4 (&warp_sums)[finish_threads / 32]) {
   uint4 sum = {};
   const std::uint32_t threads = finish_threads / tile_factor;
   if (threadIdx.x < min(tiles, threads)) {
-    // Thread i has the tiles that have i, i + threads, … after them; the farthest first.
+    // Thread i takes the tiles that have i, i + threads, … tiles after them; the farthest first.
     std::uint32_t after = (tiles - 1 - threadIdx.x) / threads * threads + threadIdx.x;
     sum = partials[tiles - 1 - after];
     while (after >= threads) {
@@ -276,7 +279,7 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(
 }  // namespace
 
 std::uint32_t ghash_tile_factor(std::uint64_t total_bytes, int multiprocessors) {
-  // Four tiles for each warp that runs at a time.
+  // There should be four tiles for each warp that runs at a time.
   const std::uint64_t small_tiles = total_bytes / ghash_small_tile_bytes;
   const std::uint64_t wanted = std::uint64_t{4} * 16 * multiprocessors;
   return small_tiles >= 4 * wanted ? 4 : small_tiles >= 2 * wanted ? 2 : 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// HMAC-SHA256, a message a thread: the chain from block to block leaves no other way.
+// HMAC-SHA256, a message a thread: the chain from block to block allows nothing else.
 //
-// What is hashed after the padded key: the sizes of additional data and ciphertext (u64 each), the
-// additional data, the IV (a block), the ciphertext. Blocks of 64 bytes that lie in the ciphertext
-// alone are loaded in words, the few others byte by byte.
+// After the padded key these are hashed: the sizes of additional data and ciphertext (u64 each),
+// the additional data, the IV (a block), the ciphertext. Blocks of 64 bytes that lie entirely in
+// the ciphertext are loaded in words, and the few others byte by byte.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/aead.h"
@@ -40,8 +40,9 @@ struct HmacStream {
   }
 };
 
-// A big-endian word of the stream with its end: a bit set, zeros, and the size in bits in the last
-// eight bytes of the last block. key_bytes: of the padded key, which the state has seen already.
+// A big-endian word of the stream with its end: a bit that is set, zeros, and the size in bits in
+// the last eight bytes of the last block. key_bytes: the size of the padded key, which the state
+// has seen already.
 static __device__ __noinline__ std::uint32_t padded_word(const HmacStream& stream, std::uint64_t at,
                                                          std::uint64_t end) {
   const std::uint64_t total = stream.total_size();
@@ -77,7 +78,7 @@ __device__ Sha256State compute_tag(const HmacStream& stream, const ExpandedSuite
   for (int i = 0; i < 8; ++i)
     state.words[i] = key.hmac_inner[i];
   const std::uint64_t head = stream.head_size(), total = stream.total_size();
-  // With the bit and the size, to whole blocks.
+  // The stream with the bit and the size, filled up to whole blocks.
   const std::uint64_t end =
       (total + 9 + sha256_block_bytes - 1) / sha256_block_bytes * sha256_block_bytes;
 #pragma unroll 1
@@ -127,7 +128,7 @@ __global__ __launch_bounds__(threads_per_block) void hmac_messages(
       difference |= static_cast<std::uint32_t>(task.tag[i] ^ byte);
   }
   if (use == TagUse::write_of_out) return;
-  // A nonce that is longer than the blocks begins with zeros, which the IV does not tell.
+  // A nonce that is longer than a block begins with zeros, which the IV does not contain.
   for (std::uint32_t i = 0; i + iv_bytes < sizeof(task.nonce); ++i)
     difference |= task.nonce[i];
   const bool matches = difference == 0 && task.size % plain_unit_bytes == 0;

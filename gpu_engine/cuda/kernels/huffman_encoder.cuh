@@ -103,7 +103,7 @@ class LiteralEncoder {
     for (std::uint32_t i = threadIdx.x; i < quarter_count * litlen_symbol_count; i += thread_count)
       page_.counts[i / litlen_symbol_count][i % litlen_symbol_count] =
           i % litlen_symbol_count == end_of_block;
-    // Two symbols that never occur.
+    // Gives two distance symbols that never occur a code.
     if (threadIdx.x < distance_symbol_count)
       page_.distance_codes[threadIdx.x] = threadIdx.x < 2 ? threadIdx.x | 1u << code_size_shift : 0;
     __syncthreads();
@@ -129,7 +129,7 @@ class LiteralEncoder {
     __syncthreads();
   }
 
-  // A warp's: what blocks with these counts would cost together.
+  // Called by a warp: what blocks with these counts would cost together.
   __device__ std::uint32_t count_cost(const std::uint32_t* counts,
                                       const std::uint32_t* others) const {
     std::uint32_t used = 0;
@@ -171,7 +171,7 @@ class LiteralEncoder {
     }
   }
 
-  // Block best with the next one.
+  // Joins block best with the next one.
   __device__ void join(std::uint32_t best, std::uint32_t count) {
     std::uint32_t* const counts = page_.counts[page_.counts_of[best]];
     const std::uint32_t* const others = page_.counts[page_.counts_of[best + 1]];
@@ -197,7 +197,7 @@ class LiteralEncoder {
     __syncthreads();
   }
 
-  // A warp's: the codes of a block, and the kind that takes the fewest bits.
+  // Called by a warp: makes the codes of a block, and chooses the kind that takes the fewest bits.
   __device__ void make_block(std::uint32_t block) {
     const std::uint32_t* const counts = page_.counts[page_.counts_of[block]];
     Code* const codes = page_.codes[block];

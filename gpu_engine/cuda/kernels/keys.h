@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys on the device: raw ones as the host sends them, and what the kernels make of them.
+// Keys on the device: raw ones as the host sends them, and expanded ones as kernels use them.
 //
-// expand_keys() writes the keys into CipherKeyGroups, and one ExpandedSuiteKey a key where the
-// caller has suites. Both are as secret as the keys: the caller wipes them.
+// expand_keys() writes the keys into CipherKeyGroups, and for callers with suites one
+// ExpandedSuiteKey for each key. Both are as secret as the keys: the caller wipes them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,23 +16,24 @@
 
 namespace nacre::engine::cuda {
 
-// bytes: the key of the block cipher; for cbc_hmac the key of the IVs, as long; for both HMAC forms
-// the HMAC key (32). docs/FORMAT.md, "Cipher suites".
+// bytes: the key of the block cipher; then for cbc_hmac the key of the IVs, which is as long; then
+// for both HMAC forms the HMAC key (32). docs/FORMAT.md, "Cipher suites".
 struct RawKey {
   Byte bytes[96];
   std::uint32_t cipher_key_size;  // AES: 16, 24 or 32; DES: 8; 3DES: 24
   KeyForm form;
 };
 
-// FIPS 197 round keys, words little-endian. The last round's key is always at last_round, so that
-// code for 10, 12 and 14 rounds differs only in rounds 10 to 13.
+// FIPS 197 round keys, as little-endian words. The last round's key is always at last_round, so
+// that code for 10, 12 and 14 rounds differs only in rounds 10 to 13.
 struct RoundKeys {
   static constexpr int last_round = 14;
   uint4 at[last_round + 1];
 };
 
-// Round keys of eight neighbouring keys; key k is at k % 8 of group k / 8. A round's eight fill a
-// cache line: a warp whose lanes work under eight keys fetches each round at the price of one.
+// Round keys of eight neighbouring keys; key k is at k % 8 of group k / 8. The eight keys of a
+// round fill a cache line, so a warp whose lanes use eight keys fetches each round at the price of
+// one.
 struct alignas(128) CipherKeyGroup {
   static constexpr std::uint32_t key_count = 8;
   static constexpr int last_round = RoundKeys::last_round;
@@ -45,7 +46,7 @@ constexpr std::size_t cipher_key_group_count(std::size_t key_count) {
   return (key_count + CipherKeyGroup::key_count - 1) / CipherKeyGroup::key_count;
 }
 
-// GHASH as products of binary matrices: see ghash.cu for what the numbers mean.
+// GHASH as products of binary matrices; ghash.cu explains the numbers.
 inline constexpr int ghash_rows = 32;
 inline constexpr int ghash_small_tile_blocks = 512;
 inline constexpr int ghash_powers = 128;
@@ -61,7 +62,7 @@ struct alignas(32) ExpandedSuiteKey {
   RoundKeys iv;  // cbc_hmac with AES
 };
 
-// Of keys of one family.
+// Keys of one family.
 struct KeyTable {
   CipherKeyGroup* ciphers;   // AES
   ExpandedSuiteKey* suites;  // nullptr when all keys are bare block ciphers'
@@ -69,10 +70,11 @@ struct KeyTable {
   CipherFamily family = CipherFamily::aes;
 };
 
-// Which of a CipherKeyGroup's round keys are needed: ECB and CBC decrypt with those of the inverse.
+// Which of a CipherKeyGroup's round keys are needed. ECB and CBC decrypt with those of the inverse
+// cipher.
 enum class KeyDirections : std::uint8_t { encrypt, both };
 
-// An AES key with another size than 16, 24 or 32 is a caller's error; it is treated as 32. Of DES
+// An AES key of another size than 16, 24 or 32 is a caller's error; it is treated as 32. For DES
 // keys both directions are always made.
 cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
                         KeyTable table, cudaStream_t stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any function of three bits, on 32 bits at a time: one instruction on a device (LOP3), and the
-// same on the host, where tests run what the kernels are made of.
+// Any function of three bits, on 32 bits at a time: one instruction on a device (LOP3). On the
+// host, where tests run the parts of the kernels, it gives the same.
 #pragma once
 
 #include <cstdint>

@@ -15,11 +15,11 @@ namespace nacre::engine::cuda {
 namespace lz4 {
 namespace {
 
-constexpr std::uint32_t coded_size_max = 1u << 20;  // far above what a piece's code can need
+constexpr std::uint32_t coded_size_max = 1u << 20;  // far more than a piece's code can need
 
-// A Step on its way from warp to warp. Its last lane's entry is no sequence's.
+// A Step, on its way from the parsing warp to the writing one. Its last entry is not a sequence.
 struct Handover {
-  bool last;  // there is no step any more
+  bool last;  // there are no more steps
   Step::Kind kind;
   std::uint32_t to;
   std::uint32_t size;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(pieces_a_block* lane_count)
   if (this_lane() == 0) results[index] = valid;
 }
 
-// From this count on the device is busy with a warp each.
+// From this count on one warp for each piece keeps the device busy.
 constexpr std::uint32_t pieces_by_one_min = 3000;
 
 }  // namespace

@@ -50,21 +50,18 @@ namespace nacre::engine::cuda::lz4 {
 // A sequence begins at least three bytes after the one before it.
 constexpr std::uint32_t window_sequences_max = (lane_count + 2) / 3;
 
-// Added to a lane's number: a sequence begins there that has to be taken by
-// itself.
+// Added to a lane's number when the sequence that begins there has to be taken by itself.
 constexpr std::uint32_t to_single = 1024;
 
-// What is to be written at one time. All lanes have the same kind, place and
-// size.
+// What is written at one time. All lanes have the same kind, place and size.
 struct Step {
   enum Kind : std::uint32_t { window, single, bad } kind;
   std::uint32_t to;    // in the output
-  std::uint32_t size;  // in the output; single: of the match, 0 for none
-  // window: lane k has the k-th sequence; lanes behind the last have begin =
-  // all_lanes.
+  std::uint32_t size;  // in the output; single: of the match, 0 when there is none
+  // window: lane k has the k-th sequence; lanes after the last one have begin = all_lanes.
   std::uint32_t begin;       // counted from to. single: where its literals lie
   std::uint32_t match;       // where its match begins, and << 16 its distance. single: literals
-  std::uint32_t to_literal;  // from a place behind to, to its literal's. single: distance
+  std::uint32_t to_literal;  // from a place after to, to its literal's. single: distance
 };
 
 class Parser {
@@ -75,7 +72,8 @@ class Parser {
     read_window();
   }
 
-  // Hands every step to sink.window or sink.single; whether the block was one of out_size bytes.
+  // Hands every step to sink.window or sink.single. Returns whether the block was one of out_size
+  // bytes.
   template <typename Sink>
   __device__ __forceinline__ bool run(Sink& sink) {
     for (;;) {
@@ -95,17 +93,16 @@ class Parser {
  private:
   __device__ __forceinline__ static Step bad() { return {Step::bad, 0, 0, 0, 0, 0}; }
 
-  // A lane's own: the byte that it takes for a token, and the one behind it. A
-  // lane past the end takes the last byte; its sequence reaches out of the code
-  // in any case.
+  // A lane's own: loads the byte that it takes for a token, and the one after it. A lane past the
+  // end takes the last byte; its sequence reaches past the end of the code in any case.
   __device__ __forceinline__ void read_window() {
     const std::uint32_t at = from_ + this_lane();
     token_ = load(in_ + min(at, in_size_ - 1));
     behind_token_ = load(in_ + min(at + 1, in_size_ - 1));
   }
 
-  // The window's sequences up to the first that has to be taken by itself;
-  // none: size is 0. Reads the window behind them.
+  // The window's sequences up to the first that has to be taken by itself; size is 0 when there is
+  // none. Reads the window after them.
   __device__ __forceinline__ Step next_window(bool& single_next) {
     const std::uint32_t lane = this_lane();
     const bool long_literals = token_ >= 0xf0;
@@ -127,7 +124,7 @@ class Parser {
     }
     if (hop < lane_count && (singles >> hop & 1) != 0) hop += to_single;
 
-    // Lane k hops k times from lane 0; what is no lane stays as it is.
+    // Lane k hops k times from lane 0. A place past the lanes stays as it is.
     std::uint32_t mine = __shfl_sync(all_lanes, hop, 0);
     if ((lane & 1) == 0) mine = 0;
     for (std::uint32_t hops = 2; hops < 16; hops *= 2) {
@@ -172,7 +169,7 @@ class Parser {
     return from < lane_count ? to : from;
   }
 
-  // One sequence of any size; without a match: it ends the block.
+  // One sequence of any size. A sequence without a match ends the block.
   __device__ Step next_single() {
     if (from_ >= in_size_) return bad();  // a block ends with literals
     const std::uint32_t token = load(in_ + from_++);
@@ -195,7 +192,7 @@ class Parser {
     return step;
   }
 
-  // Adds the bytes behind a nibble of 15; false when the block ends with them.
+  // Adds the bytes after a nibble of 15. False when the block ends with them.
   __device__ __forceinline__ bool read_extra(std::uint32_t& count) {
     while (from_ < in_size_) {
       const std::uint32_t here = from_ + this_lane();
@@ -229,7 +226,7 @@ class Writer {
     const std::uint32_t lane = this_lane();
     const std::uint32_t up_to_here = all_lanes >> (lane_count - 1 - lane);
     Byte* const out = out_ + step.to;
-    std::uint32_t owners = all_lanes;  // begun before this tile, less one
+    std::uint32_t owners = all_lanes;  // sequences begun before this tile, minus one
     for (std::uint32_t tile = 0; tile < step.size; tile += lane_count) {
       const std::uint32_t place = step.begin - tile;
       const std::uint32_t begins = or_of_lanes(place < lane_count ? 1u << place : 0);
@@ -259,7 +256,7 @@ class Writer {
   }
 
  private:
-  // The value of the lane that giver leads to, over any number of lanes.
+  // The value of the lane to which giver leads, over any number of lanes.
   __device__ __forceinline__ static std::uint32_t take_from_lanes(std::uint32_t value,
                                                                   std::uint32_t giver) {
     for (;;) {
@@ -270,8 +267,8 @@ class Writer {
     return __shfl_sync(all_lanes, value, giver);
   }
 
-  // What repeats with one distance repeats with its multiples: once some bytes
-  // lie there, words are copied from a multiple that is no less than a step.
+  // Bytes that repeat at one distance also repeat at its multiples. So once some bytes are written,
+  // words are copied from a multiple of the distance that is at least a step.
   __device__ __forceinline__ static void copy_match(Byte* to, std::uint32_t distance,
                                                     std::uint32_t size) {
     constexpr std::uint32_t step = 4 * lane_count;

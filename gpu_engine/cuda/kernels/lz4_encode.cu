@@ -18,22 +18,22 @@ namespace {
 template <std::uint32_t part_count>
 constexpr std::uint32_t part_size = piece_size_max / part_count;
 
-// Sequences take no more than their bytes would as literals of one.
+// Sequences take no more room than their bytes would as literals of one sequence.
 template <std::uint32_t part_count>
 constexpr std::uint32_t part_code_size_max = (part_size<part_count> + part_size<part_count> / 255 +
                                               32) /
                                              16 * 16;
 
-// Puts the parts' sequences one behind the other, and the last literals behind them. The first
+// Puts the parts' sequences one after the other, and the last literals after them. The first
 // sequence of a part takes in the literals that the parts before it left. Returns the code's size,
-// or 0 when it is above out_size. Each warp moves its own part, which is at coded; the first is in
-// its place already.
+// or 0 when it is above out_size. Each warp moves its own part, which is at coded; the first part
+// is in its place already.
 template <std::uint32_t part_count>
 __device__ std::uint32_t join_parts(const CodecTask& task, const Part* parts, const Byte* coded,
                                     std::uint32_t out_size) {
   const std::uint32_t warp = this_warp_in_all_lanes();
   std::uint32_t size = 0;           // of the code so far
-  std::uint32_t literals_from = 0;  // what lies before is coded
+  std::uint32_t literals_from = 0;  // everything before it is coded
   std::uint32_t my_place = 0;
   std::uint32_t my_literals_from = 0;
   for (std::uint32_t i = 0; i < part_count; ++i) {
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(lane_count* part_count)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-// Eight parts where four would leave the device idle. So many tasks that these would take much
-// workspace are rarely whole pieces, and have one warp each.
+// There are eight parts where four would leave the device idle. Tasks are rarely whole pieces when
+// there are so many that their parts would take much workspace; they then have one warp each.
 constexpr std::uint32_t four_parts_min = 700;
 constexpr std::uint32_t one_part_min = 1500;
 

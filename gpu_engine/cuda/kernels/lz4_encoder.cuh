@@ -17,11 +17,11 @@ namespace nacre::engine::cuda::lz4 {
 
 static_assert(found_size_min == match_size_min);
 
-// What a warp hands over: the sequences of its part of the piece.
+// What a warp has made: the sequences of its part of the piece.
 struct Part {
-  std::uint32_t size;            // of their code; 0: there are none, and the rest is unset
+  std::uint32_t size;  // of their code; 0: there are none, and the other fields are not set
   std::uint32_t first_literals;  // count, of the first sequence
-  std::uint32_t literals_from;   // in the piece: the literals that they leave to the next part
+  std::uint32_t literals_from;   // in the piece: the literals left to the next part
   bool fits;
 };
 
@@ -33,7 +33,7 @@ class Encoder {
                      std::uint32_t out_size, std::uint32_t* table)
       : finder_(in, from, size, table), in_(in), size_(size), out_(out), out_size_(out_size) {}
 
-  // Enters what lies before the part into the table.
+  // Enters the bytes before the part into the table.
   __device__ void learn_history() { finder_.learn_history(); }
 
   __device__ Part run() {
@@ -45,7 +45,7 @@ class Encoder {
   }
 
  private:
-  // The window's; false when they do not fit.
+  // Writes the window's sequences; false when they do not fit.
   __device__ __forceinline__ bool write_sequences() {
     const std::uint32_t lane = this_lane();
     const std::uint32_t begin = finder_.begin();
@@ -65,7 +65,7 @@ class Encoder {
     place += place_ - size;
     if (lane < matches.count) mine.put(out_ + place);
 
-    // A lane's byte is a literal of the first sequence that begins behind it, or of none.
+    // A lane's byte is a literal of the first sequence that begins after it, or of none.
     const std::uint32_t here = begin + lane;
     const std::uint32_t literals_to = place + 1 + extra_bytes(mine.literals);
     const std::uint32_t owner = __popc(matches.lanes & (all_lanes >> (lane_count - 1 - lane)));
@@ -88,7 +88,7 @@ class Encoder {
   const std::uint32_t size_;
   Byte* const out_;
   const std::uint32_t out_size_;
-  std::uint32_t place_ = 0;  // in out_, of the next token
+  std::uint32_t place_ = 0;  // of the next token, in out_
   std::uint32_t first_literals_ = 0;
 };
 

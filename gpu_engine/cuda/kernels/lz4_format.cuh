@@ -14,7 +14,7 @@ constexpr std::uint32_t match_size_min = 4;
 constexpr std::uint32_t last_literals = 5;
 constexpr std::uint32_t match_free_tail = 12;
 
-// How many bytes follow for a count whose nibble is 15 when it is that or more.
+// How many bytes follow the nibble of a count, which is 15 for all counts from 15 on.
 __device__ __forceinline__ std::uint32_t extra_bytes(std::uint32_t count) {
   return count < 15 ? 0 : (count - 15) / 255 + 1;
 }
@@ -26,7 +26,7 @@ __device__ __forceinline__ void put_extra(Byte* to, std::uint32_t count) {
   store(to, static_cast<Byte>(rest));
 }
 
-// A token and the extra bytes of its literals.
+// Writes a token and the extra bytes of its literals.
 __device__ __forceinline__ void put_literals_head(Byte* to, std::uint32_t literals,
                                                   std::uint32_t match_nibble) {
   store(to, static_cast<Byte>(min(literals, 15u) << 4 | match_nibble));
@@ -42,7 +42,7 @@ struct Sequence {
     return 3 + literals + extra_bytes(literals) + extra_bytes(match_size - match_size_min);
   }
 
-  // Leaves the literals' place as it is.
+  // Writes all but the literals.
   __device__ __forceinline__ void put(Byte* to) const {
     const std::uint32_t more = match_size - match_size_min;
     put_literals_head(to, literals, min(more, 15u));

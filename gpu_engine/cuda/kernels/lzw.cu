@@ -54,7 +54,7 @@ namespace {
 constexpr std::uint32_t pieces_at_once_max = 640;
 constexpr std::uint32_t join_threads = 256;
 
-// A piece's part of the workspace.
+// The part of the workspace that belongs to a piece.
 struct alignas(16) CodedParts {
   std::uint32_t code[part_count_max][part_room / sizeof(std::uint32_t)];
   std::uint32_t sizes[part_count_max];

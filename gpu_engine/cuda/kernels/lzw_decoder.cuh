@@ -36,8 +36,8 @@
 namespace nacre::engine::cuda::lzw {
 
 struct alignas(16) DecoderMemory {
-  Byte bytes[part_size_max + 16];  // begins as the output modulo 16
-  // Of each code of this section, and of what comes next.
+  Byte bytes[part_size_max + 16];  // begins at the output's address modulo 16
+  // The place of each code of this section, and of what comes next.
   std::uint16_t places[section_size_max + 1];
 };
 
@@ -52,7 +52,7 @@ class PartDecoder {
         size_(size),
         places_(memory.places) {}
 
-  // Whether the code is that of exactly the plain bytes, which are then at bytes().
+  // Whether the code decodes to exactly the plain bytes, which are then at bytes().
   __device__ bool run() {
     if (code_bits_ < width_min_bits || fetch(0, width_min_bits) != clear_code) return false;
     std::uint32_t at_bit = width_min_bits;
@@ -106,23 +106,23 @@ class PartDecoder {
     }
   }
 
-  // Takes the codes of the first count lanes, of which none is special or names a string that is
-  // not made. False when there is no room.
+  // Takes the codes of the first count lanes. None of them is special or names a string that is not
+  // made yet. False when there is no room.
   __device__ bool write_strings(std::uint32_t code, std::uint32_t first, std::uint32_t count) {
     const std::uint32_t lane = this_lane();
     const bool active = lane < count;
     const bool literal = !active || code < clear_code;
     const std::uint32_t parent = literal ? 0 : code - first_string;
-    const bool inner = !literal && parent >= first;  // the parent is one of these
+    const bool inner = !literal && parent >= first;  // the parent is one of these codes
     const bool outer = !literal && !inner;
 
-    // What this code has by itself, or for those that come from it.
+    // What this code has by itself, or gives to the codes that come from it.
     const std::uint32_t from = outer ? places_[parent] : 0;
     const std::uint32_t behind = outer ? places_[parent + 1] : 0;
     const std::uint32_t copied = behind - from;
     const std::uint32_t own_first = literal ? code & 0xff : outer ? bytes_[from] : 0;
 
-    // To the ancestor, by doubling; it is at most 31 codes away.
+    // Leads to the ancestor, by doubling; it is at most 31 codes away.
     std::uint32_t ancestor = inner ? parent - first : lane;
     std::uint32_t distance = inner ? 1 : 0;
     while (true) {
@@ -136,7 +136,8 @@ class PartDecoder {
     const std::uint32_t prefix = __shfl_sync(all_lanes, copied, source_lane);
     const std::uint32_t source = __shfl_sync(all_lanes, from, source_lane);
     const std::uint32_t first_byte = __shfl_sync(all_lanes, own_first, source_lane);
-    // The first byte of the code behind the parent; lanes with no parent among these ask in vain.
+    // The first byte of the code after the parent. Lanes whose parent is not among these codes do
+    // not use it.
     const std::uint32_t next_first =
         __shfl_sync(all_lanes, first_byte, static_cast<int>((parent + 1 - first) % lane_count));
     std::uint32_t last_byte = first_byte;
@@ -150,7 +151,7 @@ class PartDecoder {
 
     Byte* const to = bytes_ + end - size;
     if (active) copy(to, bytes_ + source, prefix);
-    // The bytes of the codes between, and of the ancestor, from the last on.
+    // Writes the bytes of the codes on the way, and of the ancestor, the last one first.
     Byte* tail = bytes_ + end;
     std::uint32_t link = inner ? parent - first : lane;
     std::uint32_t left = active ? distance + 1 : 0;
@@ -169,7 +170,8 @@ class PartDecoder {
     return true;
   }
 
-  // A lane's own. Several loads are under way before the first store: the ranges do not overlap.
+  // A lane's own. Several loads are under way before the first store, since the ranges do not
+  // overlap.
   __device__ static void copy(Byte* to, const Byte* from, std::uint32_t size) {
     constexpr std::uint32_t step = 4;
     for (std::uint32_t i = 0; i < size; i += step) {
@@ -191,7 +193,7 @@ class PartDecoder {
   std::uint32_t written_ = 0;
 };
 
-// Decodes a part of a piece by a warp. Returns whether it is valid, and the piece's sizes are.
+// A warp decodes a part of a piece. Returns whether the part and the piece's sizes are valid.
 inline __device__ bool decode_part(const CodecTask& task, std::uint32_t part,
                                    DecoderMemory& memory) {
   if (task.out_size > piece_size_max || task.in_size >= task.out_size) return false;

@@ -43,8 +43,8 @@
 namespace nacre::engine::cuda::lzw {
 
 inline constexpr std::uint32_t clear_after_codes = 3836;
-// No code is wider than 12 bits and there are no more codes than bytes, but for the clear codes and
-// the end code; whole words are written.
+// No code is wider than 12 bits, and there are no more codes than bytes, except for the clear codes
+// and the end code; whole words are written.
 inline constexpr std::uint32_t part_room =
     ((part_size_max + 1 + part_size_max / clear_after_codes + 1) * width_max_bits / 8 + 4 + 15) /
     16 * 16;
@@ -54,8 +54,8 @@ struct alignas(16) EncoderMemory {
   static constexpr std::uint32_t head_vectors = (2u << bucket_count_log) / sizeof(uint4);
 
   uint4 heads[head_vectors];
-  // From string 257 on, which is none: the string before and the byte, 20 bits, above the string
-  // that the bucket had before.
+  // Entries from string 257 on, which stands for none: the string before and the byte, 20 bits,
+  // above the string that the bucket had before.
   std::uint32_t strings[1 + clear_after_codes];
 };
 
@@ -69,17 +69,17 @@ class Finder {
         size_(size),
         string_(byte(0)) {}
 
-  // To be called by all lanes.
+  // All lanes call it.
   __device__ static void clear(EncoderMemory& memory) {
     constexpr std::uint32_t none_twice = no_string << 16 | no_string;
     for (std::uint32_t i = this_lane(); i < EncoderMemory::head_vectors; i += lane_count)
       memory.heads[i] = make_uint4(none_twice, none_twice, none_twice, none_twice);
-    // Continues string 4095, which is never made, so it is never found.
+    // This entry continues string 4095, which is never made, so it is never found.
     if (this_lane() == 0) memory.strings[0] = 0xfffff000 | no_string;
   }
 
-  // Finds strings up to a clear code or the end; returns the number of codes. Each is in the upper
-  // 12 bits of its strings[], from the second on.
+  // Finds strings up to a clear code or the end, and returns the number of codes. Each code is in
+  // the upper 12 bits of an entry of strings[], from the second entry on.
   __device__ std::uint32_t run() {
     last_ = no_string;
     find_most();
@@ -106,7 +106,7 @@ class Finder {
   static constexpr std::uint32_t no_string = end_code;
   static constexpr std::uint32_t last_before_clear = no_string + clear_after_codes;
 
-  // A string with one more byte, on its way into the table.
+  // A string with one more byte, which may go into the table.
   struct Probe {
     std::uint32_t key;
     std::uint32_t bucket;
@@ -140,14 +140,14 @@ class Finder {
     heads_[probe.bucket] = static_cast<std::uint16_t>(last_);
   }
 
-  // As long as there are two bytes behind the string, and room for codes.
+  // Runs as long as there are two bytes after the string, and room for codes.
   __device__ void find_most() {
-    std::uint32_t one = byte(at_ + 1);  // behind the string, and so on
+    std::uint32_t one = byte(at_ + 1);  // the bytes after the string
     std::uint32_t two = byte(at_ + 2);
     std::uint32_t three = byte(at_ + 3);
     Probe here = probe(string_, one);
     while (at_ + 2 < size_) {
-      const Probe next = probe(here.head, two);  // if that is the string
+      const Probe next = probe(here.head, two);  // if here.head is the string
       const Probe pair = probe(one, two);        // if there is none
       const std::uint32_t here_entry = entry(here.head);
       const std::uint32_t pair_entry = entry(pair.head);
@@ -172,7 +172,7 @@ class Finder {
       } else {
         add(here);
         ++at_;
-        // What was just added may have changed that bucket.
+        // The entry that was just added may have changed that bucket.
         if (last_ == last_before_clear || pair.bucket == here.bucket) {
           string_ = one;
           if (last_ == last_before_clear) return;
@@ -200,26 +200,26 @@ class Finder {
   std::uint32_t* const strings_;
   const Byte* const plain_;
   const std::uint32_t size_;
-  std::uint32_t at_ = 0;            // of the last byte taken
-  std::uint32_t string_;            // of the bytes that have no code yet
-  std::uint32_t last_ = no_string;  // made since the last clear code
+  std::uint32_t at_ = 0;            // place of the last byte taken
+  std::uint32_t string_;            // the string of the bytes that have no code yet
+  std::uint32_t last_ = no_string;  // the last one made since the last clear code
   bool ended_ = false;
 };
 
-// Codes as bits, the highest first. All lanes call it together.
+// Writes codes as bits, the highest first. All lanes call it together.
 class CodeWriter {
  public:
   // to: aligned to 4, part_room bytes.
   __device__ explicit CodeWriter(std::uint32_t* to) : to_(to) {}
 
-  // Of one code; its lowest bits.
+  // Writes one code: its lowest bits.
   __device__ void put(std::uint32_t code, std::uint32_t width) {
     const std::uint64_t bits = std::uint64_t{pending_} << 32 | std::uint64_t{code}
                                                                    << (64 - width - at_bit_ % 32);
     advance(static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits), width);
   }
 
-  // Of the first codes of a section, which are in the upper 12 bits of strings[1 …]: each lane
+  // Writes the first codes of a section, which are in the upper 12 bits of strings[1 …]. Each lane
   // makes a word.
   __device__ void put_section(const std::uint32_t* strings, std::uint32_t count) {
     const std::uint32_t begin = at_bit_;
@@ -237,7 +237,7 @@ class CodeWriter {
     at_bit_ = end;
   }
 
-  // The size in bytes.
+  // Writes the last word and returns the size in bytes.
   __device__ std::uint32_t finish() {
     if (this_lane() == 0 && at_bit_ % 32 != 0) to_[at_bit_ / 32] = swapped(pending_);
     return (at_bit_ + 7) / 8;
@@ -253,7 +253,7 @@ class CodeWriter {
     pending_ = behind;
   }
 
-  // The bits of codes in that word, where the section begins at bit begin. A lane's own.
+  // The bits of codes in that word, when the section begins at bit begin. A lane's own.
   __device__ static std::uint32_t word_of(const std::uint32_t* strings, std::uint32_t count,
                                           std::uint32_t begin, std::uint32_t word) {
     const std::uint32_t from = max(32 * word, begin) - begin;  // of the section's bits
@@ -263,7 +263,7 @@ class CodeWriter {
     while (j < count && place < 32 * word + 32) {
       const std::uint32_t width = code_width(j);
       const std::uint32_t code = strings[1 + j] >> 20;
-      // How far left of the word's end the code ends.
+      // How many bits lie between the code's end and the word's end.
       const auto up = static_cast<std::int32_t>(32 * word + 32 - place - width);
       bits |= up >= 0 ? code << up : code >> -up;
       place += width;
@@ -272,11 +272,11 @@ class CodeWriter {
     return bits;
   }
 
-  // Which code of a section bit i of it belongs to.
+  // The code of a section to which its bit i belongs.
   __device__ static std::uint32_t code_at(std::uint32_t i) {
     std::uint32_t width = width_min_bits;
-    std::uint32_t j = 0;      // the first of that width,
-    std::uint32_t place = 0;  // and where it is
+    std::uint32_t j = 0;      // the first code of that width
+    std::uint32_t place = 0;  // its place
     for (std::uint32_t wider = 512 - first_string; wider < 2048; wider = 2 * wider + first_string) {
       const std::uint32_t wider_place = place + (wider - j) * width;
       if (i < wider_place) break;
@@ -293,10 +293,10 @@ class CodeWriter {
 
   std::uint32_t* const to_;
   std::uint32_t at_bit_ = 0;
-  std::uint32_t pending_ = 0;  // the bits of the last word, where that is not full
+  std::uint32_t pending_ = 0;  // the bits of the last word, when it is not full
 };
 
-// Codes a part of 1 … 8192 plain bytes by a warp. to: aligned to 4, part_room bytes. Returns the
+// A warp codes a part of 1 … 8192 plain bytes. to: aligned to 4, part_room bytes. Returns the
 // code's size.
 inline __device__ std::uint32_t encode_part(EncoderMemory& memory, const Byte* plain,
                                             std::uint32_t size, std::uint32_t* to) {

@@ -32,20 +32,21 @@
 namespace nacre::engine::cuda {
 
 constexpr std::uint32_t found_size_min = 4;
-constexpr std::uint32_t compared_size = 8;  // of a match, before any is chosen
-constexpr std::uint32_t lookahead = 3;      // one more or less makes the code larger
+constexpr std::uint32_t compared_size = 8;  // bytes compared before a match is chosen
+constexpr std::uint32_t lookahead = 3;      // one more or fewer makes the code larger
 constexpr std::uint32_t window_matches_max = lane_count / found_size_min;
 
 // After 1 << patience_bits windows without a match the next one is skipped, then two, and so on.
 constexpr std::uint32_t patience_bits = 4;
 
-// What lies further before a part than this a table of some thousand entries would hardly still
-// hold.
+// How far before a part the finder learns. A table of some thousand entries would hardly still hold
+// older positions.
 constexpr std::uint32_t history_size = 16384;
 
-// Of a window, count of them, with the literals before each. Lane k has the k-th.
+// The matches chosen in a window, count of them, with the literals before each. Lane k has the
+// k-th.
 struct ChosenMatches {
-  std::uint32_t lanes;  // a bit for each lane at whose position one was found
+  std::uint32_t lanes;  // a bit for each lane at whose position a match was found
   std::uint32_t count;
   std::uint32_t literals_from;
   std::uint32_t from;
@@ -56,13 +57,13 @@ struct ChosenMatches {
 template <std::uint32_t entry_count>
 class MatchFinder {
  public:
-  // Of in[from … size). Matches reach back to in[0], and none begins in the last match_free_tail
-  // bytes, which are read ahead. The table is all zeros.
+  // Finds matches in in[from … size). They reach back to in[0], and none begins in the last
+  // match_free_tail bytes, which are read ahead. The table is all zeros.
   __device__ MatchFinder(const Byte* in, std::uint32_t from, std::uint32_t size,
                          std::uint32_t* table)
       : in_(in), words_(in), size_(size), table_(table), begin_(from), literals_from_(from) {}
 
-  // Enters what lies before the part into the table.
+  // Enters the bytes before the part into the table.
   __device__ void learn_history() {
     constexpr std::uint32_t rows = 4;
     const std::uint32_t last = begin_ - found_size_min;
@@ -84,12 +85,12 @@ class MatchFinder {
     }
   }
 
-  // Before the first find().
+  // Called before the first find().
   __device__ __forceinline__ void start() {
     if (begin_ + lz4::match_free_tail <= size_) read_window();
   }
 
-  // Goes on to a window that has a match; false where there is none any more.
+  // Goes on to a window that has a match; false when there is none left.
   __device__ __forceinline__ bool find() {
     while (begin_ + lz4::match_free_tail <= size_) {
       look_up();
@@ -110,13 +111,13 @@ class MatchFinder {
   __device__ __forceinline__ Byte byte_here() const {
     return static_cast<Byte>(bytes_);
   }
-  // Behind the last match chosen.
+  // The end of the last match chosen.
   __device__ __forceinline__ std::uint32_t literals_from() const {
     return literals_from_;
   }
 
-  // Walks over the lanes' matches from left to right; end_max: no match may reach further. Moves to
-  // the next window and reads it.
+  // Goes over the lanes' matches from left to right. No match may reach past end_max. Moves to the
+  // next window and reads it.
   __device__ __forceinline__ ChosenMatches choose(std::uint32_t end_max) {
     const std::uint32_t lane = this_lane();
     const std::uint32_t begin = begin_;
@@ -162,21 +163,22 @@ class MatchFinder {
     return __umulhi(bytes * 2654435761u, entry_count);
   }
 
-  // A lane's own: puts a position into one half of a word of two entries. Of lanes that meet in a
-  // word one wins, and an entry may fall back to what it was: any earlier position will do, for
-  // what lies there is compared. MATCH.ANY would tell the lanes apart, and costs a tenth of the
-  // speed.
+  // A lane's own: puts a position into one half of a word of two entries. When lanes meet in a
+  // word, one of them wins, and an entry may fall back to its old value. That is harmless: any
+  // earlier position will do, since the bytes there are compared. MATCH.ANY would tell the lanes
+  // apart, and costs a tenth of the speed.
   __device__ __forceinline__ static void enter(std::uint32_t* entries, std::uint32_t slot,
                                                std::uint32_t both, std::uint32_t at) {
     atomicExch(entries, slot % 2 == 0 ? (both & 0xffff0000) | at : (both & 0xffff) | at << 16);
   }
 
-  // A lane's own: what it compares. Where no match may begin any more, something else.
+  // A lane's own: reads the bytes that it compares. Where no match may begin any more it reads
+  // other bytes.
   __device__ __forceinline__ void read_window() {
     fetch(min(begin_ + this_lane(), size_ - lz4::match_free_tail), before_, bytes_, after_);
   }
 
-  // A lane's own match at its position: size_here_ (0: none, at most compared_size),
+  // A lane's own: finds a match at its position, size_here_ (0: none; at most compared_size) and
   // distance_here_, and how many bytes before it match too. Enters the window's positions into the
   // table.
   __device__ __forceinline__ void look_up() {
@@ -191,7 +193,7 @@ class MatchFinder {
     __syncwarp();
     std::uint32_t found = slot % 2 == 0 ? both & 0xffff : both >> 16;
     if (!looks || found >= here) return;
-    // What repeats after one, two or four bytes lies too near to be in the table.
+    // Bytes that repeat after one, two or four bytes are too near to be in the table.
     if (begin_ != 0) {
       if (before_ == bytes_) found = here - 4;
       if (__funnelshift_r(before_, bytes_, 16) == bytes_) found = here - 2;
@@ -220,8 +222,8 @@ class MatchFinder {
     after = __funnelshift_r(w2, w3, bits);
   }
 
-  // How many bytes from at on equal those at the distance before them; may count bytes that have to
-  // be literals. 32 bytes, then 128 a step.
+  // How many bytes from at on equal those at the distance before them. Bytes that must be literals
+  // may be counted too. Compares 32 bytes first, then 128 a step.
   __device__ __forceinline__ std::uint32_t extra_size(std::uint32_t at,
                                                       std::uint32_t distance) const {
     std::uint32_t here = at + this_lane();
@@ -255,7 +257,7 @@ class MatchFinder {
 
   std::uint32_t begin_;  // of the window
   std::uint32_t literals_from_;
-  std::uint32_t misses_ = 0;  // windows without a match, one after the other
+  std::uint32_t misses_ = 0;  // how many windows in a row had no match
 
   // At this lane's position.
   std::uint32_t before_ = 0;

@@ -128,7 +128,7 @@ NACRE_BOTH_SIDES void mad_wide_cc(std::uint32_t& low, std::uint32_t& high, std::
 #endif
 }
 
-// The same with the carry before it.
+// The same, with the carry from before.
 NACRE_BOTH_SIDES void madc_wide_cc(std::uint32_t& low, std::uint32_t& high, std::uint32_t a,
                                    std::uint32_t b, std::uint32_t add_low, std::uint32_t add_high) {
 #if defined(__CUDA_ARCH__)
@@ -146,7 +146,7 @@ NACRE_BOTH_SIDES void madc_wide_cc(std::uint32_t& low, std::uint32_t& high, std:
 #endif
 }
 
-// A number in memory whose limbs lie apart, so that neighbouring threads' lie side by side.
+// A number in memory whose limbs lie apart, so that those of neighbouring threads are neighbours.
 struct LimbColumn {
   std::uint32_t* limbs;
   std::uint32_t stride;
@@ -159,7 +159,8 @@ struct Limbs {
   NACRE_BOTH_SIDES std::uint32_t operator[](int i) const { return at[i]; }
 };
 
-// The sum of products, as long as a row or two have it: even + odd * 2^32 + top * 2^(32 (N + 1)).
+// The sum of products, in the form that one row or two give it: even + odd * 2^32 + top * 2^(32 (N
+// + 1)).
 template <int N>
 struct Accumulator {
   static_assert(N % 2 == 0);
@@ -174,8 +175,8 @@ struct Accumulator {
     top = 0;
   }
 
-  // odd has been even until now, and waits to be shifted by two words: its word 1 is due at word 0,
-  // and top at word N. Then adds a * b. top never exceeds 4, whoever calls.
+  // odd was even until now, and must be shifted by two words: its word 1 goes to word 0, and top to
+  // word N. Then adds a * b. For every caller top is at most 4.
   template <typename Number>
   static NACRE_BOTH_SIDES void add_product(Limbs<N>& even, Limbs<N>& odd, std::uint32_t& top,
                                            const Number& a, std::uint32_t b) {
@@ -206,8 +207,8 @@ struct Accumulator {
     top = addc(top, 0);
   }
 
-  // After an even number of rows: odd's words go where they are due. even is the value, top its
-  // word N.
+  // After an even number of rows: moves odd's words to their places. even is then the value, and
+  // top its word N.
   NACRE_BOTH_SIDES void merge() {
     even.at[0] = add_cc(even.at[0], odd.at[1]);
     NACRE_UNROLL
@@ -235,7 +236,7 @@ NACRE_BOTH_SIDES std::uint32_t choose(std::uint32_t mask, std::uint32_t a, std::
   return (a & mask) | (b & ~mask);
 }
 
-// high * 2^(32 N) + a is below 2 m: takes m from it if it is not below m.
+// high * 2^(32 N) + a is below 2 m. Subtracts m when it is not below m.
 template <int N, typename Number>
 NACRE_BOTH_SIDES void reduce_once(Limbs<N>& a, std::uint32_t high, const Number& m) {
   Limbs<N> less;
@@ -274,11 +275,10 @@ NACRE_BOTH_SIDES void subtract_modulo(Limbs<N>& a, const Other& b, const Number&
     a.at[j] = addc_cc(a.at[j], m[j] & below);
 }
 
-// Rows of a loop's turn. The shift by words is a renaming of registers, which costs a move of each
-// where the loop closes; but numbers that leave no register free pay for long turns with spills.
-// One H200, 2026-11-22, private operations with turns of 2 and of 8 rows: 826,000 and 919,000 a
-// second for 2,048 bits (926,000 with 16), 270,000 and 311,000 for 3,072, 117,000 and 112,000 for
-// 4,096.
+// How many rows a turn of the loop has. The shift by words renames registers, which costs a move of
+// each where the loop closes; but numbers that leave no register free make long turns spill. One
+// H200, 2026-11-22, private operations with turns of 2 and of 8 rows: 826,000 and 919,000 a second
+// for 2,048 bits (926,000 with 16), 270,000 and 311,000 for 3,072, 117,000 and 112,000 for 4,096.
 template <int N>
 inline constexpr std::uint32_t rows_a_turn = N <= 48 ? 8 : 2;
 
@@ -312,7 +312,7 @@ NACRE_BOTH_SIDES void multiply(Limbs<N>& a, const LimbColumn& b, const Number& m
   a = sum.even;
 }
 
-// a * (b_high:b_low) / 2^64 mod m, below m, as a is.
+// a * (b_high:b_low) / 2^64 mod m; below m when a is.
 template <int N, typename Number>
 NACRE_BOTH_SIDES Limbs<N> multiply_short(const Limbs<N>& a, std::uint32_t b_low,
                                          std::uint32_t b_high, const Number& m,
@@ -325,7 +325,7 @@ NACRE_BOTH_SIDES Limbs<N> multiply_short(const Limbs<N>& a, std::uint32_t b_low,
   return sum.even;
 }
 
-// out <- a * b + c, all but out of N limbs, out of 2 N.
+// out <- a * b + c. out has 2 N limbs, the others N.
 template <int N>
 NACRE_BOTH_SIDES void multiply_add(const LimbColumn& out, const Limbs<N>& a, const LimbColumn& b,
                                    const LimbColumn& c) {
@@ -353,7 +353,7 @@ NACRE_BOTH_SIDES void multiply_add(const LimbColumn& out, const Limbs<N>& a, con
     out[N + j] = addc_cc(sum.even.at[j], 0);
 }
 
-// Limb i of the number that size bytes hold; 0 beyond them.
+// Limb i of the number in size bytes; 0 beyond them.
 NACRE_BOTH_SIDES std::uint32_t load_limb(const Byte* bytes, std::uint32_t size, std::uint32_t i) {
   std::uint32_t limb = 0;
   for (std::uint32_t k = 0; k < 4; ++k) {
@@ -386,8 +386,8 @@ NACRE_BOTH_SIDES void copy_limbs(Limbs<N>& to, const From& from) {
 }
 
 #if defined(__CUDACC__)
-// A modulus of up to 48 limbs stays in registers, which a longer one would not leave for the sums:
-// it lies in shared memory, whose 32 words a clock the products need half of.
+// A modulus of up to 48 limbs stays in registers. A longer one would leave none for the sums, so it
+// lies in shared memory, whose 32 words a clock are twice what the products need.
 template <int N>
 constexpr bool modulus_in_registers = N <= 48;
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of prime_search.h.
 //
-// Counted for primes of 1,024 bits: of the numbers that are 3 mod 4 every 355th is prime, of those
-// without a factor below 2^16 every 36th. So a prime takes 36 rounds of 1,087 multiplications
-// (squares, and a sixteenth for the base) to find, a tenth more because an interval gives one prime
-// alone, and 31 to be sure of: 71 rounds of 2.3e6 products, 1.6e8. With two primes a key that is
-// 23,500 keys a second where an H200 multiplies all it can. The sieve takes 6,541 residues of 32
-// limbs an interval, of which a prime needs six: 4e6 operations, a fortieth.
+// Counted for primes of 1,024 bits. Of the numbers that are 3 mod 4 every 355th is prime, and of
+// those without a factor below 2^16 every 36th. So finding a prime takes 36 rounds of 1,087
+// multiplications (squares, and a sixteenth for the base), and a tenth more because an interval
+// gives only one prime. Making sure of it takes 31 rounds. That is 71 rounds of 2.3e6 products, or
+// 1.6e8. With two primes a key that is 23,500 keys a second when an H200 multiplies as fast as it
+// can. The sieve takes 6,541 residues of 32 limbs an interval, of which a prime needs six: 4e6
+// operations, a fortieth.
 #include "gpu_engine/cuda/kernels/prime_search.h"
 
 namespace nacre::engine::cuda {
@@ -15,19 +16,19 @@ namespace {
 constexpr int threads_per_block = 64;
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int sieve_warps = 4;
-// Of an interval, candidates that a sieve leaves: 6.5 on average, with six of them the deviation is
-// 2.4, so that many in all are as good as never more.
+// Room for the candidates of an interval that the sieve leaves. On average they are 6.5, with a
+// deviation of 2.4, so over many intervals they practically never average more than this.
 constexpr std::uint32_t survivors_per_interval = 12;
 
-// What the words of a nonce say a block is for.
+// The purpose of a block, in the words of its nonce.
 enum Purpose : std::uint32_t { starts_of_intervals, first_bases, later_bases };
 
 template <int N>
 struct Workspace {
-  std::uint32_t* starts;          // N limbs an interval, side by side
+  std::uint32_t* starts;          // N limbs an interval, contiguous
   std::uint32_t* survivors;       // interval * interval_length + k
-  std::uint32_t* claimed;         // an interval has its prime
-  std::uint32_t* survivor_count;  // behind claimed
+  std::uint32_t* claimed;         // not 0: the interval has its prime
+  std::uint32_t* survivor_count;  // follows claimed
   std::uint32_t survivor_count_max;
 
   static std::size_t size(std::uint32_t intervals) {
@@ -80,14 +81,14 @@ __global__ __launch_bounds__(32 * sieve_warps) void sieve(PrimeSearch search,
   }
 }
 
-// Where a thread has its candidate, and a number to work with.
+// A thread's candidate, and a number for intermediate results.
 template <int N>
 struct Shared {
   std::uint32_t column[N][threads_per_block];
   std::uint32_t candidate[N][threads_per_block];
 };
 
-// A round for the candidate in shared memory.
+// Runs a round for the candidate in shared memory.
 template <int N>
 __device__ __forceinline__ bool test(Shared<N>& shared, const PrimeSearch& search, Purpose purpose,
                                      std::uint32_t index) {

@@ -17,7 +17,8 @@ namespace nacre::engine::cuda {
 
 inline constexpr std::uint32_t miller_rabin_round_count = 32;
 
-// All pointers to device memory. Everything that is written there is secret: the caller wipes it.
+// All pointers are to device memory. Everything that is written there is secret: the caller wipes
+// it.
 struct PrimeSearch {
   const ChaChaKey* key;  // random, for this search alone
   const SmallPrime* small_primes;
@@ -25,11 +26,11 @@ struct PrimeSearch {
   std::uint32_t bits;  // of the primes: at most 32 N, and more than 64
   std::uint32_t interval_count;
 
-  // Found: at most one prime of an interval, in no order; of primes that lie so near to each other
-  // that they make no key one alone is given.
+  // Found primes: at most one of each interval, in no order. When primes are so near to each other
+  // that they cannot make a key, only one of them is given.
   std::uint32_t* found_count;
-  std::uint32_t* primes;  // interval_count * N limbs, a number's side by side
-  std::uint32_t* failed;  // of each that was found: not 0 when a later round found it composite
+  std::uint32_t* primes;  // interval_count * N limbs, each number's contiguous
+  std::uint32_t* failed;  // for each found prime: not 0 when a later round found it composite
 };
 
 template <int N>

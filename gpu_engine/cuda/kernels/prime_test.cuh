@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random starts (the ChaCha20 block function, RFC 8439, 2.3: under a key that nobody else knows its
-// blocks cannot be told from random ones), and sieving and testing the numbers from a start on.
+// Random starts, and sieving and testing the numbers from a start on. The starts come from the
+// ChaCha20 block function (RFC 8439, 2.3): under a key that nobody else knows, its blocks cannot be
+// told from random ones.
 //
 // All candidates are 3 mod 4: then (n - 1) / 2 is odd, and a round of Miller-Rabin is whether one
 // power is 1 or -1. What a round does depends on the size of the number alone, and so does what a
@@ -63,10 +64,10 @@ NACRE_BOTH_SIDES ChaChaBlock chacha20_block(const ChaChaKey& key, std::uint32_t 
   return block;
 }
 
-// Candidates of one start: start + 4 k for k below this.
+// The candidates of one start are start + 4 k, for k below this.
 inline constexpr std::uint32_t interval_length = 64;
 
-// An odd prime below 2^16 and what the sieve needs of it.
+// An odd prime below 2^16, and the numbers with which the sieve divides by it.
 struct SmallPrime {
   std::uint32_t prime;
   std::uint32_t negative_inverse;  // -1 / prime mod 2^32
@@ -75,8 +76,8 @@ struct SmallPrime {
 
 // Which of the start's candidates the prime divides: bit k for start + 4 k. start: N limbs.
 //
-// From the lowest limb up: (rest + limb) / 2^32 mod prime, by adding the multiple of the prime that
-// makes the lowest word zero. So the rest is start / R mod prime.
+// Goes from the lowest limb up: rest = (rest + limb) / 2^32 mod prime, by adding the multiple of
+// the prime that makes the lowest word zero. So the rest is start / R mod prime.
 template <int N>
 NACRE_BOTH_SIDES std::uint64_t find_multiples(const SmallPrime& small, const std::uint32_t* start) {
   std::uint32_t rest = 0;
@@ -92,8 +93,8 @@ NACRE_BOTH_SIDES std::uint64_t find_multiples(const SmallPrime& small, const std
   return multiples;
 }
 
-// Limb i of a start: random, of so many bits, the two highest set (so that the product of two has
-// twice as many bits), and 3 mod 4.
+// Limb i of a start: random, with that many bits, the two highest set (so that the product of two
+// has twice as many bits), and 3 mod 4.
 NACRE_BOTH_SIDES std::uint32_t shape_start(std::uint32_t random, std::uint32_t i,
                                            std::uint32_t bits) {
   std::uint32_t limb = random;
@@ -105,7 +106,7 @@ NACRE_BOTH_SIDES std::uint32_t shape_start(std::uint32_t random, std::uint32_t i
   return i == 0 ? limb | 3 : limb;
 }
 
-// R mod n, for n of so many bits, the two highest set.
+// R mod n, for n with that many bits, the two highest set.
 template <int N, typename Number>
 NACRE_BOTH_SIDES Limbs<N> r_modulo(const Number& n, std::uint32_t bits) {
   Limbs<N> a;
@@ -125,8 +126,9 @@ NACRE_BOTH_SIDES Limbs<N> r_modulo(const Number& n, std::uint32_t bits) {
   return a;
 }
 
-// A round of Miller-Rabin for n, 3 mod 4, of so many bits, the two highest set; the base is
-// (base_high:base_low) / 2^64 mod n. n_limbs: n's, to be looked up; column: N limbs to work with.
+// A round of Miller-Rabin for n, which is 3 mod 4 and has that many bits, the two highest set. The
+// base is (base_high:base_low) / 2^64 mod n. n_limbs: n's limbs, to be looked up; column: N limbs
+// of memory.
 template <int N, typename Number>
 NACRE_BOTH_SIDES bool may_be_prime(const Number& n, const LimbColumn& n_limbs,
                                    std::uint32_t n_inverse, std::uint32_t bits,

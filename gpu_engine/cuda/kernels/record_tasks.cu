@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp a record: lane 0 decides, all lanes write. Bytes around a stream are few; nothing here is
-// worth tuning.
+// A warp a record: lane 0 decides, and all lanes write. There are few bytes around a stream, so
+// nothing here is worth tuning.
 #include "gpu_engine/cuda/kernels/record_tasks.h"
 #include "gpu_engine/cuda/kernels/warp.cuh"
 
@@ -42,7 +42,7 @@ __device__ std::uint32_t short_crc32(const Byte* bytes, std::uint32_t size) {
   return ~crc;
 }
 
-// As padded_size() and sealed_body_size() of record/record.cpp.
+// The same as padded_size() and sealed_body_size() of record/record.cpp.
 __device__ std::uint32_t sealed_size(std::uint32_t body_size, std::uint32_t padded,
                                      std::uint32_t unit) {
   if (padded != 0 && body_size >= 2) {
@@ -57,7 +57,8 @@ __device__ std::uint32_t sealed_size(std::uint32_t body_size, std::uint32_t padd
   return (body_size + unit - 1) / unit * unit;
 }
 
-// Header, additional data, nonce, tasks: everything about a record but its body's bytes. One lane.
+// Writes the header, additional data, nonce and tasks: everything about a record except its body's
+// bytes. One lane calls it.
 __device__ std::uint32_t describe_record(const RecordTask& task, std::uint32_t body_size,
                                          AeadTask& aead, ChecksumTask& checksum) {
   const std::uint32_t record_size = record_header_size + body_size + task.tag_size;
@@ -128,7 +129,8 @@ struct Body {
   std::uint32_t stream_size;
 };
 
-// Whether the body is the one that was asked for and holds together. All lanes of a warp.
+// Whether the body is the one that was asked for and does not contradict itself. All lanes of a
+// warp call it.
 __device__ bool check_body(const OpenedTask& task, std::uint32_t checksum, std::uint32_t verdict,
                            Body& body, OpenedRecord& opened) {
   if (checksum != task.expected_checksum || verdict == 0 ||

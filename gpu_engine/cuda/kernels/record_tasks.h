@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records on the device: header, identity, padding and CRC around streams and bodies
-// (record/record.h has the layout, record/seal.cpp the chain that these kernels are parts of).
+// (record/record.h has the layout, seal.cpp the chain that these kernels are parts of).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@ inline constexpr std::uint32_t record_crc_offset = 36;
 inline constexpr std::uint32_t record_body_header_size = 44;
 inline constexpr std::uint32_t record_aad_size = 16 + record_crc_offset;
 
-// What a record is sealed with. record: room for the largest that can come, 8 bytes past a multiple
-// of 16, so that the body's blocks are aligned.
+// The fields that a record is sealed with. record: room for the largest record that can come, 8
+// bytes past a multiple of 16, so that the body's blocks are aligned.
 struct RecordTask {
   Byte* record;
   Byte* aad;  // record_aad_size bytes of scratch
@@ -34,8 +34,8 @@ struct RecordTask {
 };
 
 // Writes header and body header, zeros the padding, and describes the body's encryption and the
-// record's checksum to the kernels that come next. record_sizes[i]: of the whole record.
-// The streams lie at record + 84 already, or are written there later.
+// record's checksum to the kernels that follow. record_sizes[i]: of the whole record. The streams
+// lie at record + 84 already, or are written there later.
 cudaError_t lay_out_records(const RecordTask* tasks, const StreamTask* streams,
                             const StreamSize* sizes, std::uint32_t codec, std::uint32_t count,
                             AeadTask* aead, ChecksumTask* checksums, std::uint32_t* record_sizes,
@@ -58,23 +58,23 @@ struct OpenedTask {
   Byte identity[32];
 };
 
-// What an opened body says; to the host.
+// What an opened body says, for the host.
 struct OpenedRecord {
   std::uint32_t good;
   std::uint32_t codec;
   Byte identity[32];
 };
 
-// good: checksum and tag match, identity is the expected one, and the body header does not
-// contradict itself. Fills cuts for good bodies of a codec that a device decodes (others are not
-// good).
+// good: checksum and tag match, the identity is the expected one, and the body header does not
+// contradict itself. Fills cuts for good bodies whose codec a device decodes; bodies of other
+// codecs are not good.
 cudaError_t check_bodies(const OpenedTask* tasks, const std::uint32_t* checksums,
                          const std::uint32_t* verdicts, std::uint32_t count, CutTask* cuts,
                          OpenedRecord* opened, cudaStream_t stream);
 
 // The same for bodies that are sealed anew, of any codec: new_tasks[i].record + 40 is the body.
-// Writes the new header, padding and tasks; for bodies that are not good, tasks of size 0, and
-// record_sizes[i] = 0. new_body_max: how long each body may become.
+// Writes the new header, padding and tasks. A body that is not good gets tasks of size 0, and
+// record_sizes[i] = 0. new_record_max: how long each record may become.
 cudaError_t lay_out_reseal(const OpenedTask* tasks, const std::uint32_t* checksums,
                            const std::uint32_t* verdicts, const RecordTask* new_tasks,
                            const std::uint32_t* new_record_max, std::uint32_t count,

@@ -12,7 +12,7 @@ namespace nacre::engine::cuda {
 namespace rle {
 namespace {
 
-// The second where a block may share less (sm_75): 0.95 of the speed on an H200.
+// The second one is for devices whose blocks share less (sm_75): 0.95 of the speed on an H200.
 constexpr std::uint32_t decode_warps = 8;
 constexpr std::uint32_t few_decode_warps = 6;
 constexpr int decode_memory_size_bytes(std::uint32_t warps) {

@@ -38,21 +38,22 @@ inline constexpr std::uint32_t segments_size = segment_size * lane_count;
 inline constexpr std::uint32_t code_begin_max = 31;
 static_assert(segments_size >= code_begin_max + part_code_size_max);
 
-// The code begins 16 to 31 bytes behind code[0], as it does in its place modulo 16. What follows
-// counts its bytes from code[0], and plain bytes from the word of the output that holds the first.
+// The code begins 16 to 31 bytes after code[0], at the same address modulo 16 as in memory. Below,
+// its bytes are counted from code[0], and plain bytes from the output's word that holds the first
+// one.
 struct alignas(16) DecoderMemory {
   static constexpr std::uint32_t word_count = part_size_max / 32 + 1;
 
   Byte code[segments_size + 16];
   union {
-    Byte leaves[segments_size];               // how far behind the segment
+    Byte leaves[segments_size];               // how far after the segment
     std::uint16_t groups[segments_size / 2];  // from 1 on; see bytes_of()
   };
-  std::uint32_t begins[word_count + 3];  // a group begins
+  std::uint32_t begins[word_count + 3];  // a bit for each byte at which a group begins
   std::uint16_t begun[word_count + 3];   // how many groups before these 32 bytes
 };
 
-// What a header says. That which means nothing, 128, is taken for a run: parts that have one are
+// What a header says. 128, which means nothing, is taken for a run here; a part that has one is
 // decoded by one lane.
 struct Group {
   bool literal;
@@ -82,7 +83,7 @@ class PartDecoder {
     __syncwarp();
   }
 
-  // Whether the code is that of exactly size plain bytes, which are then at out.
+  // Whether the code decodes to exactly size plain bytes, which are then at out.
   __device__ Verdict run(Byte* out, std::uint32_t size) {
     find_leaves();
     __syncwarp();
@@ -127,8 +128,8 @@ class PartDecoder {
     }
   }
 
-  // Sets begin_ where there is a group in this segment. Whether the last group ends where the code
-  // does.
+  // Sets begin_ when there is a group in this segment. Returns whether the last group ends where
+  // the code does.
   __device__ bool walk() {
     begin_ = segments_size;
     std::uint32_t at = code_begin_;
@@ -137,11 +138,11 @@ class PartDecoder {
       if (segment == this_lane()) begin_ = at;
       at = end_of(segment) + memory_.leaves[at];
     }
-    __syncwarp();  // leaves is read
+    __syncwarp();  // all lanes have read leaves
     return at == code_end_;
   }
 
-  // The plain bytes of this lane's groups, above their number.
+  // The plain bytes of this lane's groups, above the number of groups.
   __device__ std::uint32_t count_groups() {
     std::uint32_t mine = 0;
     for (std::uint32_t at = begin_; at < segment_end_;) {
@@ -154,11 +155,11 @@ class PartDecoder {
     return mine;
   }
 
-  // before: as count_groups() says, of the lanes before.
+  // before: the value of count_groups() for all lanes before this one.
   __device__ void mark_groups(std::uint32_t before, std::uint32_t skew) {
     std::uint32_t number = before % (1u << count_bits);
     std::uint32_t to = (before >> count_bits) + skew;
-    if (this_lane() == 0) memory_.groups[0] = 0;  // what is said to be before the first
+    if (this_lane() == 0) memory_.groups[0] = 0;  // stands before the first group
     for (std::uint32_t at = begin_; at < segment_end_;) {
       const Group group(memory_.code[at]);
       const std::uint32_t source = group.literal ? at + 1 - to : at + 1;
@@ -191,7 +192,7 @@ class PartDecoder {
     __syncwarp();
   }
 
-  // words: aligned to 4; plain bytes from … to - 1 of it are written.
+  // words: aligned to 4; writes the plain bytes from … to - 1 of it.
   __device__ void write(Byte* words, std::uint32_t from, std::uint32_t to) const {
     for (std::uint32_t at = 4 * this_lane(); at < to; at += 4 * lane_count) {
       const std::uint32_t word = memory_.begins[at / 32];
@@ -212,8 +213,9 @@ class PartDecoder {
     }
   }
 
-  // Four plain bytes, as if they all were of that group. A group is 16 bits: of a run where its
-  // byte lies; of literals this bit, and where they lie less where they go.
+  // Four plain bytes, as if all of them belonged to that group. A group is 16 bits. For a run they
+  // are the place of its byte. For literals they are this bit, and the place of the literals minus
+  // the place where they go.
   __device__ std::uint32_t bytes_of(std::uint32_t number, std::uint32_t at) const {
     const std::uint32_t group = memory_.groups[number];
     const bool literal = (group & literal_bit) != 0;
@@ -239,7 +241,7 @@ class PartDecoder {
   bool has_empty_header_ = false;
 };
 
-// A part with headers that mean nothing, which encoders do not make: by one lane.
+// One lane decodes a part that has headers which mean nothing; encoders do not make them.
 inline __device__ bool decode_plainly(const Byte* code, std::uint32_t code_size, Byte* out,
                                       std::uint32_t size) {
   std::uint32_t at = 0;
@@ -260,7 +262,7 @@ inline __device__ bool decode_plainly(const Byte* code, std::uint32_t code_size,
   return to == size;
 }
 
-// Decodes a part by a warp.
+// A warp decodes a part.
 inline __device__ bool decode_part(DecoderMemory& memory, const Byte* code, std::uint32_t code_size,
                                    Byte* out, std::uint32_t size) {
   Verdict verdict = Verdict::has_empty_header;
@@ -270,7 +272,7 @@ inline __device__ bool decode_part(DecoderMemory& memory, const Byte* code, std:
   return this_lane() != 0 || decode_plainly(code, code_size, out, size);
 }
 
-// Decodes a piece by a block of warp_count whole warps, which take its parts in turn. memory: one
+// A block of warp_count whole warps decodes a piece; the warps take its parts in turn. memory: one
 // for each warp. Returns whether all parts of this warp are valid.
 inline __device__ bool decode_piece(const CodecTask& task, DecoderMemory* memory,
                                     std::uint32_t warp_count) {

@@ -57,12 +57,12 @@ struct Window {
   __device__ std::uint32_t count() const {
     return static_cast<std::uint32_t>(__popcll(low) + __popcll(high));
   }
-  // 128 where there is none.
+  // 128 where no bit is set.
   __device__ std::uint32_t first() const {
     if (low != 0) return static_cast<std::uint32_t>(__ffsll(low)) - 1;
     return high != 0 ? static_cast<std::uint32_t>(__ffsll(high)) + 63 : window_size;
   }
-  // One of them must be set.
+  // At least one bit must be set.
   __device__ std::uint32_t last() const {
     return static_cast<std::uint32_t>(high != 0 ? 127 - __clzll(high) : 63 - __clzll(low));
   }
@@ -90,12 +90,12 @@ inline __device__ Window bits_below(std::uint32_t i) {
                                                                 : ~std::uint64_t{0}};
 }
 
-// Bit i becomes what bit i + distance is; next: the low bits of the next lane's window.
+// Bit i takes the value of bit i + distance; next: the low bits of the next lane's window.
 inline __device__ Window later(Window bits, std::uint64_t next, std::uint32_t distance) {
   return {bits.low >> distance | bits.high << (64 - distance),
           bits.high >> distance | next << (64 - distance)};
 }
-// Bit i becomes what bit i - distance is; previous: the high bits of the lane's before.
+// Bit i takes the value of bit i - distance; previous: the high bits of the previous lane's window.
 inline __device__ Window earlier(Window bits, std::uint64_t previous, std::uint32_t distance) {
   return {bits.low << distance | previous >> (64 - distance),
           bits.high << distance | bits.low >> (64 - distance)};
@@ -124,16 +124,17 @@ inline __device__ std::uint32_t equal_bytes(std::uint32_t a, std::uint32_t b) {
   return zeros * 0x00204081 >> 28;  // bits 7, 15, 23, 31 to 28 … 31
 }
 
-// A warp's memory: the plain bytes, which the code then takes the place of, and what 32 bytes each
-// become. The code of the first p bytes takes at most p + p / 128 + 1, and begins up to 15 bytes
-// behind bytes[0], so that it lies as in its place: it never reaches plain bytes that are not read.
+// A warp's memory: the plain bytes, which the code later replaces, and the code's layout for each
+// 32 bytes. The code of the first p bytes takes at most p + p / 128 + 1, and begins up to 15 bytes
+// after bytes[0], so that it has its final address modulo 16. So it never reaches plain bytes that
+// have not been read.
 struct alignas(16) EncoderMemory {
   static constexpr std::uint32_t plain_at = 64;
   static_assert(plain_at >= 15 + part_code_size_max - part_size_max + 1);
 
   Byte bytes[plain_at + part_size_max + 16];
-  std::uint32_t literal[word_count];  // at first: bit i: byte i equals byte i + 1
-  std::uint32_t head[word_count];     // a group begins
+  std::uint32_t literal[word_count];  // first, bit i: byte i equals byte i + 1
+  std::uint32_t head[word_count];     // a bit for each byte at which a group begins
   std::uint16_t place[word_count];    // in the code
 };
 
@@ -232,7 +233,7 @@ class PartEncoder {
     literal_ = literal;
     heads_ = heads;
     place_ = end - mine;
-    __syncwarp();  // all have read the marks that are overwritten now
+    __syncwarp();  // all lanes have read the marks that are overwritten now
     std::uint32_t at = place_;
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -254,7 +255,8 @@ class PartEncoder {
                                       2 * __popc(heads & ~literal));
   }
 
-  // All bytes of the code but the headers: each lane those of four plain bytes at a time.
+  // Writes all bytes of the code except the headers. Each lane writes those of four plain bytes at
+  // a time.
   __device__ void write_bytes(Byte* code) {
     const std::uint32_t lane = this_lane();
     const auto* const words = reinterpret_cast<const std::uint32_t*>(plain());
@@ -286,7 +288,8 @@ class PartEncoder {
     }
   }
 
-  // The headers of the groups that begin in this lane's window: each ends where the next begins.
+  // Writes the headers of the groups that begin in this lane's window. Each group ends where the
+  // next begins.
   __device__ void write_lengths(Byte* code) {
     const std::uint32_t from = this_lane() * window_size;
     const std::uint32_t mine = heads_.first();
@@ -316,8 +319,8 @@ class PartEncoder {
   std::uint32_t place_;  // of its code
 };
 
-// Codes a piece by a block of whole warps, one for each part. memory: one for each warp. sizes: of
-// part_count_max. Returns the code's size, or 0 when it does not fit.
+// A block of whole warps codes a piece, a warp for each part. memory: one for each warp. sizes:
+// part_count_max of them. Returns the code's size, or 0 when it does not fit.
 inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemory* memory,
                                              std::uint32_t* sizes) {
   const std::uint32_t warp = this_warp();
@@ -342,7 +345,7 @@ inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemor
   return total;
 }
 
-// The same by fewer warps than there are parts: each takes one a turn.
+// The same with fewer warps than parts: each warp takes one part a turn.
 inline __device__ std::uint32_t encode_piece_in_turns(const CodecTask& task, EncoderMemory* memory,
                                                       std::uint32_t warp_count,
                                                       std::uint32_t* sizes) {
@@ -365,7 +368,7 @@ inline __device__ std::uint32_t encode_piece_in_turns(const CodecTask& task, Enc
     const std::uint32_t size = this_lane() < known ? sizes[this_lane()] : 0;
     const std::uint32_t end = 2 * part_count + inclusive_sum(size);
     total = from_last_lane(end);
-    // What does not fit is not written; the parts behind it do not either.
+    // A part that does not fit is not written, and the parts after it do not fit either.
     if (__shfl_sync(all_lanes, end, static_cast<int>(part)) <= room)
       encoder.write(task.out + __shfl_sync(all_lanes, end - size, static_cast<int>(part)));
     __syncwarp();

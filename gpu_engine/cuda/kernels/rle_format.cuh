@@ -13,8 +13,8 @@ inline constexpr std::uint32_t part_size_max = 4096;  // plain bytes
 inline constexpr std::uint32_t part_count_max = piece_size_max / part_size_max;
 inline constexpr std::uint32_t group_size_max = 128;  // plain bytes under one header
 inline constexpr std::uint32_t empty_header = 128;    // means nothing
-// What an encoder makes of a part at most: no group of less than 128 literals costs more than the
-// bytes that the runs around it save.
+// The most code that an encoder makes of a part: no group of less than 128 literals costs more than
+// the runs around it save.
 inline constexpr std::uint32_t part_code_size_max = part_size_max + part_size_max / group_size_max;
 
 inline __device__ std::uint32_t count_parts(std::uint32_t piece_size) {

@@ -39,7 +39,7 @@ struct RsaPrivateWords {
   std::uint32_t q_inverse[N];  // 1 / q mod p
 };
 
-// in and out are size bytes, the modulus's.
+// in and out have size bytes, as the modulus has.
 struct RsaTask {
   const Byte* in;
   Byte* out;
@@ -52,15 +52,15 @@ std::size_t rsa_public_workspace_size(std::uint32_t count);
 template <int N>
 std::size_t rsa_private_workspace_size(std::uint32_t count);
 
-// in^e mod n. verdicts[i]: 1, or 0 when in is not below n; then out is zeros.
+// in^e mod n. verdicts[i]: 1, or 0 when in is not below n; out is then zeros.
 template <int N>
 cudaError_t rsa_public(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
                        std::uint32_t* verdicts, void* workspace, cudaStream_t stream);
 
-// in^d mod n by the Chinese remainder theorem, both halves side by side; then out^e mod n is
-// compared with in. verdicts[i]: 1; 0 when in is not below n or the comparison failed, and then out
-// is zeros: a wrong result would give the key away (Boneh, DeMillo, Lipton, EUROCRYPT 1997).
-// exponent_bits: that no exponent of a half exceeds.
+// in^d mod n by the Chinese remainder theorem, with both halves in parallel; then out^e mod n is
+// compared with in. verdicts[i]: 1, or 0 when in is not below n or the comparison failed; out is
+// then zeros, since a wrong result would give the key away (Boneh, DeMillo, Lipton, EUROCRYPT
+// 1997). exponent_bits: no exponent of a half has more.
 template <int N>
 cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWords<N>* keys,
                         std::uint32_t exponent_bits, const RsaTask* tasks, std::uint32_t count,
@@ -69,8 +69,9 @@ cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWo
 template <int N>
 std::size_t rsa_check_workspace_size(std::uint32_t count);
 
-// results: 2 N limbs each, message i's limb j at [j * count + i]. What is right goes to the task's
-// out, zeros for what is not; verdicts as rsa_private().
+// Checks results of private operations; only rsa_private() calls it. results: 2 N limbs each,
+// message i's limb j at [j * count + i]. A right result goes to the task's out, and zeros for a
+// wrong one; verdicts as in rsa_private().
 template <int N>
 cudaError_t rsa_check(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
                       std::uint32_t* results, std::uint32_t* verdicts, void* workspace,

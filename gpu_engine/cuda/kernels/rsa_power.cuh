@@ -34,7 +34,7 @@ NACRE_BOTH_SIDES std::uint32_t exponent_digit(const std::uint32_t* exponent, std
   return static_cast<std::uint32_t>(both >> (at % 32)) & ((1u << W) - 1);
 }
 
-// to <- entry of the table, of 2^W entries of N limbs.
+// to <- entry of the table, which has 2^W entries of N limbs.
 template <int N, int W>
 NACRE_BOTH_SIDES void select_power(const LimbColumn& to, const LimbColumn& table,
                                    std::uint32_t entry) {
@@ -50,9 +50,9 @@ NACRE_BOTH_SIDES void select_power(const LimbColumn& to, const LimbColumn& table
   }
 }
 
-// a <- number^exponent mod m, below m. number: 2 N limbs below R^2; r_squared: R^2 mod m;
-// exponent: N limbs, exponent_bits of them to be looked at. column: N limbs to work with; table:
-// 2^W * N.
+// a <- number^exponent mod m, below m. number: 2 N limbs, below R^2; r_squared: R^2 mod m;
+// exponent: N limbs, of which exponent_bits are used. column: N limbs of memory; table: 2^W * N
+// limbs.
 template <int N, int W, typename Number>
 NACRE_BOTH_SIDES void raise(Limbs<N>& a, const LimbColumn& number, const std::uint32_t* r_squared,
                             const std::uint32_t* exponent, std::uint32_t exponent_bits,
@@ -61,7 +61,7 @@ NACRE_BOTH_SIDES void raise(Limbs<N>& a, const LimbColumn& number, const std::ui
   enum Step : std::uint32_t { one, r_cubed, high_part, low_part, powers };
   constexpr std::uint32_t entry_count = 1u << W;
   const std::uint32_t digit_count = (exponent_bits + W - 1) / W;
-  // The first digit costs no multiplication; the last step takes R from the product.
+  // The first digit costs no multiplication. The last step removes R from the product.
   const std::uint32_t first_square = powers + entry_count - 2;
   const std::uint32_t last = first_square + (digit_count - 1) * (W + 1);
   const LimbColumn second = {&table[N], table.stride};
@@ -118,7 +118,7 @@ NACRE_BOTH_SIDES void raise(Limbs<N>& a, const LimbColumn& number, const std::ui
 }
 
 // From the residues mod p and mod q to the number, of 2 N limbs (Garner). The residues are below p
-// and q, and these below R. column: N limbs to work with.
+// and q, and p and q below R. column: N limbs of memory.
 template <int N, typename Number>
 NACRE_BOTH_SIDES void recombine(const LimbColumn& out, const LimbColumn& p_residue,
                                 const LimbColumn& q_residue, const Number& p,
@@ -146,8 +146,7 @@ NACRE_BOTH_SIDES void recombine(const LimbColumn& out, const LimbColumn& p_resid
   multiply_add(out, a, column, q_residue);
 }
 
-// a - m; returns all ones in both lanes when the whole a is below the whole m. high: of the word
-// above a, the same in both lanes.
+// a - m. Returns all ones in both lanes when the whole a is below the whole m.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES std::uint32_t subtract_pair(Limbs<N>& a, const Number& m, const Lanes& lanes) {
   a.at[0] = sub_cc(a.at[0], m[0]);
@@ -164,7 +163,7 @@ NACRE_BOTH_SIDES std::uint32_t subtract_pair(Limbs<N>& a, const Number& m, const
   return lanes.from_high(own | below);
 }
 
-// As multiply(), of halves; b is the whole number, which both lanes read.
+// Like multiply(), on halves; b is the whole number, which both lanes read.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES void multiply_pair(Limbs<N>& a, const LimbColumn& b, const Number& m,
                                     std::uint32_t m_inverse, const Lanes& lanes) {
@@ -196,8 +195,9 @@ NACRE_BOTH_SIDES void multiply_pair(Limbs<N>& a, const LimbColumn& b, const Numb
     a.at[j] = choose(keep, sum.even.at[j], less.at[j]);
 }
 
-// A lane's part of number^exponent mod m. exponent is odd and 3 or more. column and base_column: 2
-// N limbs each to work with, both lanes'. Everything that lanes write there they read in common.
+// A lane's part of number^exponent mod m. exponent is odd and at least 3. column and base_column: 2
+// N limbs of memory each, which both lanes use. Both lanes read everything that either of them
+// writes there.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
                                    const std::uint32_t* r_squared, std::uint64_t exponent,
@@ -209,14 +209,14 @@ NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
   int bit = 63;
   while ((exponent >> bit & 1) == 0)
     --bit;
-  // First to number * R, then a square a bit and a product a bit that is set.
+  // First number * R, then a square for each bit and a product for each bit that is set.
   bool squares = false;
   copy_limbs(a, r_squared + own);
   NACRE_NO_UNROLL
   for (bool first = true;; first = false) {
     if (squares) copy_limbs(own_column, a);
     lanes.meet();
-    // The last factor is without R, and takes it from the product.
+    // The last factor is without R, and so removes it from the product.
     multiply_pair(a,
                   squares             ? column
                   : first || bit == 0 ? number
@@ -230,7 +230,7 @@ NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
   }
 }
 
-// Whether both lanes find what they say; the same in both.
+// Whether mine is true in both lanes. Both lanes get the same answer.
 template <typename Lanes>
 NACRE_BOTH_SIDES bool both(bool mine, const Lanes& lanes) {
   const std::uint32_t word = mine ? 1 : 0;

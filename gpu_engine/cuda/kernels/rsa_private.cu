@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private operations: a thread a half, so two a message; a thread a message puts the halves
-// together; two lanes a message check the result (rsa_public.cu).
+// Private operations. A thread has a half, so a message has two; then a thread a message puts the
+// halves together, and two lanes a message check the result (rsa_public.cu).
 #include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
 
@@ -8,12 +8,12 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr int threads_per_block = 64;
-// What registers allow, at 255 a thread.
+// As many as registers allow, at 255 a thread.
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int window_bits = 4;
 constexpr int table_entries = 1 << window_bits;
 
-// Columns of a workspace, all threads' side by side.
+// Columns of a workspace; those of all threads are neighbours.
 template <int N>
 struct Workspace {
   std::uint32_t* table;      // table_entries * N limbs, a column a half
@@ -42,7 +42,7 @@ struct Shared {
   __device__ LimbColumn own_column() { return {&column[0][threadIdx.x], threads_per_block}; }
 };
 
-// Calls with the modulus in registers, or its column in shared memory.
+// Calls function with the modulus in registers, or with its column in shared memory.
 template <int N, typename Function>
 __device__ __forceinline__ void with_modulus(Shared<N>& shared, const std::uint32_t* modulus,
                                              const Function& function) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public operations, and the check of private ones: two lanes a message.
+// Public operations, and the check of private ones, with two lanes for each message.
 //
-// With the exponent 65537 that is 18 multiplications of numbers twice as long as a half: 3 % of the
-// private operation's products.
+// With the exponent 65537 an operation is 18 multiplications of numbers twice as long as a half: 3
+// % of the private operation's products.
 #include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
 
@@ -13,7 +13,8 @@ constexpr int threads_per_block = 64;
 constexpr int messages_per_block = threads_per_block / 2;
 constexpr int blocks_per_multiprocessor = 4;
 
-// A warp's neighbours. Both lanes of a pair do the same, so a warp's pairs may be of any number.
+// Two neighbours in a warp. Both lanes of a pair do the same, so a warp may have any number of
+// pairs.
 struct ShuffleLanes {
   std::uint32_t mask;  // of the two
   __device__ bool is_low() const { return threadIdx.x % 2 == 0; }
@@ -32,7 +33,7 @@ struct Shared {
   std::uint32_t modulus[modulus_in_registers<N> ? 1 : N][threads_per_block];
 };
 
-// Half of the number that a task's in holds, and whether the whole is below the modulus.
+// Half of the number in a task's in, and whether the whole number is below the modulus.
 template <int N>
 __device__ bool load_half(Limbs<N>& half, const RsaTask& task, const std::uint32_t* modulus,
                           const ShuffleLanes& lanes) {
@@ -46,8 +47,8 @@ __device__ bool load_half(Limbs<N>& half, const RsaTask& task, const std::uint32
 
 enum class Use { apply, check };
 
-// apply: numbers are read from the tasks. check: numbers are results, to be shown where they are
-// right.
+// apply: numbers are read from the tasks. check: numbers are results, which are given out when they
+// are right.
 template <int N, Use use>
 __global__ __launch_bounds__(threads_per_block, blocks_per_multiprocessor) void raise_messages(
     const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block a stream; see the header.
+// Samples streams, a block a stream.
 #include "gpu_engine/cuda/kernels/stream_tasks.h"
 
 #include "gpu_engine/cuda/kernels/sample.cuh"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sample of gpu_engine/codec/sample.cpp by a block of threads, with its very verdicts. A count
-// of squares is the same in any order of the bytes; where several positions have one place in the
-// table, the last of them is the greatest.
+// The sample of gpu_engine/codec/sample.cpp by a block of threads, with the very same verdicts. A
+// sum of squares is the same in any order of the bytes. Where several positions have one place in
+// the table, the last of them is the greatest, so the maximum is stored.
 //
-// Counted: 1,024 bytes, 512 positions and 546 probes for 64 KiB of noise, 9,700 loads of a byte or
-// 80 for a thread; nothing beside an encoder, which it saves all work.
+// Counted for 64 KiB of noise: 1,024 bytes, 512 positions and 546 probes, which are 9,700 loads of
+// a byte or 80 for each thread. That is little compared to an encoder, which then has nothing to
+// do.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ inline constexpr std::uint32_t sample_threads = 128;
 inline constexpr std::uint32_t sample_block_size = 64u << 10;
 static_assert(sample_threads == first_bytes && sample_threads == window_size);
 
-// Of the block, shared.
+// Belongs to the block, in shared memory.
 struct SampleMemory {
   std::uint32_t counts[256];
   std::uint32_t positions[1u << position_table_bits];
@@ -42,7 +43,7 @@ inline __device__ void clear(std::uint32_t* words, std::uint32_t count) {
     words[i] = 0;
 }
 
-// Of all bytes counted so far. square_sum is 0 before.
+// Sums over all bytes counted so far. square_sum is 0 before.
 inline __device__ bool squares_exceed(SampleMemory& memory, std::uint32_t sum_max) {
   std::uint32_t sum = 0;
   for (std::uint32_t i = threadIdx.x; i < 256; i += sample_threads)
@@ -90,7 +91,7 @@ inline __device__ bool block_looks_compressible(const Byte* block, std::uint32_t
   return memory.repeats != 0;
 }
 
-// By sample_threads threads, which all learn it.
+// sample_threads threads call it, and all get the answer.
 inline __device__ bool looks_compressible(const Byte* plain, std::uint32_t size,
                                           SampleMemory& memory) {
   if (size < sampled_size_min) return size != 0;

@@ -30,7 +30,7 @@ __device__ inline std::uint32_t rotate_right(std::uint32_t word, int bits) {
   return __funnelshift_r(word, word, bits);
 }
 
-// block: sixteen big-endian words; they change.
+// block: sixteen big-endian words, which are changed.
 __device__ inline void sha256_compress(Sha256State& state, std::uint32_t (&block)[16]) {
   std::uint32_t s[8];
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ inline void sha256_compress(Sha256State& state, std::uint32_t (&block
         s[j] = s[j - 1];
       s[4] += added;
       s[0] = added + sum;
-      // The message schedule's word 16 rounds on.
+      // The message schedule's word 16 rounds later.
       const std::uint32_t two_back = block[(i + 14) & 15], fifteen_back = block[(i + 1) & 15];
       block[i] +=
           block[(i + 9) & 15] +

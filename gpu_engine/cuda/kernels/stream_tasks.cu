@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Movers of codec streams; see the header. Each byte is read and written once, at device memory's
-// speed: some 2 % of what the encoders take. scatter_to_host has few blocks: four saturate PCIe,
-// and more take turns from the copy engine that brings in the next batch (46.9 against 32 GB/s).
-// gather_from_host has to have more on its way: a load over PCIe takes some 1.5 us, so 55 GB/s ask
-// for 83 KB at any time; a block of 512 threads with four loads of 16 bytes each has 32 KB. Tasks
-// of 32 KiB: 4 blocks 50.6 GB/s, 8 and more 51.4; one load a thread 22 and 41 (H200, 2026-11-21).
+// Moves codec streams. Each byte is read and written once, at the speed of device memory: some 2 %
+// of what the encoders take.
+//
+// scatter_to_host has few blocks: four saturate PCIe, and more take turns from the copy engine that
+// brings in the next batch (46.9 against 32 GB/s). gather_from_host needs more in flight: a load
+// over PCIe takes some 1.5 us, so 55 GB/s need 83 KB at any time, and a block of 512 threads with
+// four loads of 16 bytes each has 32 KB. With tasks of 32 KiB 4 blocks give 50.6 GB/s, 8 and more
+// 51.4; with one load a thread they give 22 and 41 (H200, 2026-11-21).
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/copy_bytes.cuh"
@@ -82,7 +84,7 @@ __global__ void write_streams_kernel(const StreamTask* tasks, const StreamSize* 
              code != 0 ? code : piece.in_size, threadIdx.x, blockDim.x);
 }
 
-// The codec's place among the arrays, less than 0 where it has none.
+// The place of the codec among the arrays, less than 0 when it has none.
 __device__ int place_of(const CodecPlaces& places, std::uint32_t codec) {
   return codec <= CodecPlaces::number_max ? places.place[codec] : -1;
 }
@@ -219,7 +221,7 @@ cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStrea
 cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                              cudaStream_t stream) {
   if (count == 0) return cudaSuccess;
-  // A block has one task on its way: of small ones there must be more at a time.
+  // A block moves one task at a time, so small tasks need more blocks.
   const std::uint64_t task_size = std::max<std::uint64_t>(total_bytes / count, 1);
   const auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       gather_bytes_in_flight / task_size, gather_blocks_min, gather_blocks_max));

@@ -11,20 +11,20 @@
 
 namespace nacre::engine::cuda {
 
-// Which message a piece belongs to, and its place there.
+// The message of a piece, and the piece's place in it.
 struct PieceOwner {
   std::uint32_t message;
   std::uint32_t place;
 };
 
-// One stream to be written from the plain bytes and the codes of its pieces.
+// One stream, to be written from the plain bytes and the codes of its pieces.
 struct StreamTask {
   Byte* out;
   std::uint32_t plain_size;
   std::uint32_t first_piece;  // the others follow
   std::uint32_t piece_count;
-  std::uint32_t size_max;  // above it the plain bytes are taken as they are
-  std::uint32_t coded;     // 0: as they are in any case
+  std::uint32_t size_max;  // a longer stream is the plain bytes instead
+  std::uint32_t coded;     // 0: the stream is the plain bytes in any case
 };
 
 struct StreamSize {
@@ -32,18 +32,18 @@ struct StreamSize {
   std::uint32_t coded;
 };
 
-// sizes[i] from the code sizes of the stream's pieces.
+// Computes sizes[i] from the code sizes of the stream's pieces.
 cudaError_t size_streams(const StreamTask* tasks, std::uint32_t count,
                          const std::uint32_t* code_sizes, StreamSize* sizes, cudaStream_t stream);
 
-// Writes the streams: coded ones with their words, others as plain bytes. pieces[p].in is the plain
-// piece, .out its code.
+// Writes the streams: coded ones with the words of their sub-blocks, others as plain bytes.
+// pieces[p].in is the plain piece, .out its code.
 cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
                           const PieceOwner* owners, const CodecTask* pieces,
                           std::uint32_t piece_count, const std::uint32_t* code_sizes,
                           cudaStream_t stream);
 
-// Which array of pieces to decode is a codec's, by the codec's number on disk.
+// For the number of a codec on disk: which array of pieces to decode is the codec's.
 struct CodecPlaces {
   static constexpr std::uint32_t number_max = 7;
   std::int8_t place[number_max + 1] = {-1, -1, -1, -1, -1, -1, -1, -1};  // -1: not decoded here
@@ -61,30 +61,31 @@ struct CutTask {
   std::uint32_t valid;      // 0: of a message that has failed already; nothing is read
 };
 
-// Pieces to decode: an array of piece_count for each codec, one after the other; a piece is in its
-// codec's, and a task of size 0 in the others.
+// Pieces to decode: an array of piece_count tasks for each codec, one array after the other. A
+// piece is in its codec's array, and a task of size 0 in the others.
 struct DecodeArrays {
   CodecTask* tasks;
-  std::uint32_t* results;  // alike
+  std::uint32_t* results;  // in the same layout
   std::uint32_t piece_count;
   std::uint32_t codec_count;
   CodecPlaces places;
 };
 
-// Fills arrays.tasks (pieces to decode) and copies (pieces to copy: in_size = out_size) for each
-// piece of each stream, with sizes of 0 where there is nothing to do; valid[i] = 0 where words and
-// sizes do not fit together, or the codec has no place.
+// For each piece of each stream, fills arrays.tasks (pieces to decode) and copies (pieces to copy:
+// in_size = out_size), with sizes of 0 where there is nothing to do. valid[i] = 0 when words and
+// sizes contradict each other, or the codec has no array.
 cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                         CodecTask* copies, std::uint32_t* valid, cudaStream_t stream);
 
 cudaError_t copy_pieces(const CodecTask* copies, std::uint32_t piece_count, cudaStream_t stream);
 
-// valid[i]: whether it was and all its pieces were decoded; sizes[i]: its plain size then, else 0.
+// valid[i]: whether it was valid and all its pieces were decoded; sizes[i]: its plain size if so,
+// else 0.
 cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                           std::uint32_t* valid, std::uint32_t* sizes, cudaStream_t stream);
 
-// Bytes on their way to or from the host, whose page-locked memory the kernel writes or reads.
-// Tasks of at most bus_task_size_bytes share the work well; none has more than 4 GiB.
+// Bytes to or from the host, whose page-locked memory the kernel reads or writes. Tasks of at most
+// bus_task_size_bytes share the work well; none has more than 4 GiB.
 struct BusTask {
   const Byte* from;
   Byte* to;
@@ -93,13 +94,14 @@ struct BusTask {
 inline constexpr std::uint32_t bus_task_size_bytes = 32u << 10;
 
 cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStream_t stream);
-// from and to are alike modulo 16. No byte outside the tasks, of total_bytes in all, is read.
+// from and to have the same address modulo 16. No byte outside the tasks, which have total_bytes in
+// all, is read.
 cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                              cudaStream_t stream);
 
-// Of each stream whose plain bytes do not look compressible (codec/sample.h) coded becomes 0. A
-// stream's pieces lie one behind the other. to_encode: the pieces for the encoder, those of such
-// streams with a size of 0.
+// Sets coded to 0 for each stream whose plain bytes do not look compressible (codec/sample.h). The
+// pieces of a stream follow each other. to_encode: the pieces for the encoder; those of such
+// streams get size 0.
 cudaError_t sample_streams(StreamTask* streams, std::uint32_t count, const CodecTask* pieces,
                            CodecTask* to_encode, cudaStream_t stream);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile plans of many messages: a scan of their units, then a thread a tile looks for its message.
+// Tile plans of many messages: a scan over their units, then a thread for each tile looks for its
+// message.
 #include <cub/device/device_scan.cuh>
 
 #include "gpu_engine/cuda/kernels/tile_plan.cuh"
@@ -27,7 +28,7 @@ TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
   workspace.plan.tile_messages = cursor.take<std::uint32_t>(workspace.tiles_max);
   workspace.plan.message_count = count;
   workspace.plan.units_per_tile = units_per_tile;
-  // Fails only where no device is, and then nothing will be launched either.
+  // Fails only where there is no device, and then nothing will be launched either.
   if (cub::DeviceScan::ExclusiveSum(nullptr, workspace.scan_size,
                                     static_cast<std::uint32_t*>(nullptr),
                                     static_cast<std::uint32_t*>(nullptr),

@@ -26,7 +26,7 @@ inline constexpr int plan_threads = 1024;
 inline constexpr std::uint32_t one_block_messages_max = 8192;
 inline constexpr std::uint64_t one_block_tiles_max = 16384;
 
-// The last message whose units begin at or before the tile's first.
+// The last message whose units begin at or before the tile's first unit.
 __device__ inline std::uint32_t find_message(const TilePlan& plan, std::uint32_t tile) {
   const std::uint32_t unit = tile * plan.units_per_tile;
   std::uint32_t low = 0, high = plan.message_count;
@@ -86,8 +86,8 @@ cudaError_t make_tile_plan(UnitsOf units_of, const TilePlanWorkspace& workspace,
 
 inline constexpr std::uint32_t units_per_warp_tile = 32;
 
-// Neighbouring tiles for each warp, so that every one gets its share of the short tiles that
-// messages of one length have at the same place.
+// Each warp gets neighbouring tiles, so that each gets its share of the short tiles, which messages
+// of one length have at the same place.
 struct TileRange {
   std::uint32_t begin, end;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which warp works on what, when messages of all lengths mix: made on the device, because sizes may
-// be known only there.
+// Which warp processes which bytes, when messages of all lengths mix. The plan is made on the
+// device, because sizes may be known only there.
 //
-// A message is cut into units, at least one; all messages' units stand in one row, and a tile is
-// units_per_tile neighbours in it. first_units[i] is where message i's units begin, first_units
-// [count] how many there are; tile_messages[t] is the message of tile t's first unit. A warp that
-// has a tile finds the messages of its other units by itself, without a search: tile_units.cuh.
+// A message is cut into units, at least one. The units of all messages stand in one row, and a tile
+// is units_per_tile neighbours in it. first_units[i] is where message i's units begin, and
+// first_units[count] how many there are; tile_messages[t] is the message of tile t's first unit. A
+// warp that has a tile finds the messages of its other units without a search: message_of_unit() in
+// tile_plan.cuh.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,8 +23,8 @@ struct TilePlan {
   std::uint32_t units_per_tile;
 };
 
-// Pieces of a workspace, one after the other, each aligned to 256 bytes. With base nullptr it only
-// counts.
+// Hands out pieces of a workspace, one after the other, each aligned to 256 bytes. With base
+// nullptr it only counts.
 class WorkspaceCursor {
  public:
   explicit WorkspaceCursor(void* base) : base_(static_cast<char*>(base)) {}
@@ -49,14 +50,14 @@ struct TilePlanWorkspace {
   std::uint64_t tiles_max;
 };
 
-// Room for a plan of messages of at most total_bytes in all. overhead_bytes: what a message has
-// beside its bytes.
+// Takes room for a plan of messages of at most total_bytes in all. overhead_bytes: what a message
+// has in addition to its bytes.
 TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
                                  std::uint64_t total_bytes, std::uint32_t overhead_bytes,
                                  std::uint32_t unit_bytes, std::uint32_t units_per_tile);
 
-// A part of make_tile_plan() (make_tile_plan.cuh): plan.first_units[i] holds message i's number of
-// units, and 0 at [count]; makes the plan of them.
+// The second part of make_tile_plan() (tile_plan.cuh). plan.first_units[i] holds message i's number
+// of units, and 0 at [count]; makes the plan of them.
 cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda
