@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend's threads: one a slot, all taking parts of jobs from one queue, so that devices and
-// copies and kernels overlap without a plan. A job is a payload's batches, or stretches of it that
-// are sorted where they run; whoever ends its last one runs what is left over on the cpu and ends
-// the job. One more slot is for a caller that waits for a job of one batch or of stretches.
+// The backend's threads: one for each slot. All of them take parts of jobs from one queue, so that
+// devices, copies and kernels overlap without a plan. A job is a payload's batches, or stretches of
+// it that are sorted where they run. The thread that ends a job's last part runs what is left over
+// on the cpu and ends the job. One more slot is for a caller that waits for a job of one batch or
+// of stretches.
 //
-// Invariants: a slot is used by its thread alone, the callers' under its mutex; a job ends once,
-// after all its results; a thread whose device is lost ends while another device is left; when none
-// is, all go on taking batches, which the cpu then runs.
+// Invariants: only its thread uses a slot, and the callers' slot is used under its mutex; a job
+// ends once, after all its results; a thread whose device is lost ends while another device is
+// left; when none is left, all threads go on taking batches, which the cpu then runs.
 #pragma once
 
 #include <algorithm>
@@ -35,31 +36,32 @@ struct CudaBackend::State {
         warn(options.warn) {}
   ~State();
 
-  // Opens it and starts its threads.
+  // Opens the device and starts its threads.
   Result<> add_device(int number);
-  // Nothing without memory: the cpu has then run all messages.
+  // Nothing without memory; the cpu has then run all messages.
   std::unique_ptr<cuda::Job> make_job(Payload& payload, Sorted sorted);
-  // Nothing without memory, and then nothing has run.
+  // Nothing without memory; nothing has run then.
   std::unique_ptr<cuda::Job> make_unsorted_job(Payload& payload) const;
-  // Takes part in a job on the calling thread, with the threads, as long as parts are left. False
-  // where that is not possible now, and then the job has not begun.
+  // Takes part in a job on the calling thread, together with the backend's threads, as long as
+  // parts are left. False where that is not possible now; the job has not begun then.
   bool run_here(std::unique_ptr<cuda::Job>& job);
   void say(const std::string& text) noexcept;
   void start_job(std::unique_ptr<cuda::Job> job);
   void work(cuda::Device& device, cuda::Slot slot);
-  // The next part of a job that has one; whoever runs it has to end it.
+  // Takes the next part of a job that has one. The caller must end it.
   std::size_t begin_part(cuda::Job& job);
-  // Runs it, without the lock in between. Whether more are left; otherwise the job may be gone.
+  // Runs a part with the lock released. Returns whether more parts are left; otherwise the job may
+  // be gone.
   bool run_part(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, std::size_t part,
                 std::unique_lock<std::mutex>& lock);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Batch& batch);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Stretch& stretch);
-  // What a device failed at; says so once a device, and once more when that is its end.
+  // Notes what a device failed at. Warns once a device, and once more when the device is lost.
   void note_failure(cuda::Device& device, const Error& error);
   void forget_keys();
   void end(std::unique_ptr<cuda::Job> job);
   bool any_device_left() const { return slots_left() > 0; }
-  // Of devices that are not lost.
+  // The slots of devices that are not lost.
   std::size_t slots_left() const {
     std::size_t count = 0;
     for (const auto& device : devices)
@@ -81,16 +83,16 @@ struct CudaBackend::State {
   std::condition_variable work_arrived;
   std::condition_variable room_arrived;
   std::deque<cuda::Job*> queue;  // jobs with parts that have not begun
-  unsigned job_count = 0;        // not ended yet
+  unsigned job_count = 0;        // jobs that have not ended
   bool stopping = false;
-  unsigned thread_count = 0;  // that take batches
+  unsigned thread_count = 0;  // threads that take batches
   std::uint64_t forget_count = 0;
-  unsigned forgetting_count = 0;  // threads that have still to wipe their slots
+  unsigned forgetting_count = 0;  // threads that still have to wipe their slots
   std::condition_variable forgotten;
-  std::mutex forget_mutex;  // one at a time waits for that; before mutex
+  std::mutex forget_mutex;  // held by the one caller that waits for that; locked before mutex
   std::vector<std::thread> threads;
-  std::mutex caller_mutex;                // of the slot below; after forget_mutex
-  std::optional<cuda::Slot> caller_slot;  // of the first device
+  std::mutex caller_mutex;                // guards the slot below; locked after forget_mutex
+  std::optional<cuda::Slot> caller_slot;  // a slot of the first device
 };
 
 }  // namespace nacre::engine

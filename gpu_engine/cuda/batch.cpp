@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many messages go at a time; see the header.
+// Decides how many messages a batch has.
 #include "gpu_engine/cuda/batch.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace nacre::engine::cuda {
 namespace {
 
-// What takes its time however few messages run beside each other, since each is one thread's; and
-// what it does besides is little.
+// Work that takes its time however few messages run at the same time, since each message is one
+// thread's, and that takes little time besides.
 bool is_all_waiting(const BatchKind& kind) {
   const bool crypts = kind.operation == Operation::encrypt || kind.operation == Operation::decrypt;
   return is_serial_cipher(kind) || (crypts && has_serial_hash(kind));
@@ -33,7 +33,7 @@ KindGroup sorted_by_size(const Payload& payload, const KindGroup& group) {
   return sorted;
 }
 
-// What no codec takes part in.
+// Work in which no codec takes part.
 bool is_bare(const BatchKind& kind) {
   return kind.operation == Operation::encrypt || kind.operation == Operation::decrypt ||
          kind.operation == Operation::checksum;
@@ -64,8 +64,8 @@ Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
   return fill_of(bytes, messages, batch_count);
 }
 
-// Where no codec waits for pieces in flight, a batch of few bytes is not worth its calls; but
-// copies up, kernels and copies down are to run beside each other.
+// Where no codec waits for pieces in flight, a batch of few bytes does not pay for its calls. But
+// copies up, kernels and copies down should overlap.
 Fill filled_with_bytes(Fill fill, const KindGroup& group) {
   const std::size_t count = group.indexes.size();
   const std::uint64_t size_bytes = group.input_bytes / count;
@@ -73,7 +73,7 @@ Fill filled_with_bytes(Fill fill, const KindGroup& group) {
   fill.messages = std::clamp<std::size_t>(
       std::min<std::size_t>(batch_fill_bytes_min / size_bytes, count / overlapping_batches),
       fill.messages, batch_message_count_max);
-  // Where messages end is to make no batch more.
+  // The room that is lost where messages end should not lead to one batch more.
   fill.bytes += fill.bytes / 16;
   return fill;
 }
@@ -85,13 +85,13 @@ Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
   return {.kind = group.kind, .indexes = {at(begin), at(end)}};
 }
 
-// ramp: how many batches are of each size before the full one; none at 0.
+// ramp: how many batches of each size come before the full ones; none when it is 0.
 void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill,
          std::size_t ramp = 0) {
   std::size_t nth = 0;
   std::uint64_t bytes = ramp == 0 ? fill.bytes : batch_fill_bytes_min;
   for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
-    // One that alone is larger still makes a batch.
+    // A message that is larger than this by itself still makes a batch.
     std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], bytes);
     while (end < group.indexes.size() && end - begin < fill.messages && group.weights[end] <= left)
       left -= group.weights[end++];
@@ -100,15 +100,15 @@ void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill,
   }
 }
 
-// A warp ends with the longest message of its threads. Records stay in their batch, whose bytes lie
-// together.
+// A warp ends with the longest message of its threads. Records stay in their batch, whose bytes are
+// contiguous.
 void put_in_order(const Payload& payload, std::vector<Batch>& batches) {
   for (Batch& batch : batches) {
     if (has_serial_hash(batch.kind)) sort_by_size(payload, batch.indexes);
   }
 }
 
-// A batch a slot where that is enough.
+// Makes one batch for each slot where that is enough.
 void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t slot_count) {
   const std::size_t total = group.indexes.size();
   const std::size_t share = (total + slot_count - 1) / std::max<std::size_t>(slot_count, 1);
@@ -127,7 +127,7 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   const std::size_t slots = std::max<std::size_t>(slot_count, 1);
   const Fill fill_of_many = fill_of(groups, batches_per_slot * slots);
   Fill fill_of_one = fill_of(groups, slots);
-  // Tags, and where messages end, are to make no batch more.
+  // Tags, and the room that is lost where messages end, should not lead to one batch more.
   if (fill_of_one.bytes > batch_fill_bytes_min) fill_of_one.bytes += fill_of_one.bytes / 16;
   std::vector<Batch> batches;
   // A slot's second batch would wait as long again.
@@ -135,15 +135,15 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
     if (is_all_waiting(group.kind)) return fill_of_one;
     return is_bare(group.kind) ? filled_with_bytes(fill_of_many, group) : fill_of_many;
   };
-  // Of long payloads the first batches are short, so that records come down soon. What opens them
-  // waits for pieces in flight, and would be slower (docs/PERFORMANCE_CUDA.md).
+  // The first batches of long payloads are short, so that records come down soon. Batches that open
+  // records wait for pieces in flight, and would be slower (docs/PERFORMANCE_CUDA.md).
   const auto ramp_for = [&](const KindGroup& group) {
     const Operation operation = group.kind.operation;
     const bool seals = operation == Operation::seal || operation == Operation::reseal;
     return seals && fill_of_many.bytes == batch_fill_bytes_max ? slots : 0;
   };
-  // A serial message takes its time, however few run beside it: the longest begin first, and
-  // together, since a batch ends with its longest.
+  // A serial message takes its time, however few run at once. The longest begin first, and
+  // together, since a batch ends with its longest message.
   for (const KindGroup& group : groups) {
     if (!is_serial_cipher(group.kind)) continue;
     cut(batches, sorted_by_size(payload, group), fill_for(group));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a payload's messages into batches: of one kind, so that each of a batch's launches does the
-// same to all of them, and no more than a slot holds. Sizes, keys and key lengths mix in a batch.
-// Free of CUDA.
+// Cuts a payload's messages into batches. A batch has one kind of message, so that each of its
+// launches does the same to all of them, and no more than a slot holds. Sizes, keys and key lengths
+// mix in a batch. Free of CUDA.
 #pragma once
 
 #include <vector>
@@ -24,11 +24,11 @@ struct Stretch {
 // All messages of a payload, each in one stretch. Throws std::bad_alloc.
 std::vector<Stretch> cut_into_stretches(std::size_t message_count, std::uint64_t size_bytes,
                                         std::size_t slot_count);
-// Groups of a stretch: as few batches as slots can take. Throws std::bad_alloc.
+// Makes batches of a stretch's groups: as few as slots can take. Throws std::bad_alloc.
 std::vector<Batch> fill_batches(const Payload& payload, std::vector<KindGroup> groups);
 
-// Groups as they were sorted, for so many slots to share. What a payload's order of messages makes
-// of the time it takes is made good here: messages of serial modes come first, and by their length.
+// Makes batches of sorted groups, for a number of slots to share. The order of a payload's messages
+// should not change the time that it takes: messages of serial modes come first, the longest ahead.
 // Throws std::bad_alloc.
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of codecs, to code and to decode; see batch_parts.h.
+// Encodes and decodes the pieces of codecs.
 #include <algorithm>
 
 #include "gpu_engine/base/limits.h"
@@ -102,7 +102,7 @@ Result<BatchPlains> BatchPlains::add(const BatchRun& run,
   NACRE_ASSIGN(arrays.tasks, run.slot.take<CodecTask>(task_count));
   NACRE_ASSIGN(arrays.results, run.slot.take<std::uint32_t>(task_count));
   NACRE_ASSIGN(plains.copies_, run.slot.take<CodecTask>(arrays.piece_count));
-  // One decoder after the other works there.
+  // The decoders run one after the other in the same workspace.
   std::size_t workspace_size = 0;
   for (std::uint32_t place = 0; place < arrays.codec_count; ++place)
     workspace_size =

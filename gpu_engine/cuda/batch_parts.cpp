@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs, keys and outputs of batches; see the header.
+// Inputs, keys and outputs of batches.
 #include "gpu_engine/cuda/batch_parts.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr std::uint64_t alignment = 16;
-// Runs this close are copied as one.
+// Runs that are this close are copied as one.
 constexpr std::uint64_t gap_size_max = 128;
 
 struct InputRun {
@@ -21,7 +21,7 @@ struct InputRun {
   std::uint64_t device_offset;
 };
 
-// The places of ranges by their offsets. Empty ones may lie anywhere.
+// The places of ranges by their offsets. Empty ranges may lie anywhere.
 std::vector<std::uint32_t> order_by_offset(const std::vector<InputRange>& ranges) {
   std::vector<std::uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,11 +29,11 @@ std::vector<std::uint32_t> order_by_offset(const std::vector<InputRange>& ranges
   return order;
 }
 
-// What of the payload's input goes to the device.
+// The parts of the payload's input that go to the device.
 class InputRuns {
  public:
   explicit InputRuns(const std::vector<InputRange>& ranges) : ranges_(ranges) {
-    // As they are, in most payloads.
+    // In most payloads the ranges are in order already.
     std::uint64_t last = 0;
     bool is_in_order = true;
     for (const InputRange& range : ranges) {
@@ -57,7 +57,7 @@ class InputRuns {
     }
   }
   const std::vector<InputRun>& get() const { return runs_; }
-  // Where each range lies, when the first run lies there.
+  // The place of each range, when the first run lies at device.
   std::vector<const Byte*> places(const Byte* device) const {
     std::vector<const Byte*> places(ranges_.size(), device);
     std::size_t at = 0;
@@ -82,12 +82,12 @@ class InputRuns {
   }
 
   const std::vector<InputRange>& ranges_;
-  std::vector<std::uint32_t> order_;  // empty: as they are
+  std::vector<std::uint32_t> order_;  // empty: the ranges are in order already
   std::vector<InputRun> runs_;
 };
 
-// Outputs of messages, neighbours joined. to: of the first byte of the payload's output, or of
-// staging memory where outputs lie one behind the other, aligned.
+// Outputs of messages, neighbours joined. to: the address of the first byte of the payload's
+// output, or of staging memory where outputs lie one after the other, aligned.
 class OutputRuns {
  public:
   OutputRuns(const BatchRun& run, const std::vector<const Byte*>& from,
@@ -114,7 +114,7 @@ class OutputRuns {
   std::vector<BusTask> runs_;
 };
 
-// By the copy engine.
+// Copies by the copy engine.
 Result<> copy_runs(const BatchRun& run, const std::vector<BusTask>& runs) {
   for (const BusTask& r : runs)
     NACRE_TRY(
@@ -134,7 +134,7 @@ class ScatterPass {
   ScatterGate& gate_;
 };
 
-// Tasks for a kernel, which takes scattered ranges in parts of a size; uploaded.
+// Uploads tasks for a kernel, which takes scattered ranges in parts of one size.
 Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector<BusTask>& ranges) {
   std::size_t count = 0;
   for (const BusTask& range : ranges)
@@ -153,7 +153,7 @@ Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector
 }
 
 Result<> scatter(const BatchRun& run, const std::vector<BusTask>& outputs) {
-  // What the batch's kernels read must not be overwritten under them.
+  // Inputs of the batch's kernels must not be overwritten while they run.
   NACRE_TRY(run.slot.wait());
   run.slot.begin_upload();
   const ScatterPass pass(run.scatter_gate);
@@ -247,7 +247,7 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
     keys.places_[index] = static_cast<std::uint32_t>(named.size());
     named.push_back(index);
   };
-  // Where a payload has one key, no message need be asked.
+  // Where a payload has one key, no message needs to be looked at.
   const std::size_t asked_count = key_table.size() == 1 ? 1 : run.count();
   for (std::size_t i = 0; i < asked_count; ++i) {
     name(run.message(i).key_index);
@@ -304,7 +304,7 @@ Result<StagedOutputs> StagedOutputs::add(const BatchRun& run, const std::vector<
     end = from[i] + sizes[i];
     output_end = offset + sizes[i];
   }
-  // Between them lie ends of places alone.
+  // Only the unused ends of places lie between them.
   if (!is_in_order || run_count <= copy_run_count_max ||
       total > run_count * staged_size_bytes_max ||
       static_cast<std::uint64_t>(end - staged.first_) > 4 * total)

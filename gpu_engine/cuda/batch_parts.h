@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batches of all operations share: inputs on their way in, outputs on their way out, keys,
-// pieces of codecs, and the launches that follow from them.
+// What batches of all operations share: copies of inputs to the device and of outputs from it,
+// keys, pieces of codecs, and the launches that follow from them.
 #pragma once
 
 #include <vector>
@@ -19,22 +19,22 @@ struct InputRange {
   std::uint64_t size;
 };
 
-// Copies ranges of the payload's input to the device, neighbours in one copy, and says where each
-// one lies there. Alignment modulo 16 stays that of the host.
+// Copies ranges of the payload's input to the device, neighbours in one copy, and returns where
+// each range lies there. The alignment modulo 16 stays that of the host.
 Result<std::vector<const Byte*>> copy_in(const BatchRun& run,
                                          const std::vector<InputRange>& ranges);
-// The messages' inputs.
+// Copies the inputs of all messages.
 Result<std::vector<const Byte*>> copy_in_messages(const BatchRun& run);
 
-// Places in device memory for so many bytes of each message.
+// Places in device memory of the given size for each message.
 Result<std::vector<Byte*>> take_places(const BatchRun& run,
                                        const std::vector<std::uint32_t>& sizes);
 
-// The keys that the batch names, on the device; expand_keys() is launched by expand().
+// The keys that the batch names, on the device. expand() launches expand_keys().
 class BatchKeys {
  public:
   static Result<BatchKeys> add(const BatchRun& run);
-  // Where the payload's key lies in table().
+  // The index in table() of the payload's key.
   std::uint32_t place(std::uint32_t key_index) const { return places_[key_index]; }
   Result<> expand(const BatchRun& run) const;
   KeyTable table() const { return table_; }
@@ -48,22 +48,22 @@ class BatchKeys {
 
 // Copies outputs from the device: straight to the payload's memory where devices reach it, else
 // through the slot's staging memory. from[i] and sizes[i]: message i's output, or nothing for
-// messages that are refused. Neighbours go in one copy; where there are few of those, a kernel
-// writes the host's memory, or, where they are short, the host copies them from staging memory.
-// Returns when all is there, and the stream has nothing left to do. meanwhile, if anything, is
+// messages that are refused. Neighbours go in one copy. Where few are neighbours, a kernel writes
+// the host's memory; where outputs are also short, the host copies them from staging memory.
+// Returns when everything has arrived, and the stream has nothing left to do. meanwhile, if set, is
 // called before the wait.
 Result<> copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
                   const std::vector<std::uint32_t>& sizes,
                   const std::function<void()>& meanwhile = nullptr);
 
-// Short outputs that lie apart, on their way to staging memory before anybody knows which of them
-// are good: so that one wait is enough. Nothing where copy_out() does better.
+// Short outputs that lie apart are copied to staging memory before anybody knows which of them are
+// good, so that one wait is enough. Nothing where copy_out() is faster.
 class StagedOutputs {
  public:
   static Result<StagedOutputs> add(const BatchRun& run, const std::vector<const Byte*>& from,
                                    const std::vector<std::uint32_t>& sizes);
   explicit operator bool() const { return staging_ != nullptr; }
-  // After the wait: sizes of 0 are left out.
+  // Called after the wait. Outputs of size 0 are left out.
   void copy_out(const BatchRun& run, const std::vector<const Byte*>& from,
                 const std::vector<std::uint32_t>& sizes) const;
 
@@ -72,19 +72,19 @@ class StagedOutputs {
   const Byte* first_ = nullptr;  // on the device
 };
 
-// The pieces of messages that are coded or decoded.
+// The number of pieces of a message that is coded or decoded.
 inline std::uint32_t piece_count_of(std::uint64_t plain_size) {
   return static_cast<std::uint32_t>((plain_size + sub_block_size_bytes - 1) / sub_block_size_bytes);
 }
 
-// Streams of the batch's plain inputs, each written to out[i] on the device.
+// The streams of the batch's plain inputs, each of which is written to out[i] on the device.
 class BatchStreams {
  public:
-  // size_max[i]: above it a stream is the plain bytes.
+  // size_max[i]: when the stream would be longer, it is the plain bytes.
   static Result<BatchStreams> add(const BatchRun& run, const std::vector<const Byte*>& plain,
                                   const std::vector<Byte*>& out,
                                   const std::vector<std::uint32_t>& size_max);
-  Result<> encode(const BatchRun& run) const;  // sizes() are known to what follows
+  Result<> encode(const BatchRun& run) const;  // kernels that follow may use sizes()
   Result<> write(const BatchRun& run) const;
   const StreamTask* tasks() const { return streams_.device; }
   const StreamSize* sizes() const { return sizes_.device; }
@@ -95,20 +95,20 @@ class BatchStreams {
   Mirrored<StreamSize> sizes_;
   Mirrored<CodecTask> pieces_;
   Mirrored<PieceOwner> owners_;
-  const PieceCodec* codec_ = nullptr;    // none: streams are the plain bytes
-  CodecTask* sampled_pieces_ = nullptr;  // automatic: what a sample leaves of the pieces
+  const PieceCodec* codec_ = nullptr;    // none: the streams are the plain bytes
+  CodecTask* sampled_pieces_ = nullptr;  // automatic: the pieces that the sample leaves to be coded
   std::uint32_t* code_sizes_ = nullptr;
   Byte* workspace_ = nullptr;
 };
 
-// The way back: from streams on the device to plain bytes on the device.
+// The reverse: from streams on the device to plain bytes on the device.
 class BatchPlains {
  public:
-  // plain_max[i]: the room of message i's plain bytes. codec: of all streams; automatic where only
+  // plain_max[i]: the room for message i's plain bytes. codec: of all streams; automatic where only
   // the device knows it.
   static Result<BatchPlains> add(const BatchRun& run, const std::vector<std::uint32_t>& plain_max,
                                  Codec codec);
-  // cuts: on the device. After the wait each message's verdict and size are there.
+  // cuts: on the device. After the wait each message has its verdict and its size.
   Result<> decode(const BatchRun& run, const CutTask* cuts) const;
   Byte* plain(std::size_t place) const { return plain_[place]; }
   std::uint32_t first_piece(std::size_t place) const { return first_piece_[place]; }
@@ -120,7 +120,7 @@ class BatchPlains {
 
  private:
   std::vector<Byte*> plain_;
-  std::vector<std::uint32_t> first_piece_;  // one more than messages
+  std::vector<std::uint32_t> first_piece_;  // one entry more than messages
   explicit BatchPlains(Codec codec) : codecs_(codec) {}
 
   DecodedCodecs codecs_;
@@ -131,12 +131,12 @@ class BatchPlains {
   Mirrored<std::uint32_t> sizes_;
 };
 
-// Memory for launches of the kernels that take workspaces.
+// Memory for kernels that take workspaces.
 struct Workspace {
   Byte* data = nullptr;
   std::uint64_t total_bytes = 0;
 };
-// For count tasks of at most total_bytes in all, for any of aead, crypt and checksum.
+// For count tasks with total_bytes in all; enough for aead, crypt or checksum.
 Result<Workspace> take_workspace(const BatchRun& run, std::uint64_t total_bytes);
 
 }  // namespace nacre::engine::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function runs which batch.
+// Chooses the function that runs a batch.
 #include "gpu_engine/cuda/batch_run.h"
 
 namespace nacre::engine::cuda {

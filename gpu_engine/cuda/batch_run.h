@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a batch on a slot: describe, copy in, launch, copy out, wait. One function a family of
-// operations; each is a straight list of launches on the slot's stream, one wait for the results,
-// and the copies that these ask for.
+// Runs a batch on a slot: describe, copy in, launch, copy out, wait. Each family of operations has
+// one function. It is a straight list of launches on the slot's stream, one wait for the results,
+// and the copies that the results ask for.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace nacre::engine::cuda {
 
-// How many kernels write the host's memory at a time.
+// How many kernels may write the host's memory at a time.
 using ScatterGate = std::counting_semaphore<2>;
 
 struct BatchRun {
@@ -21,11 +21,11 @@ struct BatchRun {
   ScatterGate& scatter_gate;  // the device's
   Payload& payload;
   const Batch& batch;
-  bool input_pinned;  // the payload's input and output are memory that devices reach
+  bool input_pinned;  // devices reach the memory of the payload's input and output
   bool output_pinned;
-  std::vector<std::uint32_t>& refused;  // messages that the cpu has to judge or do
-  // To measure what the kernels take with everything on the device: they are launched this many
-  // times more, and the time of one is kept here. Launching a batch again gives the same again.
+  std::vector<std::uint32_t>& refused;  // messages that the cpu has to judge or run
+  // Measures the time of the kernels with everything on the device: they are launched this many
+  // times more, and the time of one launch is kept here. A repeated launch gives the same results.
   unsigned repetitions = 0;
   double* device_seconds = nullptr;
 
@@ -33,12 +33,13 @@ struct BatchRun {
   const Message& message(std::size_t place) const { return payload.messages[batch.indexes[place]]; }
   MessageResult& result(std::size_t place) const { return payload.results[batch.indexes[place]]; }
   void refuse(std::size_t place) const { refused.push_back(batch.indexes[place]); }
-  // The kernels of the batch.
+  // Launches the kernels of the batch.
   Result<> launch(const std::function<Result<>()>& kernels) const;
 };
 
-// Every message of the batch has its result, or is among the refused. An error is the device's:
-// no output is to be relied on, and all messages of the batch run elsewhere. Throws std::bad_alloc.
+// Afterwards every message of the batch has its result or is among the refused. An error is the
+// device's: no output can be relied on, and all messages of the batch run elsewhere. Throws
+// std::bad_alloc.
 Result<> run_batch(const BatchRun& run);
 
 Result<> run_seal_batch(const BatchRun& run);

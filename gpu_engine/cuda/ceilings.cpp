@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of page-locked memory on one stream, and on two streams at once.
+// Copies page-locked memory on one stream, and on two streams at once.
 #include "gpu_engine/cuda/ceilings.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t copy_size_bytes = 256u << 20;
 
-// Bytes a second of what copy() gives to the streams; the second one is waited for by the first.
+// The bytes a second of the copies that copy() puts on the streams. The first stream waits for the
+// second.
 Result<double> measure(const Stream& stream, double bytes, const std::function<Result<>()>& copy) {
   std::array<double, 5> rates;
   for (double& rate : rates) {

@@ -23,7 +23,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
     total += sizes[i];
     size_max = std::max(size_max, sizes[i]);
   }
-  // CBC decryption reads the block before, which another thread may have overwritten.
+  // CBC decryption reads the block before, which another thread may already have overwritten in
+  // place.
   NACRE_ASSIGN(const std::vector<Byte*> out, take_places(run, sizes));
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
@@ -42,8 +43,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
-  // The device has nothing to say, so nothing is waited for but the outputs. Whoever is told of an
-  // error there relies on no result.
+  // The device returns no verdicts, so the only wait is that for the outputs. A caller that gets an
+  // error from there relies on no result.
   return copy_out(run, {out.begin(), out.end()}, sizes, [&] {
     for (std::size_t i = 0; i < count; ++i)
       run.result(i) = {.ok = true, .output_size = sizes[i]};
@@ -105,7 +106,7 @@ Result<> run_suite_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
-  // Of what it encrypts the device has nothing to say.
+  // When it encrypts, the device returns no verdicts.
   if (!encrypts) NACRE_TRY(run.slot.finish());
 
   for (std::size_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend on CUDA devices: all that the machine has, and how payloads become jobs of its
-// threads (backend_threads.cpp).
+// The backend on all CUDA devices of the machine, and how payloads become jobs of its threads
+// (backend_threads.cpp).
 #include "gpu_engine/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   NACRE_ASSIGN(const int device_count, cuda::count_devices());
   try {
     auto state = std::make_unique<State>(options, cpu);
-    // One that cannot be used is no reason to leave the others idle.
+    // A device that cannot be used is no reason to leave the others idle.
     Error last = {ErrorCode::unsupported};
     for (int number = 0; number < device_count; ++number) {
       if (const auto added = state->add_device(number); !added) {
@@ -38,7 +38,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
     }
     if (state->devices.empty())
       return fail(last.code, fmt::format("cuda: none ({})", last.message));
-    // Callers do without one where there is no memory for it.
+    // Without memory for it, callers run without a slot of their own.
     if (check(cudaSetDevice(state->devices.front()->number), "choosing a device")) {
       if (auto slot = Slot::create()) state->caller_slot = std::move(*slot);
     }
@@ -56,7 +56,7 @@ Result<> CudaBackend::State::add_device(int number) {
   added.slot_count = slots.size();
   slot_count += slots.size();
   {
-    // Threads of devices that are there already may look at the list.
+    // Threads of devices that are already open may look at the list.
     const std::lock_guard lock(mutex);
     devices.push_back(std::move(device));
   }
@@ -84,7 +84,7 @@ CudaBackend::State::~State() {
   work_arrived.notify_all();
   for (std::thread& thread : threads)
     thread.join();
-  // Wiped on the device that it is of.
+  // A slot is wiped on its own device.
   if (caller_slot) static_cast<void>(cudaSetDevice(devices.front()->number));
 }
 
@@ -117,7 +117,7 @@ CudaStats CudaBackend::stats() const {
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {
   std::vector<std::uint32_t> all(payload.messages.size());
   std::iota(all.begin(), all.end(), 0);
-  // The slot is made for it, so a message may be longer than a batch.
+  // The slot is made for this, so a message may be longer than a batch.
   const Sorted sorted = sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
     return fail(ErrorCode::unsupported, "the payload is no batch of a device");
@@ -179,7 +179,7 @@ MessageCounts CudaBackend::run_unsorted(Payload& payload) {
     ended.count_down();
   };
   if (!state_->run_here(job)) state_->start_job(std::move(job));
-  // What the threads still have is as short as what this one had.
+  // The parts that other threads still run are as short as the ones that this thread ran.
   const auto patient_until = std::chrono::steady_clock::now() + cuda::awake_wait_max;
   while (!ended.try_wait() && std::chrono::steady_clock::now() < patient_until)
     std::this_thread::yield();

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See device.h.
 #include "gpu_engine/cuda/device.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace nacre::engine::cuda {
 namespace {
 
-// Of a device's memory, at most this part is for slots.
+// Slots take at most this part of a device's memory.
 constexpr std::size_t slot_memory_divisor = 3;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's CUDA devices: which there are, what the backend must know of one, and its slots.
+// The machine's CUDA devices: their number, what the backend must know of each, and the slots.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ struct Device {
   ScatterGate scatter_gate{ScatterGate::max()};
 };
 
-// At least one; unsupported where there is no driver or no device.
+// At least one. unsupported when there is no driver or no device.
 Result<int> count_devices();
-// Makes the device current. unsupported where it cannot reach the host's memory.
+// Makes the device current. unsupported when it cannot reach the host's memory.
 Result<std::unique_ptr<Device>> open_device(int number);
-// Of the current device, as many as its memory allows. out_of_memory.
+// Slots of the current device, as many as its memory allows. Errors: out_of_memory.
 Result<std::vector<Slot>> make_slots();
 
 }  // namespace nacre::engine::cuda

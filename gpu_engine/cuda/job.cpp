@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs; see the header.
 #include "gpu_engine/cuda/job.h"
 
 #include <algorithm>
@@ -17,14 +16,14 @@ bool overlap(const Byte* a, std::uint64_t a_size, const Byte* b, std::uint64_t b
 
 }  // namespace
 
-// A batch that fails on its way out runs again, from an input that must still be there.
+// A batch that fails on its way out runs again, from an input that must still exist.
 Job::Job(Payload& of)
     : payload(of),
       input_pinned(is_pinned(of.input, of.input_size)),
       output_pinned(is_pinned(of.output, of.output_size) &&
                     !overlap(of.input, of.input_size, of.output, of.output_size)) {}
 
-// It is the caller's code: what it throws must not end the thread.
+// done() is the caller's code. If it throws, the thread must not end.
 void Job::say_ended() const {
   try {
     if (counted != nullptr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A payload on its way through the slots: its parts, each run by one thread.
+// A payload that is being run by the slots: its parts, each of which one thread runs.
 #pragma once
 
 #include <atomic>
@@ -14,31 +14,31 @@ namespace nacre::engine::cuda {
 struct Job {
   explicit Job(Payload& of);
 
-  // Batches, or stretches where nobody has sorted the payload.
+  // Batches, or stretches when nobody has sorted the payload.
   std::size_t part_count() const { return batches.size() + stretches.size(); }
   bool has_parts_left() const { return next_part < part_count(); }
-  // Calls what the caller waits for.
+  // Calls the function that the caller waits for.
   void say_ended() const;
 
   Payload& payload;
   std::function<void()> done;
-  std::function<void(const MessageCounts&)> counted;  // instead, of stretches
+  std::function<void(const MessageCounts&)> counted;  // called instead, for stretches
   bool input_pinned = false;
   bool output_pinned = false;
   std::vector<Batch> batches;
   std::vector<Stretch> stretches;
-  std::vector<std::uint32_t> for_cpu;  // what no device takes; runs when the parts have ended
-  // Under the mutex of whoever deals parts out.
+  std::vector<std::uint32_t> for_cpu;  // those that no device takes; they run after the parts
+  // Guarded by the mutex of the backend that deals parts out.
   std::size_t next_part = 0;
   unsigned running = 0;
   MessageCounts counts;  // of stretches
 };
 
-// Of neighbours that have results.
+// Counts messages that have results.
 MessageCounts count_messages(const Payload& payload, const Stretch& stretch);
-// Runs them on a backend that takes any message. Takes no memory.
+// Runs the messages on a backend that takes any message. Takes no memory.
 void run_on(Backend& backend, Payload& payload, const Stretch& stretch);
-// All messages.
+// Runs all messages.
 MessageCounts run_on(Backend& backend, Payload& payload);
 
 }  // namespace nacre::engine::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of a build without a CUDA compiler: there is none.
+// The backend of a build without a CUDA compiler: create() returns an error.
 #include "gpu_engine/cuda/cuda_backend.h"
 
 namespace nacre::engine {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry a codec; see the header.
 #include "gpu_engine/cuda/piece_codecs.h"
 
 #include "gpu_engine/cuda/kernels/codecs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records on their way to and from a device; see the header.
+// Records that are sealed or opened on a device.
 #include "gpu_engine/cuda/record_parts.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ Result<BatchOpenings> BatchOpenings::add(const BatchRun& run, const BatchKeys& k
     OpenedTask& task = openings.tasks_.host[i];
     task.check_identity = message.check_identity;
     std::ranges::copy(message.identity, task.identity);
-    // What is not sound here stays an empty task, whose body is too small to be good.
+    // A record whose header is not sound stays an empty task, whose body is too small to be good.
     AeadTask& aead = openings.aead_.host[i];
     aead = {.in = records[i],
             .out = bodies[i],

@@ -11,10 +11,10 @@ namespace nacre::engine::cuda {
 
 CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index);
 
-// Records being made: one place on the device for each message of the batch.
+// Records being made. Each message of the batch has one place on the device.
 class BatchRecords {
  public:
-  // For the message's own salt, counter, identity and so on; under new_key_index when resealing.
+  // Uses the message's own salt, counter, identity and so on, and its new_key_index when resealing.
   static Result<BatchRecords> add(const BatchRun& run, const BatchKeys& keys,
                                   const std::vector<std::uint32_t>& record_max);
   // Encrypts, tags and checksums what the tasks describe, and completes the headers.
@@ -37,11 +37,11 @@ class BatchRecords {
   Mirrored<std::uint32_t> sizes_;
 };
 
-// Records being opened. Those whose clear header is not sound have tasks of size 0 and are refused
-// in the end, as are all that the device does not find good.
+// Records being opened. Records whose clear header is not sound have tasks of size 0. They are
+// refused in the end, as are all that the device does not find good.
 class BatchOpenings {
  public:
-  // bodies[i]: where body i goes, at least as long as the record.
+  // bodies[i]: the place for body i, at least as long as the record.
   static Result<BatchOpenings> add(const BatchRun& run, const BatchKeys& keys,
                                    const std::vector<const Byte*>& records,
                                    const std::vector<Byte*>& bodies);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public and private operations of RSA on a device. Padding is the host's, and so is the verdict on
-// whatever is not good: the device raises numbers, and gives a private operation's result out only
-// after the public one has led back.
+// Public and private operations of RSA on a device. The host does the padding, and judges every
+// message that is not good. The device raises numbers to powers, and gives out the result of a
+// private operation only after the public one has led back to the input.
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -42,7 +42,7 @@ class BatchNumbers {
   Result<std::shared_ptr<const RsaNumbers>> read_key(const Payload::Key& key) const {
     const ByteView der = run_.payload.keys.view().subspan(key.offset, key.size);
     if (key.use.kind == KeyKind::rsa_public) return RsaNumbers::of_public_key(der);
-    // A private key's are wiped with the batch.
+    // The numbers of a private key are wiped with the batch.
     NACRE_ASSIGN(RsaNumbers read, RsaNumbers::from_der(key.use.kind, der));
     return std::make_shared<const RsaNumbers>(std::move(read));
   }
@@ -51,7 +51,7 @@ class BatchNumbers {
   std::vector<Place> places_;
 };
 
-// A message that the device gets, and where its number lies in the batch's bytes.
+// A message that the device gets, and the place of its number among the batch's bytes.
 struct Item {
   std::uint32_t message;  // place in the batch
   std::uint32_t size;     // the modulus's
@@ -112,7 +112,7 @@ class SizeGroup {
                  "running RSA's public operation");
   }
 
-  // After the wait: calls with each item and whether its result is good.
+  // Called after the wait: calls function with each item and whether its result is good.
   template <typename Function>
   void each_after(const Function& function) const {
     for (std::size_t i = 0; i < items_.size(); ++i)
@@ -143,7 +143,7 @@ class SizeGroup {
   }
 
   std::vector<const RsaNumbers*> keys_;
-  std::vector<std::uint32_t> key_places_;  // by the payload's index
+  std::vector<std::uint32_t> key_places_;  // by the payload's key index
   std::vector<Item> items_;
   std::vector<std::uint32_t> item_keys_;
   std::uint32_t exponent_bits_ = 0;
@@ -164,8 +164,8 @@ std::string_view label_of(const BatchRun& run, const Message& message) {
   return as_text({run.payload.input + message.aad_offset, message.aad_size});
 }
 
-// What the device raises for the message: its bytes, or what OAEP makes of them. False where the
-// cpu has to find fault with it.
+// Makes the number that the device raises for the message: its bytes, or their OAEP encoding. False
+// when the cpu has to find the message's fault.
 bool make_number(const BatchRun& run, const Message& message, MutableByteView number) {
   const ByteView input = input_of(run, message);
   const bool is_private = message.operation == Operation::rsa_private;
@@ -177,7 +177,7 @@ bool make_number(const BatchRun& run, const Message& message, MutableByteView nu
   return true;
 }
 
-// Gives out what the device raised. False where the cpu has to judge.
+// Gives out the number that the device raised. False where the cpu has to judge.
 bool give_out(const BatchRun& run, std::uint32_t place, ByteView number) {
   const Message& message = run.message(place);
   const MutableByteView output(run.payload.output + message.output_offset, message.output_capacity);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// New RSA keys: a device finds primes with 32 rounds of Miller-Rabin each, the host makes keys of
-// them and checks each one by OpenSSL's arithmetic before it is given out (rsa_numbers.h).
+// New RSA keys. A device finds primes with 32 rounds of Miller-Rabin each. The host makes keys of
+// them and checks each key by OpenSSL's arithmetic before it is given out (rsa_numbers.h).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::uint32_t small_prime_bound = 1u << 16;
 constexpr std::uint32_t public_exponent = 65537;
-// Searches that a batch may take. The first finds enough but for bad luck.
+// How many searches a batch may take. Usually the first one finds enough primes.
 constexpr int search_count_max = 8;
 
-// Batches whose keys the host makes at a time, on all cores: the others search meanwhile. Two, so
-// that one fills the cores which the other's last keys leave idle.
+// How many batches may have the host make their keys, on all cores, at one time; the others search
+// meanwhile. With two of them, one fills the cores that the other's last keys leave idle.
 constexpr int key_maker_count_max = 2;
 std::counting_semaphore<key_maker_count_max> key_maker_gate(key_maker_count_max);
 
@@ -36,7 +36,7 @@ std::uint64_t power_modulo(std::uint64_t base, std::uint32_t exponent, std::uint
   return power;
 }
 
-// For starts of so many limbs.
+// For starts of a number of limbs.
 std::vector<SmallPrime> find_small_primes(std::uint32_t limb_count) {
   std::vector<SmallPrime> primes;
   std::vector<bool> composite(small_prime_bound);
@@ -59,8 +59,8 @@ const std::vector<SmallPrime>& small_primes() {
   return primes;
 }
 
-// That hold so many primes with a tenth to spare. Of the numbers that are 3 mod 4 every
-// (bits ln 2 / 2)-th is prime.
+// How many intervals to search for that many primes with a tenth to spare. Among numbers that are 3
+// mod 4 every (bits ln 2 / 2)-th is prime.
 std::uint32_t count_intervals(std::size_t prime_count, std::uint32_t bits) {
   const double density = 2 / (bits * std::numbers::ln2);
   const double share = 1 - std::pow(1 - density, interval_length);
@@ -68,7 +68,7 @@ std::uint32_t count_intervals(std::size_t prime_count, std::uint32_t bits) {
   return static_cast<std::uint32_t>((count * 1.1 + 4 * std::sqrt(count)) / share) + 1;
 }
 
-// Primes that a search found, each of limb_count limbs.
+// The primes that a search found, each of limb_count limbs.
 struct Primes {
   SecretBytes limbs;
   std::size_t limb_count = 0;
@@ -134,8 +134,8 @@ Result<Primes> search(const BatchRun& run, std::uint32_t bits, std::uint32_t int
   return good;
 }
 
-// Keys of pairs of primes, made and checked on all cores, of which each key takes a millisecond or
-// more. Nothing in place of a key that cannot be made.
+// Makes keys of pairs of primes and checks them, on all cores; a key takes a millisecond or more. A
+// key that cannot be made is nothing.
 class KeyMaker {
  public:
   KeyMaker(std::uint32_t bits, const Primes& primes, std::size_t count)
@@ -150,7 +150,7 @@ class KeyMaker {
       for (unsigned i = 1; i < core_count && i < keys_.size(); ++i)
         threads.emplace_back([this] { work(); });
     } catch (const std::exception&) {
-      // With fewer threads it takes longer.
+      // With fewer threads it only takes longer.
     }
     work();
     threads.clear();

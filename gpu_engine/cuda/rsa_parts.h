@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batches of RSA share: numbers in the form of kernels, and memory that is wiped in the end.
+// What batches of RSA share: numbers in the form that kernels use, and memory that is wiped in the
+// end.
 #pragma once
 
 #include <span>
@@ -9,18 +10,18 @@
 
 namespace nacre::engine::cuda {
 
-// Wipes a slot's memory at the batch's end, however that comes.
+// Wipes a slot's memory when the batch ends, however it ends.
 class SlotWiper {
  public:
   explicit SlotWiper(Slot& slot) : slot_(slot) {}
   SlotWiper(const SlotWiper&) = delete;
   SlotWiper& operator=(const SlotWiper&) = delete;
   ~SlotWiper() {
-    // What a device that failed still holds goes when the slot does.
+    // A device that failed keeps its memory until the slot is freed.
     if (!device_wiped_) static_cast<void>(slot_.wipe_device());
     slot_.wipe_host();
   }
-  // While the host still needs its part.
+  // Wipes the device's memory; the host still needs its own.
   Result<> wipe_device() {
     device_wiped_ = true;
     return slot_.wipe_device();
@@ -40,8 +41,8 @@ constexpr std::uint32_t negative_inverse(std::uint32_t odd) {
 }
 static_assert(negative_inverse(0xfffffff1) * 0xfffffff1 == 0xffffffff);
 
-// Calls function with N as a constant: the smallest size whose numbers of 32 N bits hold so many.
-// What is longer than the longest is the caller's error, and gets that.
+// Calls function with N as a constant: the smallest size whose numbers of 32 N bits hold a number
+// of so many bits. A longer number is the caller's error; it is treated as the longest size.
 template <typename Function>
 auto with_prime_limbs(int prime_bits, const Function& function) {
   if (prime_bits <= 32 * 16) return function(std::integral_constant<int, 16>());

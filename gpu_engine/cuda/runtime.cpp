@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of the runtime's objects; see the header.
+// Owners of the runtime's objects.
 #include "gpu_engine/cuda/runtime.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void count(std::atomic<std::uint64_t>& counter) {
   counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-// What the seam makes of a call that went well.
+// The error that tests inject into a call that succeeded.
 cudaError_t injected_error() {
   const Fault fault = injected_fault.load(std::memory_order_relaxed);
   if (fault == Fault::none) return cudaSuccess;
@@ -44,7 +44,7 @@ cudaError_t injected_error() {
   return fault == Fault::out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
 }
 
-// An error that nobody waits for must not be taken for the next call's.
+// An error that nobody waits for must not be reported by the next call.
 void ignore(cudaError_t error) {
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
 }
@@ -61,7 +61,7 @@ void unregister(Byte* data, std::size_t size) {
 Result<> check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) error = injected_error();
   if (error == cudaSuccess) return {};
-  // An error of one call does not stick to the next, unless the device itself is gone.
+  // An error of one call does not affect the next, unless the device itself is lost.
   static_cast<void>(cudaGetLastError());
   return fail(error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::io,
               fmt::format("{}: {}", what, cudaGetErrorString(error)));

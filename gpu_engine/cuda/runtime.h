@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime in our terms: errors as Results, streams, events and memory as owners.
-//
+// The CUDA runtime in this project's terms: errors as Results; streams, events and memory as owning
+// objects.
 // Every call of the runtime goes through check(), which is also the seam where tests make calls
 // fail. Objects belong to the device that was current when they were made. Not thread-safe.
 #pragma once
@@ -17,24 +17,24 @@
 
 namespace nacre::engine::cuda {
 
-// ok, or out_of_memory, or io for everything else; the message is "what: the runtime's words".
+// ok, or out_of_memory, or io for every other error. The message is "what: the runtime's words".
 Result<> check(cudaError_t error, const char* what);
 
-// What tests make of the calls from the n-th on (1 = the next): nothing, one that finds no memory,
-// one launch that fails, or a device that is lost with all calls after it.
+// What tests inject into the calls from the n-th on (1 = the next): nothing, one call that finds no
+// memory, one launch that fails, or a device that is lost with all later calls.
 enum class Fault { none, out_of_memory, launch_failure, lost_device };
 void inject_fault(Fault fault, unsigned nth_call);
 
-// Called with memory that was wiped, of a device or page-locked memory of the host, before it is
-// freed or serves again. For tests.
+// Called with memory that was wiped (of a device, or page-locked memory of the host), before it is
+// freed or used again. For tests.
 using WipeHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_device);
 void set_wipe_hook(WipeHook hook);  // nullptr: none
 // Calls the hook, if there is one.
 void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device);
 
-// How often this process has called what takes long and makes others wait: memory, streams and
-// events are made and given back, and whole devices waited for, by the owners below and
-// synchronize_device() alone. For tests; thread-safe.
+// How often this process has made the calls that take long and make others wait: memory, streams
+// and events are made and given back, and whole devices waited for, only by the owners below and
+// synchronize_device(). For tests; thread-safe.
 struct RuntimeCounts {
   std::uint64_t device_allocations = 0;  // cudaMalloc
   std::uint64_t device_frees = 0;        // cudaFree
@@ -47,7 +47,7 @@ struct RuntimeCounts {
 };
 RuntimeCounts runtime_counts();
 
-// Waits for all that the current device was given. io.
+// Waits for all work that the current device was given. Errors: io.
 Result<> synchronize_device(const char* what);
 
 class Stream {
@@ -63,7 +63,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// Blocks its waiter without spinning.
+// A thread that waits for it blocks without spinning.
 class Event {
  public:
   static Result<Event> create();
@@ -77,7 +77,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// The device's time between two points of a stream.
+// Measures the device's time between two points of a stream.
 class Stopwatch {
  public:
   static Result<Stopwatch> start(cudaStream_t stream);
@@ -92,7 +92,7 @@ class Stopwatch {
   cudaEvent_t end_ = nullptr;
 };
 
-// Wiped when freed, as far as the device still answers.
+// Wiped when freed, if the device still answers.
 class DeviceMemory {
  public:
   static Result<DeviceMemory> allocate(std::size_t size_bytes);
@@ -108,9 +108,9 @@ class DeviceMemory {
   std::size_t size_ = 0;
 };
 
-// An arena that all devices can reach at its host address.
+// An arena that all devices reach at its host address.
 Result<Arena> allocate_pinned_arena(std::size_t size_bytes);
-// Whether all of the range is such memory.
+// Whether the whole range is such memory.
 bool is_pinned(const Byte* data, std::size_t size_bytes);
 
 }  // namespace nacre::engine::cuda

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing on a device. The chunk goes up once and the record comes down once; between them:
+// Sealing on a device. The chunk goes up once and the record comes down once. Between them the
+// device does this:
 //   encode pieces, size streams, lay out records, write streams, encrypt and tag, checksum.
-// Under `auto` a sample comes first, and pieces of what does not look compressible are not encoded.
+// Under `auto` a sample comes first, and pieces that do not look compressible are not encoded.
 #include "gpu_engine/cuda/batch_parts.h"
 #include "gpu_engine/cuda/kernels/aead.h"
 #include "gpu_engine/cuda/record_parts.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots; see the header.
 #include "gpu_engine/cuda/slot.h"
 
 #include <algorithm>
@@ -70,7 +69,7 @@ Result<> Slot::wait() {
   const auto patient_until = std::chrono::steady_clock::now() + awake_wait_max;
   while (std::chrono::steady_clock::now() < patient_until &&
          cudaEventQuery(ended_.get()) == cudaErrorNotReady) {
-    // Or the next launch would be told of it.
+    // Otherwise the next launch would report this error.
     static_cast<void>(cudaGetLastError());
   }
   return check(cudaEventSynchronize(ended_.get()), "waiting for the device");

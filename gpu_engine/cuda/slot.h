@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot: everything that one batch in flight needs on one device, made once and used again and
+// A slot is everything that one batch in flight needs on one device, made once and used again and
 // again: a stream, an event, device memory handed out from the front, and page-locked memory for
 // what the host tells the device and hears from it. Belongs to one thread.
 #pragma once
@@ -21,16 +21,16 @@ struct Mirrored {
 
 class Slot {
  public:
-  // On the current device, for batches of factor times the usual size. out_of_memory.
+  // On the current device, for batches of factor times the usual size. Errors: out_of_memory.
   static Result<Slot> create(std::size_t factor = 1);
 
   cudaStream_t stream() const { return stream_.get(); }
 
-  // Forgets the last batch: its memory is handed out anew.
+  // Forgets the last batch: its memory can be handed out again.
   void begin();
 
   // Device memory, not cleared, aligned to 256 bytes. out_of_memory when the batch asks for more
-  // than a slot has, which the sizes in tuning.h rule out.
+  // than a slot has, which the sizes in tuning.h exclude.
   Result<Byte*> take_bytes(std::size_t size_bytes);
   template <typename T>
   Result<T*> take(std::size_t count) {
@@ -38,8 +38,8 @@ class Slot {
     return reinterpret_cast<T*>(bytes);
   }
 
-  // So many places as take_bytes() would give, of size_bytes in all: in the room that is returned,
-  // each of them begins at next_place() of the end of the one before it.
+  // Room for count places that take size_bytes in all. Each place begins at next_place() of the end
+  // of the one before it, so that they lie as if take_bytes() had given them.
   Result<Byte*> take_row(std::size_t count, std::size_t size_bytes) {
     return take_bytes(size_bytes + count * place_alignment);
   }
@@ -52,7 +52,7 @@ class Slot {
     std::memset(static_cast<void*>(mirrored.host.data()), 0, count * sizeof(T));
     return mirrored;
   }
-  // What is there is an earlier batch's: for whom sets all of it.
+  // Holds an earlier batch's bytes, so the caller must set all of it.
   template <typename T>
   Result<Mirrored<T>> add_upload_unset(std::size_t count) {
     return add_mirrored<T>(upload_, count);
@@ -65,25 +65,25 @@ class Slot {
     return mirrored;
   }
 
-  // Forgets what was added for upload so far: the device is done with it.
+  // Forgets what was added for upload so far, which the device no longer needs.
   void begin_upload() { upload_.used = uploaded_ = 0; }
-  // What was added since the last upload.
+  // Copies what was added since the last upload.
   Result<> upload();
-  // Copies the downloads and waits for all that the stream was given.
+  // Copies the downloads and waits for everything on the stream.
   Result<> finish();
-  // Waits for all that the stream was given.
+  // Waits for everything on the stream.
   Result<> wait();
 
-  // Wipes what the batch has had of the device's memory, and waits. For batches with secrets that
-  // are to be gone when the batch is.
+  // Wipes the device memory that the batch has used, and waits. For batches whose secrets must not
+  // stay after them.
   Result<> wipe_device();
-  // Wipes what the batch has had of the host's; the device is done with it.
+  // Wipes the host memory that the batch has used, which the device no longer needs.
   void wipe_host();
-  // Between batches: wipes all of both, since earlier batches left keys and plain bytes there. What
-  // a lost device holds is out of everybody's reach.
+  // Between batches: wipes all of both memories, since earlier batches left keys and plain bytes
+  // there. Nobody can reach the memory of a lost device.
   void forget();
 
-  // Page-locked memory of the host for callers whose memory is not; made at the first use.
+  // Page-locked memory of the host, for callers whose own memory is not; made at the first use.
   Result<Byte*> staging_in(std::size_t size_bytes) { return staging(staging_in_, size_bytes); }
   Result<Byte*> staging_out(std::size_t size_bytes) { return staging(staging_out_, size_bytes); }
 
@@ -115,7 +115,7 @@ class Slot {
   DeviceMemory memory_;
   std::size_t used_ = 0;
   MirroredMemory upload_;
-  std::size_t uploaded_ = 0;  // of upload_.used, what the stream has
+  std::size_t uploaded_ = 0;  // how much of upload_.used is on the stream
   MirroredMemory download_;
   Staging staging_in_;
   Staging staging_out_;

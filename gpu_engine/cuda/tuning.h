@@ -10,15 +10,15 @@
 
 namespace nacre::engine::cuda {
 
-// Batches in flight on a device. Encoding a piece takes milliseconds however few there are, so what
-// fills the device is pieces in flight: slots × batch size.
+// How many batches are in flight on a device. Encoding a piece takes milliseconds, however few
+// there are. So pieces in flight are what keeps the device busy: slots × batch size.
 inline constexpr unsigned slots_per_device = 8;
 
-// How many messages a batch can hold, next to batch_size_bytes. Batches are
-// filled less far where there are enough of them: long ones end a payload late, short ones leave
-// the codecs too few pieces at a time. Each slot is to get two of a payload (one of messages that
-// are a thread's each), but where messages are so short, on average, that the calls to the driver,
-// which take turns, would cost more than what the slots' threads do of a batch beside each other.
+// How far batches are filled, in addition to batch_size_bytes. Where there are enough messages,
+// batches are filled less far: long batches end a payload late, and short ones leave the codecs too
+// few pieces at a time. Each slot should get two batches of a payload, or one where a message is
+// one thread's. The exception are messages that are so short on average that the calls to the
+// driver, which take turns, would cost more than the overlap gains.
 inline constexpr std::uint64_t batch_fill_bytes_max = 24u << 20;
 inline constexpr std::uint64_t batch_fill_bytes_min = 4u << 20;
 inline constexpr std::uint64_t batches_per_slot = 2;
@@ -26,37 +26,38 @@ inline constexpr std::uint32_t batch_message_count_max = 4096;
 inline constexpr std::uint32_t batch_message_count_min = 256;
 inline constexpr std::uint32_t batch_message_count_min_of_short = 1024;
 inline constexpr std::uint64_t short_message_size_bytes = 1024;
-// Of messages that no codec takes part in batches have batch_fill_bytes_min at least, where so many
-// are left: 2,048 of 8 KiB in four batches take 0.8 of what they take in eight.
+// Batches of messages without a codec have at least batch_fill_bytes_min, where that many bytes are
+// left: 2,048 messages of 8 KiB in four batches take 0.8 of the time that they take in eight.
 inline constexpr std::size_t overlapping_batches = 4;
 
-// A batch that ends within this time is waited for awake: to be woken takes as long on a virtual
-// machine.
+// A thread waits for a batch without sleeping for this time; on a virtual machine waking up takes
+// as long.
 inline constexpr std::chrono::microseconds awake_wait_max{60};
 
-// What a codec's kernels may take besides.
+// How much more memory a codec's kernels may take.
 inline constexpr std::size_t codec_workspace_bytes_max = 64u << 20;
 
-// Device memory of a slot: what came in, what goes out, two stages between them, expanded keys, and
-// a codec's own.
+// Device memory of a slot: inputs, outputs, two stages between them, expanded keys, and a codec's
+// own memory.
 inline constexpr std::size_t slot_size_bytes =
     4 * batch_size_bytes + (96u << 20) + codec_workspace_bytes_max;
-// Descriptions that the host writes, and what the device answers.
+// Descriptions that the host writes, and answers that the device writes.
 inline constexpr std::size_t upload_size_bytes = 6u << 20;
 inline constexpr std::size_t download_size_bytes = 1u << 20;
 
-// RSA: batches are as long as lets all slots have one: what a message takes is time, a thread each.
+// RSA: a message takes its time, one thread each. So batches are long, but short enough that all
+// slots have one.
 inline constexpr std::uint32_t rsa_message_count_max = 2048;
-// New keys: a slot searches primes while the host makes keys of another's, so several batches each.
+// New keys: a slot searches primes while the host makes another slot's keys, so that each slot gets
+// several batches.
 inline constexpr std::uint32_t rsa_generate_count_max = 128;
 
-// A batch that lies in more runs than this is not copied run by run (3 us each): a kernel reads or
-// writes the host's page-locked memory; inputs elsewhere are packed on the host first.
+// The most runs that are copied one by one (3 us each). For more of them a kernel reads or writes
+// the host's page-locked memory; inputs in other memory are packed on the host first.
 inline constexpr std::size_t copy_run_count_max = 24;
 
-// Outputs that lie apart and are no longer than this, on average, are not written by a kernel: it
-// has four blocks, which take a microsecond for each output however short that is. The host copies
-// them.
+// Outputs that lie apart and are no longer than this, on average, are copied by the host. A kernel
+// that writes them has four blocks, which take a microsecond for each output, however short it is.
 inline constexpr std::uint64_t staged_size_bytes_max = 4u << 10;
 
 }  // namespace nacre::engine::cuda
