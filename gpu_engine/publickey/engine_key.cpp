@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See engine_key.h. The only file that uses what OpenSSL 3 has deprecated.
+// The only source that uses functions which OpenSSL 3 has deprecated.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "gpu_engine/publickey/engine_key.h"
 
@@ -31,7 +31,7 @@ Result<OpensslOwner<EVP_PKEY>> load_engine_key(const std::string& name, PinPromp
   }
   OpensslOwner<EVP_PKEY> key(
       ENGINE_load_private_key(engine, key_name.c_str(), prompt.method(), prompt.method_data()));
-  // The key holds on to its engine.
+  // The key keeps its engine alive.
   ENGINE_finish(engine);
   ENGINE_free(engine);
   return key;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys in OpenSSL engines. OpenSSL 3 calls engines outdated, but on Debian 12 they are the only way
+// Keys in OpenSSL engines. OpenSSL 3 has deprecated engines, but on Debian 12 they are the only way
 // to PKCS#11 tokens: there is no provider for them.
 #pragma once
 
@@ -10,8 +10,9 @@
 
 namespace nacre::engine {
 
-// name: "ID:KEY", KEY as the engine ID names it. Null when the engine gives no key of that name;
-// not_found when there is no such engine; unsupported when OpenSSL was built without any.
+// name: "ID:KEY", where KEY is a name that the engine ID understands. Null when the engine gives no
+// key of that name; not_found when there is no such engine; unsupported when OpenSSL was built
+// without engines.
 Result<OpensslOwner<EVP_PKEY>> load_engine_key(const std::string& name, PinPrompt& prompt);
 
 }  // namespace nacre::engine

@@ -22,7 +22,7 @@ void wipe_and_free(void* memory, const char*, int) {
   std::free(memory);
 }
 
-// Never by realloc(3), which leaves what it moves behind.
+// Does not use realloc(3), which leaves the old bytes behind when it moves memory.
 void* resize(void* memory, std::size_t size, const char* file, int line) {
   if (memory == nullptr) return std::malloc(size);
   if (size == 0) {

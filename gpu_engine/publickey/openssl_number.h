@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of OpenSSL's numbers, which are wiped when freed, for the sources of this folder.
+// Owners of OpenSSL's numbers, which wipe them when they are freed, for the sources of this folder.
 #pragma once
 
 #include <openssl/bn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers OpenSSL's questions for a PIN or passphrase, so that it never asks on the terminal
-// itself. Whoever needs one is asked once, and only when it is wanted.
+// itself. The user is asked at most once, and only when a PIN is needed.
 #pragma once
 
 #include <openssl/ui.h>

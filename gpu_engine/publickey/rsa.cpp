@@ -65,14 +65,14 @@ OpensslOwner<EVP_PKEY_CTX> make_context(EVP_PKEY* key) {
   return OpensslOwner<EVP_PKEY_CTX>(EVP_PKEY_CTX_new_from_pkey(nullptr, key, nullptr));
 }
 
-// Encoding a key that has been checked fails for want of memory alone.
+// Encoding a key that has been checked fails only for want of memory.
 void require(bool succeeded) {
   if (!succeeded) throw std::bad_alloc();
 }
 
-// Keys that were found sound, by the digest of their public half. To find that out OpenSSL tests
+// Keys that were found sound, by the digest of their public half. To check a key OpenSSL tests
 // whether the modulus is composite, which takes milliseconds, and every batch of a device reads its
-// keys anew. Thread-safe.
+// keys again. Thread-safe.
 class SoundKeys {
  public:
   bool has(const Sha256Digest& digest) {
@@ -80,7 +80,7 @@ class SoundKeys {
     return std::find(digests_.begin(), digests_.begin() + count_, digest) !=
            digests_.begin() + count_;
   }
-  // In the place of the oldest where there are many.
+  // Replaces the oldest digest when there are many.
   void add(const Sha256Digest& digest) {
     const std::lock_guard lock(mutex_);
     digests_[next_] = digest;
@@ -91,12 +91,12 @@ class SoundKeys {
  private:
   static constexpr std::ptrdiff_t count_max = 256;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::array<Sha256Digest, count_max> digests_;
   std::ptrdiff_t count_ = 0, next_ = 0;
 };
 
-// Nothing where the key cannot be encoded.
+// Nothing when the key cannot be encoded.
 std::optional<Sha256Digest> digest_of_public_half(const EVP_PKEY* key) {
   unsigned char* der = nullptr;
   const int size = i2d_PUBKEY(key, &der);
@@ -177,7 +177,8 @@ Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key, int bits_min) {
 }
 
 Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key, int bits_min) {
-  // The public half gets a key object of its own, so that handing it out never lends the private.
+  // The public half gets a key object of its own, so that handing it out never exposes the private
+  // half.
   NACRE_ASSIGN(RsaPublicKey public_key,
                RsaPublicKey::from_der(encode_public_key(key.get()), bits_min));
   return RsaPrivateKey(std::make_shared<const RsaPrivateKey::State>(

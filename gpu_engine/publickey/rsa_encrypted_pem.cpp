@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rsa_encrypted_pem.h.
 #include "gpu_engine/publickey/rsa_encrypted_pem.h"
 
 #include <openssl/pem.h>
@@ -15,8 +14,8 @@ namespace nacre::engine {
 
 namespace {
 
-// 128 * 8 * 2^14 bytes of memory: more than twice that is past what OpenSSL opens by default. Four
-// times over it makes up for it.
+// 128 * 8 * 2^14 bytes of memory. With more than twice that OpenSSL would not open the file by
+// default. Four iterations make up for it.
 constexpr std::uint64_t scrypt_cost = 1u << 14;
 constexpr std::uint64_t scrypt_block_size = 8;
 constexpr std::uint64_t scrypt_parallelism = 4;
@@ -48,7 +47,7 @@ Result<std::string> to_encrypted_pem(const RsaPrivateKey& key, ByteView passphra
       PKCS8_set0_pbe(reinterpret_cast<const char*>(passphrase.data()),
                      static_cast<int>(passphrase.size()), info.get(), algorithm));
   if (sealed == nullptr) {
-    X509_ALGOR_free(algorithm);  // else what was sealed has it
+    X509_ALGOR_free(algorithm);  // otherwise the sealed structure owns it
     return failed();
   }
   const OpensslOwner<BIO> bio(BIO_new(BIO_s_mem()));

@@ -8,9 +8,9 @@
 
 namespace nacre::engine {
 
-// PKCS#8 in PEM under a passphrase that is not empty: scrypt (16 MiB, four times over; RFC 7914)
-// and AES-256-CBC, as RFC 8018 says. openssl(1) opens it from 1.1.0 on, RsaPrivateKey::from_pem()
-// too. Thread-safe.
+// PKCS#8 in PEM under a passphrase that is not empty: scrypt (16 MiB, four iterations; RFC 7914)
+// and AES-256-CBC, as RFC 8018 says. openssl(1) from 1.1.0 on and RsaPrivateKey::from_pem() open
+// it. Thread-safe.
 Result<std::string> to_encrypted_pem(const RsaPrivateKey& key, ByteView passphrase);
 
 }  // namespace nacre::engine

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key from two primes that somebody else found, and a check of it; see rsa_numbers.h.
+// Makes a key of two primes that were found elsewhere, and checks it; see rsa_numbers.h.
 //
-// Whoever found the primes has tested them. What is checked here guards against one who computes
-// wrongly: a number that is no prime passes a round of Miller-Rabin with a random base once in four
-// times at most, and of random numbers so rarely that it does not happen; and a key of which any
-// number is wrong does not bring back what the public operation made of a random number.
+// The primes have been tested where they were found. The checks here guard against wrong arithmetic
+// there. A number that is not prime passes a round of Miller-Rabin with a random base at most once
+// in four times, and a random one so rarely that it does not happen. A key with a wrong number in
+// it does not bring back the random number that the public operation was applied to.
 #include <openssl/err.h>
 
 #include <utility>
@@ -45,7 +45,7 @@ bool read(BIGNUM* number, std::span<const std::uint32_t> limbs) {
                      static_cast<int>(limbs.size_bytes()), number) != nullptr;
 }
 
-// What is needed of one of the two primes.
+// The values that are needed of one of the two primes.
 struct Prime {
   Number value = new_secret(), below = new_secret(), exponent = new_secret();
   Number odd_part = new_secret();  // of below: below = odd_part * 2^twos
@@ -95,8 +95,8 @@ struct Numbers {
            BN_is_one(scratch.get());
   }
 
-  // power = base^exponent, for both primes: both at once where the processor has instructions for
-  // that.
+  // power = base^exponent, for both primes. Both run at once where the processor has instructions
+  // for that.
   bool raise(const Number Prime::*exponent) const {
     return BN_mod_exp_mont_consttime_x2(p.power.get(), p.base.get(), (p.*exponent).get(),
                                         p.value.get(), p.montgomery.get(), q.power.get(),
@@ -104,10 +104,10 @@ struct Numbers {
                                         q.montgomery.get(), context.get()) == 1;
   }
 
-  // A round of Miller-Rabin for each, with random bases (FIPS 186-5, B.3.1).
+  // A round of Miller-Rabin for each prime, with random bases (FIPS 186-5, B.3.1).
   bool may_be_primes() const {
     for (const Prime* const prime : {&p, &q}) {
-      // Neither 1 nor -1, which prove nothing.
+      // The bases 1 and -1 prove nothing.
       do {
         if (BN_priv_rand_range(prime->base.get(), prime->below.get()) != 1) return false;
       } while (BN_is_zero(prime->base.get()) || BN_is_one(prime->base.get()));
@@ -124,7 +124,8 @@ struct Numbers {
     return false;
   }
 
-  // Whether the private operation, by the numbers that will be given out, undoes the public one.
+  // Whether the private operation, with the very numbers that will be given out, reverses the
+  // public one.
   bool belong_together() const {
     const Number plain(BN_new());
     const Number raised(BN_new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in and out of OpenSSL's keys; see the header.
+// Reads numbers out of OpenSSL's keys, and makes keys of numbers.
 #include "gpu_engine/publickey/rsa_numbers.h"
 
 #include <openssl/core_names.h>
@@ -102,7 +102,7 @@ Result<RsaNumbers> RsaNumbers::from_der(KeyKind kind, ByteView der) {
 
 Result<std::shared_ptr<const RsaNumbers>> RsaNumbers::of_public_key(ByteView der) {
   constexpr std::size_t kept_max = 64;
-  static std::mutex mutex;  // held while a key is read: others want the same one
+  static std::mutex mutex;  // held while a key is read: other threads want the same key
   static std::deque<std::pair<Bytes, std::shared_ptr<const RsaNumbers>>> kept;
   const std::lock_guard lock(mutex);
   const auto known = std::ranges::find_if(

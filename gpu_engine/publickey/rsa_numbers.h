@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an RSA key is made of, as limbs for arithmetic elsewhere than in OpenSSL; and keys made of
+// The numbers of an RSA key, as limbs for arithmetic elsewhere than in OpenSSL; and keys made of
 // primes that were found elsewhere.
 #pragma once
 
@@ -16,21 +16,22 @@ enum class RsaNumber : std::uint8_t { modulus, p, q, p_exponent, q_exponent, q_i
 // Wiped when freed. Immutable, so thread-safe.
 class RsaNumbers {
  public:
-  // kind: rsa_public or rsa_private, with its DER as in a payload. invalid_argument for what is no
-  // such key; unsupported for one that is none of two primes, whose numbers do not fit each other,
-  // or whose public exponent is even, below 3, or longer than 64 bits.
+  // kind: rsa_public or rsa_private, with its DER as in a payload. invalid_argument for bytes that
+  // are no such key. unsupported for a key that does not have two primes, whose numbers contradict
+  // each other, or whose public exponent is even, below 3, or longer than 64 bits.
   static Result<RsaNumbers> from_der(KeyKind kind, ByteView der);
-  // The same of a public key. The last 64 are kept: reading one takes as long as many operations
-  // with it, and all batches of a payload want it at once. From any thread.
+  // The same for a public key. The last 64 are kept: reading a key takes as long as many operations
+  // with it, and all batches of a payload want it at once. Any thread may call this.
   static Result<std::shared_ptr<const RsaNumbers>> of_public_key(ByteView der);
   RsaNumbers(RsaNumbers&&) noexcept;
   ~RsaNumbers();
 
   std::size_t modulus_size_bytes() const;
   int modulus_bits() const;
-  int prime_bits() const;  // of the longer prime; 0 of a public key
+  int prime_bits() const;  // of the longer prime; 0 for a public key
   std::uint64_t public_exponent() const;
-  // Little-endian limbs with zeros above. invalid_argument when it does not fit, out_of_memory.
+  // Little-endian limbs with zeros above. Errors: invalid_argument when the number does not fit;
+  // out_of_memory.
   Result<> write(RsaNumber number, std::span<std::uint32_t> limbs) const;
   // R^2 modulo the number, for R = 2^32 to the count of limbs.
   Result<> write_r_squared(RsaNumber modulus, std::span<std::uint32_t> limbs) const;
@@ -42,13 +43,14 @@ class RsaNumbers {
 };
 
 // The key of two primes and the exponent 65537, as DER PKCS#8. The primes are little-endian limbs,
-// of bits / 2 bits each, and tested: whoever found them has done as many rounds of Miller-Rabin as
-// they need. invalid_argument for primes that make no such key: equal or nearer to each other than
-// 2^(bits / 2 - 100) (FIPS 186-5, A.1.3), one above a multiple of 65537, or with a private exponent
-// not above 2^(bits / 2); and where OpenSSL's arithmetic shows that something was computed wrongly:
-// a round of Miller-Rabin with a random base fails for one of them, the exponents are not each
-// other's inverse, or the private operation does not bring back what the public one made of a
-// random number.
+// of bits / 2 bits each, and have passed as many rounds of Miller-Rabin as they need.
+//
+// invalid_argument for primes that do not make such a key: they are equal or nearer to each other
+// than 2^(bits / 2 - 100) (FIPS 186-5, A.1.3), one is a multiple of 65537 plus one, or the private
+// exponent is not above 2^(bits / 2). invalid_argument also when OpenSSL's arithmetic shows that
+// something was computed wrongly: a round of Miller-Rabin with a random base fails for one of the
+// primes, the exponents are not each other's inverse, or the private operation does not bring back
+// the random number that the public one was applied to.
 Result<SecretBytes> make_rsa_key(int bits, std::span<const std::uint32_t> p,
                                  std::span<const std::uint32_t> q);
 

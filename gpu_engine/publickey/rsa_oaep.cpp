@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts OAEP together and takes it apart (RFC 8017, 7.1.1 and 7.1.2) for tokens and devices that
-// know nothing but the bare RSA operation. SHA-256 for both hash and mask.
+// Encodes and decodes OAEP (RFC 8017, 7.1.1 and 7.1.2) for tokens and devices that know only the
+// bare RSA operation. SHA-256 serves for both hash and mask.
 //
-// Who can make the holder open many forged texts and tell the ways apart in which they fail could
-// learn the secret from that (Manger, CRYPTO 2001), so all of them are one error, and no branch
-// before the last depends on the decoded bytes.
+// An attacker who can make the holder open many forged texts, and can tell in which way each of
+// them fails, could learn the secret from that (Manger, CRYPTO 2001). So all failures are one
+// error, and no branch before the last depends on the decoded bytes.
 #include <algorithm>
 
 #include "gpu_engine/kdf/kdf.h"
@@ -13,7 +13,7 @@
 namespace nacre::engine {
 namespace {
 
-// MGF1: xors the mask that seed gives onto out.
+// MGF1: XORs the mask that seed gives onto out.
 void mask(ByteView seed, MutableByteView out) {
   SecretBytes input(seed.size() + 4);
   std::copy(seed.begin(), seed.end(), input.mutable_view().begin());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEM in: the formats that openssl and ssh-keygen -m write. OpenSSL is never left to ask for a
-// passphrase on the terminal by itself. A passphrase that does not open a key is wrong_key; all
-// else that is wrong with the text is invalid_argument and says what to do.
+// Reads PEM in the formats that openssl and ssh-keygen -m write. OpenSSL never asks for a
+// passphrase on the terminal by itself. A passphrase that does not open a key is wrong_key. Every
+// other fault of the text is invalid_argument, and the message says what to do.
 #include <openssl/decoder.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -31,7 +31,7 @@ OpensslOwner<BIO> read_from(std::string_view text) {
   return OpensslOwner<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Hands OpenSSL the passphrase that user points to (a ByteView).
+// Gives OpenSSL the passphrase that user points to (a ByteView).
 int give_passphrase(char* out, int capacity, int /*writing*/, void* user) {
   const ByteView passphrase = *static_cast<const ByteView*>(user);
   if (passphrase.empty() || passphrase.size() > static_cast<std::size_t>(capacity)) return -1;
@@ -39,9 +39,9 @@ int give_passphrase(char* out, int capacity, int /*writing*/, void* user) {
   return static_cast<int>(passphrase.size());
 }
 
-// Whether the queue blames an algorithm that this OpenSSL does not have. Empties the queue. Only
-// the ciphers' own complaints count: the decoders call any garbage "unsupported", and garbage is
-// what a wrong passphrase leaves behind well-formed padding.
+// Whether the error queue blames an algorithm that this OpenSSL does not have. Empties the queue.
+// Only the ciphers' own errors count: the decoders call any garbage "unsupported", and a wrong
+// passphrase leaves garbage behind well-formed padding.
 bool take_blame_of_algorithm() {
   bool blamed = false;
   while (const unsigned long code = ERR_get_error()) {

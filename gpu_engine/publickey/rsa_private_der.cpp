@@ -29,12 +29,12 @@ constexpr std::size_t size_with_header(std::size_t content) {
   return 1 + length_size(content) + content;
 }
 
-// A number whose highest bit is the highest of a byte gets a zero in front of it.
+// A number whose highest bit is the highest bit of a byte gets a zero in front.
 std::size_t integer_content(const BIGNUM* number) {
   return static_cast<std::size_t>(BN_num_bits(number)) / 8 + 1;
 }
 
-// Into memory that is long enough.
+// Writes into memory that is long enough.
 class Writer {
  public:
   explicit Writer(Byte* at) : at_(at) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A private key of two primes as DER PKCS#8, written without a key object: OpenSSL's encoder takes
-// locks that keys made on all cores would wait for.
+// Writes a private key of two primes as DER PKCS#8, without a key object: OpenSSL's encoder takes
+// locks for which threads that make keys on all cores would wait.
 #pragma once
 
 #include <openssl/bn.h>
@@ -9,7 +9,7 @@
 
 namespace nacre::engine {
 
-// What RFC 8017, A.1.2 puts into an RSAPrivateKey, in its order. Not owned.
+// The fields of an RSAPrivateKey in their order (RFC 8017, A.1.2). Not owned.
 struct RsaPrivateParts {
   const BIGNUM* n;
   const BIGNUM* e;
@@ -21,7 +21,7 @@ struct RsaPrivateParts {
   const BIGNUM* q_inverse;
 };
 
-// None of them negative. Throws std::bad_alloc.
+// No number is negative. Throws std::bad_alloc.
 SecretBytes encode_rsa_private_key(const RsaPrivateParts& parts);
 
 }  // namespace nacre::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the RSA key classes hold, and how a key object becomes one of them.
+// The members of the RSA key classes, and how a key object becomes one of them.
 #pragma once
 
 #include "gpu_engine/publickey/openssl_key.h"
@@ -17,22 +17,24 @@ struct RsaPrivateKey::State {
   bool is_elsewhere = false;  // in a token or store, which may not know all operations
 };
 
-// Both refuse what is not RSA, has too few or too many bits, or an unsound modulus or exponent.
+// Both refuse a key that is not RSA, has too few or too many bits, or an unsound modulus or
+// exponent.
 Result<RsaPublicKey> make_public_key(OpensslOwner<EVP_PKEY> key, int bits_min = rsa_bits_min);
 Result<RsaPrivateKey> make_private_key(OpensslOwner<EVP_PKEY> key, int bits_min = rsa_bits_min);
 
-// What both ask of a key.
+// The checks that both of them make.
 Result<void> check_rsa_key(EVP_PKEY* key, int bits_min);
-// nullptr for what is no DER of a key: SubjectPublicKeyInfo, PKCS#8.
+// nullptr for bytes that are not the DER of a key: SubjectPublicKeyInfo, PKCS#8.
 OpensslOwner<EVP_PKEY> parse_public_key(ByteView der);
 OpensslOwner<EVP_PKEY> parse_private_key(ByteView der);
 
 Bytes encode_public_key(const EVP_PKEY* key);  // DER SubjectPublicKeyInfo
 
-// RsaPrivateKey::unwrap() with a key elsewhere: OAEP there, or the bare operation there and the
-// rest here.
+// RsaPrivateKey::unwrap() with a key that is elsewhere: OAEP is done there, or the bare operation
+// there and the rest here.
 Result<SecretBytes> unwrap_elsewhere(EVP_PKEY* key, ByteView wrapped, std::string_view label);
-// The secret in a decrypted OAEP-SHA256 block, as long as the modulus. wrong_key when it is none.
+// The secret in a decrypted OAEP-SHA256 block, which is as long as the modulus. wrong_key when
+// there is none.
 Result<SecretBytes> decode_oaep(ByteView encoded, std::string_view label);
 // The reverse, with a seed from the operating system: fills the block, which is as long as the
 // modulus. invalid_argument when the secret is too long for it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RSA private keys that lie elsewhere, named by a URI: in a token behind an OpenSSL engine, or in
-// whatever OpenSSL's store reaches (providers, files). The key may never leave that place; what it
-// does for us is one private operation.
+// any place that OpenSSL's store reaches (providers, files). The key may be unable to leave that
+// place, and is used there for one private operation.
 #include <openssl/err.h>
 #include <openssl/rsa.h>
 #include <openssl/store.h>
@@ -52,7 +52,7 @@ Result<OpensslOwner<EVP_PKEY>> load_from_store(const std::string& uri, PinPrompt
 bool is_key_uri(std::string_view name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
-  // RFC 3986, 3.1. A single letter would be no scheme that anybody has.
+  // RFC 3986, 3.1. A single letter is not taken for a scheme.
   return colon > 1 &&
          std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
@@ -103,7 +103,7 @@ std::optional<SecretBytes> run(EVP_PKEY_CTX* context, ByteView input, std::size_
   return SecretBytes(buffer.view().first(size));
 }
 
-// The whole operation there. Many tokens know OAEP with SHA-1 alone, or without a label.
+// Does the whole operation there. Many tokens know OAEP only with SHA-1, or only without a label.
 std::optional<SecretBytes> unwrap_with_oaep(EVP_PKEY* key, ByteView wrapped,
                                             std::string_view label) {
   const auto context = decryption(key, RSA_PKCS1_OAEP_PADDING);
