@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine is measured against: well-known libraries doing the same task by direct calls,
-// with nothing of ours around them. Only benchmarks use this; the engine itself does not.
+// The libraries that the engine is measured against. Well-known libraries do the same task by
+// direct calls, with none of this project's code around them. Only benchmarks use this; the engine
+// itself does not.
 //
-// Some of these libraries are wanted for nothing else and may be absent when this is built.
+// Some of these libraries serve no other purpose, and may be absent when this is built.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,26 @@ namespace nacre::engine {
 // One message of a task.
 struct BaselinePiece {
   ByteView input;
-  MutableByteView output;  // of decoders: exactly the plain size; else of output_size_bound()
+  MutableByteView output;  // of decoders exactly the plain size, else output_size_bound()
   std::size_t output_size = 0;
 };
 
-// A library, set up for one task. Serves one thread at a time.
+// A library that is set up for one task. Serves one thread at a time.
 class Baseline {
  public:
   virtual ~Baseline() = default;
-  // Runs the task on each piece and sets its output_size. False when the library refuses one.
+  // Runs the task on each piece and sets its output_size. False when the library refuses a piece.
   virtual bool run(std::span<BaselinePiece> pieces) = 0;
 };
 
-// The task, in the words of a payload's message.
+// The task, described with the fields of a payload's message.
 struct BaselineTask {
   Operation operation = Operation::compress;
   Codec codec = Codec::none;
   int level = 0;
   KeyUse key_use = {};
   ByteView key = {};  // RSA: DER
-  CipherIv iv = {};   // of every message: good enough for a measurement
+  CipherIv iv = {};   // one vector for every message, which is good enough for a measurement
   Checksum checksum = Checksum::crc32;
   RsaPadding rsa_padding = RsaPadding::none;
   int rsa_bits = 0;
@@ -49,16 +50,16 @@ struct BaselineTask {
 struct BaselineLibrary {
   std::string name;           // "liblz4 1.9.4"
   std::string note;           // how its task differs from ours; empty where it does not
-  bool gives_our_bytes;       // its output is to equal the engine's
-  std::string build_package;  // what must be installed to have it built in
-  // Makes one for a thread; the task's key must live as long. Empty: not built in.
+  bool gives_our_bytes;       // whether its output must equal the engine's
+  std::string build_package;  // the package to install so that it is built in
+  // Makes one for a thread; the task's key must live as long. Empty when it is not built in.
   std::function<std::unique_ptr<Baseline>()> make;
 };
 
-// The libraries that do this task, the one that it is usually compared with first.
+// The libraries that do this task. The first is the one that it is usually compared with.
 std::vector<BaselineLibrary> find_baselines(const BaselineTask& task);
 
-// What any of them may write for an input of this size.
+// The most bytes that any of them writes for an input of this size.
 std::size_t baseline_output_size_bound(const BaselineTask& task, std::size_t input_size);
 
 }  // namespace nacre::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each family of baselines gives to find_baselines(), and how most of them are made.
+// The libraries that each family adds for find_baselines(), and how most baselines are made.
 #pragma once
 
 #include <utility>
@@ -14,13 +14,13 @@ void add_codec_baselines(const BaselineTask& task, BaselineLibraries& libraries)
 void add_tiff_baselines(const BaselineTask& task, BaselineLibraries& libraries);
 void add_checksum_baselines(const BaselineTask& task, BaselineLibraries& libraries);
 void add_openssl_baselines(const BaselineTask& task, BaselineLibraries& libraries);
-// Of suites with an HMAC.
+// For suites with an HMAC.
 void add_openssl_hmac_baseline(const BaselineTask& task, BaselineLibraries& libraries);
 void add_ipsec_mb_baselines(const BaselineTask& task, BaselineLibraries& libraries);
 void add_rsa_baselines(const BaselineTask& task, BaselineLibraries& libraries);
 void add_chain_baselines(const BaselineTask& task, BaselineLibraries& libraries);
 
-// A baseline that is a function of one piece: (ByteView, MutableByteView) to the size written, or
+// A baseline made of a function of one piece: (ByteView, MutableByteView) to the size written, or
 // nothing.
 template <typename Function>
 class EachPiece final : public Baseline {

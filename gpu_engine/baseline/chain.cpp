@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of sealing, one after the other with nothing around them: compress, AES-GCM, CRC-32 by
-// the fastest libraries' direct calls. liblz4 where the codec is lz77, else the engine's own codec.
-// What seal and unseal cost beyond this is their own.
+// The steps of sealing, one after the other with nothing around them: compress, AES-GCM, CRC-32 by
+// direct calls of the fastest libraries. liblz4 where the codec is lz77, else the engine's own
+// codec. The difference to seal and unseal is what the engine itself costs.
 //
 //   0        4        8
 //   +--------+--------+--------------+-----+
@@ -65,7 +65,7 @@ class Chain final : public Baseline {
     return stored || decompress(ByteView(opened_).first(text.output_size), piece.output);
   }
 
-  // 0 where that makes it no smaller.
+  // 0 when that does not make it smaller.
   std::size_t compress(ByteView plain, MutableByteView out) const {
     if (task_.codec == Codec::none) return 0;
     if (task_.codec == Codec::lz77) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums: ISA-L by a direct call, zlib, and a copy of the bytes, which costs what touching them
-// costs. The output of a checksum is its value, u32 little-endian.
+// Checksums: ISA-L by a direct call, zlib, and a copy of the bytes, which shows the cost of
+// touching them. The output of a checksum is its value, u32 little-endian.
 #include <isa-l/crc.h>
 #if NACRE_HAS_ZLIB
 #include <zlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compression libraries: liblz4 and libzstd on their own formats, which are ours too; libdeflate
-// and zlib on deflate, which is what GDeflate is made of.
+// Compression libraries: liblz4 and libzstd on their own formats, which the engine uses too;
+// libdeflate and zlib on deflate, which GDeflate is made of.
 #include <lz4.h>
 #include <lz4hc.h>
 #include <zstd.h>
@@ -27,7 +27,7 @@ char* chars(MutableByteView bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
 
-// Acceleration of the fast matcher, or level of the thorough one, as codec/lz77.cpp has them.
+// The acceleration of the fast matcher, or the level of the thorough one, as in codec/lz77.cpp.
 std::unique_ptr<Baseline> make_lz4_encoder(int level) {
   constexpr int accelerations[5] = {1, 8, 4, 2, 1};
   constexpr int thorough_levels[5] = {3, 4, 6, 9, LZ4HC_CLEVEL_MAX};
@@ -54,7 +54,7 @@ std::unique_ptr<Baseline> make_lz4_decoder() {
 }
 
 std::unique_ptr<Baseline> make_zstd_encoder(int level) {
-  constexpr int levels[10] = {1, -3, 1, 2, 3, 5, 7, 10, 15, 19};  // as codec/zstd.cpp has them
+  constexpr int levels[10] = {1, -3, 1, 2, 3, 5, 7, 10, 15, 19};  // as in codec/zstd.cpp
   std::shared_ptr<ZSTD_CCtx> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
   return each_piece([context, level = levels[level]](ByteView in, MutableByteView out) {
     const std::size_t size =
@@ -101,7 +101,7 @@ std::function<std::unique_ptr<Baseline>()> libdeflate_maker([[maybe_unused]] boo
 }
 
 #if NACRE_HAS_ZLIB
-// Raw deflate, literals alone. The state is made once and reset for each piece.
+// Raw deflate of literals alone. The state is made once and reset for each piece.
 struct ZlibStream {
   z_stream stream = {};
   bool encodes;

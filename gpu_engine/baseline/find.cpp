@@ -40,7 +40,7 @@ std::vector<BaselineLibrary> find_baselines(const BaselineTask& task) {
 
 std::size_t baseline_output_size_bound(const BaselineTask& task, std::size_t input_size) {
   if (task.operation == Operation::rsa_generate) return rsa_private_key_size_bound(task.rsa_bits);
-  // PackBits and LZW at their worst, a tag, an RSA modulus, a record's frame.
+  // Covers the worst case of PackBits and LZW, a tag, an RSA modulus, and a record's frame.
   return std::max<std::size_t>(input_size + input_size / 2 + 4096, 4096);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libipsec-mb: GCM by its direct calls, CBC, CTR and ECB by its queue of jobs, which gets all
-// pieces one after the other and so fills its lanes. What it does not have is not here: OFB, and of
-// DES all but CBC.
+// libipsec-mb: GCM by its direct calls; CBC, CTR and ECB by its queue of jobs, which gets all
+// pieces one after the other and so fills its lanes. The library lacks OFB, and all modes of DES
+// except CBC.
 #include <intel-ipsec-mb.h>
 
 #include <array>
@@ -62,7 +62,7 @@ std::unique_ptr<Baseline> make_gcm(CipherSuite suite, ByteView key, CipherIv iv,
   });
 }
 
-// Key schedules of the three keys that 3DES has, or the first one's.
+// Key schedules of the three keys of 3DES, or only the first one's.
 struct alignas(64) Schedules {
   std::array<Byte, 16 * 15> aes_encrypt, aes_decrypt;
   std::array<std::array<std::uint64_t, 16>, 3> des;
@@ -103,7 +103,7 @@ class JobBaseline final : public Baseline {
     const auto note = [&fine](const IMB_JOB* job) {
       fine = fine && job->status == IMB_STATUS_COMPLETED;
     };
-    // What is longer than a job takes several, one behind the other.
+    // A piece that is longer than a job takes several jobs, one after the other.
     for (std::size_t at = 0; at < size_max; at += std::min(step, size_max - at)) {
       for (const BaselinePiece& piece : pieces) {
         if (at >= piece.input.size()) continue;
@@ -173,7 +173,7 @@ void add_ipsec_mb_baselines(const BaselineTask& task, BaselineLibraries& librari
   const CipherMode mode = task.key_use.mode;
   const bool is_des = block_size_bytes(task.key_use.cipher) == 8;
   if (mode == CipherMode::ofb || (is_des && mode != CipherMode::cbc)) return;
-  if (is_des && !des_lanes_are_sound()) return;  // it computes something else
+  if (is_des && !des_lanes_are_sound()) return;  // the library computes wrong results
   libraries.push_back(
       {name, "", true, "libipsec-mb-dev", [task] { return std::make_unique<JobBaseline>(task); }});
 }

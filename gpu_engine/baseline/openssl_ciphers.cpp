@@ -27,7 +27,7 @@ OSSL_LIB_CTX* legacy_library() {
   return library;
 }
 
-// Empty where OpenSSL has no such cipher.
+// Empty when OpenSSL has no such cipher.
 Cipher find_cipher(const KeyUse& use) {
   const bool is_suite = use.kind == KeyKind::suite;
   const BlockCipher cipher = is_suite ? block_cipher(use.suite) : use.cipher;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites of CTR or CBC and HMAC-SHA256 (docs/FORMAT.md, "Cipher suites"), by OpenSSL alone: the
+// Suites of CTR or CBC with HMAC-SHA256 (docs/FORMAT.md, "Cipher suites"), by OpenSSL alone: the
 // block cipher in one pass and the HMAC in another.
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -19,8 +19,8 @@ constexpr std::size_t hmac_tag_size_bytes = 32;
 
 class OpensslHmacSuite final : public Baseline {
  public:
-  // cipher: of the text, its vector to be set here. iv_cipher: what makes the vector out of the
-  // nonce; nullptr where the nonce is it.
+  // cipher: encrypts the text; its vector is set here. iv_cipher: makes the vector out of the
+  // nonce; nullptr where the nonce is the vector.
   OpensslHmacSuite(const BaselineTask& task, BaselineTask cipher, const BaselineTask* iv_cipher)
       : encrypts_(task.operation == Operation::encrypt),
         block_size_(block_size_bytes(cipher.key_use.cipher)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RSA by OpenSSL's EVP_PKEY, its context set up once. The only library that the engine uses for it,
-// so the difference is what the payload costs.
+// RSA by OpenSSL's EVP_PKEY, with its context set up once. The engine uses the same library, so the
+// difference is the cost of the payload.
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtiff's LZW and PackBits: one image that stays open, a strip for each piece, so that no opening
-// or closing is measured. What libtiff writes goes straight into the piece's output; what it reads
-// comes from an image in memory that is put together before.
+// libtiff's LZW and PackBits: one image that stays open, with a strip for each piece, so that no
+// opening or closing is measured. libtiff writes straight into the piece's output, and reads from
+// an image in memory that is put together before.
 #include <algorithm>
 #include <cstdio>
 #if NACRE_HAS_LIBTIFF
@@ -16,7 +16,8 @@ namespace {
 
 #if NACRE_HAS_LIBTIFF
 
-// A file in memory. While target is set, what is written goes there and is otherwise forgotten.
+// A file in memory. While target is set, bytes that are written go there; otherwise they are
+// dropped.
 struct MemoryImage {
   Bytes bytes;
   std::size_t at = 0;
@@ -86,7 +87,7 @@ class TiffBaseline final : public Baseline {
   }
 
  private:
-  // Encoding rewrites one strip, as long as the longest piece, again and again; decoding needs the
+  // Encoding rewrites one strip, as long as the longest piece, again and again. Decoding needs an
   // image of just these pieces.
   bool prepare(std::span<BaselinePiece> pieces) {
     std::size_t width = 1;
@@ -164,7 +165,7 @@ class TiffBaseline final : public Baseline {
   MemoryImage image_;
   TIFF* tiff_ = nullptr;
   std::size_t width_ = 0;
-  std::vector<const Byte*> inputs_;  // of which the image consists
+  std::vector<const Byte*> inputs_;  // the image consists of these
 };
 
 #endif

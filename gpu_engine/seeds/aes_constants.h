@@ -20,8 +20,8 @@ constexpr std::uint8_t aes_times(std::uint8_t a, std::uint8_t b) {
 struct AesConstants {
   std::uint8_t substitution[256] = {};
   std::uint8_t inverse[256] = {};
-  // Of the field's generator 3: logarithm[power[i]] is i for i below 255. power[255 + i] is
-  // power[i], so a sum of two logarithms needs no modulo.
+  // Logarithms to the base 3, which generates the field: logarithm[power[i]] is i for i below 255.
+  // power[255 + i] is power[i], so a sum of two logarithms needs no modulo.
   std::uint8_t logarithm[256] = {};
   std::uint8_t power[512] = {};
   // Columns are little-endian words, row 0 in the lowest byte. round[0][x]: SubBytes and MixColumns

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See aes_plain.h.
 #include "gpu_engine/seeds/aes_plain.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ void substitute(State& state, const std::uint8_t (&table)[256]) {
     byte = table[byte];
 }
 
-// Row r goes r columns to the left; step -1: to the right.
+// Row r moves r columns to the left; with step -1 to the right.
 void shift_rows(State& state, int step) {
   const State from = state;
   for (int column = 0; column < 4; ++column) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES as plain serial programs have it, one block after the other in ECB: byte by byte (as the
-// project report of Guan and Li has it, figure 4 there), and with four tables of words (what
-// "a CPU" means for Masood, and for Harrison and Waldron). No defence against timing: for
+// AES as plain serial programs do it, one block after the other in ECB: byte by byte (as in the
+// project report of Guan and Li, figure 4), and with four tables of words (what "a CPU" means for
+// Masood, and for Harrison and Waldron). It has no defence against timing attacks, and is for
 // measurements only.
 #pragma once
 
@@ -21,7 +21,7 @@ class PlainAes {
   void decrypt_by_tables(ByteView in, MutableByteView out) const;
   // CBC by the tables: each block waits for the one before it.
   void encrypt_cbc(ByteView in, MutableByteView out, ByteView iv) const;
-  // CTR by the tables, both directions; the first counter block is a number of 128 bits, the
+  // CTR by the tables, in both directions. The first counter block is a number of 128 bits, the
   // highest byte first.
   void apply_counter(ByteView in, MutableByteView out, ByteView first_counter) const;
 
@@ -33,7 +33,8 @@ class PlainAes {
   int round_count_;
   std::uint8_t schedule_[aes_schedule_bytes_max] = {};
   std::uint32_t words_[4 * (aes_round_count_max + 1)] = {};
-  // Of the decryption by tables: backwards, the inner rounds' through InvMixColumns.
+  // For decryption by tables: the schedule backwards, with the inner rounds' words through
+  // InvMixColumns.
   std::uint32_t undo_words_[4 * (aes_round_count_max + 1)] = {};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits to and from bytes, the first one highest. What is read past the end is zeros, and then
-// is_good() says no.
+// Bits to and from bytes, the first bit highest. Bits past the end read as zeros, and is_good() is
+// then false.
 #pragma once
 
 #include <bit>
@@ -20,8 +20,8 @@ class BitWriter {
       if (++filled_ == 8) flush();
     }
   }
-  // Elias' gamma code of a number from 1 on: as many ones as it has bits but the first, a zero,
-  // those bits.
+  // Elias' gamma code of a number from 1 on: a one for each of the number's bits but the first, a
+  // zero, then those bits.
   void put_gamma(std::uint64_t number) {
     const int rest = static_cast<int>(std::bit_width(number)) - 1;
     for (int i = 0; i < rest; ++i)
@@ -29,7 +29,7 @@ class BitWriter {
     put(0, 1);
     put(number, rest);
   }
-  // Fills the last byte with zeros; returns how many bytes there are.
+  // Fills the last byte with zeros and returns the number of bytes.
   std::size_t finish() {
     while (filled_ != 0)
       put(0, 1);
@@ -59,7 +59,7 @@ class BitReader {
     }
     return value;
   }
-  // 0 where there is no such code.
+  // 0 when there is no such code.
   std::uint64_t take_gamma() {
     int rest = 0;
     while (take(1) == 1) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See crc_plain.h.
 #include "gpu_engine/seeds/crc_plain.h"
 
 namespace nacre::engine::seeds {

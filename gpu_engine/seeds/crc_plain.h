@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRC-32 (polynomial of IEEE 802.3, reflected) byte by byte with one table of 256 words: Sarwate's
-// algorithm, which the paper on parallel CRC measures itself against (figure 2 there).
+// algorithm, which the paper on parallel CRC compares itself with (its figure 2).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See des_plain.h. Bits are numbered as in the standard: 1 is the highest.
+// Bits are numbered as in the standard: 1 is the highest.
 #include "gpu_engine/seeds/des_plain.h"
 
 namespace nacre::engine::seeds {
@@ -56,7 +56,7 @@ constexpr std::uint8_t boxes[8][64] = {
      7,  4, 12, 5, 6, 11, 0,  14, 9,  2,  7, 11, 4,  1,  9,  12, 14, 2,  0,  6, 10, 13,
      15, 3, 5,  8, 2, 1,  14, 7,  4,  10, 8, 13, 15, 12, 9,  0,  3,  5,  6,  11}};
 
-// Of a number of so many bits, those that the table names, the first one highest.
+// Picks the bits that the table names out of a number of that many bits, the first one highest.
 std::uint64_t pick(std::uint64_t value, int bit_count, Table table) {
   std::uint64_t picked = 0;
   for (const std::uint8_t bit : table)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DES (FIPS 46-3) bit by bit from the standard's own tables, in ECB: the kind of code that the
-// project report of Guan and Li measures its GPU against. For measurements only.
+// project report of Guan and Li compares its GPU with. For measurements only.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace nacre::engine::seeds {
 
-// Immutable, so thread-safe. The key has 8 bytes, whose parity bits play no part.
+// Immutable, so thread-safe. The key has 8 bytes; their parity bits are ignored.
 class PlainDes {
  public:
   explicit PlainDes(ByteView key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_codes.h in a build without a CUDA compiler: there is none of it.
+// device_codes.h in a build without a CUDA compiler: every call is unsupported.
 #include "gpu_engine/seeds/device_codes.h"
 
 namespace nacre::engine::seeds {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLE and LZ77; see packers.h.
+// RLE and LZ77.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -24,7 +24,7 @@ constexpr int window_bits = 12;
 constexpr std::size_t window_size = std::size_t{1} << window_bits;
 constexpr std::uint32_t nowhere = ~0u;
 
-// Where each pair of bytes was last seen, and before each place the one before it.
+// The last place of each pair of bytes, and for each place the one before it with the same pair.
 class Prefixes {
  public:
   explicit Prefixes(ByteView plain) : plain_(plain), heads_(1 << 16, nowhere) {
@@ -39,7 +39,7 @@ class Prefixes {
   struct Match {
     std::size_t offset = 0, length = 0;
   };
-  // A byte is left over, which goes with the triple.
+  // Leaves one byte over, which goes with the triple.
   Match longest(std::size_t at) const {
     Match best;
     if (at + 2 >= plain_.size()) return best;
@@ -111,7 +111,7 @@ std::size_t pack_lz77(ByteView plain, MutableByteView out) {
   for (std::size_t at = 0; at < plain.size();) {
     const Prefixes::Match match = prefixes.longest(at);
     writer.put(match.offset, window_bits);
-    // The gamma code has no zero.
+    // The gamma code has no code for zero.
     writer.put_gamma(match.length + 1);
     writer.put(plain[at + match.length], 8);
     for (const std::size_t end = at + match.length + 1; at < end; ++at)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Huffman and LZW; see packers.h.
+// Huffman and LZW.
 #include <algorithm>
 #include <array>
 #include <queue>
@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t symbol_count = 256;
 using Lengths = std::array<Byte, symbol_count>;
 
-// How deep each byte lies in the tree; 0: it does not occur. A depth of 46 would take a message of
-// more than 2^32 bytes (the frequencies of the deepest tree are Fibonacci's numbers).
+// How deep each byte lies in the tree; 0 when it does not occur. A depth of 46 would need a message
+// of more than 2^32 bytes (the frequencies of the deepest tree are Fibonacci's numbers).
 Lengths tree_depths(ByteView plain) {
   struct Node {
     std::uint64_t frequency;
@@ -57,7 +57,7 @@ struct Codebook {
   std::array<std::uint64_t, symbol_count> codes = {};
   std::array<std::uint64_t, 65> first = {};  // code of each length
   std::array<std::size_t, 65> count = {};    // codes of each length
-  std::vector<Byte> symbols;                 // in the codes' order
+  std::vector<Byte> symbols;                 // in the order of their codes
 };
 
 Codebook make_codebook(const Lengths& lengths) {
@@ -112,7 +112,7 @@ bool unpack_huffman(ByteView stream, MutableByteView out) {
 }
 
 std::size_t pack_lzw(ByteView plain, MutableByteView out) {
-  // Of each prefix the first one that is a byte longer, and of that its siblings.
+  // For each prefix the first one that is a byte longer, and for that one its siblings.
   struct Entry {
     std::uint32_t child = none, sibling = none;
     Byte last = 0;
@@ -145,7 +145,7 @@ std::size_t pack_lzw(ByteView plain, MutableByteView out) {
 
 bool unpack_lzw(ByteView stream, MutableByteView out) {
   struct Entry {
-    std::size_t begin, size;  // in out, but for single bytes
+    std::size_t begin, size;  // in out, except single bytes
   };
   std::vector<Entry> entries(symbol_count, {0, 1});
   BitReader reader(stream);
@@ -153,7 +153,7 @@ bool unpack_lzw(ByteView stream, MutableByteView out) {
   std::size_t to = 0;
   for (std::size_t i = 0; i < stream.size() / 2; ++i) {
     const auto code = static_cast<std::size_t>(reader.take(code_bits));
-    // Of the entry that is about to be made all but the last byte is there.
+    // For the entry that is about to be made, all but the last byte is known.
     const bool is_next = code == entries.size() && former.size > 0;
     if (code >= entries.size() && !is_next) return false;
     const Entry entry = is_next ? Entry{former.begin, former.size + 1} : entries[code];

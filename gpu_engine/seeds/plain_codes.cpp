@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plain_codes.h.
 #include "gpu_engine/seeds/plain_codes.h"
 
 #include <algorithm>
@@ -15,13 +14,13 @@ namespace {
 
 using Size = std::optional<std::size_t>;
 
-// Makes a baseline of a function of one piece; nobody's package is missing for it.
+// Makes a baseline of a function of one piece. It needs no package.
 template <typename Function>
 BaselineLibrary plain(const char* name, bool gives_our_bytes, const Function& function) {
   return {name, "", gives_our_bytes, "", [function] { return each_piece(function); }};
 }
 
-// Of ciphers in place of each other: the output is as long as the input, whole blocks.
+// For ciphers: the output is as long as the input, which is whole blocks.
 template <typename Crypt>
 BaselineLibrary plain_cipher(const char* name, std::size_t block_size, const Crypt& crypt) {
   return plain(name, true, [block_size, crypt](ByteView in, MutableByteView out) -> Size {

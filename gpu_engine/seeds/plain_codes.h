@@ -10,7 +10,7 @@ namespace nacre::engine::seeds {
 
 // CRC-32 with one table; its output is the value, u32 little-endian.
 BaselineLibrary plain_crc();
-// ECB; by tables also CTR, and CBC of encryption. Of task: operation, key, mode, iv.
+// ECB; by tables also CTR, and CBC encryption. Uses task's operation, key, mode and iv.
 BaselineLibrary plain_aes_bytewise(const BaselineTask& task);
 BaselineLibrary plain_aes_by_tables(const BaselineTask& task);
 BaselineLibrary plain_des(const BaselineTask& task);

@@ -104,7 +104,7 @@ Number find_prime(int bits, const BIGNUM* exponent, BN_CTX* scratch) {
   Number candidate(BN_new());
   if (!less || !common || !candidate) return nullptr;
   for (;;) {
-    // The two highest bits are set, so that a product of two has all its bits.
+    // The two highest bits are set, so that a product of two such primes has all its bits.
     if (BN_priv_rand(candidate.get(), bits, BN_RAND_TOP_TWO, BN_RAND_BOTTOM_ODD) != 1)
       return nullptr;
     if (has_small_factor(candidate.get())) continue;
@@ -141,7 +141,7 @@ Result<RsaNumbers> search_rsa_numbers(int bits) {
       BN_mul(totient.get(), p_less.get(), q_less.get(), scratch.get()) != 1 ||
       BN_mod_inverse(inverse.get(), exponent.get(), totient.get(), scratch.get()) == nullptr)
     return failed();
-  // PKCS#8 has the numbers of the Chinese remainders too.
+  // PKCS#8 also holds the numbers for the Chinese remainder theorem.
   const Number p_part(BN_new()), q_part(BN_new()), coefficient(BN_new());
   if (!p_part || !q_part || !coefficient ||
       BN_mod(p_part.get(), inverse.get(), p_less.get(), scratch.get()) != 1 ||

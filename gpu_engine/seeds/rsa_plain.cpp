@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rsa_plain.h. The product is Montgomery's, digit by digit (Koç, Acar and Kaliski, "Analyzing
-// and comparing Montgomery multiplication algorithms", coarsely integrated operand scanning).
+// The product is Montgomery's, digit by digit (Koç, Acar and Kaliski, "Analyzing and comparing
+// Montgomery multiplication algorithms", coarsely integrated operand scanning).
 #include "gpu_engine/seeds/rsa_plain.h"
 
 #include <algorithm>
@@ -38,12 +38,12 @@ PlainPower::PlainPower(ByteView modulus, ByteView exponent)
     : modulus_(from_bytes(modulus, modulus.size() / 8)),
       square_(modulus_.size()),
       exponent_(exponent.begin(), exponent.end()) {
-  // Newton's iteration doubles the bits that are right.
+  // Newton's iteration doubles the number of right bits.
   std::uint64_t inverse = 1;
   for (int bits = 1; bits < 64; bits *= 2)
     inverse *= 2 - modulus_[0] * inverse;
   inverse_ = 0 - inverse;
-  // 1 doubled, once for each bit of R^2.
+  // Doubles 1, once for each bit of R^2.
   square_[0] = 1;
   for (std::size_t i = 0; i < 2 * 64 * modulus_.size(); ++i) {
     std::uint64_t carry = 0;

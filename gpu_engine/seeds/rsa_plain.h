@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RSA as the project report of Guan and Li has it: square and multiply over Montgomery products in
-// plain loops, the private exponent as it is (no Chinese remainders, no window), and keys by trial
-// division with the primes below 1,000 and 32 rounds of Miller and Rabin. Not constant in time and
-// not blinded: for measurements only, with keys made for them.
+// RSA as in the project report of Guan and Li: square and multiply over Montgomery products in
+// plain loops, with the private exponent as it is (no Chinese remainders, no window), and keys by
+// trial division with the primes below 1,000 and 32 rounds of Miller and Rabin. It is neither
+// constant in time nor blinded: it is for measurements only, with keys made for them.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct RsaNumbers {
   Bytes private_der;  // PKCS#8
 };
 
-// A key of so many bits (a multiple of 128, at least 512) by OpenSSL. out_of_memory.
+// A key of that many bits (a multiple of 128, at least 512) by OpenSSL. Errors: out_of_memory.
 Result<RsaNumbers> make_rsa_numbers(int bits);
-// One by the report's way: candidates, division and modular powers by OpenSSL's plain big numbers,
-// the search and the tests as the report says. The same errors.
+// A key made in the report's way: candidates, division and modular powers by OpenSSL's plain big
+// numbers, the search and the tests as the report says. The same errors.
 Result<RsaNumbers> search_rsa_numbers(int bits);
 
-// number^exponent mod modulus in plain loops. Immutable, so thread-safe. The modulus is odd, its
-// length a multiple of 8 bytes.
+// number^exponent mod modulus in plain loops. Immutable, so thread-safe. The modulus is odd, and
+// its length is a multiple of 8 bytes.
 class PlainPower {
  public:
   PlainPower(ByteView modulus, ByteView exponent);
-  // in is below the modulus; in and out are as long as it.
+  // in is below the modulus; in and out are as long as the modulus.
   void apply(ByteView in, MutableByteView out) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-256 as Masood's article builds it up, step by step: a thread has one block and goes through
-// the four transformations byte by byte, multiplying by tables of logarithms. Where the tables, the
-// schedule and the two states lie is what the steps change.
+// AES-256 as Masood's article develops it, step by step. A thread has one block and does the four
+// transformations byte by byte, multiplying by tables of logarithms. The steps differ in where the
+// tables, the schedule and the two states lie.
 #include "gpu_engine/seeds/aes_constants.h"
 #include "gpu_engine/seeds/cuda/device_run.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-128-CTR as Harrison and Waldron compute it (section 4 of their paper): a thread a block, its
-// counter from its index, the schedule in constant memory, and the lookup tables of words in
-// constant memory, as a texture, in shared memory, or in shared memory once for each bank.
+// counter from its index, the schedule in constant memory, and the look-up tables of words in
+// constant memory, as a texture, in shared memory, or in shared memory with a copy for each bank.
 #include "gpu_engine/seeds/aes_constants.h"
 #include "gpu_engine/seeds/cuda/device_run.h"
 
@@ -128,7 +128,7 @@ Kernel kernel_of(TableMemory memory) {
   return nullptr;
 }
 
-// The table as a texture, for as long as this lives.
+// The table as a texture, for as long as this object lives.
 class Texture {
  public:
   Texture() = default;

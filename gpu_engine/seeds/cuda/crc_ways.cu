@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 as Tosoni and Sorio compute it: a word for each byte of the message, looked up in that
-// byte's own table, then the xor of all words (sections IV and VI of their paper).
+// CRC-32 as Tosoni and Sorio compute it: for each byte of the message a word is looked up in that
+// byte's own table, and then all words are XORed (sections IV and VI of their paper).
 //
 // Table k holds what a byte adds to the remainder when k bytes follow it:
 // T[k+1][b] = T[k][b] >> 8 ^ T[0][T[k][b] & 0xff]. The initial value is xored into the first four
@@ -54,7 +54,7 @@ __global__ void compute(const Byte* message, std::uint64_t size, std::uint32_t* 
   words[at] = word;
 }
 
-// One table after the other, its 256 words side by side.
+// One table after the other; the 256 words of each side by side.
 __global__ void make_tables(std::uint32_t* tables, std::uint64_t count) {
   __shared__ std::uint32_t first[table_words];
   first[threadIdx.x] = device_table.words[threadIdx.x];
@@ -66,7 +66,7 @@ __global__ void make_tables(std::uint32_t* tables, std::uint64_t count) {
   }
 }
 
-// A block's words become one. halves: each thread begins with two.
+// A block reduces its words to one. halves: each thread begins with two.
 template <bool halves>
 __global__ void reduce(const std::uint32_t* words, std::uint64_t count, std::uint32_t* reduced) {
   extern __shared__ std::uint32_t shared_words[];
@@ -178,7 +178,7 @@ class CrcRun {
                            is_reduced() ? 4 : 4 * size(), cudaMemcpyDeviceToHost, stream_.get());
   }
 
-  // What is left for the host once the words are there: all of them, or one.
+  // The work left for the host once the words are there: all of them, or one.
   cudaError_t finish() {
     const cudaError_t error = cudaStreamSynchronize(stream_.get());
     std::uint32_t crc = 0;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See device_run.h.
 #include "gpu_engine/seeds/cuda/device_run.h"
 
 #include <chrono>
@@ -10,7 +9,7 @@ using cuda::check;
 
 namespace {
 
-// What takes long is not repeated as often.
+// Work that takes long is not repeated as often.
 constexpr double enough_seconds = 0.1;
 
 double median_of(std::vector<double>& values) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the papers' ways on a device have in common: looking for the device, timing, and a cipher's
-// way from the host's memory to the device and back.
+// What the papers' methods on a device share: finding the device, timing, and the copies of a
+// cipher's bytes from the host's memory to the device and back.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 
 namespace nacre::engine::seeds {
 
-// unsupported where the machine has no device that works.
+// unsupported when the machine has no device that works.
 Result<> need_device();
 
-// The device's time of what work puts on the stream, the median of so many repetitions.
+// The device's time for the work that `work` puts on the stream; the median of that many
+// repetitions.
 Result<double> device_seconds(cudaStream_t stream, unsigned repetitions,
                               const std::function<cudaError_t()>& work);
-// The host's time of work that ends when the stream is empty.
+// The host's time for work that ends when the stream is empty.
 Result<double> host_seconds(cudaStream_t stream, unsigned repetitions,
                             const std::function<cudaError_t()>& work);
 
@@ -26,7 +27,7 @@ Result<double> host_seconds(cudaStream_t stream, unsigned repetitions,
 Result<cuda::DeviceMemory> copy_to_device(ByteView bytes);
 
 // Runs a cipher's kernel from in to out, both in device memory; launch takes the two and the
-// stream. The bytes of the last run come back in out.
+// stream. out then holds the bytes of the last run.
 using CipherLaunch = std::function<cudaError_t(const Byte* in, Byte* out, cudaStream_t stream)>;
 Result<CryptTimes> time_cipher(ByteView in, MutableByteView out, unsigned repetitions,
                                const CipherLaunch& launch);
