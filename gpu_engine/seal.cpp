@@ -134,7 +134,7 @@ OpenedBody open_body(const AeadKey& key, CipherSuite suite, const VolumeId& volu
   if (!header) return {failed(header.error().code, header.error().text)};
   const std::size_t tag_size = tag_size_bytes(suite);
   if (header->stored_size != record.size())
-    return {failed(ErrorCode::corrupt, "record is shorter than what was read")};
+    return {failed(ErrorCode::corrupt, "record is shorter than the bytes that were read")};
   if (record.size() < stream_offset + tag_size)
     return {failed(ErrorCode::corrupt, "record size is too small for its cipher suite")};
 

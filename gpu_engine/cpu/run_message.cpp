@@ -58,11 +58,11 @@ tl::expected<Buffers, MessageResult> find_buffers(const Payload& payload, const 
     return tl::unexpected<MessageResult>(message_failed(error, detail));
   };
   if (!lies_within(message.input_offset, message.input_size, payload.input_size))
-    return refuse("message's input lies outside the payload's");
+    return refuse("message's input lies outside the payload's input");
   if (!lies_within(message.aad_offset, message.aad_size, payload.input_size))
     return refuse("message's additional data lies outside the payload's input");
   if (!lies_within(message.output_offset, message.output_capacity, payload.output_size))
-    return refuse("message's output lies outside the payload's");
+    return refuse("message's output lies outside the payload's output");
   if (message.input_size > input_size_max(message) || message.aad_size > message_size_bytes_max ||
       message.output_capacity > 2 * message_size_bytes_max)
     return refuse("message is longer than 1 GiB", ErrorCode::too_big);
@@ -84,7 +84,7 @@ MessageResult key_fault(const ExpandedKeys& keys, std::uint32_t index) {
                           "message names a key that its payload lacks");
   if (!keys[index].object)
     return message_failed(keys[index].error, "key cannot be used with its cipher suite");
-  return message_failed(ErrorCode::invalid_argument, "message's key is one for another operation");
+  return message_failed(ErrorCode::invalid_argument, "message's key is for another operation");
 }
 
 SuiteKey find_suite_key(const Payload& payload, const ExpandedKeys& keys, std::uint32_t index) {
@@ -144,7 +144,7 @@ MessageResult run_checksum(Checksum checksum, ByteView input) {
 // nullptr when the block cipher can run.
 const char* find_cipher_fault(const CipherKey& key, const Buffers& buffers) {
   if (takes_whole_blocks(key.mode()) && buffers.input.size() % block_size_bytes(key.cipher()) != 0)
-    return "message is not whole blocks, which its mode takes";
+    return "message is not whole blocks, as its mode requires";
   return nullptr;
 }
 
@@ -164,7 +164,7 @@ MessageResult run_suite_encrypt(const SuiteKey& key, const Message& message,
   const std::size_t tag_size = tag_size_bytes(key.suite);
   if (size % plain_unit_bytes(key.suite) != 0)
     return message_failed(ErrorCode::invalid_argument,
-                          "message is not whole blocks, which its suite takes");
+                          "message is not whole blocks, as its suite requires");
   if (buffers.output.size() < size + tag_size)
     return message_failed(ErrorCode::range, "output has no room for ciphertext and tag");
   key.key->seal(ByteView(message.iv).first(nonce_size_bytes), buffers.aad, buffers.input,
@@ -197,7 +197,7 @@ MessageResult run_crypt(const Payload& payload, const ExpandedKeys& keys, const 
   const SuiteKey key = find_suite_key(payload, keys, message.key_index);
   if (key.key == nullptr) return key.fault;
   if (!is_valid_nonce(key.suite, ByteView(message.iv).first(nonce_size_bytes)))
-    return message_failed(ErrorCode::invalid_argument, "nonce is none of its cipher suite");
+    return message_failed(ErrorCode::invalid_argument, "nonce is not valid for its cipher suite");
   return direction == Direction::encrypt ? run_suite_encrypt(key, message, buffers)
                                          : run_suite_decrypt(key, message, buffers);
 }
@@ -270,7 +270,7 @@ void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
     for (const std::uint32_t index : message_indexes) {
       const Message& message = payload.messages[index];
       const auto work = find_cipher_work(payload, keys, message);
-      if (!work) return message_failed(ErrorCode::invalid_argument, "message is no serial one");
+      if (!work) return message_failed(ErrorCode::invalid_argument, "message is not a serial one");
       streams.push_back(
           {.key = work->key, .in = work->input, .out = work->output, .iv = message.iv});
     }

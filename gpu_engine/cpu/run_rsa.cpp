@@ -16,7 +16,7 @@ const char* describe(ErrorCode error) {
     case ErrorCode::wrong_key:
       return "this RSA key does not open the message";
     case ErrorCode::invalid_argument:
-      return "message is none that this RSA key can take";
+      return "message is not one that this RSA key can take";
     default:
       return "the RSA operation failed";
   }
@@ -24,7 +24,7 @@ const char* describe(ErrorCode error) {
 
 MessageResult write_out(ByteView bytes, MutableByteView output) {
   if (output.size() < bytes.size())
-    return rsa_failed(ErrorCode::range, "output is smaller than the RSA operation's");
+    return rsa_failed(ErrorCode::range, "output is smaller than the RSA operation's result");
   std::copy(bytes.begin(), bytes.end(), output.begin());
   return {.ok = true, .output_size = bytes.size()};
 }
@@ -49,11 +49,11 @@ MessageResult run_rsa(const ExpandedKey& key, const Message& message, ByteView i
   const RsaPrivateKey* const private_key = key.rsa_private();
   if (message.operation == Operation::rsa_private) {
     if (private_key == nullptr)
-      return rsa_failed(ErrorCode::invalid_argument, "message's key is no private RSA key");
+      return rsa_failed(ErrorCode::invalid_argument, "message's key is not a private RSA key");
     return write_out(oaep ? private_key->unwrap(input, label) : private_key->apply(input), output);
   }
   if (private_key == nullptr && key.rsa_public() == nullptr)
-    return rsa_failed(ErrorCode::invalid_argument, "message's key is no RSA key");
+    return rsa_failed(ErrorCode::invalid_argument, "message's key is not an RSA key");
   const RsaPublicKey public_key =
       private_key != nullptr ? private_key->public_key() : *key.rsa_public();
   // This is known before the work is done.

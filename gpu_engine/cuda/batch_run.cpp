@@ -41,7 +41,7 @@ Result<> run_batch(const BatchRun& run) {
     case Operation::rsa_generate:
       return run_rsa_generate_batch(run);
   }
-  return fail(ErrorCode::unsupported, "operation is not one of the devices'");
+  return fail(ErrorCode::unsupported, "devices do not run this operation");
 }
 
 }  // namespace nacre::engine::cuda

@@ -120,7 +120,7 @@ Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetiti
   // The slot is made for this, so a message may be longer than a batch.
   const Sorted sorted = sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
-    return fail(ErrorCode::unsupported, "the payload is no batch of a device");
+    return fail(ErrorCode::unsupported, "a device cannot run the payload as one batch");
   const KindGroup& group = sorted.groups.front();
   const Batch batch = {.kind = group.kind, .indexes = group.indexes};
   std::uint64_t weight = 0;

@@ -146,8 +146,7 @@ Result<void> check_rsa_key(EVP_PKEY* key, int bits_min) {
   if (digest && sound_keys.has(*digest)) return {};
   const OpensslOwner<EVP_PKEY_CTX> context = make_context(key);
   if (context == nullptr || EVP_PKEY_public_check_quick(context.get()) != 1)
-    return fail(ErrorCode::invalid_argument,
-                "the RSA key is not a sound one: " + take_openssl_reason());
+    return fail(ErrorCode::invalid_argument, "the RSA key is not sound: " + take_openssl_reason());
   if (digest) sound_keys.add(*digest);
   return {};
 }

@@ -25,7 +25,8 @@ constexpr std::size_t scrypt_salt_size_bytes = 16;
 
 Result<std::string> to_encrypted_pem(const RsaPrivateKey& key, ByteView passphrase) {
   if (passphrase.empty()) {
-    return fail(ErrorCode::invalid_argument, "a private key is not encrypted with nothing");
+    return fail(ErrorCode::invalid_argument,
+                "a private key cannot be encrypted under an empty passphrase");
   }
   NACRE_ASSIGN(const SecretBytes der, key.to_der());
   const auto failed = [] {

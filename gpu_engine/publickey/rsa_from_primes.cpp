@@ -157,7 +157,7 @@ Result<SecretBytes> make_rsa_key(int bits, std::span<const std::uint32_t> p,
   if (BN_cmp(larger.get(), smaller.get()) < 0) std::swap(larger, smaller);
   for (const Number* const prime : {&larger, &smaller}) {
     if (BN_num_bits(prime->get()) != bits / 2 || !BN_is_odd(prime->get()))
-      return refuse("a number that was given for a prime is none of the length wanted");
+      return refuse("a prime is even or has another length than requested");
   }
   BIGNUM* const distance = numbers.scratch.get();
   if (BN_sub(distance, larger.get(), smaller.get()) != 1 ||
@@ -165,11 +165,11 @@ Result<SecretBytes> make_rsa_key(int bits, std::span<const std::uint32_t> p,
     return no_memory();
   if (BN_num_bits(distance) <= bits / 2 - prime_distance_bits)
     return refuse("two primes are too near to each other");
-  if (!numbers.compute()) return refuse("two primes make no RSA key");
+  if (!numbers.compute()) return refuse("two primes do not make an RSA key");
   if (BN_num_bits(numbers.n.get()) != bits || BN_num_bits(numbers.d.get()) <= bits / 2)
-    return refuse("two primes make no RSA key of the length wanted");
+    return refuse("two primes do not make an RSA key of the requested length");
   if (!numbers.exponents_fit() || !numbers.may_be_primes() || !numbers.belong_together())
-    return refuse("the check finds a new RSA key bad");
+    return refuse("the new RSA key does not pass its check");
   return encode_rsa_private_key({.n = numbers.n.get(),
                                  .e = numbers.e.get(),
                                  .d = numbers.d.get(),

@@ -81,15 +81,15 @@ Result<RsaNumbers> RsaNumbers::from_der(KeyKind kind, ByteView der) {
   };
   if (kind == KeyKind::rsa_public) {
     const OpensslOwner<EVP_PKEY> key = parse_public_key(der);
-    if (key == nullptr) return fail(ErrorCode::invalid_argument, "no public RSA key");
+    if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a public RSA key");
     NACRE_TRY(check_rsa_key(key.get(), rsa_message_bits_min));
-    if (!read(key.get(), 1)) return refuse_key("a public RSA key of no usual kind");
+    if (!read(key.get(), 1)) return refuse_key("the public RSA key has an unusual form");
     return RsaNumbers(std::move(state));
   }
   const OpensslOwner<EVP_PKEY> key = parse_private_key(der);
-  if (key == nullptr) return fail(ErrorCode::invalid_argument, "no private RSA key");
+  if (key == nullptr) return fail(ErrorCode::invalid_argument, "not a private RSA key");
   NACRE_TRY(check_rsa_key(key.get(), rsa_message_bits_min));
-  if (!read(key.get(), number_count)) return refuse_key("a private RSA key of no usual kind");
+  if (!read(key.get(), number_count)) return refuse_key("the private RSA key has an unusual form");
   const BIGNUM* const p = state->of(RsaNumber::p);
   const BIGNUM* const q = state->of(RsaNumber::q);
   if (!are_of_one_key(state->of(RsaNumber::modulus), p, q, state->context.get()) ||

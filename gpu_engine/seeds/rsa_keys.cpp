@@ -29,7 +29,7 @@ constexpr int miller_rabin_rounds = 32;
 constexpr unsigned small_prime_max = 1000;
 
 tl::unexpected<Error> failed() {
-  return fail(ErrorCode::out_of_memory, "OpenSSL makes no RSA key");
+  return fail(ErrorCode::out_of_memory, "OpenSSL could not make an RSA key");
 }
 
 Result<Bytes> number_of(const Key& key, const char* name, int bits) {
