@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each codec of the registry in codec.cpp implements. Sizes and levels are checked by the
-// registry: plain is 1 … message_size_bytes_max bytes, level 0 … 9, and out may be of any size.
+// The functions that each codec of the registry in codec.cpp implements. The registry checks sizes
+// and levels: plain is 1 … message_size_bytes_max bytes, level 0 … 9, and out may be of any size.
 #pragma once
 
 #include <cstddef>

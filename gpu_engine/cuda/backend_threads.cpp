@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How jobs run; see backend_state.h.
+// How the backend's threads run jobs; backend_state.h has the invariants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool CudaBackend::State::run_here(std::unique_ptr<Job>& job) {
   if (!own || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
     return false;
   std::unique_lock lock(mutex);
-  // With a part of it begun, nobody else can end the job.
+  // While a part of it is begun, nobody else can end the job.
   Job& here = *job.release();
   ++job_count;
   std::size_t part = begin_part(here);
@@ -63,7 +63,7 @@ void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
       end(std::move(job));
       return;
     }
-    // From here on the job belongs to whoever ends its last part.
+    // From here on the job belongs to the thread that ends its last part.
     static_cast<void>(job.release());
     ++job_count;
   }
@@ -95,7 +95,7 @@ void CudaBackend::State::work(Device& device, Slot slot) {
     }
     if (queue.empty()) return;
     if (device.lost && any_device_left()) {
-      // Another device's thread may have missed its call.
+      // A thread of another device may have missed its notification.
       work_arrived.notify_one();
       --thread_count;
       return;
@@ -159,7 +159,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
       if (!good) note_failure(device, outcome.error());
     }
   } catch (const std::bad_alloc&) {
-    // What was launched must have ended before its memory serves another batch.
+    // Work that was launched must have ended before its memory serves another batch.
     static_cast<void>(cuda::synchronize_device("waiting for the device"));
   }
   if (good) {
@@ -175,7 +175,8 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
   cpu.run(job.payload, good ? MessageIndexes(refused) : MessageIndexes(batch.indexes));
 }
 
-// Memory is taken before anything runs: nothing runs twice, which may have changed its own input.
+// Memory is taken before anything runs: nothing may run twice, since it may have changed its own
+// input.
 void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const cuda::Stretch& stretch) {
   std::vector<std::uint32_t> rest;
   std::vector<Batch> batches;
@@ -195,7 +196,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const cuda::S
 }
 
 void CudaBackend::State::note_failure(Device& device, const Error& error) {
-  // An error that comes again at once is the device's own end: a lost context answers nothing.
+  // If an error returns at once, the device itself is lost: a lost context answers nothing.
   const bool answers = cuda::synchronize_device("asking a device").has_value();
   if (!answers) device.lost = true;
   if ((answers ? device.failure_said : device.loss_said).exchange(true)) return;
@@ -203,7 +204,7 @@ void CudaBackend::State::note_failure(Device& device, const Error& error) {
                   answers ? "" : " from now on"));
 }
 
-// It is the caller's code: what it throws must not end the thread.
+// warn is the caller's code. If it throws, the thread must not end.
 void CudaBackend::State::say(const std::string& text) noexcept {
   if (warn == nullptr) return;
   try {
@@ -213,7 +214,7 @@ void CudaBackend::State::say(const std::string& text) noexcept {
 }
 
 void CudaBackend::State::end(std::unique_ptr<Job> job) {
-  // What no device takes runs here, by the cpu's threads and this one.
+  // Messages that no device takes run here, on the cpu's threads and this one.
   if (!job->for_cpu.empty()) cpu.run(job->payload, job->for_cpu);
   job->say_ended();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What payloads really took, as factors of what the cost model says of them: one for each backend,
+// The times that payloads really took, as factors of the cost model's times: one for each backend,
 // class and size. They last as long as the engine.
 //
 // A factor is the median of the last nine measurements (the lower middle one of an even number), so

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code needs that both a device's compiler and the host's take. Tests run such code on the
-// host, where the hints for a device's compiler mean nothing.
+// Macros and constants for code that both the device's compiler and the host's compile. Tests run
+// such code on the host, where the hints for the device's compiler mean nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace nacre::engine::cuda {
 
-// Of a warp: its lanes, and the mask that names all of them.
+// The lanes of a warp, and the mask that names all of them.
 inline constexpr std::uint32_t lane_count = 32;
 inline constexpr std::uint32_t all_lanes = 0xffffffffu;
 

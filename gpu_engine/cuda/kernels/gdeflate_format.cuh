@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes know of the GDeflate format without tables in memory: the numbers of
-// codec/gdeflate/format.h, and what symbols mean by arithmetic. Host compilers take it too: tests
-// run the decoder's lane code on the host.
+// The GDeflate format as lanes use it, without tables in memory: the numbers of
+// codec/gdeflate/format.h, and the meaning of symbols by arithmetic. Host compilers take it too:
+// tests run the decoder's lane code on the host.
 #pragma once
 
 #include <cstdint>

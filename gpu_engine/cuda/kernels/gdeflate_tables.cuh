@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GDeflate decoder reads with: the lanes of a page (LaneReader), and canonical codes as
-// look-up tables in the memory that a warp shares (TableBuilder).
+// The parts with which the GDeflate decoder reads: the lanes of a page (LaneReader), and canonical
+// codes as look-up tables in the memory that a warp shares (TableBuilder).
 //
 // A lane of the page is read by a lane of the warp; codec/gdeflate/format.h says how the page's
 // words are dealt out. Nothing outside the page is read but, where the page is at an odd address,

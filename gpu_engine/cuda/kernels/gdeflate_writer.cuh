@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both encoders of GDeflate pages write with, each a warp's work: Huffman codes out of counts
-// (CodeMaker), the description of a block's codes (Description), and a page's words (LaneWriter).
+// The parts with which both encoders of GDeflate pages write, each a warp's work: Huffman codes out
+// of counts (CodeMaker), a block's description (Description), and a page's words (LaneWriter).
 //
 // CodeMaker makes the very sizes of codec/gdeflate/huffman_code.h and the canonical code of these.
 // The plain way sorts the symbols by count and joins the two least trees until one is left. The

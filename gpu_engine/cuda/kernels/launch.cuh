@@ -9,11 +9,11 @@
 
 namespace nacre::engine::cuda {
 
-// What a block may share on every device; sm_75 has not a byte more. A kernel that needs more has
-// another version for such devices.
+// The most that a block may share on every device; sm_75 has not a byte more. A kernel that needs
+// more has another version for such devices.
 inline constexpr int shared_bytes_least = 65536;
 
-// Of the current device.
+// The shape of the current device.
 struct DeviceShape {
   int multiprocessors;
   int shared_bytes_max;  // of a block

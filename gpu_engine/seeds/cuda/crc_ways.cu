@@ -54,7 +54,7 @@ __global__ void compute(const Byte* message, std::uint64_t size, std::uint32_t* 
   words[at] = word;
 }
 
-// One table after the other; the 256 words of each side by side.
+// One table after the other; the 256 words of each are contiguous.
 __global__ void make_tables(std::uint32_t* tables, std::uint64_t count) {
   __shared__ std::uint32_t first[table_words];
   first[threadIdx.x] = device_table.words[threadIdx.x];
