@@ -8,10 +8,10 @@
 namespace nacre {
 
 // folder: a descriptor. made: a descriptor of a file that this process has just made in that
-// folder. Gives made to the owner of folder. Does something for root alone, and nothing in folders
-// that root owns; there, if the folder's group may write, made gets that group and its permissions.
-// Returns 0, or an errno (such as EDQUOT) for which the file must not stay as it is. A file system
-// that keeps no owners gives no error.
+// folder. Gives made to the owner of folder. Only root's processes do this, and not in folders that
+// root owns. If such a folder has another group than root's, which may write to it, made gets that
+// group and lets it do what the folder lets it do. Returns 0, or an errno (such as EDQUOT) for
+// which the file must not stay as it is. A file system that keeps no owners gives no error.
 int give_to_folder_owner(int folder, int made);
 
 // The same for a folder that this process has just made. Only an empty folder that root owns is
