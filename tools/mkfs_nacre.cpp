@@ -16,7 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fs/control/mount_table.h"
-#include "fs/volume/volume.h"
+#include "fs/mount/mounted.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/volume_files.h"
 #include "tools/cli/command_line.h"
@@ -249,8 +249,8 @@ Result<> make_volume(const Arguments& arguments) {
   made.note_files();
   NACRE_ASSIGN(const auto volume,
                metadata::create_volume_files(*place.directory, parameters, recipients));
-  NACRE_TRY(
-      fs::Volume::format(place.directory, volume.keys, volume.keyring.generation, owner_of(place)));
+  NACRE_TRY(fs::Mounted::format(place.directory, volume.keys, volume.keyring.generation,
+                                owner_of(place)));
   NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
   made.keep();
   remember_new_volume(place, *volume.keys);

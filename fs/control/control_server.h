@@ -42,9 +42,9 @@
 #include "fs/control/file_chunks.h"
 #include "fs/control/request_metrics.h"
 #include "fs/control/socket_path.h"
+#include "fs/mount/mounted.h"
 #include "fs/rotation/rotation.h"
 #include "fs/scrub/scrubber.h"
-#include "fs/volume/volume.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {

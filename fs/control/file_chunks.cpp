@@ -48,7 +48,7 @@ FileChunk chunk_of(ChunkIndex index, const ChunkMapRow& row) {
 }
 
 // Opens the chunk's records. False: one could not be opened.
-bool open_pieces(ScrubSubject& volume, InodeNumber inode, const metadata::ChunkRow& row,
+bool open_pieces(SegmentStore& store, InodeNumber inode, const metadata::ChunkRow& row,
                  FileChunk& chunk) {
   std::vector<ReadRequest> requests;
   std::vector<std::unique_ptr<Byte[]>> buffers;
@@ -68,7 +68,7 @@ bool open_pieces(ScrubSubject& volume, InodeNumber inode, const metadata::ChunkR
     pieces.push_back(&piece);
   }
   if (requests.empty()) return true;
-  volume.segments().read(requests);
+  store.read(requests);
   bool good = true;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     pieces[i]->codec = requests[i].codec;
@@ -80,35 +80,37 @@ bool open_pieces(ScrubSubject& volume, InodeNumber inode, const metadata::ChunkR
 }
 
 // Of a row that compaction changes meanwhile the newer one is looked at.
-Result<std::optional<FileChunk>> look_at_chunk(ScrubSubject& volume, InodeNumber inode,
+Result<std::optional<FileChunk>> look_at_chunk(const metadata::Database& database,
+                                               SegmentStore& store, InodeNumber inode,
                                                ChunkIndex index) {
   const std::string key = metadata::chunk_key(inode, index);
   std::optional<std::string> seen;
   std::optional<FileChunk> chunk;
   for (int attempt = 0; attempt < attempt_count_max; ++attempt) {
-    NACRE_ASSIGN(auto value, volume.database().get(Table::chunks, key));
+    NACRE_ASSIGN(auto value, database.get(Table::chunks, key));
     if (!value) return std::nullopt;
     if (seen == value) return chunk;
     NACRE_ASSIGN(const ChunkMapRow row, metadata::decode_chunk_map_row(*value));
     seen = std::move(value);
     chunk = chunk_of(index, row);
-    if (!row.chunk || open_pieces(volume, inode, *row.chunk, *chunk)) return chunk;
+    if (!row.chunk || open_pieces(store, inode, *row.chunk, *chunk)) return chunk;
   }
   return chunk;
 }
 
 }  // namespace
 
-Result<FileChunks> look_at_chunks(ScrubSubject& volume, InodeNumber inode, ChunkIndex first) {
+Result<FileChunks> look_at_chunks(const metadata::Database& database, SegmentStore& store,
+                                  InodeNumber inode, ChunkIndex first) {
   // Indexes first: while rows are visited nothing else may be asked of the database.
   std::vector<ChunkIndex> indexes;
-  NACRE_TRY(volume.database().scan(Table::chunks, metadata::chunk_key(inode, first),
-                                   metadata::prefix_end(metadata::chunk_prefix(inode)),
-                                   [&](std::string_view key, std::string_view) {
-                                     const auto parts = metadata::decode_chunk_key(key);
-                                     if (parts) indexes.push_back(parts->index);
-                                     return indexes.size() <= row_count_max;
-                                   }));
+  NACRE_TRY(database.scan(Table::chunks, metadata::chunk_key(inode, first),
+                          metadata::prefix_end(metadata::chunk_prefix(inode)),
+                          [&](std::string_view key, std::string_view) {
+                            const auto parts = metadata::decode_chunk_key(key);
+                            if (parts) indexes.push_back(parts->index);
+                            return indexes.size() <= row_count_max;
+                          }));
   FileChunks result;
   std::uint64_t plain_bytes = 0;
   std::size_t piece_count = 0;
@@ -118,7 +120,7 @@ Result<FileChunks> look_at_chunks(ScrubSubject& volume, InodeNumber inode, Chunk
       result.next = index;
       break;
     }
-    NACRE_ASSIGN(auto chunk, look_at_chunk(volume, inode, index));
+    NACRE_ASSIGN(auto chunk, look_at_chunk(database, store, inode, index));
     if (!chunk) continue;  // cut off meanwhile
     for (const FilePiece& piece : chunk->pieces)
       plain_bytes += piece.plain_size;

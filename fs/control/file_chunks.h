@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "fs/volume/scrub_subject.h"
+#include "fs/store/segment_store.h"
+#include "metadata/tables/database.h"
 
 namespace nacre::fs {
 
@@ -42,7 +43,7 @@ struct FileChunks {
 // The rows of an inode from a chunk on, as many as are worth one reply: at most 512 rows, 64 MiB of
 // plain bytes. What is not stored yet is not there. Errors are the database's; of an inode without
 // rows there are none. Thread-safe; beside everything else that goes on.
-Result<FileChunks> look_at_chunks(ScrubSubject& volume, metadata::InodeNumber inode,
-                                  metadata::ChunkIndex first);
+Result<FileChunks> look_at_chunks(const metadata::Database& database, SegmentStore& store,
+                                  metadata::InodeNumber inode, metadata::ChunkIndex first);
 
 }  // namespace nacre::fs

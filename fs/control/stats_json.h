@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/request_metrics.h"
-#include "fs/volume/volume.h"
+#include "fs/mount/mounted.h"
 #include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {

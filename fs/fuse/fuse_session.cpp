@@ -105,18 +105,19 @@ std::uint64_t total(const OpcodeCounts& counts) {
 
 }  // namespace
 
-FuseSession::FuseSession(Volume& volume, const FuseOptions& options)
+FuseSession::FuseSession(const ServedVolume& served, const FuseOptions& options)
     : options_(options),
-      volume_(volume),
-      context_{.volume = volume,
+      served_(served),
+      context_{.volume = served.volume,
+               .pacer = served.pacer,
                .no_xattr = options.no_xattr,
                .sync_names = options.sync_names,
                .owners = options.owners} {}
 
-Result<std::unique_ptr<FuseSession>> FuseSession::create(Volume& volume,
+Result<std::unique_ptr<FuseSession>> FuseSession::create(const ServedVolume& served,
                                                          const std::string& mount_point,
                                                          const FuseOptions& options) {
-  std::unique_ptr<FuseSession> session(new FuseSession(volume, options));
+  std::unique_ptr<FuseSession> session(new FuseSession(served, options));
   session->event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (session->event_fd_ < 0) return fail(ErrorCode::io, "cannot make an eventfd");
   NACRE_TRY(session->mount(mount_point));
@@ -234,7 +235,7 @@ FuseSession::~FuseSession() {
 
 Result<> FuseSession::run(const std::function<void()>& ready) {
   NACRE_TRY(kernel_->start());
-  volume_.set_kernel_cache(kernel_.get());
+  served_.kernel_cache.set(kernel_.get());
   Result<> started = transport_->start(*dispatcher_);
   if (started) {
     bool announced = false;
@@ -260,10 +261,10 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       make_kernel_forget(fuse_session_fd(session_), *known_, Forget::everything);
     }
   }
-  volume_.let_writers_go();
+  served_.pacer.stop();
   kernel_->stop();
   context_.pending.wait_for_none();
-  volume_.set_kernel_cache(nullptr);
+  served_.kernel_cache.set(nullptr);
   return started;
 }
 
@@ -353,7 +354,7 @@ void FuseSession::set_dirty_share() {
   // No more pages than a small volume has room for.
   std::uint64_t held_bytes = 0;
   if (!(std::ifstream(folder + "max_bytes") >> held_bytes)) return;
-  const Result<VolumeSpace> space = volume_.space();
+  const Result<VolumeSpace> space = served_.volume.space();
   const std::uint64_t wanted_bytes =
       space ? WriteGate::dirty_bytes_wanted(space->total_bytes) : held_bytes;
   if (wanted_bytes < held_bytes) {
@@ -376,7 +377,7 @@ void FuseSession::leave_when_idle() {
   const std::uint64_t count = total(opcode_counts());
   const auto now = Clock::now();
   if (count != busy_count_ || busy_until_ == Clock::time_point{} ||
-      volume_.stats().backup_count > 0) {
+      (served_.is_needed && served_.is_needed())) {
     busy_count_ = count;
     busy_until_ = now;
     return;
@@ -390,7 +391,7 @@ void FuseSession::leave_when_idle() {
 }
 
 void FuseSession::leave() {
-  volume_.let_writers_go();
+  served_.pacer.stop();
   write_back();
   const auto deadline = Clock::now() + std::chrono::milliseconds(options_.exit_grace_ms);
   while (!ended_ && Clock::now() < deadline) {

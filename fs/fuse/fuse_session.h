@@ -15,9 +15,9 @@
 #include "fs/fuse/measured_transport.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/fuse/operations.h"
+#include "fs/fuse/served_volume.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/uring_plan.h"
-#include "fs/volume/volume.h"
 
 namespace nacre::fs {
 
@@ -34,8 +34,8 @@ struct FuseOptions {
   UringMode uring = UringMode::automatic;
   unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
   OwnerView owners = {};           // whose files are shown to be, whatever is stored
-  // Unmounts by itself when no request came for so long and no file is open; 0: never. Not while a
-  // backup is made.
+  // Unmounts by itself when no request came for so long and no file is open; 0: never. Not while
+  // ServedVolume::is_needed.
   std::uint32_t idle_ms = 0;
   std::uint32_t exit_grace_ms = 5000;         // how long request_exit() waits for open files
   bool watch = false;                         // a watcher ends the connection if this process dies
@@ -45,9 +45,10 @@ struct FuseOptions {
 
 class FuseSession {
  public:
-  // Mounts. The volume outlives the session. No thread is started yet: requests wait for run().
-  // Errors of check_mount_point and check_fuse, and io with the reason that libfuse gave.
-  static Result<std::unique_ptr<FuseSession>> create(Volume& volume, const std::string& mount_point,
+  // Mounts. No thread is started yet: requests wait for run(). Errors of check_mount_point and
+  // check_fuse, and io with the reason that libfuse gave.
+  static Result<std::unique_ptr<FuseSession>> create(const ServedVolume& served,
+                                                     const std::string& mount_point,
                                                      const FuseOptions& options);
   // Unmounts what is still mounted. Not while run() is under way.
   ~FuseSession();
@@ -78,7 +79,7 @@ class FuseSession {
   std::string transport_name() const { return transport_->name(); }
 
  private:
-  explicit FuseSession(Volume& volume, const FuseOptions& options);
+  FuseSession(const ServedVolume& served, const FuseOptions& options);
   Result<> mount(const std::string& mount_point);
   void make_transport(unsigned thread_count);
   Result<> find_device();
@@ -101,7 +102,7 @@ class FuseSession {
 
   const FuseOptions options_;
   const MountEnvironment environment_ = MountEnvironment::current();
-  Volume& volume_;
+  const ServedVolume served_;
   std::string mount_point_;
   std::string device_;
   Context context_;

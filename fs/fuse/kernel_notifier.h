@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "fs/control/request_metrics.h"
-#include "fs/volume/volume.h"
+#include "fs/volume/kernel_cache.h"
 
 struct fuse_session;
 

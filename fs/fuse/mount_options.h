@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fs/fuse/fuse_session.h"
+#include "fs/mount/mounted.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {

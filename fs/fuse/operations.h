@@ -34,6 +34,7 @@
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
+#include "fs/space/write_pacer.h"
 #include "fs/volume/volume.h"
 
 namespace nacre::fs {
@@ -77,6 +78,7 @@ struct Context {
   static constexpr std::uint32_t none_untold = UINT32_MAX;
 
   Volume& volume;
+  WritePacer& pacer;
   bool no_xattr = false;    // extended attributes do not exist here
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
   OwnerView owners = {};
@@ -122,7 +124,7 @@ void reply_error(Context& context, fuse_req_t request, std::string_view name, fu
 template <typename Answer>
 void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t written_bytes,
                    Answer answer) {
-  if (context.volume.may_write_on(written_bytes)) return answer();
+  if (context.pacer.may_go_on(written_bytes)) return answer();
   std::function<void()> go_on;
   try {
     go_on = [&context, answer, mark = RequestScope::current()] {
@@ -134,7 +136,7 @@ void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t 
     return answer();
   }
   context.pending.add();
-  context.volume.hold_writer(inode, written_bytes, std::move(go_on));
+  context.pacer.hold(inode, written_bytes, std::move(go_on));
 }
 // With sync_names: waits until the directory's names are durable.
 Result<> settle_names(Context& context, fuse_ino_t directory);

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "fs/volume/scrub_subject.h"
 #include "gpu_engine/forget_keys.h"
 #include "metadata/keys/keyring_rotation.h"
+#include "metadata/volume_files.h"
 
 namespace nacre::fs {
 
@@ -65,15 +65,15 @@ std::string_view to_string(RotationState state) {
 
 Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
                    std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
-                   Volume& volume)
+                   Mounted& mounted)
     : directory_(std::move(directory)),
       keys_(std::move(keys)),
       keyring_(keyring),
-      rekeying_(volume.rekeying()),
-      engine_(volume.scrub_subject() == nullptr ? nullptr : &volume.scrub_subject()->engine()) {
+      mounted_(mounted) {
   if (!keys_->is_rotating()) return;
-  if (rekeying_ != nullptr) row_ = rekeying_->rotation_row().value_or(metadata::RotationRow{});
-  state_ = rekeying_ == nullptr || row_.paused ? RotationState::paused : RotationState::running;
+  const bool is_read_only = mounted_.is_read_only();
+  if (!is_read_only) row_ = remembered().value_or(metadata::RotationRow{});
+  state_ = is_read_only || row_.paused ? RotationState::paused : RotationState::running;
 }
 
 Rotation::~Rotation() {
@@ -85,8 +85,21 @@ Result<metadata::Superblock> Rotation::load_superblock() const {
   return metadata::verify_superblock(found.superblock, *keys_);
 }
 
+Result<> Rotation::remember(const metadata::RotationRow& row) {
+  return mounted_.database().put_now(
+      metadata::Table::system,
+      {{std::string(metadata::system_key_rotation), metadata::encode(row)}});
+}
+
+Result<metadata::RotationRow> Rotation::remembered() const {
+  NACRE_ASSIGN(const auto value,
+               mounted_.database().get(metadata::Table::system, metadata::system_key_rotation));
+  if (!value) return metadata::RotationRow{};
+  return metadata::decode_rotation_row(*value);
+}
+
 Result<> Rotation::begin(const RotationOptions& options) {
-  if (rekeying_ == nullptr) return read_only();
+  if (mounted_.is_read_only()) return read_only();
   const auto check_none = [this]() -> Result<> {
     if (!keys_->is_rotating()) return {};
     std::lock_guard lock(mutex_);
@@ -95,7 +108,13 @@ Result<> Rotation::begin(const RotationOptions& options) {
   NACRE_TRY(check_none());  // whoever works on one holds the mutex until it is done
   std::lock_guard one(work_mutex_);
   NACRE_TRY(check_none());
-  NACRE_TRY(rekeying_->check_may_begin());
+  NACRE_TRY(mounted_.check_writable());
+  // It would bring keyring and superblock of two states.
+  if (mounted_.backups().count() > 0) {
+    return fail(ErrorCode::busy,
+                "a backup of this volume is under way, and would bring half of each key: try again "
+                "when it is done");
+  }
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
   NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
@@ -107,7 +126,7 @@ Result<> Rotation::begin(const RotationOptions& options) {
     ++superblock.generation;
     NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
   }
-  NACRE_TRY(rekeying_->remember_rotation(row));
+  NACRE_TRY(remember(row));
   NACRE_TRY(save_new_keyring(options, suite));
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
@@ -117,10 +136,10 @@ Result<> Rotation::begin(const RotationOptions& options) {
     begun_ = true;
   }
   wake_.notify_all();
-  NACRE_TRY(rekeying_->begin_epoch());
+  NACRE_TRY(mounted_.store().begin_epoch());
   NACRE_TRY(keyring_.note_generation());
-  row.total_bytes = rekeying_->outdated_segments().live_bytes;
-  NACRE_TRY(rekeying_->remember_rotation(row));
+  row.total_bytes = mounted_.store().outdated().live_bytes;
+  NACRE_TRY(remember(row));
   std::lock_guard lock(mutex_);
   row_.total_bytes = row.total_bytes;
   return {};
@@ -192,23 +211,23 @@ Result<> Rotation::work(Mode mode) {
   {
     std::lock_guard lock(mutex_);
     since_ = std::chrono::steady_clock::now();
-    left_then_ = rekeying_->outdated_segments().live_bytes;
+    left_then_ = mounted_.store().outdated().live_bytes;
     if (row_.total_bytes == 0) row_.total_bytes = left_then_;
   }
   enter("records");
   NACRE_TRY(settle_superblock());
-  NACRE_TRY(rekeying_->begin_epoch());
-  NACRE_ASSIGN(const auto row, rekeying_->rotation_row());
+  NACRE_TRY(mounted_.store().begin_epoch());
+  NACRE_ASSIGN(const auto row, remembered());
   if (row.recompress) {
     NACRE_ASSIGN(const auto superblock, load_superblock());
-    rekeying_->set_codec(superblock.codec, superblock.level);
-    rekeying_->recompress_old_epochs();
+    mounted_.store().set_codec(superblock.codec, superblock.level);
+    mounted_.store().recompress_old_epochs();
   }
-  NACRE_TRY(rekeying_->renew_checkpoint());
+  NACRE_TRY(renew_checkpoint());
   NACRE_TRY(rekey_records(mode));
   enter("database");
   NACRE_TRY(reseal_database());
-  if (const auto left = rekeying_->outdated_segments(); left.immovable_count > 0) {
+  if (const auto left = mounted_.store().outdated(); left.immovable_count > 0) {
     return fail(ErrorCode::corrupt,
                 fmt::format("everything is sealed under the new key but for records in {} "
                             "segments that cannot be opened; the old key stays until they are "
@@ -217,6 +236,19 @@ Result<> Rotation::work(Mode mode) {
   }
   enter("verification");
   return finish();
+}
+
+// What never fitted has no predecessor that would have to go.
+Result<> Rotation::renew_checkpoint() {
+  const auto written = mounted_.write_checkpoint(CheckpointKeep::only_this);
+  if (written || written.error().code == ErrorCode::too_big) return {};
+  if (written.error().code != ErrorCode::no_space) return tl::unexpected(written.error());
+  return fail(ErrorCode::no_space,
+              fmt::format("{}: no room on the disk for the checkpoint that a rotation writes under "
+                          "the new key. Nothing is lost: both keys stay. Make room there or delete "
+                          "files; a mounted volume then goes on by itself, for one that is not run "
+                          "'nacre key rotate' again",
+                          directory_->description()));
 }
 
 Result<> Rotation::rekey_records(Mode mode) {
@@ -237,7 +269,8 @@ Result<> Rotation::rekey_records(Mode mode) {
       order.rate_bytes_per_second = row_.rate_bytes_per_second;
     }
     order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
-    const auto step = rekeying_->rekey_segments(order);
+    NACRE_TRY(mounted_.check_writable());
+    const auto step = mounted_.compactor().rekey(order);
     if (!step && step.error().code == ErrorCode::cancelled && go_on() && has_another_rate()) {
       continue;
     }
@@ -245,7 +278,7 @@ Result<> Rotation::rekey_records(Mode mode) {
     if (*step == RekeyStep::done) return {};
     report_progress();
     if (*step == RekeyStep::moved) continue;
-    const unsigned backups = rekeying_->backup_count();
+    const unsigned backups = mounted_.backups().count();
     NACRE_TRY(wait(RotationState::waiting,
                    backups > 0 ? fmt::format("waits for the end of {} backups", backups)
                                : std::string("waits for segments that are being read"),
@@ -255,9 +288,10 @@ Result<> Rotation::rekey_records(Mode mode) {
 
 Result<> Rotation::reseal_database() {
   while (true) {
-    NACRE_ASSIGN(const auto left, rekeying_->reseal_database([this] { return go_on(); }));
+    NACRE_TRY(mounted_.check_writable());
+    NACRE_ASSIGN(const auto left, mounted_.database().reseal([this] { return go_on(); }));
     if (left.empty()) return {};
-    const unsigned backups = rekeying_->backup_count();
+    const unsigned backups = mounted_.backups().count();
     NACRE_TRY(wait(RotationState::waiting,
                    backups > 0 ? fmt::format("waits for the end of {} backups", backups)
                                : fmt::format("waits until {} is gone", left.front()),
@@ -265,20 +299,28 @@ Result<> Rotation::reseal_database() {
   }
 }
 
+// Everything is durable, and what is empty is removed. The first commit removes it; the syncs make
+// that durable whether or not another commit follows.
+Result<> Rotation::settle() {
+  NACRE_TRY(mounted_.committer().commit(CommitScope{.everything = true}));
+  NACRE_TRY(directory_->sync_directory(metadata::segment_folder));
+  return directory_->sync_directory(metadata::database_folder);
+}
+
 Result<> Rotation::finish() {
-  NACRE_TRY(rekeying_->settle());
+  NACRE_TRY(settle());
   NACRE_ASSIGN(const auto counts,
                count_epochs(
                    *directory_, keys_->current_epoch_number(), WalkDepth::headers,
                    [this](std::uint64_t) { return go_on(); },
-                   [this](auto segment) { return rekeying_->vouches_for(segment); }));
+                   [this](auto segment) { return mounted_.store().vouches_for(segment); }));
   if (counts.other_file_count + counts.other_record_count > 0) {
     return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
                                              counts.first_other));
   }
   NACRE_TRY(keyring_.end_rotation());
   keys_->end_rotation();
-  if (engine_ != nullptr) engine::forget_keys(*engine_);
+  engine::forget_keys(mounted_.engine());
   spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
                keys_->current_epoch_number());
   {
@@ -288,7 +330,7 @@ Result<> Rotation::finish() {
     row_ = {};
   }
   report_progress();
-  return rekeying_->remember_rotation({});
+  return remember({});
 }
 
 // A crash between two copies of the last keyring leaves the old keys in the other one.
@@ -299,7 +341,7 @@ Result<> Rotation::repair_copies() {
 }
 
 Result<> Rotation::run(const Progress& progress) {
-  if (rekeying_ == nullptr) return read_only();
+  if (mounted_.is_read_only()) return read_only();
   std::lock_guard one(work_mutex_);
   if (!keys_->is_rotating()) return repair_copies();
   {
@@ -317,7 +359,7 @@ Result<> Rotation::run(const Progress& progress) {
 }
 
 void Rotation::start() {
-  if (rekeying_ == nullptr) return;
+  if (mounted_.is_read_only()) return;
   {
     std::lock_guard lock(mutex_);
     begun_ = keys_->is_rotating();
@@ -367,7 +409,7 @@ void Rotation::run_background() {
       retry_pause = std::min(2 * retry_pause, retry_pause_max);
       continue;
     }
-    const bool is_damaged = rekeying_->outdated_segments().immovable_count > 0;
+    const bool is_damaged = mounted_.store().outdated().immovable_count > 0;
     state_ = is_damaged ? RotationState::damaged : RotationState::stopped;
     spdlog::error("rotation of keys: {}", error.message);
     begun_ = false;
@@ -375,11 +417,11 @@ void Rotation::run_background() {
 }
 
 Result<> Rotation::pause() {
-  if (rekeying_ == nullptr) return read_only();
+  if (mounted_.is_read_only()) return read_only();
   if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
-  NACRE_ASSIGN(auto row, rekeying_->rotation_row());
+  NACRE_ASSIGN(auto row, remembered());
   row.paused = true;
-  NACRE_TRY(rekeying_->remember_rotation(row));
+  NACRE_TRY(remember(row));
   {
     std::lock_guard lock(mutex_);
     row_.paused = true;
@@ -390,12 +432,12 @@ Result<> Rotation::pause() {
 }
 
 Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
-  if (rekeying_ == nullptr) return read_only();
+  if (mounted_.is_read_only()) return read_only();
   if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
-  NACRE_ASSIGN(auto row, rekeying_->rotation_row());
+  NACRE_ASSIGN(auto row, remembered());
   row.paused = false;
   row.rate_bytes_per_second = rate_bytes_per_second.value_or(row.rate_bytes_per_second);
-  NACRE_TRY(rekeying_->remember_rotation(row));
+  NACRE_TRY(remember(row));
   {
     std::lock_guard lock(mutex_);
     row_.paused = false;
@@ -410,7 +452,7 @@ Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
 RotationStatus Rotation::status() const {
   RotationStatus status{.epoch = keys_->current_epoch_number()};
   const OutdatedSegments left =
-      rekeying_ == nullptr ? OutdatedSegments{} : rekeying_->outdated_segments();
+      mounted_.is_read_only() ? OutdatedSegments{} : mounted_.store().outdated();
   std::lock_guard lock(mutex_);
   status.state = state_;
   if (state_ == RotationState::none) return status;

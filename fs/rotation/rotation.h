@@ -23,8 +23,8 @@
 #include <string_view>
 #include <thread>
 
+#include "fs/mount/mounted.h"
 #include "fs/rotation/epoch_walk.h"
-#include "fs/volume/volume.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_keeper.h"
 #include "metadata/superblock.h"
@@ -68,7 +68,7 @@ class Rotation {
   // keys are those that the volume was opened with. Volume and keyring outlive this.
   Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
            std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
-           Volume& volume);
+           Mounted& mounted);
   ~Rotation();  // stop()
 
   // Steps 1 and 2. busy: one is under way, or a backup. After another error one may have begun all
@@ -98,12 +98,17 @@ class Rotation {
   void run_background();
   Result<> work(Mode mode);
   Result<> settle_superblock();
+  Result<> renew_checkpoint();
   Result<> rekey_records(Mode mode);
   Result<> reseal_database();
+  Result<> settle();
   Result<> finish();
   Result<> repair_copies();
   Result<> save_new_keyring(const RotationOptions& options, engine::CipherSuite suite);
   Result<metadata::Superblock> load_superblock() const;
+  // The row of the table system; durable when remember() returns.
+  Result<> remember(const metadata::RotationRow& row);
+  Result<metadata::RotationRow> remembered() const;
   // cancelled when stopped or paused.
   Result<> go_on();
   Result<> wait(RotationState state, std::string message, std::chrono::milliseconds pause);
@@ -113,8 +118,7 @@ class Rotation {
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::shared_ptr<metadata::KeyTree> keys_;
   metadata::KeyringKeeper& keyring_;
-  Rekeying* const rekeying_;      // null: read-only
-  engine::Engine* const engine_;  // the volume's; null: it has none
+  Mounted& mounted_;
 
   std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_
   Progress progress_;      // under work_mutex_

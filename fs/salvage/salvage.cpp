@@ -16,6 +16,7 @@
 
 #include "fs/check/checker.h"
 #include "fs/check/path_finder.h"
+#include "fs/mount/mounted.h"
 #include "fs/salvage/salvage_newer.h"
 #include "fs/salvage/salvage_tables.h"
 
@@ -120,13 +121,13 @@ class Salvage {
     options.store.codec = superblock.codec;
     options.store.level = superblock.level;
     options.store.padding = superblock.padding;
-    NACRE_ASSIGN(const auto volume,
-                 Volume::open(context_.target, context_.volume.keys,
-                              context_.volume.keyring.generation, std::move(engine), options));
+    NACRE_ASSIGN(const auto mounted,
+                 Mounted::open(context_.target, context_.volume.keys,
+                               context_.volume.keyring.generation, std::move(engine), options));
     RecordOpener opener(context_.source, *context_.volume.keys, context_.engine, records_);
-    NACRE_ASSIGN(report_.newer, write_newer(*volume, chunk_size_bytes(), newer, opener,
+    NACRE_ASSIGN(report_.newer, write_newer(mounted->volume(), chunk_size_bytes(), newer, opener,
                                             report_.findings, context_.progress));
-    return volume->close();
+    return mounted->close();
   }
 
   // What it says of lost records has been said.

@@ -10,9 +10,9 @@
 #include "fs/check/deep_check.h"
 #include "fs/check/record_index.h"
 #include "fs/checkpoint/checkpoint_records.h"
+#include "fs/mount/mounted.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
-#include "fs/volume/volume.h"
 #include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
@@ -283,8 +283,8 @@ Result<> rebuild_tables(const SalvageContext& context, const FoundCheckpoint& ch
 }
 
 Result<> make_empty_tables(const SalvageContext& context, const FoundRecords& records) {
-  NACRE_TRY(Volume::format(context.target, context.volume.keys, context.volume.keyring.generation,
-                           Caller{}));
+  NACRE_TRY(Mounted::format(context.target, context.volume.keys, context.volume.keyring.generation,
+                            Caller{}));
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(context.target, context.volume.keys, {}));
   const auto put = [&](std::string_view key, std::uint64_t value) {

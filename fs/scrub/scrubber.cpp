@@ -42,9 +42,8 @@ std::string_view to_string(ScrubCommand command) {
   return command_names[static_cast<std::size_t>(command)];
 }
 
-Scrubber::Scrubber(ScrubSubject& subject, const engine::VolumeId& volume_id,
-                   ScrubberOptions options)
-    : subject_(subject),
+Scrubber::Scrubber(Mounted& mounted, const engine::VolumeId& volume_id, ScrubberOptions options)
+    : mounted_(mounted),
       volume_id_(volume_id),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : std::make_shared<ScrubClock>()) {}
@@ -54,7 +53,7 @@ Scrubber::~Scrubber() {
 }
 
 void Scrubber::start() {
-  const auto value = subject_.database().get(Table::system, metadata::system_key_scrub);
+  const auto value = mounted_.database().get(Table::system, metadata::system_key_scrub);
   if (!value) {
     spdlog::warn("what the last scrub did cannot be read: {}", value.error().message);
   } else if (*value) {
@@ -103,7 +102,7 @@ Result<ScrubRow> Scrubber::make_new(std::uint64_t rate) const {
     row.previous_ended_seconds = before.ended_seconds;
     row.previous_damage_count = before.damage_count;
   }
-  NACRE_TRY(subject_.database().scan(Table::segments, "", "",
+  NACRE_TRY(mounted_.database().scan(Table::segments, "", "",
                                      [&](std::string_view key, std::string_view value) {
                                        const auto number = metadata::decode_segment_key(key);
                                        const auto segment = metadata::decode_segment_row(value);
@@ -111,9 +110,9 @@ Result<ScrubRow> Scrubber::make_new(std::uint64_t rate) const {
                                        if (segment) row.total_bytes += segment->committed_size;
                                        return true;
                                      }));
-  NACRE_ASSIGN(const auto files, subject_.database().needed_files());
+  NACRE_ASSIGN(const auto files, mounted_.database().needed_files());
   for (const auto& name : files) {
-    if (const auto size = subject_.directory().file_size("db/" + name)) row.total_bytes += *size;
+    if (const auto size = mounted_.directory().file_size("db/" + name)) row.total_bytes += *size;
   }
   return row;
 }
@@ -165,7 +164,8 @@ Result<> Scrubber::change(const std::function<void(ScrubRow&)>& change) {
 
 Result<> Scrubber::save(bool at_once) {
   std::lock_guard saving(save_mutex_);
-  return subject_.save_scrub(metadata::encode(status()), at_once);
+  if (mounted_.is_read_only()) return {};
+  return mounted_.put_system_row(metadata::system_key_scrub, metadata::encode(status()), at_once);
 }
 
 void Scrubber::save_if_due() {
@@ -209,7 +209,7 @@ void Scrubber::end(const Result<>& outcome) {
 // What was verified has taken its share of the disk's time: leaves users the rest.
 Result<> Scrubber::pause_for(std::uint64_t bytes) {
   const auto now = clock_->now();
-  const std::uint64_t activity = subject_.segments().activity();
+  const std::uint64_t activity = mounted_.store().activity();
   const bool is_busy = std::exchange(seen_activity_, activity) != activity;
   std::unique_lock lock(mutex_);
   const std::uint64_t rate = row_.rate_bytes_per_second;

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "fs/check/segment_scrub.h"
+#include "fs/mount/mounted.h"
 #include "fs/scrub/rate_limit.h"
-#include "fs/volume/scrub_subject.h"
 #include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
@@ -63,8 +63,8 @@ std::string_view to_string(ScrubCommand command);
 // Thread-safe.
 class Scrubber {
  public:
-  // The subject outlives it.
-  Scrubber(ScrubSubject& subject, const engine::VolumeId& volume_id, ScrubberOptions options);
+  // The volume outlives it, and is closed after it.
+  Scrubber(Mounted& mounted, const engine::VolumeId& volume_id, ScrubberOptions options);
   ~Scrubber();  // close()
   Scrubber(const Scrubber&) = delete;
   Scrubber& operator=(const Scrubber&) = delete;
@@ -104,7 +104,7 @@ class Scrubber {
   Result<> change(const std::function<void(metadata::ScrubRow&)>& change);
   void note(metadata::ScrubPlace place);  // to pending_
 
-  ScrubSubject& subject_;
+  Mounted& mounted_;
   const engine::VolumeId volume_id_;
   const ScrubberOptions options_;
   const std::shared_ptr<ScrubClock> clock_;

@@ -108,7 +108,7 @@ Result<> Scrubber::scrub_segments() {
     const ScrubRow at = status();
     std::optional<std::pair<SegmentNumber, SegmentRow>> next;
     Result<> bad;
-    NACRE_TRY(subject_.database().scan(Table::segments, metadata::segment_key(at.segment), "",
+    NACRE_TRY(mounted_.database().scan(Table::segments, metadata::segment_key(at.segment), "",
                                        [&](std::string_view key, std::string_view value) {
                                          const auto number = metadata::decode_segment_key(key);
                                          const auto row = metadata::decode_segment_row(value);
@@ -138,9 +138,9 @@ Result<> Scrubber::scrub_segments() {
 
 Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, std::uint64_t begin) {
   // By its name: what the store has open may no longer lie there.
-  const auto found = find_segment(subject_.directory(), number, row.salt);
+  const auto found = find_segment(mounted_.directory(), number, row.salt);
   const std::string path = found.value_or(segment_path(number));
-  const auto file = subject_.directory().open(path, metadata::OpenMode::read);
+  const auto file = mounted_.directory().open(path, metadata::OpenMode::read);
   const auto size = file ? (*file)->size() : tl::unexpected(file.error());
   if (!size) {
     NACRE_ASSIGN(const bool gone, is_gone(number));
@@ -158,7 +158,7 @@ Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, st
     }
   }
   if (!segment_scrub_) {
-    NACRE_ASSIGN(segment_scrub_, SegmentScrub::create(subject_.engine()));
+    NACRE_ASSIGN(segment_scrub_, SegmentScrub::create(mounted_.engine()));
   }
   SegmentBounds bounds{.file_size = *size, .committed_size = row.committed_size};
   bounds.begin = std::max<std::uint64_t>(begin, metadata::segment_header_size_bytes);
@@ -176,7 +176,7 @@ Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, st
 
 Result<bool> Scrubber::is_gone(SegmentNumber number) const {
   NACRE_ASSIGN(const auto row,
-               subject_.database().get(Table::segments, metadata::segment_key(number)));
+               mounted_.database().get(Table::segments, metadata::segment_key(number)));
   return !row;
 }
 
@@ -187,7 +187,7 @@ Result<> Scrubber::scrub_database() {
     row.damage_count -=
         std::erase_if(row.places, [](const ScrubPlace& p) { return p.file.starts_with("db/"); });
   }));
-  NACRE_ASSIGN(const auto files, subject_.database().needed_files());
+  NACRE_ASSIGN(const auto files, mounted_.database().needed_files());
   for (const auto& name : files) {
     NACRE_TRY(scrub_database_file(name));
     save_if_due();
@@ -202,7 +202,7 @@ Result<> Scrubber::scrub_database_file(const std::string& name) {
     Result<> waited;  // an error of the check itself is about the file
     std::uint64_t size = 0;
     const auto checked =
-        metadata::scrub_database_file(subject_.directory(), path, [&](std::uint64_t bytes) {
+        metadata::scrub_database_file(mounted_.directory(), path, [&](std::uint64_t bytes) {
           size += bytes;
           waited = pause_for(bytes);
           return waited;
@@ -215,7 +215,7 @@ Result<> Scrubber::scrub_database_file(const std::string& name) {
       });
     }
     // RocksDB replaces its files as it goes.
-    NACRE_ASSIGN(const auto needed, subject_.database().needed_files());
+    NACRE_ASSIGN(const auto needed, mounted_.database().needed_files());
     if (!needed.contains(name)) return {};
     error = checked.error();
   }
@@ -249,7 +249,7 @@ Result<> Scrubber::finish() {
                          .paths = {}});
     of.push_back(i);
   }
-  NACRE_TRY(find_owners(subject_.database(), stretches));
+  NACRE_TRY(find_owners(mounted_.database(), stretches));
   std::size_t budget = metadata::scrub_paths_size_bytes_max;
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     ScrubPlace& place = places[of[i]];

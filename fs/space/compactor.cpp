@@ -96,7 +96,7 @@ Compactor::Compactor(metadata::Database& database, SegmentStore& store, const Ch
                 .batch_bytes = options.rekey_batch_bytes,
                 .lane_count = options.rekey_lane_count,
                 .ballast = options.ballast}),
-      pacer_(options.pacing),
+      pacer_(options.pacing, [this](std::uint64_t bytes) { note_written(bytes); }),
       free_space_(
           [directory = options.directory] {
             const auto space = directory->space();
@@ -176,16 +176,15 @@ std::uint64_t Compactor::look_bytes() const {
   return std::max(options_.bound.slack_bytes_min / 4, look_bytes_min);
 }
 
-bool Compactor::may_go_on(std::uint64_t written_bytes) {
+void Compactor::note_written(std::uint64_t bytes) {
   // The writer looks itself, since nobody knows when the background gets a turn.
-  if ((unseen_bytes_ += written_bytes) >= look_bytes() && !pacer_.is_engaged() && has_background_) {
+  if ((unseen_bytes_ += bytes) >= look_bytes() && !pacer_.is_engaged() && has_background_) {
     hold_or_let_go(bound());
     if (pacer_.is_engaged()) {
       wake();
       wake_.notify_all();  // also out of a short sleep
     }
   }
-  return pacer_.may_go_on(written_bytes);
 }
 
 // Sleeps until something was committed; then works, and once more when the volume has been idle for

@@ -97,14 +97,8 @@ class Compactor {
   // A commit is taking place: there may be something to do. Cheap; under any lock.
   void wake();
 
-  // So many bytes were written; as WritePacer::may_go_on(). Under no lock.
-  bool may_go_on(std::uint64_t written_bytes);
-  void hold_writer(InodeNumber inode, std::uint64_t bytes, std::function<void()> go_on) noexcept {
-    pacer_.hold(inode, bytes, std::move(go_on));
-  }
-  void exempt_writes(std::optional<InodeNumber> inode) { pacer_.exempt(inode); }
-  // For who is about to close: no write is held from now on.
-  void let_writers_go() { pacer_.stop(); }
+  // Holds back writers while this is far behind. A server asks it before it answers a write.
+  WritePacer& pacer() { return pacer_; }
 
   // Compacts on this thread until the goal is reached, then commits. cancelled after stop(); else
   // what compact_segment() or the commit gives.
@@ -151,7 +145,8 @@ class Compactor {
   Result<> commit_moves();
   Result<> admit(const Victim& victim);  // no_space
   SpaceBound bound();
-  std::uint64_t look_bytes() const;  // a writer looks at the bound after so many
+  void note_written(std::uint64_t bytes);  // by a writer, under no lock
+  std::uint64_t look_bytes() const;        // a writer looks at the bound after so many
   // Engages the pacer past the slack, where compaction can do something about it.
   void hold_or_let_go(const SpaceBound& bound);
   void set_state(std::string state);

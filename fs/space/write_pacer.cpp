@@ -73,6 +73,7 @@ void WritePacer::exempt(std::optional<metadata::InodeNumber> inode) {
 }
 
 bool WritePacer::may_go_on(std::uint64_t bytes) {
+  if (note_written_) note_written_(bytes);
   if (!is_engaged()) return true;
   const std::lock_guard lock(mutex_);
   if (!held_.empty() || credit_ <= 0) return false;

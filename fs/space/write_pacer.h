@@ -45,7 +45,10 @@ struct WritePacerStats {
 
 class WritePacer {
  public:
-  explicit WritePacer(const WritePacerOptions& options) : options_(options) {}
+  // note_written gets what may_go_on() was asked for, before it is decided: it may engage this.
+  explicit WritePacer(const WritePacerOptions& options,
+                      std::function<void(std::uint64_t bytes)> note_written = nullptr)
+      : options_(options), note_written_(std::move(note_written)) {}
   ~WritePacer();  // stop()
 
   // From now on writers are held back. overrun: by what share of the slack dead bytes are past it,
@@ -55,7 +58,8 @@ class WritePacer {
   void disengage();
   // Compaction read past so many dead bytes.
   void note_cleaned(std::uint64_t dead_bytes);
-  // May who wrote so many bytes write more at once? Else hold() says when.
+  // May a writer who wrote so many bytes write more at once? Else hold() says when. Called under no
+  // lock; never waits.
   bool may_go_on(std::uint64_t bytes);
   // go_on is called once, when who wrote so many bytes of that file may write more: on a thread of
   // the pacer's, of whoever calls the above, or this one. It takes no locks of the volume's and
@@ -85,6 +89,7 @@ class WritePacer {
   void take_locked(IsWanted is_wanted, Ready& ready);
 
   const WritePacerOptions options_;
+  const std::function<void(std::uint64_t)> note_written_;
   std::atomic<bool> engaged_{false};
 
   mutable std::mutex mutex_;  // guards what follows

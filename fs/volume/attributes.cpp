@@ -31,26 +31,6 @@ bool are_chosen(const AttributeChange& change, const InodeRow& row) {
 
 }  // namespace
 
-Result<> VolumeImpl::check_writable() const {
-  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  const auto health = committer_.health();
-  if (!health) {
-    return fail(ErrorCode::read_only,
-                "the volume refuses changes since a commit failed: " + health.error().message);
-  }
-  return {};
-}
-
-Result<> VolumeImpl::check_may_grow() {
-  NACRE_TRY(check_writable());
-  return admit_after_freeing([&] { return ballast_.admit_row(); });
-}
-
-void VolumeImpl::mark_dirty(Inode& inode, Inode::Locked& locked) {
-  inodes_.mark_dirty(inode, locked);
-  committer_.note_change();
-}
-
 Attributes VolumeImpl::attributes_of(Inode& inode) {
   Attributes attributes{.inode = inode.number()};
   std::shared_ptr<FileData> data;
@@ -88,14 +68,14 @@ Result<Attributes> VolumeImpl::attributes(InodeNumber number) {
 // As relatime has it: a read is noted when the file changed since the last noted one, else once a
 // day.
 void VolumeImpl::note_access(Inode& inode) {
-  if (options_.access_times == AccessTimes::never) return;
-  if (options_.read_only || !committer_.health()) return;
+  if (rules_.access_times == AccessTimes::never) return;
+  if (rules_.read_only || !committer_.health()) return;
   auto locked = inode.lock();
   InodeRow& row = locked->row;
   if (row.flags & metadata::inode_flag_no_atime) return;
   const bool is_noted = row.accessed > row.modified && row.accessed > row.changed &&
                         std::time(nullptr) - row.accessed.seconds < relatime_seconds;
-  if (is_noted && options_.access_times == AccessTimes::relative) return;
+  if (is_noted && rules_.access_times == AccessTimes::relative) return;
   row.accessed = kernel_now();
   mark_dirty(inode, locked);
 }

@@ -37,14 +37,6 @@ Result<VolumeImpl::NewInode> VolumeImpl::prepare(Inode& parent, const Caller& ca
   return made;
 }
 
-Result<InodeNumber> VolumeImpl::next_inode_number() {
-  // A number is counted only when it is given out: one that was taken back could be given twice.
-  for (std::uint64_t number = next_inode_; number < inode_limit_;) {
-    if (next_inode_.compare_exchange_weak(number, number + 1)) return InodeNumber{number};
-  }
-  return fail(ErrorCode::no_space, "no inode numbers until the next commit");
-}
-
 InodeRef VolumeImpl::create_inode(InodeNumber number, NewInode made) {
   const auto time = kernel_now();
   made.row.accessed = made.row.modified = made.row.changed = made.row.born = time;
@@ -61,7 +53,7 @@ InodeRef VolumeImpl::create_inode(InodeNumber number, NewInode made) {
   if (!made.default_acl.empty()) {
     xattrs_.put(number, acl_default_name, encode_acl(made.default_acl), /*is_new=*/true);
   }
-  ++inode_count_;
+  staging_.add_inode();
   auto locked = inode->lock();
   mark_dirty(*inode, locked);
   return inode;
@@ -80,12 +72,12 @@ Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view 
     NACRE_TRY(check_may_add(*directory));
     const bool is_directory = S_ISDIR(made.row.mode);
     if (is_directory) NACRE_TRY(check_may_get_name(*directory));
-    NACRE_ASSIGN(const InodeNumber number, next_inode_number());
+    NACRE_ASSIGN(const InodeNumber number, staging_.next_inode_number());
     names_.add(parent, name, DentryRow{number, entry_type(made.row.mode)});
     inode = create_inode(number, std::move(made));
     remember_name(*inode, parent, name);
     change_entries(*directory, +1, is_directory ? +1 : 0, kernel_now());
-    note_namespace_change();
+    staging_.note_namespace_change();
     inodes_.add_lookup(inode);
   }
   return attributes_of(*inode);
@@ -139,7 +131,7 @@ Result<Attributes> VolumeImpl::make_unnamed(InodeNumber parent, const Caller& ca
   {
     const auto operation = committer_.begin_operation();
     NACRE_TRY(check_may_add(*directory));
-    NACRE_ASSIGN(const InodeNumber number, next_inode_number());
+    NACRE_ASSIGN(const InodeNumber number, staging_.next_inode_number());
     inode = create_inode(number, std::move(made));
     inodes_.add_lookup(inode);
   }

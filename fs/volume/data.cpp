@@ -19,6 +19,10 @@ constexpr std::uint64_t copy_data_bytes_max = 64u << 20;
 constexpr std::chrono::milliseconds reclaim_wait{1000};
 constexpr std::chrono::milliseconds reclaim_pause{1000};
 
+// What one more file costs at the least, for the count of inodes that statfs promises.
+constexpr std::uint64_t inode_cost_bytes = 512;
+constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
+
 bool is_verdict(ErrorCode code) {
   return code == ErrorCode::corrupt || code == ErrorCode::tampered ||
          code == ErrorCode::wrong_key || code == ErrorCode::missing ||
@@ -79,7 +83,7 @@ Result<Ballast::Admission> VolumeImpl::admit_at_once(std::uint64_t bytes) {
 Result<Ballast::Admission> VolumeImpl::admit_data(std::uint64_t bytes) {
   if (auto admitted = admit_at_once(bytes)) return admitted;
   Ballast::Admission admission;
-  NACRE_TRY(admit_after_freeing([&]() -> Result<> {
+  NACRE_TRY(admission_.admit_after_freeing([&]() -> Result<> {
     NACRE_ASSIGN(admission, admit_after_commit(bytes));
     return {};
   }));
@@ -93,7 +97,7 @@ Result<Ballast::Admission> VolumeImpl::admit_write(InodeNumber number, std::uint
   // No commit is made before the data of a file with a new name is written, also none that deletes.
   // And what is left of a ballast that was given up is for rows: data could use that up under a
   // quota, which no count of free bytes shows.
-  if (is_moved(number) || !ballast_.is_held()) return admit_data(bytes);
+  if (staging_.is_moved(number) || !ballast_.is_held()) return admit_data(bytes);
   return ballast_.take_data(bytes);
 }
 
@@ -121,7 +125,7 @@ Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
   if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
   NACRE_TRY(drop_capability(inode, locked));
   clear_set_id(locked->row, flags.clear_set_id);
-  if (!has_kernel_cache_) locked->row.modified = locked->row.changed = kernel_now();
+  if (!kernel_cache_.is_set()) locked->row.modified = locked->row.changed = kernel_now();
   mark_dirty(inode, locked);
   return {};
 }
@@ -172,14 +176,14 @@ Result<> VolumeImpl::admit_allocation(std::uint64_t bytes) {
   std::uint64_t missing_bytes = 0;
   const auto admit = [&]() -> Result<> {
     const std::uint64_t unwritten = unwritten_bytes();
-    NACRE_ASSIGN(const auto space, directory_->space());
+    NACRE_ASSIGN(const auto space, directory_.space());
     const std::uint64_t room = ballast_.room(space, unwritten);
     missing_bytes = bytes - std::min(bytes, room);
     return missing_bytes == 0 ? Result<>() : fail(ErrorCode::no_space);
   };
   const auto admitted = admit();
   if (admitted || admitted.error().code != ErrorCode::no_space) return admitted;
-  return admit_after_freeing(admit, missing_bytes);
+  return admission_.admit_after_freeing(admit, missing_bytes);
 }
 
 Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
@@ -288,6 +292,22 @@ Result<VolumeImpl::CopiedPiece> VolumeImpl::copy_piece(FileData& from, std::uint
   NACRE_ASSIGN(const std::size_t count, from.read(from_offset, buffer));
   NACRE_TRY(to.write(to_offset, buffer.first(count)));
   return CopiedPiece{count, false};
+}
+
+Result<VolumeSpace> VolumeImpl::space() {
+  const std::uint64_t unwritten = unwritten_bytes();
+  NACRE_ASSIGN(const auto backing, directory_.space());
+  const auto count = staging_.inode_count();
+  const std::uint64_t available = ballast_.room(backing, unwritten);
+  // Programs of 32 bits get EOVERFLOW for larger numbers.
+  const std::uint64_t free_inodes =
+      std::min(available / inode_cost_bytes, inode_count_max - std::min(count, inode_count_max));
+  const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
+  return VolumeSpace{.total_bytes = backing.total_bytes,
+                     .free_bytes = available + for_root,
+                     .available_bytes = available,
+                     .inode_count = count + free_inodes,
+                     .free_inodes = free_inodes};
 }
 
 }  // namespace nacre::fs

@@ -192,7 +192,7 @@ void VolumeImpl::read_ahead(InodeNumber directory, std::uint64_t from, std::size
 }
 
 std::string VolumeImpl::shown_name(InodeNumber number) {
-  return options_.may_name_files ? path_of(number) : fmt::format("(inode {})", number.value);
+  return rules_.may_name_files ? path_of(number) : fmt::format("(inode {})", number.value);
 }
 
 std::string VolumeImpl::path_of(InodeNumber number) {

@@ -38,9 +38,8 @@ Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view 
                                            InodeNumber number) {
   auto inode = inodes_.acquire(number);
   if (inode) return inode;
-  const std::string where = options_.may_name_files
-                                ? fmt::format("{}/{}", shown_name(parent), name)
-                                : fmt::format("a name in {}", shown_name(parent));
+  const std::string where = rules_.may_name_files ? fmt::format("{}/{}", shown_name(parent), name)
+                                                  : fmt::format("a name in {}", shown_name(parent));
   if (inode.error().code != ErrorCode::stale) return add_context(inode.error(), where);
   return fail(ErrorCode::missing,
               fmt::format("{}: its inode {} has no row; run fsck.nacre", where, number.value));
@@ -65,11 +64,6 @@ Result<> VolumeImpl::check_may_get_name(Inode& inode) {
   const auto locked = inode.lock();
   if (locked->row.link_count >= link_count_max) return fail(ErrorCode::too_many_links);
   return {};
-}
-
-void VolumeImpl::note_namespace_change() {
-  namespace_group_ = open_group_.load();
-  committer_.note_change();
 }
 
 void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
@@ -183,8 +177,8 @@ Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std:
     names_.add(parent, name, DentryRow{number, entry_type(inode->type())});
     remember_name(*inode, parent, name);
     change_entries(*directory, +1, 0, time);
-    note_move(*inode);
-    note_namespace_change();
+    staging_.note_move(*inode);
+    staging_.note_namespace_change();
     inodes_.add_lookup(inode);
   }
   return attributes_of(*inode);
@@ -221,7 +215,7 @@ Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, boo
     names_.remove(parent, name);
     drop_name(*inode, time);
     change_entries(*holder, -1, directory ? -1 : 0, time);
-    note_namespace_change();
+    staging_.note_namespace_change();
   }
   reaper_.erase_small();
   return {};

@@ -15,7 +15,7 @@ using metadata::Table;
 Result<> VolumeImpl::find_orphans() {
   std::vector<InodeNumber> orphans;
   Result<> bad;
-  NACRE_TRY(database_->scan(Table::orphans, {}, {}, [&](std::string_view key, std::string_view) {
+  NACRE_TRY(database_.scan(Table::orphans, {}, {}, [&](std::string_view key, std::string_view) {
     const auto number = metadata::decode_inode_key(key);
     if (!number) {
       bad = add_context(number.error(), "the table of orphans");
@@ -74,11 +74,10 @@ Result<bool> VolumeImpl::erase_rows(Inode& inode, bool may_have_chunks, std::siz
     for (const std::string& name : names)
       xattrs_.remove(number, name);
   }
-  if (locked->has_row) database_->erase(Table::inodes, metadata::inode_key(number));
-  if (locked->has_orphan_row) database_->erase(Table::orphans, metadata::orphan_key(number));
+  if (locked->has_row) database_.erase(Table::inodes, metadata::inode_key(number));
+  if (locked->has_orphan_row) database_.erase(Table::orphans, metadata::orphan_key(number));
   NACRE_CHECK(!inode.is_gone(), "the rows of inode {} are erased twice", number.value);
-  data_bytes_ -= static_cast<std::int64_t>(locked->staged_data_bytes);
-  --inode_count_;
+  staging_.remove_inode(*locked);
   inode.set_gone();
   committer_.note_change();
   return true;

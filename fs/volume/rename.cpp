@@ -60,7 +60,7 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
       return {};
     NACRE_TRY(check_move(moving, mode));
     if (moving.whiteout) {
-      NACRE_ASSIGN(moving.whiteout_number, next_inode_number());
+      NACRE_ASSIGN(moving.whiteout_number, staging_.next_inode_number());
     }
     move(moving, name, new_name, mode);
   }
@@ -137,7 +137,7 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
     names_.replace(parent, name, *moving.target.row);
     names_.replace(new_parent, new_name, *moving.source.row);
     set_parent(*moving.target.inode, parent, name, time);
-    note_move(*moving.target.inode);
+    staging_.note_move(*moving.target.inode);
     change_entries(*moving.from, 0, replaced - leaving, time);
     change_entries(*moving.to, 0, leaving - replaced, time);
   } else {
@@ -156,8 +156,8 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
     change_entries(*moving.to, moving.target.inode ? 0 : +1, leaving - replaced, time);
   }
   set_parent(*moving.source.inode, new_parent, new_name, time);
-  note_move(*moving.source.inode);
-  note_namespace_change();
+  staging_.note_move(*moving.source.inode);
+  staging_.note_namespace_change();
 }
 
 void VolumeImpl::leave_whiteout(Moving& moving, std::string_view name) {
@@ -181,17 +181,6 @@ Result<> VolumeImpl::check_data_fits(const Inode& inode) {
   if (!inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
   if (ballast_.admit_name_of_dirty_file([this] { return cache_.dirty_bytes(); })) return {};
   return fail(ErrorCode::no_space, "the disk is full, and the file's data is not on it yet");
-}
-
-bool VolumeImpl::is_moved(InodeNumber inode) {
-  std::lock_guard lock(moves_mutex_);
-  return moves_.contains(inode);
-}
-
-void VolumeImpl::note_move(const Inode& inode) {
-  if (!inode.is_regular()) return;
-  std::lock_guard lock(moves_mutex_);
-  moves_[inode.number()] = ++move_count_;
 }
 
 }  // namespace nacre::fs

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a commit takes from the volume, and who waits for one.
-//
-// Names are in the open group from the moment they change. With them must go the data of files that
-// a rename or link moved: "write a new file, rename it over the old one" leaves the old or the new
-// content after a crash, never an empty file. The kernel may still hold such data, so it is asked
-// for it first.
-#include <algorithm>
-#include <future>
+#include "fs/volume/staging.h"
+
 #include <utility>
 
-#include "fs/volume/volume_impl.h"
 #include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
@@ -23,44 +16,62 @@ constexpr char orphan_row_version = 1;
 
 }  // namespace
 
-void VolumeImpl::set_kernel_cache(KernelCache* kernel_cache) {
-  std::lock_guard lock(kernel_cache_mutex_);
-  kernel_cache_ = kernel_cache;
-  has_kernel_cache_ = kernel_cache != nullptr;
+Staging::Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
+                 const Counters& counters)
+    : database_(database),
+      inodes_(inodes),
+      committer_(committer),
+      next_inode_(counters.next_inode),
+      inode_limit_(counters.next_inode + inode_reserve_count),
+      inode_count_(static_cast<std::int64_t>(counters.inode_count)),
+      data_bytes_(static_cast<std::int64_t>(counters.data_bytes)),
+      staged_inode_count_(counters.inode_count),
+      staged_data_bytes_(counters.data_bytes),
+      staged_next_inode_(inode_limit_) {}
+
+void Staging::mark_dirty(Inode& inode, Inode::Locked& locked) {
+  inodes_.mark_dirty(inode, locked);
+  committer_.note_change();
 }
 
-void VolumeImpl::durable_state_changed(InodeNumber number) {
-  // Being dirty keeps the inode from being dropped before its row knows the new size.
-  const InodeRef inode = inodes_.find(number);
-  if (!inode) return;
-  auto locked = inode->lock();
-  mark_dirty(*inode, locked);
+void Staging::note_namespace_change() {
+  namespace_group_ = open_group_.load();
+  committer_.note_change();
 }
 
-Result<> VolumeImpl::flush(const CommitScope& scope) {
-  inodes_.drop_lingering();
-  reaper_.erase_small();
-  std::map<InodeNumber, std::uint64_t> moves;
-  {
-    std::lock_guard lock(moves_mutex_);
-    moves = moves_;
+void Staging::note_move(const Inode& inode) {
+  if (!inode.is_regular()) return;
+  std::lock_guard lock(moves_mutex_);
+  moves_[inode.number()] = ++move_count_;
+}
+
+bool Staging::is_moved(InodeNumber inode) {
+  std::lock_guard lock(moves_mutex_);
+  return moves_.contains(inode);
+}
+
+Result<InodeNumber> Staging::next_inode_number() {
+  // A number is counted only when it is given out: one that was taken back could be given twice.
+  for (std::uint64_t number = next_inode_; number < inode_limit_;) {
+    if (next_inode_.compare_exchange_weak(number, number + 1)) return InodeNumber{number};
   }
-  CommitScope wider = scope;
-  for (const auto& [inode, when] : moves) {
-    // What the kernel still holds of a file that is renamed amid a storm of renames, without having
-    // been closed before, comes with a later commit.
-    std::lock_guard lock(kernel_cache_mutex_);
-    if (kernel_cache_ != nullptr && !scope.moves_held) {
-      compactor_.exempt_writes(inode);  // this very thread waits for their answers
-      kernel_cache_->write_out(inode);
-      compactor_.exempt_writes(std::nullopt);
-    }
-    wider.inodes.insert(inode);
-  }
-  FileFailures failures;
-  const auto flushed = cache_.flush(wider, options_.inline_commit_bytes_max, failures);
-  if (wider.everything) flush_failures_.clear();
-  for (const InodeNumber inode : wider.inodes)
+  return fail(ErrorCode::no_space, "no inode numbers until the next commit");
+}
+
+void Staging::remove_inode(const InodeState& state) {
+  data_bytes_ -= static_cast<std::int64_t>(state.staged_data_bytes);
+  --inode_count_;
+}
+
+Staging::Moves Staging::moves() {
+  std::lock_guard lock(moves_mutex_);
+  return moves_;
+}
+
+Result<> Staging::note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
+                               FileFailures failures) {
+  if (scope.everything) flush_failures_.clear();
+  for (const InodeNumber inode : scope.inodes)
     flush_failures_.erase(inode);
   flush_failures_.merge(failures);
   std::lock_guard lock(moves_mutex_);
@@ -73,30 +84,28 @@ Result<> VolumeImpl::flush(const CommitScope& scope) {
   return {};
 }
 
-std::set<InodeNumber> VolumeImpl::unflushed_moves() {
+std::set<InodeNumber> Staging::moves_that(const std::function<bool(InodeNumber)>& are_unflushed) {
   std::set<InodeNumber> unflushed;
   std::lock_guard lock(moves_mutex_);
   for (const auto& [inode, when] : moves_) {
-    if (has_kernel_cache_ || cache_.is_dirty(inode)) unflushed.insert(inode);
+    if (are_unflushed(inode)) unflushed.insert(inode);
   }
   return unflushed;
 }
 
-Result<> VolumeImpl::stage() {
+bool Staging::stage() {
   const std::uint64_t group = open_group_++;
   // Whatever changes content, names or attributes changes an inode.
   const auto changed = inodes_.take_dirty(group);
-  if (!changed.empty()) checkpointer_.note_change();
   for (const InodeRef& inode : changed)
     stage_inode(*inode, group);
   stage_counters();
-  compactor_.wake();
   std::lock_guard lock(moves_mutex_);
   moves_.clear();
-  return {};
+  return !changed.empty();
 }
 
-void VolumeImpl::stage_inode(Inode& inode, std::uint64_t group) {
+void Staging::stage_inode(Inode& inode, std::uint64_t group) {
   const auto locked = inode.lock();
   locked->dirty = false;
   if (inode.is_gone()) return;
@@ -111,9 +120,9 @@ void VolumeImpl::stage_inode(Inode& inode, std::uint64_t group) {
   locked->staged_data_bytes = row.data_bytes;
   const auto put = [&](bool exists, Table table, std::string key, std::string value) {
     if (exists) {
-      database_->put(table, key, std::move(value));
+      database_.put(table, key, std::move(value));
     } else {
-      database_->put_new(table, key, std::move(value));
+      database_.put_new(table, key, std::move(value));
     }
   };
   put(locked->has_row, Table::inodes, metadata::inode_key(number), metadata::encode(row));
@@ -123,15 +132,15 @@ void VolumeImpl::stage_inode(Inode& inode, std::uint64_t group) {
   if (is_orphan) {
     put(false, Table::orphans, metadata::orphan_key(number), std::string(1, orphan_row_version));
   } else {
-    database_->erase(Table::orphans, metadata::orphan_key(number));
+    database_.erase(Table::orphans, metadata::orphan_key(number));
   }
   locked->has_orphan_row = is_orphan;
 }
 
-void VolumeImpl::stage_counters() {
+void Staging::stage_counters() {
   const auto put = [&](std::string_view key, std::uint64_t value, std::uint64_t& staged) {
     if (value == staged) return;
-    database_->put(Table::system, key, metadata::encode_u64(value));
+    database_.put(Table::system, key, metadata::encode_u64(value));
     staged = value;
   };
   put(metadata::system_key_inode_count, static_cast<std::uint64_t>(inode_count_.load()),
@@ -149,7 +158,7 @@ void VolumeImpl::stage_counters() {
   put(metadata::system_key_next_inode, inode_limit_, staged_next_inode_);
 }
 
-bool VolumeImpl::is_durable(Inode& inode) {
+bool Staging::is_durable(Inode& inode) {
   const std::uint64_t durable = durable_group_;
   if (namespace_group_ > durable) return false;
   // What a flush moves to the open group marks the inode dirty at the same moment: so dirty data is
@@ -160,84 +169,21 @@ bool VolumeImpl::is_durable(Inode& inode) {
   return !locked->dirty && locked->staged_group <= durable;
 }
 
-void VolumeImpl::note_durable() {
+void Staging::note_durable() {
   // On the commit thread, after a commit: what was staged last is what it made durable.
   NACRE_CHECK(open_group_ > durable_group_, "group {} is open where group {} is durable",
               open_group_.load(), durable_group_.load());
   durable_group_ = open_group_ - 1;
 }
 
-// What fsync reports: that the volume takes no more changes is no answer to it.
-tl::unexpected<Error> VolumeImpl::sync_error(Error error, InodeNumber inode) {
-  if (error.code == ErrorCode::read_only) error.code = ErrorCode::io;
-  return tl::unexpected(with_path(std::move(error), inode));
+const Error* Staging::failure_of(InodeNumber inode) const {
+  const auto failure = flush_failures_.find(inode);
+  return failure == flush_failures_.end() ? nullptr : &failure->second;
 }
 
-void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
-  auto inode = inodes_.acquire(number);
-  if (!inode) return done(tl::unexpected(inode.error()));
-  if (options_.read_only || (committer_.health() && is_durable(**inode))) return done({});
-  auto tell = [this, inode = *inode, done = std::move(done)](Result<> outcome) mutable {
-    if (outcome) {
-      note_durable();
-      const auto failure = flush_failures_.find(inode->number());
-      if (failure != flush_failures_.end()) outcome = tl::unexpected(failure->second);
-    }
-    if (!outcome) outcome = sync_error(std::move(outcome).error(), inode->number());
-    inode = {};  // whoever is told may delete it
-    done(std::move(outcome));
-  };
-  committer_.request(CommitScope{.inodes = {number}}, std::move(tell));
-}
-
-Result<> VolumeImpl::sync_all() {
-  if (options_.read_only) return {};
-  // Judged on the commit thread: a later flush may do better before this thread wakes.
-  const auto outcome = std::make_shared<std::promise<Result<>>>();
-  auto told = outcome->get_future();
-  committer_.request(CommitScope{.everything = true}, [this, outcome](Result<> committed) {
-    std::lock_guard lock(moves_mutex_);
-    outcome->set_value(committed ? file_error_ : std::move(committed));
-  });
-  return told.get();
-}
-
-Result<> VolumeImpl::close() {
-  if (std::exchange(closed_, true)) return {};
-  Result<> last;
-  list_ahead_.stop();
-  checkpointer_.stop();
-  compactor_.stop();
-  if (!options_.read_only) {
-    // Deleted files that the kernel never forgot go with the last commit.
-    inodes_.forget_all();
-    reaper_.stop();
-    cache_.stop();
-    closing_ = true;
-    checkpointer_.write_last();
-    last = committer_.stop();
-  }
-  inodes_.keep_everything();
-  cache_.stop();
-  if (options_.read_only) return {};
-  NACRE_TRY(last);
-  auto closed = database_->close();
-  if (!closed && closed.error().code == ErrorCode::no_space && ballast_.release_for_rows()) {
-    closed = database_->close();
-  }
-  NACRE_TRY(closed);
+Result<> Staging::file_error() {
   std::lock_guard lock(moves_mutex_);
   return file_error_;
-}
-
-VolumeImpl::~VolumeImpl() {
-  list_ahead_.stop();
-  checkpointer_.stop();
-  compactor_.stop();
-  inodes_.keep_everything();
-  reaper_.stop();
-  committer_.abandon();
-  cache_.stop();
 }
 
 }  // namespace nacre::fs

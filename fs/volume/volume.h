@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mounted volume: POSIX files and directories by inode number, in terms of tables and file data.
-// fs/fuse translates the kernel's messages into these calls and nothing else; tests call them
-// directly. Permission bits are the kernel's business (default_permissions); what only the volume
-// knows (immutable and append-only flags, read-only state, limits) is checked here.
+// The calls of a file system: POSIX files and directories by inode number, in terms of tables and
+// file data. fs/fuse translates the kernel's messages into these calls and nothing else; tests call
+// them directly. What runs beneath them is put together in fs/mount. Permission bits are the
+// kernel's business (default_permissions); what only the volume knows (immutable and append-only
+// flags, read-only state, limits) is checked here.
 //
 // Thread-safe. Every entry that lookup(), make_*(), link() or read_directory(with attributes) hands
 // out counts as one lookup of its inode until forget() takes it back; an inode whose last name is
@@ -11,24 +12,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/cache/file_data.h"
-#include "fs/checkpoint/checkpointer.h"
-#include "fs/space/compactor.h"
-#include "fs/store/backup_snapshot.h"
-#include "fs/store/committer.h"
-#include "fs/store/segment_store.h"
-#include "fs/volume/rekeying.h"
-#include "gpu_engine/engine.h"
+#include "gpu_engine/base/result.h"
 #include "metadata/format/rows.h"
-#include "metadata/keys/keys.h"
-#include "metadata/tables/database.h"
-#include "metadata/tables/volume_age.h"
 
 namespace nacre::fs {
 
@@ -98,98 +89,14 @@ struct WriteFlags {
 
 enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, zero_keep_size };
 
-// When a read is noted as an access.
-enum class AccessTimes : std::uint8_t {
-  relative,  // when the file changed since the last noted one, else once a day
-  always,
-  never,
-};
-
-struct VolumeOptions {
-  bool read_only = false;
-  bool may_name_files = true;  // in errors and messages; else they give inode numbers
-  AccessTimes access_times = AccessTimes::relative;
-  std::uint32_t commit_interval_ms = 5000;
-  // None: 64 to 256 MiB, by the cores; 256 MiB for an engine that likes long payloads.
-  std::optional<std::uint64_t> dirty_budget_bytes;
-  std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
-  std::uint64_t cache_budget_bytes = 256u << 20;
-  // Inodes in memory as a whole, where those in use allow; the kernel may know more.
-  std::uint64_t loaded_inodes_max = 64u << 10;
-  // A commit of at most this much file data carries it in its WriteBatch.
-  std::uint32_t inline_commit_bytes_max = 128u << 10;
-  std::uint64_t read_ahead_bytes_max = 8u << 20;
-  CompactorOptions compaction;
-  bool background_compaction = true;
-  CheckpointOptions checkpoints;
-  SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
-  // Asked of what was found before anything is changed (but for what the database's own recovery
-  // does): an error ends the opening.
-  std::function<Result<>(const metadata::Database&)> accept = nullptr;
-};
-
 struct VolumeSpace {
   std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
   std::uint64_t inode_count = 0, free_inodes = 0;  // the first: in use and free together
 };
 
-struct VolumeStats {
-  std::uint64_t inode_count = 0;
-  std::uint64_t data_bytes = 0;  // plain bytes of all files
-  std::uint64_t dirty_bytes = 0;
-  std::uint64_t cached_bytes = 0;
-  std::uint64_t cache_hits = 0, cache_misses = 0;
-  std::uint64_t known_inodes = 0;   // to the kernel, or in use
-  std::uint64_t loaded_inodes = 0;  // of these in memory as a whole
-  SegmentStats segments;
-  CompactorStats compaction;
-  CheckpointStats checkpoints;
-  CommitterStats commits;
-  metadata::DatabaseStats database;
-  engine::EngineStats engine;
-  std::string engine_backend;
-  unsigned backup_count = 0;  // under way
-  std::string health;         // "ok", or why the volume refuses changes
-};
-
-// What the volume needs from whoever caches its files above it (the kernel). While there is one, it
-// also keeps the times of changed content: it shows its own, rounded to its clock's tick, and sends
-// them when they differ from what it sent last, so times set here would stay behind its back.
-class KernelCache {
- public:
-  virtual ~KernelCache() = default;
-  // Makes the kernel hand over the file's dirty pages; returns when it has. Called on threads that
-  // serve no requests.
-  virtual void write_out(InodeNumber inode) = 0;
-};
-
-class ScrubSubject;
-
 class Volume {
  public:
-  // An empty root directory and the first rows in a new database. For mkfs.
-  static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
-                         std::shared_ptr<const metadata::KeyTree> keys,
-                         std::uint64_t keyring_generation, const Caller& owner);
-
-  // Opens database and store, recovers, removes orphans, starts the committer.
-  static Result<std::unique_ptr<Volume>> open(std::shared_ptr<metadata::BackingDirectory> directory,
-                                              std::shared_ptr<const metadata::KeyTree> keys,
-                                              std::uint64_t keyring_generation,
-                                              std::unique_ptr<engine::Engine> engine,
-                                              const VolumeOptions& options);
-  // The same over a database of that directory which is open already, as options.read_only asks:
-  // so that something may stand between it and the volume.
-  static Result<std::unique_ptr<Volume>> open_over(
-      std::shared_ptr<metadata::BackingDirectory> directory,
-      std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
-      std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
-      const VolumeOptions& options);
-  virtual ~Volume() = default;  // without close(): as after a crash
-  // Commits everything and leaves the volume clean.
-  virtual Result<> close() = 0;
-
-  virtual void set_kernel_cache(KernelCache* kernel_cache) = 0;  // null again before it goes
+  virtual ~Volume() = default;
 
   // Names. A name is 1 to 255 bytes without '/' and NUL, and neither "." nor ".." (but lookup takes
   // both, for NFS).
@@ -225,7 +132,7 @@ class Volume {
   virtual Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                                   const std::function<bool(const DirectoryEntry&)>& take) = 0;
   // Reads on for those who list large directories: for the thread that has just answered one.
-  virtual void go_on_listing() noexcept {}
+  virtual void go_on_listing() noexcept = 0;
 
   // Attributes.
   virtual Result<Attributes> attributes(InodeNumber inode) = 0;
@@ -250,17 +157,6 @@ class Volume {
                          WriteFlags flags) = 0;
   // What write() of this many bytes would meet now; waits for room as write() does. Takes nothing.
   virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
-  // Whoever answers a writer asks this first, with the bytes of a write() or copy_range() that
-  // succeeded: true where he may write on at once. Else compaction is far behind, and go_on is
-  // called once when he may: on any thread, or before hold_writer() returns (WritePacer). None of
-  // it waits.
-  virtual bool may_write_on(std::uint64_t /*written_bytes*/) { return true; }
-  virtual void hold_writer(InodeNumber /*inode*/, std::uint64_t /*written_bytes*/,
-                           std::function<void()> go_on) noexcept {
-    go_on();
-  }
-  // For who is about to close: no writer is held from now on.
-  virtual void let_writers_go() {}
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;
@@ -276,43 +172,12 @@ class Volume {
   // Waits until everything is durable.
   virtual Result<> sync_all() = 0;
 
-  // Rewrites segments until the goal is reached and commits; on the calling thread, beside
-  // everything else that goes on. cancelled by stop_compaction() and close(); read_only.
-  virtual Result<CompactionReport> compact(CompactionGoal goal,
-                                           const CompactionProgress& progress) = 0;
-  // For who is about to close: ends compact() and the background's work at once.
-  virtual void stop_compaction() = 0;
-
-  // Commits everything, and holds what that commit names until the snapshot's hold goes: deleting
-  // frees nothing of it meanwhile, all else goes on. What could not be written to a full disk is
-  // not part of it. busy past backup_count_max; read_only: then nothing changes anyway.
-  virtual Result<BackupSnapshot> begin_backup() = 0;
-
-  // Commits everything and writes a checkpoint of that, under the current epoch, in segments of its
-  // own; commits again. only_this: then no record of an earlier checkpoint is left. Takes as long
-  // as reading all rows does; nobody waits for it. cancelled by close(); no_space; too_big;
-  // read_only.
-  virtual Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) = 0;
-
-  // From now on an older keyring is refused: durable when it returns. The keyring of that
-  // generation must be durable already. For KeyringKeeper. read_only.
-  virtual Result<> note_keyring_generation(std::uint64_t generation) = 0;
-
-  // For the scrubber, which goes before close(); null when nothing is on disk.
-  virtual ScrubSubject* scrub_subject() { return nullptr; }
-
-  // For a rotation of keys; none when read-only, or when there is nothing that could be rotated.
-  virtual Rekeying* rekeying() { return nullptr; }
-
   // The path that the inode was last seen under, "(inode 7)" when none is known.
   virtual std::string path_of(InodeNumber inode) = 0;
   // What errors and messages call the inode: its path, or its number where files are not named.
-  virtual std::string shown_name(InodeNumber inode) { return path_of(inode); }
+  virtual std::string shown_name(InodeNumber inode) = 0;
 
   virtual Result<VolumeSpace> space() = 0;
-  virtual VolumeStats stats() = 0;
-  // What is durable of it. Of a volume that is open for writing; also after close().
-  virtual metadata::VolumeAge age() = 0;
 };
 
 }  // namespace nacre::fs

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The volume's implementation: which rows and which inodes an operation changes, and under what
 // locks. The methods are in names.cpp, create.cpp, directories.cpp, rename.cpp, attributes.cpp,
-// xattrs.cpp, data.cpp, orphans.cpp, staging.cpp and open.cpp.
+// xattrs.cpp, data.cpp, orphans.cpp and sync.cpp.
 //
-// Changes of attributes happen in memory (InodeState); stage() puts the rows of changed inodes into
-// the open group, once however often they changed. Names and extended attributes go to the open
-// group at once. A group always holds an operation as a whole: whoever changes rows, or an inode
-// together with rows or other inodes, holds the operation lock.
+// Changes of attributes happen in memory, until a commit stages them (staging.h). Names and
+// extended attributes go to the open group at once. A group always holds an operation as a whole:
+// whoever changes rows, or an inode together with rows or other inodes, holds the operation lock.
 //
 // Lock order. Locks are taken from top to bottom:
 //   committer's move lock      rename and link only
@@ -36,19 +35,21 @@
 #include <vector>
 
 #include "fs/cache/file_cache.h"
-#include "fs/store/backup_holds.h"
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
 #include "fs/volume/acl.h"
+#include "fs/volume/admission.h"
 #include "fs/volume/directory_offsets.h"
 #include "fs/volume/inode_table.h"
+#include "fs/volume/kernel_cache.h"
 #include "fs/volume/kernel_clock.h"
 #include "fs/volume/list_ahead.h"
 #include "fs/volume/name_table.h"
 #include "fs/volume/namespace_lock.h"
 #include "fs/volume/orphan_reaper.h"
-#include "fs/volume/scrub_subject.h"
+#include "fs/volume/staging.h"
 #include "fs/volume/volume.h"
+#include "fs/volume/volume_rules.h"
 #include "fs/volume/xattr_table.h"
 
 namespace nacre::fs {
@@ -58,36 +59,30 @@ inline std::uint8_t entry_type(std::uint32_t mode) {
   return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
 }
 
-// Inode numbers that the database has set aside beyond those in use: more than a group can use up.
-inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
-
-class VolumeImpl final : public Volume,
-                         private CommitSource,
-                         private DurableObserver,
-                         private RowKeeper,
-                         private ScrubSubject,
-                         private Rekeying {
+class VolumeImpl final : public Volume {
  public:
-  // What the database says before anything else can be opened.
-  struct SystemRows {
-    NameHashKey name_hash_key = {};
-    std::uint64_t next_inode = 0;
-    std::uint64_t inode_count = 0;
-    std::uint64_t data_bytes = 0;
-    std::uint64_t keyring_generation = 0;
-  };
+  // What runs beneath it, and outlives it.
   struct Parts {
-    std::shared_ptr<metadata::BackingDirectory> directory;
-    std::unique_ptr<engine::Engine> engine;
-    std::unique_ptr<metadata::Database> database;
-    std::unique_ptr<SegmentStore> store;
+    metadata::BackingDirectory& directory;
+    metadata::Database& database;
+    Ballast& ballast;
+    const KernelCacheLink& kernel_cache;
+    Committer& committer;
+    FileCache& cache;
+    Admission& admission;
   };
-  VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions& options);
-  ~VolumeImpl() override;
-  Result<> start();
+  VolumeImpl(const Parts& parts, const NameHashKey& name_hash_key,
+             const Staging::Counters& counters, const VolumeRules& rules,
+             std::size_t loaded_inodes_max);
 
-  Result<> close() override;
-  void set_kernel_cache(KernelCache* kernel_cache) override;
+  // For Mounted.
+  Result<> find_root();     // before anything else
+  Result<> find_orphans();  // what an earlier mount did not erase goes now
+  void stop_listing() { list_ahead_.stop(); }
+  InodeTable& inodes() { return inodes_; }
+  Staging& staging() { return staging_; }
+  OrphanReaper& reaper() { return reaper_; }
+  std::shared_ptr<FileData> data_of(Inode& inode);  // of a regular file
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
@@ -127,10 +122,6 @@ class VolumeImpl final : public Volume,
   Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  WriteFlags flags) override;
-  bool may_write_on(std::uint64_t written_bytes) override;
-  void hold_writer(InodeNumber inode, std::uint64_t written_bytes,
-                   std::function<void()> go_on) noexcept override;
-  void let_writers_go() override { compactor_.let_writers_go(); }
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;
@@ -140,77 +131,15 @@ class VolumeImpl final : public Volume,
   void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
   Result<> sync_all() override;
 
-  Result<CompactionReport> compact(CompactionGoal goal,
-                                   const CompactionProgress& progress) override;
-  void stop_compaction() override;
-  Result<BackupSnapshot> begin_backup() override;
-  Result<CheckpointReport> write_checkpoint(CheckpointKeep keep) override;
-  Result<> note_keyring_generation(std::uint64_t generation) override;
-  ScrubSubject* scrub_subject() override { return this; }
-
-  Rekeying* rekeying() override;
-
   Result<VolumeSpace> space() override;
-  metadata::VolumeAge age() override;
-  VolumeStats stats() override;
   std::string path_of(InodeNumber inode) override;
   std::string shown_name(InodeNumber inode) override;
 
  private:
-  // CommitSource and DurableObserver: staging.cpp.
-  Result<> flush(const CommitScope& scope) override;
-  Result<> stage() override;
-  std::set<InodeNumber> unflushed_moves() override;
-  // upkeep.cpp.
-  Result<BackupSnapshot> hold_committed();  // on the commit thread
-  void note_backup_gone();
-  // The disk is full: what only backups keep goes, if it is that much. True when it went: a commit
-  // that frees it is under way. Under no lock.
-  bool give_up_backups(std::uint64_t bytes_min);
-  // Where so much is deleted or overwritten and not free yet, those who ask for room wait for it
-  // from now on. Where such a wait was in vain, it is a while until the next one.
-  void expect_room(std::uint64_t bytes_min);
-  // What admit says; where that is an error and dead bytes or backups can be given up for it, after
-  // a wait for their space. missing_bytes: less than that does not help. Under no lock.
-  Result<> admit_after_freeing(const std::function<Result<>()>& admit,
-                               std::uint64_t missing_bytes = 0);
-  void durable_state_changed(InodeNumber inode) override;
-  // RowKeeper: upkeep.cpp.
-  Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
-  bool is_going(InodeNumber inode) override;
-  Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
-  std::uint64_t inlined_bytes() const override;
-  PatchedChunks take_patched_chunks() override;
-  // ScrubSubject.
-  metadata::BackingDirectory& directory() override { return *directory_; }
-  const metadata::Database& database() override { return *database_; }
-  SegmentStore& segments() override { return *store_; }
-  engine::Engine& engine() override { return *engine_; }
-  Result<> save_scrub(std::string row, bool at_once) override;
-  // Rekeying: rekey.cpp.
-  Result<> remember_rotation(const metadata::RotationRow& row) override;
-  Result<metadata::RotationRow> rotation_row() override;
-  Result<> check_may_begin() override;
-  Result<> begin_epoch() override;
-  void set_codec(engine::Codec codec, int level) override;
-  void recompress_old_epochs() override;
-  Result<RekeyStep> rekey_segments(const RekeyOrder& order) override;
-  Result<> renew_checkpoint() override;
-  OutdatedSegments outdated_segments() override;
-  bool vouches_for(metadata::SegmentNumber number) override;
-  Result<std::vector<std::string>> reseal_database(const std::function<Result<>()>& go_on) override;
-  Result<> settle() override;
-  unsigned backup_count() override;
-  void stage_inode(Inode& inode, std::uint64_t group);
-  void stage_counters();
-  bool is_durable(Inode& inode);
-  void note_durable();
   tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
 
-  // Every change begins with one of these: read_only for a volume that takes none; the second, of
-  // changes that add rows, also no_space.
-  Result<> check_writable() const;
-  Result<> check_may_grow();
+  Result<> check_writable() const { return admission_.check_writable(); }
+  Result<> check_may_grow() { return admission_.check_may_grow(); }
   static Result<> check_name(std::string_view name);
   Result<InodeRef> acquire_directory(InodeNumber number);
   Result<InodeRef> acquire_regular(InodeNumber number);
@@ -234,7 +163,6 @@ class VolumeImpl final : public Volume,
   };
   Result<NewInode> prepare(Inode& parent, const Caller& caller, std::uint32_t mode);
   Result<Attributes> make(const InodeRef& directory, std::string_view name, NewInode made);
-  Result<InodeNumber> next_inode_number();
   InodeRef create_inode(InodeNumber number, NewInode made);
   // The directory is there and may get a name, or lose one.
   static Result<> check_may_add(Inode& directory);
@@ -247,7 +175,6 @@ class VolumeImpl final : public Volume,
   // One name less (a directory: the only one).
   void drop_name(Inode& inode, const Timestamp& time);
   void remember_name(Inode& inode, InodeNumber parent, std::string_view name);
-  void note_namespace_change();
   // A name's row, and the inode that it means where that is asked for. It is read before the
   // namespace lock is taken, so that nobody waits there for the disk, and again under the lock only
   // if the directory's entries changed in between. To be declared before the lock: inodes are not
@@ -277,12 +204,10 @@ class VolumeImpl final : public Volume,
   // Names wait for the data of files that they move, and all changes with them: so on a full disk a
   // file whose data is not on disk yet keeps its name. no_space.
   Result<> check_data_fits(const Inode& inode);
-  bool is_moved(InodeNumber inode);  // in this group
-  void note_move(const Inode& inode);
 
   // attributes.cpp, xattrs.cpp. locked is inode's lock.
   Attributes attributes_of(Inode& inode);
-  void mark_dirty(Inode& inode, Inode::Locked& locked);
+  void mark_dirty(Inode& inode, Inode::Locked& locked) { staging_.mark_dirty(inode, locked); }
   void note_access(Inode& inode);
   Result<> change_locked(Inode& inode, Inode::Locked& locked, const AttributeChange& change);
   // The bits and the capability that a change by somebody else takes from a program.
@@ -302,7 +227,6 @@ class VolumeImpl final : public Volume,
   Result<bool> delete_xattr(Inode& inode, Inode::Locked& locked, std::string_view name);
 
   // data.cpp.
-  std::shared_ptr<FileData> data_of(Inode& inode);
   // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
   // back. no_space. Under no lock.
   Result<Ballast::Admission> admit_data(std::uint64_t bytes);
@@ -327,63 +251,29 @@ class VolumeImpl final : public Volume,
   Error with_path(Error error, InodeNumber inode);
 
   // orphans.cpp.
-  Result<> find_orphans();
   bool erase_orphan(InodeRef& inode, std::size_t row_count_max);
   Result<bool> erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max);
 
-  const std::shared_ptr<metadata::BackingDirectory> directory_;
-  const VolumeOptions options_;
-  const std::unique_ptr<engine::Engine> engine_;
-  const std::unique_ptr<metadata::Database> database_;
-  const std::unique_ptr<SegmentStore> store_;
+  metadata::BackingDirectory& directory_;
+  metadata::Database& database_;
+  Ballast& ballast_;
+  const KernelCacheLink& kernel_cache_;
+  Committer& committer_;
+  FileCache& cache_;
+  Admission& admission_;
+  const VolumeRules rules_;
   NameTable names_;
   XattrTable xattrs_;
-  Ballast ballast_;
-  Committer committer_;
-  FileCache cache_;
   InodeTable inodes_;
+  Staging staging_;
   ListAhead list_ahead_;
   DirectoryOffsets directory_offsets_;
   OrphanReaper reaper_;
-  Compactor compactor_;
-  Checkpointer checkpointer_;
-  BackupHolds backups_;
-  // Room may come until the first; nobody begins to wait for it before the second.
-  std::atomic<std::chrono::steady_clock::time_point> freeing_until_{};
-  std::atomic<std::chrono::steady_clock::time_point> next_freeing_{};
   InodeRef root_;
   NamespaceLock namespace_lock_;
 
-  // Numbers from next_inode_ up to inode_limit_ are free; the database's row names the limit, so a
-  // crash loses numbers but never hands one out twice. The limit changes in stage() alone.
-  std::atomic<std::uint64_t> next_inode_;
-  std::atomic<std::uint64_t> inode_limit_;
-  std::atomic<std::int64_t> inode_count_;
-  std::atomic<std::int64_t> data_bytes_;  // as staged
-  std::uint64_t staged_inode_count_;      // as the rows say; these three: stage() alone
-  std::uint64_t staged_data_bytes_;
-  std::uint64_t staged_next_inode_;
-  std::atomic<bool> closing_{false};
-  bool closed_ = false;
-
-  // Groups in the order in which stage() fills them. durable_group_ may lag behind.
-  std::atomic<std::uint64_t> open_group_{1};
-  std::atomic<std::uint64_t> durable_group_{0};
-  std::atomic<std::uint64_t> namespace_group_{0};  // the last that names changed in
-
-  std::mutex moves_mutex_;                      // guards these three
-  std::map<InodeNumber, std::uint64_t> moves_;  // files given a name in this group; when
-  std::uint64_t move_count_ = 0;
-  Result<> file_error_ = {};  // of the last flush of everything
-
-  FileFailures flush_failures_;  // as of each file's last flush; commit thread only
-
   std::timed_mutex reclaim_mutex_;  // one commit at a time for the sake of space
   std::chrono::steady_clock::time_point next_reclaim_{};
-
-  std::mutex kernel_cache_mutex_;
-  KernelCache* kernel_cache_ = nullptr;
-  std::atomic<bool> has_kernel_cache_{false};
 };
 
 }  // namespace nacre::fs

@@ -12,6 +12,7 @@
 
 #include "fs/check/checker.h"
 #include "tests/fs/store_fixture.h"
+#include "tests/support/open_volume.h"
 
 namespace nacre::tests {
 
@@ -134,7 +135,8 @@ void expect_recovery(const std::shared_ptr<MemoryBacking>& backing,
   expect_clean(backing, chunk_size_bytes, true);
   auto engine = engine::Engine::create({.thread_count = 1});
   NACRE_ASSERT_OK(engine);
-  auto volume = fs::Volume::open(backing, test_keys(), 1, std::move(*engine), options);
+  Result<OpenVolume> volume =
+      fs::Mounted::open(backing, test_keys(), 1, std::move(*engine), options);
   NACRE_ASSERT_OK(volume);
   const RecoveredTree tree = read_tree(**volume);
   EXPECT_EQ(history.objection(tree, promises), "");
@@ -144,7 +146,7 @@ void expect_recovery(const std::shared_ptr<MemoryBacking>& backing,
   }
   if (!and_goes_on) return;
   expect_takes_changes(**volume);
-  NACRE_EXPECT_OK((*volume)->close());
+  NACRE_EXPECT_OK(volume->mounted().close());
   volume->reset();
   expect_clean(backing, chunk_size_bytes, true);
 }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "fs/volume/volume.h"
+#include "fs/mount/mounted.h"
 #include "tests/crash/history.h"
 #include "tests/support/memory_backing.h"
 

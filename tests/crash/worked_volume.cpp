@@ -51,7 +51,7 @@ WorkedVolume::WorkedVolume(std::shared_ptr<metadata::BackingDirectory> backing,
 WorkedVolume::~WorkedVolume() = default;
 
 void WorkedVolume::format(const std::shared_ptr<metadata::BackingDirectory>& backing) {
-  NACRE_ASSERT_OK(fs::Volume::format(backing, test_keys(), 1, caller));
+  NACRE_ASSERT_OK(fs::Mounted::format(backing, test_keys(), 1, caller));
 }
 
 Promises WorkedVolume::promises() const {
@@ -60,7 +60,7 @@ Promises WorkedVolume::promises() const {
 }
 
 StepNumber WorkedVolume::begin() {
-  was_sick_ = volume_ && volume_->stats().health != "ok";
+  was_sick_ = volume_ && volume_.mounted().stats().health != "ok";
   const std::lock_guard lock(mutex_);
   return ++promises_.begun;
 }
@@ -120,7 +120,7 @@ void WorkedVolume::open() {
   begin();
   auto engine = engine::Engine::create({.thread_count = 1});
   NACRE_ASSERT_OK(engine);
-  auto opened = fs::Volume::open(backing_, test_keys(), 1, std::move(*engine), options_);
+  auto opened = fs::Mounted::open(backing_, test_keys(), 1, std::move(*engine), options_);
   if (succeeded(opened)) volume_ = std::move(*opened);
   end("open");
 }
@@ -386,21 +386,21 @@ void WorkedVolume::sync_all() {
 void WorkedVolume::write_checkpoint(fs::CheckpointKeep keep) {
   if (!volume_) return leave_out();
   const StepNumber step = begin();
-  if (succeeded(volume_->write_checkpoint(keep))) promise_all(step);
+  if (succeeded(volume_.mounted().write_checkpoint(keep))) promise_all(step);
   end("write a checkpoint");
 }
 
 void WorkedVolume::compact() {
   if (!volume_) return leave_out();
   begin();
-  succeeded(volume_->compact(fs::CompactionGoal::everything, {}));
+  succeeded(volume_.mounted().compact(fs::CompactionGoal::everything, {}));
   end("compact");
 }
 
 void WorkedVolume::close() {
   if (!volume_) return leave_out();
   const StepNumber step = begin();
-  lost_ = !succeeded(volume_->close());
+  lost_ = !succeeded(volume_.mounted().close());
   if (!lost_) promise_all(step);
   volume_.reset();
   lookups_.clear();

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "fs/volume/volume.h"
 #include "metadata/backing/backing.h"
 #include "tests/crash/history.h"
 #include "tests/model/tree_model.h"
+#include "tests/support/open_volume.h"
 
 namespace nacre::tests {
 
@@ -65,7 +65,7 @@ class WorkedVolume {
   bool has(std::string_view path) const { return find(path) != nullptr; }
   bool has_file(std::string_view path) const;
   bool has_directory(std::string_view path) const;
-  bool is_open() const { return volume_ != nullptr; }
+  bool is_open() const { return static_cast<bool>(volume_); }
   // A step failed, or was left out since an earlier one had.
   bool met_errors() const { return met_errors_; }
   // From now on no step may fail.
@@ -109,7 +109,7 @@ class WorkedVolume {
   const std::shared_ptr<metadata::BackingDirectory> backing_;
   const fs::VolumeOptions options_;
   std::set<ErrorCode> tolerated_;
-  std::unique_ptr<fs::Volume> volume_;
+  OpenVolume volume_;
   TreeModel tree_;
   History history_;
   std::map<fs::InodeNumber, std::uint64_t> lookups_;

@@ -37,14 +37,14 @@ class BackupTest : public ::testing::Test {
     mount();
   }
   void TearDown() override {
-    if (volume_) NACRE_EXPECT_OK(volume_->close());
+    if (volume_) NACRE_EXPECT_OK(volume_.mounted().close());
   }
 
   void make_volume(MemoryBacking& backing) {
     const auto made = metadata::create_volume_files(
         backing, {.chunk_size_bytes = options_.store.chunk_size_bytes}, recipients(public_key(0)));
     NACRE_ASSERT_OK(made);
-    NACRE_ASSERT_OK(fs::Volume::format(backing_of(backing), made->keys, 1, {}));
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_of(backing), made->keys, 1, {}));
     NACRE_ASSERT_OK(metadata::complete_volume_files(backing, *made));
   }
   // A pointer that owns nothing.
@@ -52,15 +52,14 @@ class BackupTest : public ::testing::Test {
     return {std::shared_ptr<MemoryBacking>(), &backing};
   }
 
-  Result<std::unique_ptr<fs::Volume>> open(const std::shared_ptr<MemoryBacking>& backing,
-                                           bool read_only = false) {
+  Result<OpenVolume> open(const std::shared_ptr<MemoryBacking>& backing, bool read_only = false) {
     NACRE_ASSIGN(const auto keys,
                  metadata::open_volume_keys(*backing, metadata::VolumeSecret(identity(0))));
     NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 2}));
     fs::VolumeOptions options = options_;
     options.read_only = read_only;
-    return fs::Volume::open(backing, keys.keys, keys.keyring.generation, std::move(engine),
-                            options);
+    return fs::Mounted::open(backing, keys.keys, keys.keyring.generation, std::move(engine),
+                             options);
   }
   void mount() {
     auto volume = open(source_);
@@ -68,7 +67,7 @@ class BackupTest : public ::testing::Test {
     volume_ = std::move(*volume);
   }
   void unmount() {
-    NACRE_EXPECT_OK(volume_->close());
+    NACRE_EXPECT_OK(volume_.mounted().close());
     volume_.reset();
   }
 
@@ -112,12 +111,12 @@ class BackupTest : public ::testing::Test {
       if (random_() % 8 == 0) NACRE_EXPECT_OK(volume_->sync_all());
     }
   }
-  void compact() { NACRE_EXPECT_OK(volume_->compact(fs::CompactionGoal::everything, {})); }
+  void compact() { NACRE_EXPECT_OK(volume_.mounted().compact(fs::CompactionGoal::everything, {})); }
 
   // --- Backups.
 
   fs::BackupSource begin() {
-    auto snapshot = volume_->begin_backup();
+    auto snapshot = volume_.mounted().begin_backup();
     NACRE_EXPECT_OK(snapshot);
     return {.snapshot = snapshot ? std::move(*snapshot) : fs::BackupSnapshot{}};
   }
@@ -145,7 +144,7 @@ class BackupTest : public ::testing::Test {
       if (!volume) return false;
       const Tree tree = read_tree(**volume);
       found &= std::find(any_of.begin(), any_of.end(), tree) != any_of.end();
-      NACRE_EXPECT_OK((*volume)->close());
+      NACRE_EXPECT_OK(volume->mounted().close());
       if (!read_only) expect_clean(*copy);
     }
     return found;
@@ -188,7 +187,7 @@ class BackupTest : public ::testing::Test {
 
   fs::VolumeOptions options_ = test_volume_options();
   std::shared_ptr<MemoryBacking> source_, target_;
-  std::unique_ptr<fs::Volume> volume_;
+  OpenVolume volume_;
   std::mt19937_64 random_{std::random_device{}()};
   Tree tree_;
 };

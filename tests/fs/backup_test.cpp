@@ -95,18 +95,18 @@ TEST_F(BackupTest, keeps_what_it_copies_and_gives_it_back_afterwards) {
   put("going", noise(1u << 20));
   put("staying", noise(100'000));
   auto what = begin();
-  EXPECT_EQ(volume_->stats().backup_count, 1u);
+  EXPECT_EQ(volume_.mounted().stats().backup_count, 1u);
   remove("going");
   NACRE_EXPECT_OK(volume_->sync_all());
   NACRE_EXPECT_OK(volume_->sync_all());
-  EXPECT_GT(volume_->stats().segments.held_bytes, 1u << 20);
+  EXPECT_GT(volume_.mounted().stats().segments.held_bytes, 1u << 20);
   compact();
   NACRE_EXPECT_OK(copy(what, *target_));
   what.snapshot.hold.reset();
-  EXPECT_EQ(volume_->stats().backup_count, 0u);
-  EXPECT_EQ(volume_->stats().segments.held_bytes, 0u);
+  EXPECT_EQ(volume_.mounted().stats().backup_count, 0u);
+  EXPECT_EQ(volume_.mounted().stats().segments.held_bytes, 0u);
   compact();
-  EXPECT_LT(volume_->stats().segments.stored_bytes, 200'000u);
+  EXPECT_LT(volume_.mounted().stats().segments.stored_bytes, 200'000u);
 }
 
 TEST_F(BackupTest, lets_writers_go_on_and_deletes_work_on_a_full_disk) {
@@ -128,7 +128,7 @@ TEST_F(BackupTest, lets_writers_go_on_and_deletes_work_on_a_full_disk) {
     if (!volume_->sync_all()) break;
     ASSERT_LT(i, 100);
   }
-  auto full = volume_->begin_backup();
+  auto full = volume_.mounted().begin_backup();
   if (!full) {
     EXPECT_EQ(full.error().code, ErrorCode::no_space) << full.error().message;
   }
@@ -159,7 +159,7 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
     NACRE_ASSERT_OK(volume_->sync_all());
   }
   EXPECT_TRUE(what.snapshot.hold->is_given_up());
-  EXPECT_LT(volume_->stats().segments.held_bytes, 1u << 20);
+  EXPECT_LT(volume_.mounted().stats().segments.held_bytes, 1u << 20);
   const auto check_hold = [&](std::chrono::milliseconds) -> Result<> {
     return what.snapshot.hold->is_given_up() ? fail(ErrorCode::no_space, "given up") : Result<>();
   };
@@ -168,7 +168,7 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
   EXPECT_NE(failed.error().message.find("given up"), std::string::npos) << failed.error().message;
   EXPECT_FALSE(is_volume(*target_));
   what.snapshot.hold.reset();
-  EXPECT_EQ(volume_->stats().backup_count, 0u);
+  EXPECT_EQ(volume_.mounted().stats().backup_count, 0u);
   back_up();
   expect_volume(target_, tree_);
 }
@@ -188,7 +188,7 @@ TEST_F(BackupTest, gives_way_to_a_sync_before_it_is_answered) {
   NACRE_EXPECT_OK(volume_->sync_all());
   for (int i = 0; i < 80; ++i)
     put(fmt::format("another {}", i), noise(128u << 10));  // each too short to be streamed out
-  EXPECT_EQ(volume_->stats().dirty_bytes, 10u << 20);
+  EXPECT_EQ(volume_.mounted().stats().dirty_bytes, 10u << 20);
   source_->store("foreign", Bytes(source_->space().value().free_bytes));
   NACRE_EXPECT_OK(volume_->sync_all());
   EXPECT_TRUE(what.snapshot.hold->is_given_up());
@@ -241,7 +241,7 @@ TEST_F(BackupTest, as_many_as_that_at_a_time) {
   std::vector<fs::BackupSource> running;
   for (unsigned i = 0; i < fs::backup_count_max; ++i)
     running.push_back(begin());
-  EXPECT_CODE(busy, volume_->begin_backup());
+  EXPECT_CODE(busy, volume_.mounted().begin_backup());
   running.pop_back();
   running.push_back(begin());
 }
@@ -315,9 +315,9 @@ TEST_F(BackupTest, into_a_folder_with_other_files_or_another_volume_is_refused) 
 TEST_F(BackupTest, into_one_that_was_mounted_for_writing_since_is_refused) {
   work(10);
   back_up();
-  { NACRE_EXPECT_OK((*open(target_, true))->close()); }
+  { NACRE_EXPECT_OK(open(target_, true)->mounted().close()); }
   back_up();
-  { NACRE_EXPECT_OK((*open(target_))->close()); }
+  { NACRE_EXPECT_OK(open(target_)->mounted().close()); }
   work(10);
   const auto files = target_->files();
   const auto refused = copy(begin(), *target_);

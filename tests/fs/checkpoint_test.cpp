@@ -143,7 +143,7 @@ TEST_F(Checkpoint, closing_a_volume_writes_one_with_all_its_rows) {
 
 TEST_F(Checkpoint, one_is_written_while_the_volume_is_in_use) {
   make_tree();
-  const auto written = volume().write_checkpoint(fs::CheckpointKeep::the_one_before);
+  const auto written = mounted().write_checkpoint(fs::CheckpointKeep::the_one_before);
   NACRE_ASSERT_OK(written);
   EXPECT_GT(written->row_count, 10u);
   EXPECT_GT(written->stored_bytes, 0u);
@@ -158,7 +158,7 @@ TEST_F(Checkpoint, two_are_kept_and_the_others_give_their_space_back) {
   const auto file = make_file(root, "file");
   for (int i = 0; i < 5; ++i) {
     write(file, 0, noise(chunk_size, static_cast<std::uint32_t>(i)));
-    NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+    NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   }
   unmount();
   const auto found = checkpoints();
@@ -179,10 +179,10 @@ TEST_F(Checkpoint, two_are_kept_and_the_others_give_their_space_back) {
 
 TEST_F(Checkpoint, only_the_new_one_stays_when_asked_for) {
   make_tree();
-  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   make_file(root, "one more");
-  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
-  const auto last = volume().write_checkpoint(fs::CheckpointKeep::only_this);
+  NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  const auto last = mounted().write_checkpoint(fs::CheckpointKeep::only_this);
   NACRE_ASSERT_OK(last);
   crash();
   const auto found = checkpoints();
@@ -216,7 +216,7 @@ TEST_F(Checkpoint, merging_after_it_is_a_change) {
   NACRE_ASSERT_OK(volume().sync_all());
   write(file, 10, "inlined bytes");
   NACRE_ASSERT_OK(sync(file));
-  const auto written = volume().write_checkpoint(fs::CheckpointKeep::the_one_before);
+  const auto written = mounted().write_checkpoint(fs::CheckpointKeep::the_one_before);
   NACRE_ASSERT_OK(written);
   compact();
   unmount();
@@ -247,7 +247,7 @@ TEST_F(Checkpoint, the_background_writes_one_when_something_changed) {
   mount();
   make_file(root, "new");
   NACRE_EXPECT_OK(volume().sync_all());
-  while (volume().stats().checkpoints.written_count == 0)
+  while (mounted().stats().checkpoints.written_count == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   unmount();
   expect_clean();
@@ -266,7 +266,7 @@ TEST_F(Checkpoint, none_is_written_where_the_interval_is_zero) {
 // It names records by their versions: it is as good after compaction has moved them.
 TEST_F(Checkpoint, compaction_beside_it_leaves_it_whole) {
   make_holey_file("file", 64, 4);
-  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   EXPECT_GT(compact().moved_bytes, 0u);
   crash();
   const auto found = checkpoints();
@@ -300,7 +300,7 @@ TEST_F(Checkpoint, one_that_takes_more_than_its_share_of_the_disk_is_given_up) {
   for (std::uint32_t i = 0; i < 200; ++i)
     NACRE_EXPECT_OK(volume().set_xattr(root, fmt::format("user.{}", i), noise(1000, i),
                                        fs::XattrMode::set, false));
-  EXPECT_CODE(too_big, volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  EXPECT_CODE(too_big, mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   unmount();
   expect_clean();
 }
@@ -308,15 +308,15 @@ TEST_F(Checkpoint, one_that_takes_more_than_its_share_of_the_disk_is_given_up) {
 // As for a rotation of keys, which the older one would keep from its end.
 TEST_F(Checkpoint, one_that_others_must_give_way_to_may_outgrow_its_share) {
   make_tree();
-  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   options_.checkpoints.disk_share = 1u << 30;
   unmount();
   mount();
   for (std::uint32_t i = 0; i < 200; ++i)
     NACRE_EXPECT_OK(volume().set_xattr(root, fmt::format("user.{}", i), noise(1000, i),
                                        fs::XattrMode::set, false));
-  EXPECT_CODE(too_big, volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
-  const auto only = volume().write_checkpoint(fs::CheckpointKeep::only_this);
+  EXPECT_CODE(too_big, mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  const auto only = mounted().write_checkpoint(fs::CheckpointKeep::only_this);
   NACRE_ASSERT_OK(only);
   unmount();
   ASSERT_EQ(checkpoints().size(), 1u);
@@ -339,7 +339,7 @@ TEST_F(Checkpoint, what_is_settled_is_named_or_dead) {
   for (std::uint32_t i = 1; i <= 20; ++i) {
     while (syncs < 3 * i)
       std::this_thread::yield();
-    NACRE_EXPECT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+    NACRE_EXPECT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   }
   done = true;
   writer.join();
@@ -376,11 +376,12 @@ TEST_F(Checkpoint, of_many_files) {
   const TemporaryDirectory place;
   auto directory = metadata::open_posix_directory(place.path());
   NACRE_ASSERT_OK(directory);
-  NACRE_ASSERT_OK(fs::Volume::format(*directory, test_keys(), 1, caller_));
+  NACRE_ASSERT_OK(fs::Mounted::format(*directory, test_keys(), 1, caller_));
   auto engine = engine::Engine::create({.thread_count = 2});
-  auto opened = fs::Volume::open(*directory, test_keys(), 1, std::move(*engine), options_);
+  auto opened = fs::Mounted::open(*directory, test_keys(), 1, std::move(*engine), options_);
   NACRE_ASSERT_OK(opened);
-  fs::Volume& many = **opened;
+  fs::Mounted& mounted = **opened;
+  fs::Volume& many = mounted.volume();
   fs::InodeNumber folder;
   const auto make = [&](std::uint64_t i) {
     if (i % 1000 == 0) {
@@ -414,7 +415,7 @@ TEST_F(Checkpoint, of_many_files) {
     std::atomic<bool> done{false};
     Result<fs::CheckpointReport> report;
     std::thread writer([&] {
-      report = many.write_checkpoint(fs::CheckpointKeep::the_one_before);
+      report = mounted.write_checkpoint(fs::CheckpointKeep::the_one_before);
       done = true;
     });
     const auto beside = worst_of(next, [&] { return !done; });
@@ -426,7 +427,7 @@ TEST_F(Checkpoint, of_many_files) {
               << " us beside it\n";
   }
   const auto begin = Clock::now();
-  NACRE_ASSERT_OK(many.close());
+  NACRE_ASSERT_OK(mounted.close());
   std::cout << "closed in "
             << std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count()
             << " ms\n";

@@ -37,11 +37,11 @@ class VolumeCompaction : public VolumeTest {
   }
 
   fs::CompactionReport compact(fs::CompactionGoal goal = fs::CompactionGoal::everything) {
-    const auto report = volume().compact(goal, {});
+    const auto report = mounted().compact(goal, {});
     NACRE_EXPECT_OK(report);
     return report.value_or(fs::CompactionReport{});
   }
-  fs::SegmentStats segments() { return volume().stats().segments; }
+  fs::SegmentStats segments() { return mounted().stats().segments; }
 
   // A file of count chunks of which only every step-th is still what was written first.
   fs::InodeNumber make_holey_file(std::string_view name, std::size_t count, std::size_t step) {

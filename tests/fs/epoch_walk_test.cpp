@@ -98,11 +98,11 @@ TEST_F(EpochWalk, may_be_vouched_for_only_where_this_process_wrote) {
   const auto names = backing_->list(folder);
   NACRE_ASSERT_OK(names);
   const auto number_of = [](const std::string& name) { return *fs::segment_number_of(name); };
-  EXPECT_TRUE(volume_->rekeying()->vouches_for(number_of(names->front())));
+  EXPECT_TRUE(volume_.mounted().store().vouches_for(number_of(names->front())));
   close();
   open();
-  EXPECT_FALSE(volume_->rekeying()->vouches_for(number_of(names->front())));
-  EXPECT_FALSE(volume_->rekeying()->vouches_for(metadata::SegmentNumber{999'999}));
+  EXPECT_FALSE(volume_.mounted().store().vouches_for(number_of(names->front())));
+  EXPECT_FALSE(volume_.mounted().store().vouches_for(metadata::SegmentNumber{999'999}));
 }
 
 TEST_F(EpochWalk, ends_with_the_error_of_whoever_is_told_of_progress) {

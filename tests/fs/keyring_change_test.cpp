@@ -27,15 +27,15 @@ class KeyringChange : public ::testing::Test {
         *base_, {.chunk_size_bytes = options_.store.chunk_size_bytes},
         recipients(public_key(0, "zero"), public_key(1, "one"), passphrase("old", "words")));
     NACRE_ASSERT_OK(made);
-    NACRE_ASSERT_OK(fs::Volume::format(base_, made->keys, 1, {}));
+    NACRE_ASSERT_OK(fs::Mounted::format(base_, made->keys, 1, {}));
     NACRE_ASSERT_OK(metadata::complete_volume_files(*base_, *made));
   }
 
-  Result<std::unique_ptr<fs::Volume>> open(const std::shared_ptr<MemoryBacking>& backing,
-                                           const metadata::VolumeKeys& keys) {
+  Result<OpenVolume> open(const std::shared_ptr<MemoryBacking>& backing,
+                          const metadata::VolumeKeys& keys) {
     NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 1}));
-    return fs::Volume::open(backing, keys.keys, keys.keyring.generation, std::move(engine),
-                            options_);
+    return fs::Mounted::open(backing, keys.keys, keys.keyring.generation, std::move(engine),
+                             options_);
   }
 
   // What `nacre key` does to a volume that is not mounted, as a mount does while it is.
@@ -43,10 +43,10 @@ class KeyringChange : public ::testing::Test {
     NACRE_ASSIGN(const auto keys, open_volume_keys(*backing, VolumeSecret(identity(0))));
     NACRE_ASSIGN(const auto volume, open(backing, keys));
     metadata::KeyringKeeper keeper(backing, keys.keys, keys.keyring, [&](std::uint64_t generation) {
-      return volume->note_keyring_generation(generation);
+      return volume.mounted().note_keyring_generation(generation);
     });
     NACRE_TRY(keeper.replace(next));
-    return volume->close();
+    return volume.mounted().close();
   }
 
   // The volume opens, whole, with identity(0) and with exactly one of the two; which.
@@ -60,7 +60,7 @@ class KeyringChange : public ::testing::Test {
     EXPECT_NE(with_old, with_new);
     const auto volume = open(backing, *keys);
     NACRE_EXPECT_OK(volume);
-    if (volume) NACRE_EXPECT_OK((*volume)->close());
+    if (volume) NACRE_EXPECT_OK(volume->mounted().close());
     return with_new;
   }
 
@@ -154,7 +154,7 @@ TEST_F(KeyringChange, of_a_mounted_volume_is_durable_when_it_is_reported) {
   const auto volume = open(base_, keys);
   NACRE_ASSERT_OK(volume);
   metadata::KeyringKeeper keeper(base_, keys.keys, keys.keyring, [&](std::uint64_t generation) {
-    return (*volume)->note_keyring_generation(generation);
+    return volume->mounted().note_keyring_generation(generation);
   });
   NACRE_ASSERT_OK(keeper.replace_recipients(as_bytes(encode_keyring(next, *keys.keys))));
   const auto after = base_->power_loss(0);
@@ -163,7 +163,7 @@ TEST_F(KeyringChange, of_a_mounted_volume_is_durable_when_it_is_reported) {
   const auto put_back = open_volume_keys(*after, VolumeSecret(identity(1)));
   NACRE_ASSERT_OK(put_back);
   EXPECT_CODE(rolled_back, open(after, *put_back));
-  NACRE_EXPECT_OK((*volume)->close());
+  NACRE_EXPECT_OK(volume->mounted().close());
 }
 
 TEST_F(KeyringChange, of_a_read_only_volume_is_refused) {
@@ -171,8 +171,8 @@ TEST_F(KeyringChange, of_a_read_only_volume_is_refused) {
   options_.read_only = true;
   const auto volume = open(base_, keys);
   NACRE_ASSERT_OK(volume);
-  EXPECT_CODE(read_only, (*volume)->note_keyring_generation(2));
-  NACRE_EXPECT_OK((*volume)->close());
+  EXPECT_CODE(read_only, volume->mounted().note_keyring_generation(2));
+  NACRE_EXPECT_OK(volume->mounted().close());
 }
 
 }  // namespace

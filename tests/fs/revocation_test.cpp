@@ -41,7 +41,7 @@ class Revocation : public RotationTest, private fs::SegmentVisitor {
     options.read_only = true;
     options.store.chunk_size_bytes = chunk_size;
     auto engine = engine::Engine::create({.thread_count = 1});
-    return fs::Volume::open(backing_, keys, generation, std::move(*engine), options).has_value();
+    return fs::Mounted::open(backing_, keys, generation, std::move(*engine), options).has_value();
   }
 
  private:

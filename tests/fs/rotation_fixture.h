@@ -34,7 +34,7 @@ class RotationTest : public ::testing::Test {
     const auto who = recipients(passphrase(word), public_key(0));
     auto made = metadata::create_volume_files(*backing_, parameters, who);
     NACRE_ASSERT_OK(made);
-    NACRE_ASSERT_OK(fs::Volume::format(backing_, made->keys, made->keyring.generation, {}));
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_, made->keys, made->keyring.generation, {}));
     NACRE_ASSERT_OK(metadata::complete_volume_files(*backing_, *made));
   }
 
@@ -54,21 +54,21 @@ class RotationTest : public ::testing::Test {
     options.store.codec = keys_.superblock.codec;
     auto engine = engine::Engine::create({.thread_count = 2});
     if (!engine) return tl::unexpected(engine.error());
-    auto volume = fs::Volume::open(directory, keys_.keys, keys_.keyring.generation,
-                                   std::move(*engine), options);
+    auto volume = fs::Mounted::open(directory, keys_.keys, keys_.keyring.generation,
+                                    std::move(*engine), options);
     if (!volume) return tl::unexpected(volume.error());
     backing_ = directory;
     volume_ = std::move(*volume);
     keyring_.emplace(directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
-      return volume_->note_keyring_generation(generation);
+      return volume_.mounted().note_keyring_generation(generation);
     });
-    rotation_ = std::make_unique<fs::Rotation>(directory, keys_.keys, *keyring_, *volume_);
+    rotation_ = std::make_unique<fs::Rotation>(directory, keys_.keys, *keyring_, volume_.mounted());
     return {};
   }
   void open() { NACRE_ASSERT_OK(try_open(backing_)); }
   void close() {
     rotation_.reset();
-    if (volume_) NACRE_EXPECT_OK(volume_->close());
+    if (volume_) NACRE_EXPECT_OK(volume_.mounted().close());
     volume_.reset();
   }
   // As after a crash: what the process did not write is gone.
@@ -136,7 +136,7 @@ class RotationTest : public ::testing::Test {
 
   std::shared_ptr<MemoryBacking> backing_;
   metadata::VolumeKeys keys_;
-  std::unique_ptr<fs::Volume> volume_;
+  OpenVolume volume_;
   std::optional<metadata::KeyringKeeper> keyring_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::map<std::string, std::string> contents_;

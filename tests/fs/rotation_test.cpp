@@ -78,10 +78,10 @@ TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
   volume_->forget(file->inode, 1);
   contents_["text"] = zeros;
   fill(6);
-  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  const std::uint64_t before = volume_.mounted().stats().segments.live_bytes;
   NACRE_ASSERT_OK(rotation_->begin({.codec = engine::Codec::lz77}));
   NACRE_ASSERT_OK(rotation_->run({}));
-  EXPECT_LT(volume_->stats().segments.live_bytes, before - 30 * chunk_size);
+  EXPECT_LT(volume_.mounted().stats().segments.live_bytes, before - 30 * chunk_size);
   EXPECT_TRUE(holds_everything());
   close();
   expect_rotated(2);
@@ -101,11 +101,11 @@ TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_give
   NACRE_ASSERT_OK(volume_->remove_xattr(file->inode, metadata::inode_codec_name));
   volume_->forget(file->inode, 1);
   contents_["text"] = zeros;
-  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  const std::uint64_t before = volume_.mounted().stats().segments.live_bytes;
   ASSERT_LT(before, 20 * chunk_size);
   NACRE_ASSERT_OK(rotation_->begin({}));
   NACRE_ASSERT_OK(rotation_->run({}));
-  EXPECT_LT(volume_->stats().segments.live_bytes, before + 10 * chunk_size);
+  EXPECT_LT(volume_.mounted().stats().segments.live_bytes, before + 10 * chunk_size);
   EXPECT_TRUE(holds_everything());
   close();
   expect_rotated(2);
@@ -126,10 +126,10 @@ TEST_F(RotationTest, compresses_anew_with_the_codec_that_a_file_asks_for) {
     contents_[name] = zeros;
   }
   NACRE_EXPECT_OK(volume_->sync_all());
-  const std::uint64_t before = volume_->stats().segments.live_bytes;
+  const std::uint64_t before = volume_.mounted().stats().segments.live_bytes;
   NACRE_ASSERT_OK(rotation_->begin({.codec = engine::Codec::lz77}));
   NACRE_ASSERT_OK(rotation_->run({}));
-  const std::uint64_t after = volume_->stats().segments.live_bytes;
+  const std::uint64_t after = volume_.mounted().stats().segments.live_bytes;
   EXPECT_LT(after, before - 30 * chunk_size);
   EXPECT_GT(after, 40 * chunk_size) << "one of them as it is";
   EXPECT_TRUE(holds_everything());
@@ -147,7 +147,7 @@ TEST_F(RotationTest, is_refused_while_one_is_under_way) {
 TEST_F(RotationTest, is_refused_while_a_backup_is_under_way) {
   open();
   fill(4);
-  auto backup = volume_->begin_backup();
+  auto backup = volume_.mounted().begin_backup();
   NACRE_ASSERT_OK(backup);
   EXPECT_CODE(busy, rotation_->begin({}));
   backup->hold.reset();

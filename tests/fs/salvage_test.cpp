@@ -42,9 +42,9 @@ TEST_F(Salvage, finds_records_that_compaction_moved_after_the_checkpoint) {
   NACRE_EXPECT_OK(volume_->sync_all());
   for (int i = 0; i < 20; i += 2)
     remove(fmt::format("file {}", i));
-  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(volume_.mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   compact();
-  EXPECT_GT(volume_->stats().segments.moved_records, 0u);
+  EXPECT_GT(volume_.mounted().stats().segments.moved_records, 0u);
   crash();
   const auto before = tree_of(source_);
   lose_database(*source_);
@@ -71,7 +71,7 @@ TEST_F(Salvage, twenty_thousand_files_come_back) {
 
 TEST_F(Salvage, what_is_newer_than_the_checkpoint_goes_to_lost_and_found) {
   make_tree();
-  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(volume_.mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   const auto before = tree_of(source_);
   const std::string fresh = noise(3 * chunk_size + 5);
   const auto file = make(root, "made after it", S_IFREG);
@@ -107,7 +107,7 @@ TEST_F(Salvage, newer_pieces_are_put_over_what_the_checkpoint_knows) {
   std::string content = noise(2 * chunk_size);
   const auto file = make(root, "file", S_IFREG);
   write(file, 0, content);
-  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(volume_.mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   for (const std::uint32_t offset : {100u, 150u, 9000u}) {
     const std::string piece = noise(100);
     write(file, offset, piece);
@@ -171,7 +171,7 @@ TEST_F(Salvage, a_merged_record_that_no_row_came_to_name_is_older_than_what_was_
         case 0:  // of what is to be merged
           change(1000, 500, 'n');
           if (has_checkpoint) {
-            NACRE_EXPECT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+            NACRE_EXPECT_OK(volume_.mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
           }
           break;
         case 1:  // what is dead is about to be removed
@@ -201,7 +201,7 @@ TEST_F(Salvage, a_merged_record_that_no_row_came_to_name_is_older_than_what_was_
 
 TEST_F(Salvage, a_damaged_checkpoint_gives_way_to_the_one_before) {
   make_tree();
-  NACRE_ASSERT_OK(volume_->write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_ASSERT_OK(volume_.mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   const auto before = tree_of(source_);
   make(root, "made after it", S_IFREG);
   unmount();
@@ -288,9 +288,9 @@ TEST_F(Salvage, forged_checkpoints_are_refused) {
     NACRE_ASSERT_OK(volume);
     for (int i = 0; i < 3; ++i) {
       NACRE_EXPECT_OK((*volume)->make_node(root, fmt::format("forged {}", i), {}, S_IFREG, 0));
-      NACRE_EXPECT_OK((*volume)->write_checkpoint(fs::CheckpointKeep::the_one_before));
+      NACRE_EXPECT_OK(volume->mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
     }
-    NACRE_EXPECT_OK((*volume)->close());
+    NACRE_EXPECT_OK(volume->mounted().close());
   }
   std::uint64_t number = 1000;
   for (const auto& path : other->files()) {
@@ -350,10 +350,11 @@ TEST_F(Salvage, an_older_keyring_is_refused) {
     auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
     NACRE_ASSERT_OK(keys);
     auto engine = engine::Engine::create({.thread_count = 1});
-    auto volume = fs::Volume::open(source_, keys->keys, generation, std::move(*engine), options_);
+    Result<OpenVolume> volume =
+        fs::Mounted::open(source_, keys->keys, generation, std::move(*engine), options_);
     NACRE_ASSERT_OK(volume);
     NACRE_EXPECT_OK((*volume)->make_node(root, "changed", {}, S_IFREG, 0));
-    NACRE_EXPECT_OK((*volume)->close());
+    NACRE_EXPECT_OK(volume->mounted().close());
   };
   rows(7);
   lose_database(*source_);

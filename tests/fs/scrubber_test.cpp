@@ -83,7 +83,7 @@ class ScrubberTest : public VolumeCompaction {
   fs::Scrubber& scrubber(std::chrono::milliseconds save_interval = 0ms) {
     if (!scrubber_) {
       scrubber_ = std::make_unique<fs::Scrubber>(
-          *volume().scrub_subject(), test_keys()->volume_id(),
+          mounted(), test_keys()->volume_id(),
           fs::ScrubberOptions{.save_interval = save_interval, .clock = clock_});
       scrubber_->start();
     }
@@ -126,8 +126,8 @@ class ScrubberTest : public VolumeCompaction {
   // Where a chunk's record lies, by the rows as they are.
   fs::RecordLocation location_of(fs::InodeNumber inode, std::uint64_t index) {
     std::optional<fs::RecordLocation> found;
-    const auto value = volume().scrub_subject()->database().get(
-        metadata::Table::chunks, metadata::chunk_key(inode, fs::ChunkIndex{index}));
+    const auto value = mounted().database().get(metadata::Table::chunks,
+                                                metadata::chunk_key(inode, fs::ChunkIndex{index}));
     EXPECT_TRUE(value && *value);
     const auto row = metadata::decode_chunk_map_row(**value);
     EXPECT_TRUE(row && row->chunk);
@@ -150,7 +150,7 @@ class ScrubberTest : public VolumeCompaction {
   }
   std::uint64_t committed_bytes() {
     std::uint64_t bytes = 0;
-    NACRE_EXPECT_OK(volume().scrub_subject()->database().scan(
+    NACRE_EXPECT_OK(mounted().database().scan(
         metadata::Table::segments, "", "", [&](std::string_view, std::string_view value) {
           const auto row = metadata::decode_segment_row(value);
           bytes += row->committed_size - metadata::segment_header_size_bytes;
@@ -226,10 +226,10 @@ TEST_F(ScrubberTest, names_every_path_of_every_file_that_is_hit) {
 
 TEST_F(ScrubberTest, knows_a_checkpoint_that_is_hit) {
   make_stored_file(root, "file", 3, 1);
-  NACRE_ASSERT_OK(volume().write_checkpoint(fs::CheckpointKeep::only_this));
+  NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::only_this));
   std::optional<fs::RecordLocation> root_of_it;
   const std::string prefix(metadata::system_key_checkpoint_prefix);
-  NACRE_EXPECT_OK(volume().scrub_subject()->database().scan(
+  NACRE_EXPECT_OK(mounted().database().scan(
       metadata::Table::system, prefix, metadata::prefix_end(prefix),
       [&](std::string_view, std::string_view value) {
         root_of_it = metadata::decode_checkpoint_row(value)->root.location;
@@ -260,7 +260,7 @@ TEST_F(ScrubberTest, goes_on_where_it_was_after_a_kill) {
   const ScrubRow row = finish();
   EXPECT_EQ(row.started_seconds, before.started_seconds);
   EXPECT_EQ(row.record_count, 199u) << "each once, whatever was read twice";
-  EXPECT_EQ(row.database_file_count, volume().scrub_subject()->database().needed_files()->size());
+  EXPECT_EQ(row.database_file_count, mounted().database().needed_files()->size());
   ASSERT_EQ(row.damage_count, 1u);
   EXPECT_EQ(row.places[0].paths, std::vector<std::string>{"/file 1"});
 }
@@ -443,7 +443,7 @@ TEST_F(ScrubberTest, says_how_many_paths_it_leaves_out) {
 TEST_F(ScrubberTest, finds_a_damaged_page_of_the_database) {
   make_stored_file(root, "file", 3, 1);
   remount();  // the rows are in tables now
-  const auto needed = volume().scrub_subject()->database().needed_files();
+  const auto needed = mounted().database().needed_files();
   NACRE_ASSERT_OK(needed);
   std::string table;
   for (const auto& name : *needed) {

@@ -21,7 +21,7 @@ class VolumeCodecAttribute : public VolumeTest {
   }
   std::string get(InodeNumber inode) { return volume().get_xattr(inode, name).value_or("-"); }
   std::uint64_t records_of(Codec codec) {
-    return volume().stats().segments.codecs[static_cast<std::size_t>(codec)].record_count;
+    return mounted().stats().segments.codecs[static_cast<std::size_t>(codec)].record_count;
   }
   const std::string text_ = std::string(64u << 10, 'a');  // four chunks
 };

@@ -353,7 +353,7 @@ class CompactionOfSmallSegments : public CompactionManners {
       const InodeNumber file = make_file(root, std::to_string(i));
       contents_[file] = noise(chunk_size, static_cast<std::uint32_t>(i));
       write(file, 0, contents_[file]);
-      NACRE_EXPECT_OK(volume().begin_backup());
+      NACRE_EXPECT_OK(mounted().begin_backup());
     }
     NACRE_EXPECT_OK(volume().sync_all());
   }

@@ -79,10 +79,10 @@ TEST_F(VolumeCompaction, moves_patches_and_records_of_earlier_sessions_unchanged
 TEST_F(VolumeCompaction, keeps_the_chunk_cache_warm) {
   const InodeNumber file = make_holey_file("f", 32, 4);
   read(file);
-  const auto before = volume().stats();
+  const auto before = mounted().stats();
   ASSERT_GT(compact().moved_bytes, 0u);
   expect_contents();
-  const auto after = volume().stats();
+  const auto after = mounted().stats();
   EXPECT_EQ(after.cache_misses, before.cache_misses);
   EXPECT_GT(after.cache_hits, before.cache_hits);
   EXPECT_EQ(file.value, contents_.begin()->first.value);
@@ -204,8 +204,8 @@ TEST_F(VolumeCompaction, no_space_stops_it_and_changes_nothing) {
   const auto before = segments();
   backing_->inject(
       {.operations = change_write, .path_part = "segments/", .code = ErrorCode::no_space});
-  EXPECT_CODE(no_space, volume().compact(CompactionGoal::everything, {}));
-  EXPECT_EQ(volume().stats().health, "ok");
+  EXPECT_CODE(no_space, mounted().compact(CompactionGoal::everything, {}));
+  EXPECT_EQ(mounted().stats().health, "ok");
   backing_->clear_failures();
   expect_contents();
   compact();
@@ -273,8 +273,8 @@ TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_
 
 TEST_F(VolumeCompaction, ends_when_the_volume_closes) {
   make_holey_file("f", 64, 4);
-  volume().stop_compaction();
-  EXPECT_CODE(cancelled, volume().compact(CompactionGoal::everything, {}));
+  mounted().compactor().stop();
+  EXPECT_CODE(cancelled, mounted().compact(CompactionGoal::everything, {}));
 }
 
 TEST_F(VolumeCompaction, works_in_the_background) {
@@ -288,7 +288,7 @@ TEST_F(VolumeCompaction, works_in_the_background) {
          std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(segments().stored_bytes, 13 * segments().live_bytes / 10);
-  EXPECT_GT(volume().stats().compaction.segment_count, 0u);
+  EXPECT_GT(mounted().stats().compaction.segment_count, 0u);
   expect_contents();
 }
 
@@ -376,7 +376,7 @@ TEST_F(VolumeCompaction, a_crash_at_any_change_leaves_the_old_place_or_the_new) 
     mount();
     const std::uint64_t first = backing_->change_count();
     if (stop_at < ~0ull) backing_->fail_at(first + stop_at);
-    const auto done = volume().compact(CompactionGoal::everything, {});
+    const auto done = mounted().compact(CompactionGoal::everything, {});
     if (stop_at == ~0ull) NACRE_EXPECT_OK(done);
     return backing_->change_count() - first;
   };

@@ -201,10 +201,10 @@ TEST_F(VolumeConcurrency, files_come_and_go_without_a_trace) {
   });
   // What a commit let go of last is erased with the next one.
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().inode_count, 1u);
-  EXPECT_EQ(volume().stats().known_inodes, 1u);
-  EXPECT_EQ(volume().stats().dirty_bytes, 0u);
-  EXPECT_EQ(volume().stats().segments.live_bytes, 0u);
+  EXPECT_EQ(mounted().stats().inode_count, 1u);
+  EXPECT_EQ(mounted().stats().known_inodes, 1u);
+  EXPECT_EQ(mounted().stats().dirty_bytes, 0u);
+  EXPECT_EQ(mounted().stats().segments.live_bytes, 0u);
 }
 
 TEST_F(VolumeConcurrency, a_crash_amid_all_this_leaves_agreeing_tables) {

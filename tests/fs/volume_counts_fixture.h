@@ -28,13 +28,13 @@ class VolumeCounts : public VolumeTest {
     commit();
   }
 
-  Result<std::unique_ptr<fs::Volume>> open(std::uint64_t keyring_generation = 1) override {
+  Result<OpenVolume> open(std::uint64_t keyring_generation = 1) override {
     const auto directory = std::make_shared<CountedBacking>(backing_, disk_);
     NACRE_ASSIGN(auto below, metadata::Database::open(directory, test_keys(), {}));
     NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 2}));
-    return fs::Volume::open_over(directory,
-                                 std::make_unique<CountedDatabase>(std::move(below), tables_),
-                                 test_keys(), keyring_generation, std::move(engine), options_);
+    return fs::Mounted::open_over(directory,
+                                  std::make_unique<CountedDatabase>(std::move(below), tables_),
+                                  test_keys(), keyring_generation, std::move(engine), options_);
   }
   // All that is known of files is on disk only.
   void forget_all() {
@@ -68,7 +68,7 @@ class VolumeCounts : public VolumeTest {
     return {.gets = tables_->gets,
             .many_gets = tables_->many_gets,
             .iterators = tables_->iterators,
-            .rows_read = volume().stats().database.row_reads,
+            .rows_read = mounted().stats().database.row_reads,
             .puts = tables_->puts,
             .erases = tables_->erases,
             .batches = tables_->batches,

@@ -33,7 +33,7 @@ TEST_F(VolumeData, comes_back_at_every_odd_size) {
   for (const auto& [file, content] : files)
     EXPECT_EQ(read(file), content) << content.size();
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().dirty_bytes, 0u);
+  EXPECT_EQ(mounted().stats().dirty_bytes, 0u);
 }
 
 TEST_F(VolumeData, is_read_and_written_in_regular_files_alone) {

@@ -33,10 +33,10 @@ class VolumeDeletionCounts : public VolumeCounts {
   }
   // Until the rows of the file are gone: a remount waits for nobody, and goes on where this ends.
   void wait_until_erased() {
-    while (volume().stats().data_bytes > chunk_count * small_chunk / 8)
+    while (mounted().stats().data_bytes > chunk_count * small_chunk / 8)
       std::this_thread::yield();
   }
-  void compact() { NACRE_ASSERT_OK(volume().compact(fs::CompactionGoal::everything, {})); }
+  void compact() { NACRE_ASSERT_OK(mounted().compact(fs::CompactionGoal::everything, {})); }
 
   fs::InodeNumber large_;
 };

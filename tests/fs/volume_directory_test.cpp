@@ -124,10 +124,10 @@ TEST_F(VolumeDirectory, counts_lookups_of_entries_that_were_taken_alone) {
     return true;
   }));
   EXPECT_EQ(taken.size(), 4u);
-  EXPECT_EQ(volume().stats().known_inodes, 2u + 4u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u + 4u);
   for (const InodeNumber inode : taken)
     volume().forget(inode, 1);
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
 }
 
 // Rows are put by hand: names whose hashes are equal cannot be found.

@@ -55,17 +55,17 @@ TEST_F(VolumeDurability, nothing_is_committed_when_nothing_changed) {
   const InodeNumber file = make_file(root, "f");
   write(file, 0, "x");
   NACRE_EXPECT_OK(sync(file));
-  const auto commits = volume().stats().database.commit_count;
-  const auto requests = volume().stats().commits.request_count;
+  const auto commits = mounted().stats().database.commit_count;
+  const auto requests = mounted().stats().commits.request_count;
   for (int i = 0; i < 10; ++i) {
     NACRE_EXPECT_OK(sync(file));
     NACRE_EXPECT_OK(sync(root));
   }
-  EXPECT_EQ(volume().stats().database.commit_count, commits);
-  EXPECT_EQ(volume().stats().commits.request_count, requests);
+  EXPECT_EQ(mounted().stats().database.commit_count, commits);
+  EXPECT_EQ(mounted().stats().commits.request_count, requests);
   write(file, 0, "y");
   NACRE_EXPECT_OK(sync(file));
-  EXPECT_GT(volume().stats().database.commit_count, commits);
+  EXPECT_GT(mounted().stats().database.commit_count, commits);
   lose_power();
   EXPECT_EQ(read(find(root, "f")), "y");
 }
@@ -107,7 +107,7 @@ class LateWriter final : public fs::KernelCache {
 
 TEST_F(VolumeDurability, the_kernel_hands_over_what_a_rename_or_link_moved) {
   LateWriter kernel(volume());
-  volume().set_kernel_cache(&kernel);
+  mounted().kernel_cache().set(&kernel);
   const InodeNumber renamed = make_file(root, "f.new");
   const InodeNumber linked = make_file(root, "g.new");
   const InodeNumber exchanged = make_file(root, "h.new");
@@ -119,7 +119,7 @@ TEST_F(VolumeDurability, the_kernel_hands_over_what_a_rename_or_link_moved) {
   NACRE_EXPECT_OK(volume().rename(root, "h.new", root, "h", RenameMode::exchange));
   NACRE_ASSERT_OK(volume().link(linked, root, "g"));
   NACRE_EXPECT_OK(sync(root));
-  volume().set_kernel_cache(nullptr);
+  mounted().kernel_cache().set(nullptr);
   EXPECT_GE(kernel.calls, 4);
   lose_power();
   EXPECT_EQ(read(find(root, "f")), "late");
@@ -158,7 +158,7 @@ TEST_F(VolumeDurability, a_storm_of_renames_neither_stops_commits_nor_waits_for_
     while (renames == before)
       std::this_thread::yield();
   });
-  volume().set_kernel_cache(&kernel);
+  mounted().kernel_cache().set(&kernel);
   const InodeNumber file = make_file(root, "0");
   std::thread server([&] {
     std::string name = "0", other = "1";
@@ -187,7 +187,7 @@ TEST_F(VolumeDurability, a_storm_of_renames_neither_stops_commits_nor_waits_for_
     stop = true;
   }
   server.join();
-  volume().set_kernel_cache(nullptr);
+  mounted().kernel_cache().set(nullptr);
   lose_power();
   const auto names = list(root);
   ASSERT_EQ(names.size(), 1u);
@@ -209,13 +209,13 @@ TEST_F(VolumeDurability, an_open_deleted_file_is_removed_by_the_next_mount) {
   lose_power();
   EXPECT_CODE(stale, volume().lookup_inode(file));
   EXPECT_CODE(stale, volume().lookup_inode(directory));
-  EXPECT_EQ(volume().stats().inode_count, 1u);
+  EXPECT_EQ(mounted().stats().inode_count, 1u);
   unmount();
   for (const auto& [table, count] : count_rows()) {
     EXPECT_EQ(count, table == Table::inodes ? 1u : 0u) << to_string(table);
   }
   mount();
-  EXPECT_EQ(volume().stats().segments.live_bytes, 0u);
+  EXPECT_EQ(mounted().stats().segments.live_bytes, 0u);
 }
 
 TEST_F(VolumeDurability, a_clean_unmount_leaves_no_orphans) {
@@ -235,10 +235,10 @@ TEST_F(VolumeDurability, changes_are_committed_by_and_by) {
   options_.commit_interval_ms = 20;
   mount();
   write(make_file(root, "f"), 0, "x");
-  const auto before = volume().stats().commits.commit_count;
-  while (volume().stats().commits.commit_count < before + 2) {
+  const auto before = mounted().stats().commits.commit_count;
+  while (mounted().stats().commits.commit_count < before + 2) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    make_file(root, "g" + std::to_string(volume().stats().inode_count));
+    make_file(root, "g" + std::to_string(mounted().stats().inode_count));
   }
   lose_power();
   EXPECT_EQ(read(find(root, "f")), "x");
@@ -255,16 +255,16 @@ TEST_F(VolumeDurability, the_intervals_commit_comes_though_another_file_was_sync
   write(other, 0, "y");
   NACRE_EXPECT_OK(sync(other));
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (volume().stats().dirty_bytes > 0 && std::chrono::steady_clock::now() < deadline)
+  while (mounted().stats().dirty_bytes > 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(volume().stats().dirty_bytes, 0u);
+  EXPECT_EQ(mounted().stats().dirty_bytes, 0u);
 }
 
 TEST_F(VolumeDurability, an_older_keyring_is_refused_and_a_newer_one_remembered) {
   unmount();
   auto volume = open(3);
   NACRE_ASSERT_OK(volume);
-  NACRE_EXPECT_OK((*volume)->close());
+  NACRE_EXPECT_OK(volume->mounted().close());
   volume->reset();
   EXPECT_CODE(rolled_back, open(2));
   volume = open(3);
@@ -329,8 +329,8 @@ TEST_F(VolumeDurability, a_volume_whose_commit_failed_refuses_changes_and_still_
   EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
   EXPECT_CODE(read_only, volume().make_node(root, "g", caller_, S_IFREG, 0));
   EXPECT_EQ(read(file), "changed");
-  EXPECT_NE(volume().stats().health, "ok");
-  EXPECT_FALSE(volume().close());
+  EXPECT_NE(mounted().stats().health, "ok");
+  EXPECT_FALSE(mounted().close());
   lose_power();
   EXPECT_EQ(read(find(root, "f")), "durable");
 }
@@ -354,7 +354,7 @@ TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_a
   EXPECT_CODE(read_only, volume().unlink(root, "clean"));
   EXPECT_EQ(backing_->change_count(), changes);
   EXPECT_EQ(read(second), std::string(100'000, 'b'));
-  EXPECT_FALSE(volume().close());
+  EXPECT_FALSE(mounted().close());
   lose_power();
   NACRE_EXPECT_OK(sync(find(root, "clean")));
 }
@@ -370,8 +370,8 @@ TEST_F(VolumeDurability, a_sync_that_finds_no_space_is_final_and_takes_nothing_t
   EXPECT_CODE(no_space, sync(file));
   EXPECT_FALSE(sync(file));
   EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
-  EXPECT_NE(volume().stats().health, "ok");
-  EXPECT_FALSE(volume().close());
+  EXPECT_NE(mounted().stats().health, "ok");
+  EXPECT_FALSE(mounted().close());
   lose_power();
   EXPECT_EQ(read(find(root, "f")), "durable");
   write(find(root, "f"), 0, "changed");
@@ -387,8 +387,8 @@ TEST_F(VolumeDurability, a_stale_directory_turns_it_read_only_and_does_not_hold_
   backing_->inject({.operations = change_any | operation_read, .code = ErrorCode::stale});
   EXPECT_FALSE(sync(file));
   EXPECT_CODE(read_only, volume().write(file, 0, as_bytes("x"), {}));
-  EXPECT_NE(volume().stats().health, "ok");
-  EXPECT_FALSE(volume().close());
+  EXPECT_NE(mounted().stats().health, "ok");
+  EXPECT_FALSE(mounted().close());
   backing_->clear_failures();
   lose_power();
   EXPECT_EQ(read(find(root, "f")), std::string(100'000, 'a'));
@@ -401,7 +401,7 @@ TEST_F(VolumeDurability, a_full_medium_is_reported_and_passes) {
   backing_->inject({.operations = change_write, .code = ErrorCode::no_space});
   EXPECT_CODE(no_space, sync(file));
   EXPECT_CODE(no_space, volume().sync_all());
-  EXPECT_EQ(volume().stats().health, "ok");
+  EXPECT_EQ(mounted().stats().health, "ok");
   EXPECT_EQ(read(file), content);
   backing_->clear_failures();
   NACRE_EXPECT_OK(sync(file));

@@ -14,9 +14,9 @@
 #include <gtest/gtest.h>
 
 #include "fs/volume/kernel_clock.h"
-#include "fs/volume/volume.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/support/memory_backing.h"
+#include "tests/support/open_volume.h"
 
 namespace nacre::tests {
 
@@ -62,18 +62,18 @@ class VolumeTest : public ::testing::Test {
 
   void SetUp() override {
     backing_ = MemoryBacking::create();
-    NACRE_ASSERT_OK(fs::Volume::format(backing_, test_keys(), 1, caller_));
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_, test_keys(), 1, caller_));
     mount();
   }
   void TearDown() override {
-    if (volume_) NACRE_EXPECT_OK(volume_->close());
+    if (volume_) NACRE_EXPECT_OK(volume_.mounted().close());
   }
 
-  virtual Result<std::unique_ptr<fs::Volume>> open(std::uint64_t keyring_generation = 1) {
+  virtual Result<OpenVolume> open(std::uint64_t keyring_generation = 1) {
     auto engine = engine::Engine::create({.thread_count = 2});
     if (!engine) return tl::unexpected(engine.error());
-    return fs::Volume::open(backing_, test_keys(), keyring_generation, std::move(*engine),
-                            options_);
+    return fs::Mounted::open(backing_, test_keys(), keyring_generation, std::move(*engine),
+                             options_);
   }
   void mount() {
     auto volume = open();
@@ -81,7 +81,7 @@ class VolumeTest : public ::testing::Test {
     volume_ = std::move(*volume);
   }
   void unmount() {
-    NACRE_EXPECT_OK(volume_->close());
+    NACRE_EXPECT_OK(volume_.mounted().close());
     volume_.reset();
   }
   void remount() {
@@ -97,6 +97,7 @@ class VolumeTest : public ::testing::Test {
   }
 
   fs::Volume& volume() { return *volume_; }
+  fs::Mounted& mounted() { return volume_.mounted(); }
 
   fs::InodeNumber make_file(fs::InodeNumber parent, std::string_view name,
                             std::uint32_t mode = 0644) {
@@ -173,7 +174,7 @@ class VolumeTest : public ::testing::Test {
   fs::Caller caller_{.uid = 1000, .gid = 100, .umask = 022};
   fs::VolumeOptions options_ = test_volume_options();
   std::shared_ptr<MemoryBacking> backing_;
-  std::unique_ptr<fs::Volume> volume_;
+  OpenVolume volume_;
 
  private:
   static fs::InodeNumber inode_of(const Result<fs::Attributes>& attributes, std::string_view name) {

@@ -24,7 +24,7 @@ class VolumeFullDisk : public VolumeTest {
     options_.store.fresh_lane_count = 1;  // as on a small disk
     backing_ = MemoryBacking::create();
     backing_->set_capacity(disk_size_bytes);
-    NACRE_ASSERT_OK(fs::Volume::format(backing_, test_keys(), 1, caller_));
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_, test_keys(), 1, caller_));
     mount();
   }
 
@@ -223,7 +223,7 @@ TEST_F(VolumeFullDisk, closing_tells_of_what_the_kernel_took_in_vain) {
   NACRE_EXPECT_OK(sync(file));
   fill_from_outside();
   NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
-  EXPECT_CODE(no_space, volume().close());
+  EXPECT_CODE(no_space, mounted().close());
   volume_.reset();
   mount();
   EXPECT_EQ(stat(find(root, "f")).size, 0u);
@@ -346,7 +346,7 @@ TEST_F(VolumeFullDisk, a_quota_is_met_like_a_full_disk) {
   NACRE_EXPECT_OK(sync(small));  // others are not held up
   EXPECT_TRUE(read(file) == noise(300'000, 1));
   EXPECT_CODE(no_space, volume().write(small, 0, as_bytes("y"), {}));
-  EXPECT_EQ(volume().stats().health, "ok");
+  EXPECT_EQ(mounted().stats().health, "ok");
   backing_->clear_failures();
   NACRE_EXPECT_OK(sync(file));
   EXPECT_TRUE(has_ballast());
@@ -378,7 +378,7 @@ TEST_F(VolumeFullDisk, data_past_a_quota_leaves_room_for_deletes) {
   volume().forget(large, 1);
   // One commit to free, one more to write what then has room.
   if (!volume().sync_all()) NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().health, "ok");
+  EXPECT_EQ(mounted().stats().health, "ok");
   lose_power();
   backing_->set_quota(~0ull);
   expect_noise("past", 10u << 20, 2);

@@ -47,14 +47,14 @@ class VolumeInodeMemory : public VolumeTest {
 TEST_F(VolumeInodeMemory, is_bounded_whatever_the_kernel_keeps) {
   const auto files = make_files();
   use_all(files);
-  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
-  EXPECT_LE(volume().stats().loaded_inodes, loaded_max + 16);
+  EXPECT_EQ(mounted().stats().known_inodes, file_count + 1);
+  EXPECT_LE(mounted().stats().loaded_inodes, loaded_max + 16);
   for (std::size_t i = 0; i < file_count; ++i)
     EXPECT_EQ(read(files[i]), content_of(i));
   for (const InodeNumber file : files)
     volume().forget(file, 1);
   NACRE_EXPECT_OK(volume().sync_all());  // their access times
-  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  EXPECT_EQ(mounted().stats().known_inodes, 1u);
   remount();
   for (std::size_t i = 0; i < file_count; ++i)
     EXPECT_EQ(read(find(root, fmt::format("f{}", i))), content_of(i));
@@ -66,7 +66,7 @@ TEST_F(VolumeInodeMemory, lookups_are_counted_on) {
   EXPECT_EQ(find(root, "f0"), files[0]);  // two now
   use_all(files);
   volume().forget(files[0], 1);
-  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
+  EXPECT_EQ(mounted().stats().known_inodes, file_count + 1);
   // Its last name goes; it lives on until it is forgotten.
   NACRE_EXPECT_OK(volume().unlink(root, "f0"));
   use_all({files.begin() + 1, files.end()});
@@ -116,11 +116,11 @@ TEST_F(VolumeInodeMemory, many_threads_use_what_shrinks_and_comes_back) {
   for (std::thread& thread : threads)
     thread.join();
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().known_inodes, file_count + 1);
+  EXPECT_EQ(mounted().stats().known_inodes, file_count + 1);
   for (const InodeNumber file : files)
     volume().forget(file, 1);
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  EXPECT_EQ(mounted().stats().known_inodes, 1u);
 }
 
 // What the failed commit holds is in no table yet: an inode that is read anew from memory is not
@@ -133,7 +133,7 @@ TEST_F(VolumeInodeMemory, fsync_of_a_forgotten_file_waits_for_what_a_failed_comm
   backing_->inject({.operations = change_write, .path_part = "db/", .code = ErrorCode::no_space});
   EXPECT_CODE(no_space, volume().sync_all());
   volume().forget(file, 1);
-  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  EXPECT_EQ(mounted().stats().known_inodes, 1u);
   EXPECT_EQ(find(root, "f"), file);
   EXPECT_CODE(no_space, sync(file));
   backing_->clear_failures();

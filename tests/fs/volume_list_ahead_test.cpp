@@ -85,7 +85,7 @@ TEST_F(VolumeListAhead, shows_each_entry_once_however_it_is_cut) {
   const InodeNumber again = find(root, "d");
   for (const std::size_t count : {33u, 180u})
     EXPECT_EQ(list_in_steps(again, count), each_once(files)) << count;
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
 }
 
 TEST_F(VolumeListAhead, reads_each_row_once) {
@@ -93,9 +93,9 @@ TEST_F(VolumeListAhead, reads_each_row_once) {
   make_files(make_directory(root, "d"), file_count);
   remount();
   const InodeNumber directory = find(root, "d");
-  const auto before = volume().stats().database.row_reads;
+  const auto before = mounted().stats().database.row_reads;
   EXPECT_EQ(list_in_steps(directory, step_count).size(), file_count);
-  const auto reads = volume().stats().database.row_reads - before;
+  const auto reads = mounted().stats().database.row_reads - before;
   EXPECT_GE(reads, 2 * file_count);
   EXPECT_LE(reads, 2 * file_count + file_count / 10);
 }
@@ -202,7 +202,7 @@ TEST_F(VolumeListAhead, shows_what_waits_for_a_commit_that_failed) {
   }
   backing_->inject({.operations = change_write, .path_part = "db/", .code = ErrorCode::no_space});
   EXPECT_CODE(no_space, volume().sync_all());
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
   EXPECT_EQ(list_in_steps(again, step_count), each_once(files));
   backing_->clear_failures();
   NACRE_EXPECT_OK(volume().sync_all());
@@ -223,8 +223,8 @@ TEST_F(VolumeListAhead, what_is_deleted_is_erased_though_it_was_read_ahead) {
   EXPECT_FALSE(step(directory, cookie, step_count, listed = {}));
   EXPECT_EQ(listed.size(), 0u);
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().inode_count, 2u);
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().inode_count, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
 }
 
 // Memory stays bounded, and so does what is kept for them.
@@ -235,13 +235,13 @@ TEST_F(VolumeListAhead, readers_who_stop_keep_only_so_much) {
     make_files(directories.back(), 600);
   }
   NACRE_EXPECT_OK(volume().sync_all());
-  const auto before = volume().stats().known_inodes;
+  const auto before = mounted().stats().known_inodes;
   for (const InodeNumber directory : directories) {
     std::uint64_t cookie = 0;
     std::multimap<std::string, Listed> listed;
     EXPECT_TRUE(step(directory, cookie, step_count, listed));
   }
-  EXPECT_LE(volume().stats().known_inodes,
+  EXPECT_LE(mounted().stats().known_inodes,
             before + (fs::ListAhead::piece_count_max + 1) * fs::ListAhead::entry_count_max);
   remount();
 }
@@ -332,7 +332,7 @@ TEST_F(VolumeListAhead, many_read_one_directory_while_others_change_it) {
   for (std::thread& thread : threads)
     thread.join();
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(InodeTable, remembers_what_the_kernel_keeps_in_ten_bytes_each) {
   constexpr std::size_t loaded_max = 65'536;
   const std::size_t count = inode_count();
   const auto backing = MemoryBacking::create();
-  NACRE_ASSERT_OK(fs::Volume::format(backing, test_keys(), 1, {}));
+  NACRE_ASSERT_OK(fs::Mounted::format(backing, test_keys(), 1, {}));
   auto database = metadata::Database::open(backing, test_keys(), {});
   NACRE_ASSERT_OK(database);
   InodeTable table(

@@ -249,7 +249,7 @@ TEST_F(VolumeNames, a_file_without_a_name_is_gone_after_the_mount) {
 
 TEST_F(VolumeNames, what_is_made_and_removed_within_a_group_leaves_no_rows) {
   NACRE_EXPECT_OK(volume().sync_all());
-  const auto commits = volume().stats().database.commit_count;
+  const auto commits = mounted().stats().database.commit_count;
   for (int i = 0; i < 10; ++i) {
     const std::string name = "f" + std::to_string(i);
     const InodeNumber file = make_file(root, name);
@@ -258,11 +258,11 @@ TEST_F(VolumeNames, what_is_made_and_removed_within_a_group_leaves_no_rows) {
     NACRE_EXPECT_OK(volume().unlink(root, name));
     volume().forget(file, 1);
   }
-  EXPECT_EQ(volume().stats().database.open_group_rows, 0u);
-  EXPECT_EQ(volume().stats().inode_count, 1u);
-  EXPECT_EQ(volume().stats().dirty_bytes, 0u);
+  EXPECT_EQ(mounted().stats().database.open_group_rows, 0u);
+  EXPECT_EQ(mounted().stats().inode_count, 1u);
+  EXPECT_EQ(mounted().stats().dirty_bytes, 0u);
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_LE(volume().stats().database.commit_count, commits + 1) << "the root's times alone";
+  EXPECT_LE(mounted().stats().database.commit_count, commits + 1) << "the root's times alone";
 }
 
 TEST_F(VolumeNames, inode_numbers_are_never_used_twice) {
@@ -286,15 +286,15 @@ TEST_F(VolumeNames, lookups_bound_what_stays_in_memory) {
     make_file(directory, "f" + std::to_string(i));
   }
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().known_inodes, 102u);
+  EXPECT_EQ(mounted().stats().known_inodes, 102u);
   for (int i = 0; i < 100; ++i) {
     const InodeNumber file = find(directory, "f" + std::to_string(i));
     volume().forget(file, 1);
     volume().forget(file, 1);
   }
-  EXPECT_EQ(volume().stats().known_inodes, 2u);
+  EXPECT_EQ(mounted().stats().known_inodes, 2u);
   volume().forget(directory, 1);
-  EXPECT_EQ(volume().stats().known_inodes, 1u);
+  EXPECT_EQ(mounted().stats().known_inodes, 1u);
   EXPECT_EQ(list(find(root, "d")).size(), 100u);
 }
 
@@ -346,17 +346,17 @@ TEST_F(VolumeNames, a_large_deleted_file_goes_in_pieces) {
     write(file, i * (32u << 10), std::string_view(block).substr(0, 100));
   }
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().data_bytes, row_count * 100);
+  EXPECT_EQ(mounted().stats().data_bytes, row_count * 100);
   NACRE_EXPECT_OK(volume().unlink(root, "big"));
   volume().forget(file, 1);
   // The rest goes in the background, or at the next mount if that is sooner.
   remount();
-  while (volume().stats().inode_count > 1) {
+  while (mounted().stats().inode_count > 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   NACRE_EXPECT_OK(volume().sync_all());
-  EXPECT_EQ(volume().stats().data_bytes, 0u);
-  EXPECT_EQ(volume().stats().segments.live_bytes, 0u);
+  EXPECT_EQ(mounted().stats().data_bytes, 0u);
+  EXPECT_EQ(mounted().stats().segments.live_bytes, 0u);
   unmount();
   auto counts = count_rows();
   EXPECT_EQ(counts[Table::inodes], 1u);

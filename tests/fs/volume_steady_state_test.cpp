@@ -33,9 +33,9 @@ class SteadyState : public VolumeCompaction {
  protected:
   // As the kernel does for programs.
   void wait_to_write_on(InodeNumber file, std::uint64_t written_bytes) {
-    if (volume().may_write_on(written_bytes)) return;
+    if (mounted().compactor().pacer().may_go_on(written_bytes)) return;
     std::promise<void> may_go_on;
-    volume().hold_writer(file, written_bytes, [&] { may_go_on.set_value(); });
+    mounted().compactor().pacer().hold(file, written_bytes, [&] { may_go_on.set_value(); });
     may_go_on.get_future().wait();
   }
   Costs overwrite(const Shape& shape, Pick pick) {
@@ -119,7 +119,7 @@ TEST_F(SteadyState, a_writer_without_a_pause_stays_within_space_and_amplificatio
   EXPECT_LE(costs.space_max, 1.25 + 0.125);
   EXPECT_LE(costs.amplification, 2.5);
   EXPECT_LE(costs.space_end, 1.25 + 0.03);
-  EXPECT_GT(volume().stats().compaction.writers.held_count, 0u);
+  EXPECT_GT(mounted().stats().compaction.writers.held_count, 0u);
 }
 
 TEST_F(SteadyState, so_does_one_that_prefers_a_hot_tenth) {
@@ -147,7 +147,7 @@ TEST_F(SteadyState, a_writer_is_held_back_though_there_was_nothing_to_empty_befo
   }
   ASSERT_GT(segments().movable_dead_bytes, segments().live_bytes);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the background has looked
-  ASSERT_EQ(volume().stats().compaction.segment_count, 0u);
+  ASSERT_EQ(mounted().stats().compaction.segment_count, 0u);
   const InodeNumber large = make_file(root, "large");
   const std::size_t chunk_count = 512;
   write(large, 0, noise(chunk_count * chunk_size, 1));
@@ -157,14 +157,14 @@ TEST_F(SteadyState, a_writer_is_held_back_though_there_was_nothing_to_empty_befo
     write(large, any_chunk(random, chunk_count) * chunk_size, fresh);
     wait_to_write_on(large, chunk_size);
   }
-  EXPECT_GT(volume().stats().compaction.writers.held_count, 0u);
+  EXPECT_GT(mounted().stats().compaction.writers.held_count, 0u);
 }
 
 // Where there is room on the disk nobody is held back, and how far the background is behind is up
 // to the machine. That costs no more writes, and in the end nothing of it stays.
 TEST_F(SteadyState, a_writer_without_a_pause_is_not_held_back_where_there_is_room) {
   const Costs costs = overwrite({.in_background = true, .has_room = true}, any_chunk);
-  EXPECT_EQ(volume().stats().compaction.writers.held_count, 0u);
+  EXPECT_EQ(mounted().stats().compaction.writers.held_count, 0u);
   EXPECT_LE(costs.amplification, 2.5);
   EXPECT_LE(costs.space_end, 1.25 + 0.03);  // the segments being filled count
 }

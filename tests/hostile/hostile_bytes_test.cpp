@@ -173,7 +173,7 @@ class HostileBytes : public ::testing::Test {
     for (const ErrorCode code : tree.codes)
       outcome.refused.insert(fs::verdict_of(code));
     // Closing may say that something is wrong, but it must come to an end.
-    static_cast<void>((*volume)->close());
+    static_cast<void>(volume->mounted().close());
     const bool is_live_log = specimen.trees.size() > 1 && mutation.path.ends_with(".log");
     for (std::size_t i = is_live_log ? 0 : specimen.trees.size() - 1; i < specimen.trees.size();
          ++i) {
@@ -407,7 +407,7 @@ TEST_F(HostileBytes, a_manifest_cut_in_a_backup_under_way_is_refused_or_one_of_i
         const auto tree = observe(**volume, specimen_options().store.chunk_size_bytes);
         EXPECT_TRUE(wrong_fact(tree, specimen.trees[0]).empty() ||
                     wrong_fact(tree, specimens().closed.trees.back()).empty());
-        NACRE_EXPECT_OK((*volume)->close());
+        NACRE_EXPECT_OK(volume->mounted().close());
       }
       if (HasFailure()) return;
     }

@@ -26,12 +26,12 @@ class PutBack : public ::testing::Test {
     specimens();
   }
 
-  std::unique_ptr<fs::Volume> mount(const std::shared_ptr<MemoryBacking>& backing) {
+  OpenVolume mount(const std::shared_ptr<MemoryBacking>& backing) {
     const auto keys = open_specimen_keys(*backing);
     NACRE_EXPECT_OK(keys);
     auto volume = open_specimen(backing, *keys);
     NACRE_EXPECT_OK(volume);
-    return volume ? std::move(*volume) : nullptr;
+    return volume ? std::move(*volume) : OpenVolume();
   }
   static std::set<std::string> segments_of(const MemoryBacking& backing) {
     std::set<std::string> segments;
@@ -71,7 +71,7 @@ TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
   }
   ASSERT_EQ(records.size(), 2u);
   ASSERT_EQ(records[0].size, records[1].size);
-  NACRE_EXPECT_OK(volume->close());
+  NACRE_EXPECT_OK(volume.mounted().close());
   volume.reset();
 
   Bytes bytes = *backing->load(path);
@@ -126,7 +126,7 @@ class Branches : public PutBack {
         if (piece.kind == PieceKind::record) branch.records.emplace_back(segment, piece);
       }
     }
-    NACRE_EXPECT_OK(volume->close());
+    NACRE_EXPECT_OK(volume.mounted().close());
     return branch;
   }
   // Each record of one branch in the place of its like.
@@ -167,7 +167,7 @@ class Branches : public PutBack {
         ASSERT_FALSE(read) << "chunk " << chunk;
         EXPECT_EQ(read.error().code, ErrorCode::tampered) << read.error().message;
       }
-      NACRE_EXPECT_OK((*volume)->close());
+      NACRE_EXPECT_OK(volume->mounted().close());
     }
   }
   std::unique_ptr<engine::Engine> engine_ = std::move(*engine::Engine::create({.thread_count = 1}));
@@ -209,7 +209,7 @@ TEST_F(Branches, records_of_a_session_that_went_on_behind_a_copy_are_tampering) 
       theirs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(piece.size));
     }
   }
-  NACRE_EXPECT_OK(volume->close());
+  NACRE_EXPECT_OK(volume.mounted().close());
   volume.reset();
 
   Branch kept = go_on(copy, 4);
@@ -243,7 +243,7 @@ TEST_F(Branches, a_repair_takes_no_record_of_another_branch_for_genuine) {
     Bytes out(chunk_size);
     EXPECT_FALSE(volume->read(kept.inode, chunk * chunk_size, out)) << "chunk " << chunk;
   }
-  NACRE_EXPECT_OK(volume->close());
+  NACRE_EXPECT_OK(volume.mounted().close());
 }
 
 // Every (key, nonce) that sealed anything: of a record its salt and counter, of a page or frame its
@@ -296,7 +296,7 @@ TEST_F(PutBack, a_volume_and_its_restored_copy_never_use_a_nonce_for_two_texts) 
           NACRE_ASSERT_OK(volume->sync_all());
         }
         add_sealed(*backing, sealed, count);
-        if (session == 1) NACRE_EXPECT_OK(volume->close());
+        if (session == 1) NACRE_EXPECT_OK(volume.mounted().close());
       }
       add_sealed(*backing, sealed, count);
       if (HasFailure()) return;

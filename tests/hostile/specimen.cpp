@@ -33,7 +33,7 @@ std::shared_ptr<MemoryBacking> format() {
       *backing, {.label = "specimen", .chunk_size_bytes = specimen_chunk_size},
       recipients(public_key(0, "zero"), passphrase("words", "said")));
   NACRE_EXPECT_OK(made);
-  NACRE_EXPECT_OK(fs::Volume::format(backing, made->keys, 1, {.uid = 1000, .gid = 100}));
+  NACRE_EXPECT_OK(fs::Mounted::format(backing, made->keys, 1, {.uid = 1000, .gid = 100}));
   NACRE_EXPECT_OK(metadata::complete_volume_files(*backing, *made));
   return backing;
 }
@@ -101,18 +101,18 @@ void change(fs::Volume& volume) {
 }
 
 void with_volume(const std::shared_ptr<MemoryBacking>& backing,
-                 const std::function<void(fs::Volume&)>& work) {
+                 const std::function<void(fs::Volume&, fs::Mounted&)>& work) {
   const auto keys = open_specimen_keys(*backing);
   NACRE_ASSERT_OK(keys);
   auto volume = open_specimen(backing, *keys);
   NACRE_ASSERT_OK(volume);
-  work(**volume);
-  NACRE_EXPECT_OK((*volume)->close());
+  work(**volume, volume->mounted());
+  NACRE_EXPECT_OK(volume->mounted().close());
 }
 
 ObservedTree tree_of(const std::shared_ptr<MemoryBacking>& backing) {
   ObservedTree tree;
-  with_volume(backing->process_kill(), [&](fs::Volume& volume) {
+  with_volume(backing->process_kill(), [&](fs::Volume& volume, fs::Mounted&) {
     tree = observe(volume, specimen_chunk_size);
     EXPECT_TRUE(tree.codes.empty());
   });
@@ -127,10 +127,10 @@ void add_recipient(const std::shared_ptr<MemoryBacking>& backing) {
   auto volume = open_specimen(backing, *keys);
   NACRE_ASSERT_OK(volume);
   metadata::KeyringKeeper keeper(backing, keys->keys, keys->keyring, [&](std::uint64_t generation) {
-    return (*volume)->note_keyring_generation(generation);
+    return volume->mounted().note_keyring_generation(generation);
   });
   NACRE_EXPECT_OK(keeper.replace(*next));
-  NACRE_EXPECT_OK((*volume)->close());
+  NACRE_EXPECT_OK(volume->mounted().close());
 }
 
 std::string save_plan(MemoryBacking& backing) {
@@ -178,9 +178,9 @@ Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
   Specimen arriving{.name = "arriving", .backing = nullptr, .trees = {}};
   const auto source = closed->process_kill();
   const auto target = MemoryBacking::create();
-  with_volume(source, [&](fs::Volume& volume) {
+  with_volume(source, [&](fs::Volume& volume, fs::Mounted& mounted) {
     const auto back_up = [&](MemoryBacking& to) -> Result<> {
-      NACRE_ASSIGN(auto snapshot, volume.begin_backup());
+      NACRE_ASSIGN(auto snapshot, mounted.begin_backup());
       NACRE_TRY(fs::back_up(*source, {.snapshot = std::move(snapshot)}, to, {}, {}));
       return {};
     };
@@ -206,18 +206,18 @@ Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
 Specimens make_specimens() {
   Specimens made;
   const auto backing = format();
-  with_volume(backing, fill);
+  with_volume(backing, [](fs::Volume& volume, fs::Mounted&) { fill(volume); });
   made.early = backing->process_kill();
   add_recipient(backing);
-  with_volume(backing, change);
+  with_volume(backing, [](fs::Volume& volume, fs::Mounted&) { change(volume); });
   made.plan_name = save_plan(*backing);
   made.closed = {.name = "closed", .backing = backing, .trees = {tree_of(backing)}};
   made.killed = make_killed(backing, made.closed.trees.back());
   made.arriving = make_arriving(backing);
   made.other = format();
-  with_volume(made.other, fill);
+  with_volume(made.other, [](fs::Volume& volume, fs::Mounted&) { fill(volume); });
   add_recipient(made.other);
-  with_volume(made.other, change);
+  with_volume(made.other, [](fs::Volume& volume, fs::Mounted&) { change(volume); });
   return made;
 }
 
@@ -259,13 +259,12 @@ std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_records(
   return named;
 }
 
-Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
-                                                  const metadata::VolumeKeys& keys,
-                                                  bool read_only) {
+Result<OpenVolume> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
+                                 const metadata::VolumeKeys& keys, bool read_only) {
   NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 1}));
   fs::VolumeOptions options = specimen_options();
   options.read_only = read_only;
-  return fs::Volume::open(backing, keys.keys, keys.keyring.generation, std::move(engine), options);
+  return fs::Mounted::open(backing, keys.keys, keys.keyring.generation, std::move(engine), options);
 }
 
 }  // namespace nacre::tests

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "fs/volume/volume.h"
 #include "metadata/volume_files.h"
 #include "tests/hostile/observed_tree.h"
 #include "tests/support/memory_backing.h"
+#include "tests/support/open_volume.h"
 
 namespace nacre::tests {
 
@@ -42,8 +42,7 @@ Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing);
 // is dead: nobody judges its tags.
 std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_records(
     const std::shared_ptr<MemoryBacking>& backing, const metadata::VolumeKeys& keys);
-Result<std::unique_ptr<fs::Volume>> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
-                                                  const metadata::VolumeKeys& keys,
-                                                  bool read_only = false);
+Result<OpenVolume> open_specimen(const std::shared_ptr<MemoryBacking>& backing,
+                                 const metadata::VolumeKeys& keys, bool read_only = false);
 
 }  // namespace nacre::tests

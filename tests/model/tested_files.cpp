@@ -56,20 +56,20 @@ class VolumeFiles final : public TestedFiles {
     volume_options_.inline_commit_bytes_max = options.inline_commit_bytes_max;
   }
   ~VolumeFiles() override {
-    if (volume_) (void)volume_->close();
+    if (volume_) (void)volume_.mounted().close();
   }
 
   Result<> open() override {
     const bool is_new = backing_ == nullptr;
     if (is_new) {
       backing_ = MemoryBacking::create();
-      NACRE_TRY(fs::Volume::format(backing_, test_keys(), 1, caller_));
+      NACRE_TRY(fs::Mounted::format(backing_, test_keys(), 1, caller_));
     }
     NACRE_ASSIGN(auto engine,
                  engine::Engine::create({.choice = engine::EngineChoice::cpu,
                                          .thread_count = options_.engine_thread_count}));
     NACRE_ASSIGN(volume_,
-                 fs::Volume::open(backing_, test_keys(), 1, std::move(engine), volume_options_));
+                 fs::Mounted::open(backing_, test_keys(), 1, std::move(engine), volume_options_));
     if (!is_new) return {};
     for (unsigned file = 0; file < tested_file_count; ++file) {
       NACRE_ASSIGN(inodes_.at(file), make("file" + std::to_string(file)));
@@ -78,7 +78,7 @@ class VolumeFiles final : public TestedFiles {
     return {};
   }
   Result<> close() override {
-    const auto closed = volume_->close();
+    const auto closed = volume_.mounted().close();
     volume_.reset();
     return closed;
   }
@@ -109,7 +109,7 @@ class VolumeFiles final : public TestedFiles {
   Result<> sync(unsigned file) override { return sync_and_wait(*volume_, inodes_.at(file)); }
   Result<> commit() override { return volume_->sync_all(); }
   Result<> compact() override {
-    NACRE_TRY(volume_->compact(fs::CompactionGoal::everything, {}));
+    NACRE_TRY(volume_.mounted().compact(fs::CompactionGoal::everything, {}));
     return {};
   }
   Result<> flush() override { return {}; }
@@ -138,7 +138,7 @@ class VolumeFiles final : public TestedFiles {
   const fs::Caller caller_{.uid = 1000, .gid = 100, .umask = 022};
   fs::VolumeOptions volume_options_;
   std::shared_ptr<MemoryBacking> backing_;
-  std::unique_ptr<fs::Volume> volume_;
+  OpenVolume volume_;
   std::array<fs::InodeNumber, tested_file_count> inodes_;
   fs::InodeNumber other_;
   std::uint64_t other_size_ = 0;

@@ -387,7 +387,7 @@ class VolumeModel : public VolumeTest {
 
   void compact() {
     const auto goal = chance(2) ? fs::CompactionGoal::everything : fs::CompactionGoal::space_ratio;
-    const auto report = volume().compact(goal, {});
+    const auto report = mounted().compact(goal, {});
     if (!same(report, Result<>())) return;
     EXPECT_EQ(report->immovable_count, 0u);
     remember_durable(model_.snapshot_after_sync_all());
@@ -395,7 +395,7 @@ class VolumeModel : public VolumeTest {
 
   void remember_durable(TreeModel model) {
     durable_ = std::move(model);
-    durable_commits_ = volume().stats().commits.commit_count;
+    durable_commits_ = mounted().stats().commits.commit_count;
   }
 
   void do_remount() {
@@ -415,7 +415,7 @@ class VolumeModel : public VolumeTest {
     // much of it this crash left. One commit more tells whether there was another, even one that
     // was under way meanwhile; if so, the crash comes now.
     NACRE_EXPECT_OK(volume().sync_all());
-    if (volume().stats().commits.commit_count != durable_commits_ + 1) {
+    if (mounted().stats().commits.commit_count != durable_commits_ + 1) {
       remember_durable(model_.snapshot_after_sync_all());
       after = killed ? backing_->process_kill() : backing_->power_loss(loss);
     }

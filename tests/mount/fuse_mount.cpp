@@ -102,7 +102,7 @@ void FuseMount::mount() {
   folder_ = std::make_unique<ScratchFolder>();
   mount_point_ = folder_->path() + "/mnt";
   ASSERT_EQ(mkdir(mount_point_.c_str(), 0755), 0);
-  auto session = fs::FuseSession::create(volume(), mount_point_, options());
+  auto session = fs::FuseSession::create(volume_.served(), mount_point_, options());
   ASSERT_TRUE(session) << session.error().message;
   session_ = std::move(*session);
   std::promise<void> ready;
@@ -125,8 +125,8 @@ void FuseMount::TearDown() {
   end();
   session_.reset();
   folder_.reset();
-  if (volume_.volume) {
-    const auto closed = volume().close();
+  if (volume_.real) {
+    const auto closed = volume_.real.mounted().close();
     EXPECT_TRUE(closed) << closed.error().message;
   }
 }

@@ -93,11 +93,14 @@ class FuseMount : public ::testing::Test {
   // Sums over several opcodes.
   std::uint64_t count(std::initializer_list<std::uint32_t> opcodes) const;
 
-  fs::Volume& volume() { return *volume_.volume; }
+  fs::Volume& volume() { return volume_.volume(); }
   bool has_memory_volume() const { return volume_.memory != nullptr; }
   MemoryVolume& memory() { return *volume_.memory; }
   // As the volume has it: with inodes that lost their name and are still in use.
-  std::uint64_t inode_count() { return volume().stats().inode_count; }
+  std::uint64_t inode_count() {
+    return has_memory_volume() ? memory().inode_count()
+                               : volume_.real.mounted().stats().inode_count;
+  }
 
   VolumeUnderTest volume_;
   std::unique_ptr<ScratchFolder> folder_;

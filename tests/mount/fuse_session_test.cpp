@@ -54,7 +54,7 @@ TEST_F(FuseSessionLife, ends_when_the_file_system_is_unmounted) {
   wait_for_end();
   EXPECT_EQ(kept(inode), "kept");
   if (has_memory_volume()) {
-    EXPECT_EQ(memory().kernel_cache(), nullptr);
+    EXPECT_FALSE(memory().kernel_cache().is_set());
   }
 }
 
@@ -168,7 +168,7 @@ TEST_F(FuseSessionLife, two_mounts_of_a_process_do_not_disturb_each_other) {
   const std::string other_point = other_folder.path() + "/mnt";
   ASSERT_EQ(mkdir(other_point.c_str(), 0755), 0);
   MemoryVolume other_volume;
-  auto other = fs::FuseSession::create(other_volume, other_point, options());
+  auto other = fs::FuseSession::create(other_volume.served(), other_point, options());
   ASSERT_TRUE(other) << other.error().message;
   std::thread server([&] { EXPECT_TRUE((*other)->run()); });
   put(path("f"), "one");
@@ -245,7 +245,7 @@ TEST_F(MountPoint, of_a_dead_daemon_says_how_to_clear_it) {
   const pid_t daemon = fork();
   if (daemon == 0) {
     MemoryVolume volume;
-    auto session = fs::FuseSession::create(volume, point, {});
+    auto session = fs::FuseSession::create(volume.served(), point, {});
     _exit(session ? 0 : 1);  // without unmounting
   }
   int status = 0;
@@ -332,7 +332,7 @@ TEST_F(MountPoint, options_that_libfuse_does_not_take_are_named) {
   MemoryVolume volume;
   fs::FuseOptions options;
   options.mount_options = {"no_such_option"};
-  const auto session = fs::FuseSession::create(volume, folder_.path(), options);
+  const auto session = fs::FuseSession::create(volume.served(), folder_.path(), options);
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code, ErrorCode::invalid_argument);
   EXPECT_NE(session.error().message.find("no_such_option"), std::string::npos)

@@ -201,7 +201,7 @@ TEST_F(FuseUring, that_is_asked_for_and_cannot_be_set_up_is_an_error) {
   folder_ = std::make_unique<ScratchFolder>();
   mount_point_ = folder_->path() + "/mnt";
   ASSERT_EQ(::mkdir(mount_point_.c_str(), 0755), 0);
-  auto session = fs::FuseSession::create(volume(), mount_point_, options());
+  auto session = fs::FuseSession::create(volume_.served(), mount_point_, options());
   ASSERT_TRUE(session) << session.error().message;
   const Result<> served = (*session)->run();
   ASSERT_FALSE(served);
@@ -276,7 +276,7 @@ TEST_F(FuseUring, a_killed_daemon_leaves_enotconn) {
   if (daemon == 0) {
     MemoryVolume volume;
     volume.hold_syncs(true);
-    auto session = fs::FuseSession::create(volume, mount_point_, options());
+    auto session = fs::FuseSession::create(volume.served(), mount_point_, options());
     if (!session) _exit(1);
     const bool served = (*session)
                             ->run([&] {

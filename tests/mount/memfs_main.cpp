@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     }
   }
   nacre::tests::MemoryVolume volume;
-  auto session = nacre::fs::FuseSession::create(volume, argv[1], options);
+  auto session = nacre::fs::FuseSession::create(volume.served(), argv[1], options);
   if (!session) {
     fmt::print(stderr, "memory_mount: {}\n", session.error().message);
     return 8;

@@ -27,7 +27,7 @@ from volume import Failure, Volume, full_counts, wait_for  # noqa: E402
 
 CHUNK = 64 << 10
 MIB = 1 << 20
-# See fs/volume/open.cpp: the slack is a tenth of what the bound allows, or four segments.
+# See fs/mount/open.cpp: the slack is a tenth of what the bound allows, or four segments.
 SEGMENTS_PER_DISK = 128
 SEGMENT_BYTES_MAX = 64 * MIB
 SEGMENTS_OF_SLACK = 4

@@ -22,7 +22,7 @@ Result<std::shared_ptr<metadata::KeyTree>> keys_of_suite(std::string_view name) 
 }
 
 // Of the codec and the cipher suite that NACRE_TEST_CODEC and NACRE_TEST_SUITE name, if they do.
-Result<std::unique_ptr<fs::Volume>> make_real_volume() {
+Result<OpenVolume> make_real_volume() {
   const char* const suite = std::getenv("NACRE_TEST_SUITE");
   const char* const codec = std::getenv("NACRE_TEST_CODEC");
   NACRE_ASSIGN(const auto keys, keys_of_suite(suite != nullptr ? suite : "aes-256-gcm"));
@@ -31,16 +31,23 @@ Result<std::unique_ptr<fs::Volume>> make_real_volume() {
     NACRE_ASSIGN(options.store.codec, engine::codec_from_name(codec));
   }
   const auto backing = MemoryBacking::create();
-  NACRE_TRY(fs::Volume::format(backing, keys, 1, {.uid = geteuid(), .gid = getegid()}));
+  NACRE_TRY(fs::Mounted::format(backing, keys, 1, {.uid = geteuid(), .gid = getegid()}));
   NACRE_ASSIGN(auto engine, engine::Engine::create({.thread_count = 2}));
-  return fs::Volume::open(backing, keys, 1, std::move(engine), options);
+  return fs::Mounted::open(backing, keys, 1, std::move(engine), options);
 }
 
 }  // namespace
 
+fs::ServedVolume VolumeUnderTest::served() const {
+  if (memory) return memory->served();
+  return {.volume = *real,
+          .kernel_cache = real.mounted().kernel_cache(),
+          .pacer = real.mounted().compactor().pacer()};
+}
+
 Result<VolumeUnderTest> make_real_volume_under_test() {
   VolumeUnderTest made;
-  NACRE_ASSIGN(made.volume, make_real_volume());
+  NACRE_ASSIGN(made.real, make_real_volume());
   return made;
 }
 
@@ -50,9 +57,7 @@ Result<VolumeUnderTest> make_volume_under_test() {
     return make_real_volume_under_test();
   }
   VolumeUnderTest made;
-  auto memory = std::make_unique<MemoryVolume>();
-  made.memory = memory.get();
-  made.volume = std::move(memory);
+  made.memory = std::make_unique<MemoryVolume>();
   return made;
 }
 

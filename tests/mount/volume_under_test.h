@@ -6,14 +6,18 @@
 
 #include <memory>
 
-#include "fs/volume/volume.h"
 #include "tests/support/memory_volume.h"
+#include "tests/support/open_volume.h"
 
 namespace nacre::tests {
 
+// One of the two.
 struct VolumeUnderTest {
-  std::unique_ptr<fs::Volume> volume;
-  MemoryVolume* memory = nullptr;  // the same, when it is the volume in memory
+  OpenVolume real;
+  std::unique_ptr<MemoryVolume> memory;
+
+  fs::Volume& volume() const { return memory ? *memory : *real; }
+  fs::ServedVolume served() const;
 };
 Result<VolumeUnderTest> make_volume_under_test();
 Result<VolumeUnderTest> make_real_volume_under_test();

@@ -462,11 +462,4 @@ std::string MemoryVolume::path_of(InodeNumber inode) {
   return path;
 }
 
-fs::VolumeStats MemoryVolume::stats() {
-  fs::VolumeStats stats;
-  stats.inode_count = inode_count();
-  stats.health = "ok";
-  return stats;
-}
-
 }  // namespace nacre::tests

@@ -22,7 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fs/volume/volume.h"
+#include "fs/fuse/served_volume.h"
 
 namespace nacre::tests {
 
@@ -62,10 +62,10 @@ class MemoryVolume final : public fs::Volume {
   std::size_t inode_count();
   // How often sync_inode() was called.
   std::uint64_t sync_count() const { return sync_count_.load(); }
-  fs::KernelCache* kernel_cache();
-
-  Result<> close() override { return {}; }
-  void set_kernel_cache(fs::KernelCache* kernel_cache) override;
+  fs::KernelCacheLink& kernel_cache() { return kernel_cache_; }
+  fs::ServedVolume served() {
+    return {.volume = *this, .kernel_cache = kernel_cache_, .pacer = pacer_};
+  }
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
   Result<Attributes> lookup_inode(InodeNumber inode) override;
@@ -110,14 +110,6 @@ class MemoryVolume final : public fs::Volume {
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
   Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
-  bool may_write_on(std::uint64_t written_bytes) override {
-    return pacer_.may_go_on(written_bytes);
-  }
-  void hold_writer(InodeNumber inode, std::uint64_t written_bytes,
-                   std::function<void()> go_on) noexcept override {
-    pacer_.hold(inode, written_bytes, std::move(go_on));
-  }
-  void let_writers_go() override { pacer_.stop(); }
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;
@@ -126,22 +118,11 @@ class MemoryVolume final : public fs::Volume {
 
   void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) override;
   Result<> sync_all() override { return {}; }
-  Result<> note_keyring_generation(std::uint64_t) override { return {}; }
-  Result<fs::CompactionReport> compact(fs::CompactionGoal, const fs::CompactionProgress&) override {
-    return fs::CompactionReport{};
-  }
-  void stop_compaction() override {}
-  Result<fs::CheckpointReport> write_checkpoint(fs::CheckpointKeep) override {
-    return fs::CheckpointReport{};
-  }
-  Result<fs::BackupSnapshot> begin_backup() override {
-    return fail(ErrorCode::unsupported, "there is nothing on disk");
-  }
 
   Result<fs::VolumeSpace> space() override;
-  fs::VolumeStats stats() override;
-  metadata::VolumeAge age() override { return {}; }
   std::string path_of(InodeNumber inode) override;
+  std::string shown_name(InodeNumber inode) override { return path_of(inode); }
+  void go_on_listing() noexcept override {}
 
  private:
   static constexpr std::string_view capability_name = "security.capability";
@@ -217,7 +198,7 @@ class MemoryVolume final : public fs::Volume {
   bool stopping_ = false;
   bool held_ = false;
   std::atomic<std::uint64_t> sync_count_{0};
-  std::atomic<fs::KernelCache*> kernel_cache_{nullptr};
+  fs::KernelCacheLink kernel_cache_;
   std::thread sync_thread_;
 };
 

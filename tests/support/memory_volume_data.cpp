@@ -148,7 +148,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
   if (!take_room(bytes.size())) return fail(ErrorCode::no_space);
   copy_in(*node, offset, bytes);
   attributes.size = std::max<std::uint64_t>(attributes.size, offset + bytes.size());
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = fs::kernel_now();
+  if (!kernel_cache_.is_set()) attributes.modified = attributes.changed = fs::kernel_now();
   clear_set_id(*node, flags.clear_set_id);
   return {};
 }
@@ -167,7 +167,7 @@ Result<> MemoryVolume::allocate(InodeNumber inode, AllocateMode mode, std::uint6
   const bool grows = mode == AllocateMode::allocate || mode == AllocateMode::zero;
   if (zeroes) zero(*node, offset, length);
   if (grows) attributes.size = std::max(attributes.size, offset + length);
-  if (kernel_cache_ == nullptr) attributes.modified = attributes.changed = fs::kernel_now();
+  if (!kernel_cache_.is_set()) attributes.modified = attributes.changed = fs::kernel_now();
   return {};
 }
 

@@ -38,14 +38,6 @@ std::size_t MemoryVolume::inode_count() {
   return nodes_.size();
 }
 
-fs::KernelCache* MemoryVolume::kernel_cache() {
-  return kernel_cache_.load();
-}
-
-void MemoryVolume::set_kernel_cache(fs::KernelCache* kernel_cache) {
-  kernel_cache_ = kernel_cache;
-}
-
 void MemoryVolume::sync_inode(InodeNumber, std::function<void(Result<>)> done) {
   ++sync_count_;
   {

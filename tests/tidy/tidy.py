@@ -27,8 +27,8 @@ CHAIN = ["tools", "fs", "metadata", "gpu_engine"]
 # Within a folder: rooms, and files of its root by their names, each of which uses only what stands to
 # its right. What a chain does not name is a breach.
 CHAINS = {
-    "fs": ["fuse", "control", "repair", "salvage", "rotation", "scrub", "volume", "backup", "check",
-           "checkpoint", "cache", "space", "store", "crypt"],
+    "fs": ["fuse", "control", "repair", "salvage", "rotation", "scrub", "mount", "volume", "backup",
+           "check", "checkpoint", "cache", "space", "store", "crypt"],
     "metadata": ["rescue", "tables", "sealed_fs", "volume_files", "format", "superblock", "keys",
                  "backing", "text"],
     "gpu_engine": ["seeds", "baseline", "engine.cpp", "cuda", "plan", "cpu", "forget_keys", "engine",

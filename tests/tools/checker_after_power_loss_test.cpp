@@ -19,7 +19,7 @@ class CheckerAfterPowerLoss : public CheckerTest {
       wrecks.push_back(sound->power_loss(survival));
     });
     auto engine = engine::Engine::create({.thread_count = 1});
-    auto volume = fs::Volume::open(watched, test_keys(), 1, std::move(*engine), options_);
+    auto volume = fs::Mounted::open(watched, test_keys(), 1, std::move(*engine), options_);
     NACRE_EXPECT_OK(volume);
     return wrecks;
   }

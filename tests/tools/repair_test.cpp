@@ -233,7 +233,7 @@ TEST_F(Repair, of_a_missing_segment_loses_what_was_in_it_and_no_more) {
 
 TEST_F(Repair, drops_a_checkpoint_of_which_a_record_is_damaged) {
   mount();
-  NACRE_EXPECT_OK(volume().write_checkpoint(fs::CheckpointKeep::the_one_before));
+  NACRE_EXPECT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
   unmount();
   std::optional<fs::NamedRecord> of_checkpoint;
   for (const auto& record : records()) {

@@ -9,7 +9,7 @@
 
 #include "fs/control/metrics_address.h"
 #include "fs/fuse/fuse_session.h"
-#include "fs/volume/volume.h"
+#include "fs/mount/mounted.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/engine.h"
 #include "tools/cli/secret_source.h"

@@ -47,9 +47,9 @@ constexpr std::uint32_t predecessor_wait_ms = 30'000;
 // What the control socket asks of the mount.
 class MountControl final : public fs::ControlHandler {
  public:
-  MountControl(fs::Volume& volume, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
+  MountControl(fs::Mounted& mounted, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
                fs::Rotation& rotation, fs::FuseSession& session)
-      : volume_(volume),
+      : mounted_(mounted),
         keyring_(keyring),
         scrubber_(scrubber),
         rotation_(rotation),
@@ -66,21 +66,21 @@ class MountControl final : public fs::ControlHandler {
       const auto before = write_count();
       std::this_thread::sleep_for(quiet_time);
       const bool is_quiet = session_.has_all_writes();
-      NACRE_TRY(volume_.sync_all());
+      NACRE_TRY(mounted_.volume().sync_all());
       // Somebody who writes on and on is not waited for.
       if ((is_quiet && write_count() == before) || round == rounds_max) break;
     }
     return session_.take_refusal();
   }
-  fs::VolumeStats stats() override { return volume_.stats(); }
+  fs::VolumeStats stats() override { return mounted_.stats(); }
   fs::RequestStats request_stats() override { return session_.request_stats(); }
   Result<fs::FileChunks> look_at_file(metadata::InodeNumber inode,
                                       metadata::ChunkIndex first) override {
-    return fs::look_at_chunks(*volume_.scrub_subject(), inode, first);
+    return fs::look_at_chunks(mounted_.database(), mounted_.store(), inode, first);
   }
   std::string transport() override { return session_.transport_name(); }
   Result<fs::CompactionReport> trim() override {
-    return volume_.compact(fs::CompactionGoal::everything, {});
+    return mounted_.compact(fs::CompactionGoal::everything, {});
   }
   Result<metadata::ScrubRow> scrub(fs::ScrubCommand command,
                                    std::optional<std::uint64_t> rate) override {
@@ -91,12 +91,12 @@ class MountControl final : public fs::ControlHandler {
     const auto synced = sync();
     if (!synced && synced.error().code != ErrorCode::no_space)
       return tl::unexpected(synced.error());
-    return volume_.begin_backup();
+    return mounted_.begin_backup();
   }
   std::uint64_t keyring_generation() override { return keyring_.generation(); }
   Result<> replace_recipients(std::string_view text) override {
     // Before a file is touched that the row could not follow.
-    NACRE_TRY(volume_.note_keyring_generation(keyring_.generation()));
+    NACRE_TRY(mounted_.note_keyring_generation(keyring_.generation()));
     NACRE_TRY(keyring_.replace_recipients(as_bytes(text)));
     spdlog::info("the keyring was changed: it is of generation {}", keyring_.generation());
     return {};
@@ -105,7 +105,7 @@ class MountControl final : public fs::ControlHandler {
 
  private:
   std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
-  fs::Volume& volume_;
+  fs::Mounted& mounted_;
   metadata::KeyringKeeper& keyring_;
   fs::Scrubber& scrubber_;
   fs::Rotation& rotation_;
@@ -214,22 +214,22 @@ class Mount {
     options.accept = [this](const metadata::Database& database) {
       return check_age(place_, keys_, database, plan_.secret);
     };
-    auto volume = fs::Volume::open(place_.directory, keys_.keys, keys_.keyring.generation,
-                                   std::move(engine), options);
-    if (!volume) return add_context(volume.error(), place_.path);
-    volume_ = std::move(*volume);
+    auto mounted = fs::Mounted::open(place_.directory, keys_.keys, keys_.keyring.generation,
+                                     std::move(engine), options);
+    if (!mounted) return add_context(mounted.error(), place_.path);
+    mounted_ = std::move(*mounted);
     keyring_.emplace(place_.directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
-      return volume_->note_keyring_generation(generation);
+      return mounted_->note_keyring_generation(generation);
     });
     if (!plan_.volume_options.read_only) {
       mend_keyring();
-      note_age(volume_->age(), Witness::Moment::opened);
+      note_age(mounted_->age(), Witness::Moment::opened);
       age_keeper_.emplace(
-          std::chrono::milliseconds(options.commit_interval_ms), [this] { return volume_->age(); },
+          std::chrono::milliseconds(options.commit_interval_ms), [this] { return mounted_->age(); },
           [this](const metadata::VolumeAge& age) { note_age(age, Witness::Moment::in_use); });
     }
     keys_.access.reset();  // the raw volume key is of no more use
-    rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *volume_);
+    rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *mounted_);
     tell_of_foreign_root();
     return {};
   }
@@ -241,17 +241,21 @@ class Mount {
     }
     fs::FuseOptions fuse = plan_.fuse;
     fuse.watch = true;
-    auto session = fs::FuseSession::create(*volume_, plan_.mountpoint, fuse);
+    const fs::ServedVolume volume{.volume = mounted_->volume(),
+                                  .kernel_cache = mounted_->kernel_cache(),
+                                  .pacer = mounted_->compactor().pacer(),
+                                  .is_needed = [this] { return mounted_->backups().count() > 0; }};
+    auto session = fs::FuseSession::create(volume, plan_.mountpoint, fuse);
     if (!session) {
       // Nothing was written, but the write session is known: leave the volume as clean as it was.
       static_cast<void>(close());
       return tl::unexpected(session.error());
     }
     session_ = std::move(*session);
-    fs::Scrubber scrubber(*volume_->scrub_subject(), keys_.superblock.volume_id,
+    fs::Scrubber scrubber(*mounted_, keys_.superblock.volume_id,
                           {.may_name_files = may_name_files(log_options_)});
     scrubber.start();
-    MountControl control(*volume_, *keyring_, scrubber, *rotation_, *session_);
+    MountControl control(*mounted_, *keyring_, scrubber, *rotation_, *session_);
     const auto description = describe(plan_, place_, keys_.superblock, *session_);
     auto server = fs::ControlServer::start(description, control);
     auto metrics = serve_metrics(control, description);
@@ -282,7 +286,7 @@ class Mount {
     metrics.reset();
     scrubber.close();
     rotation_->stop();
-    volume_->stop_compaction();  // begin_closing() waits for a trim that is under way
+    mounted_->compactor().stop();  // begin_closing() waits for a trim that is under way
     if (server) (*server)->begin_closing();
     session_.reset();
     const auto closed = close();
@@ -330,7 +334,7 @@ class Mount {
   // Of a volume that root made, say, an ordinary user can write nothing: what helps is not obvious.
   void tell_of_foreign_root() {
     if (::geteuid() == 0 || plan_.volume_options.read_only || plan_.fuse.owners.uid) return;
-    const auto root = volume_->attributes(metadata::root_inode);
+    const auto root = mounted_->volume().attributes(metadata::root_inode);
     if (!root || root->uid == ::geteuid() || (root->mode & (S_IWGRP | S_IWOTH)) != 0) return;
     spdlog::warn(
         "{}: its root directory belongs to user {}, so you can make nothing in it. Mount it with "
@@ -371,12 +375,12 @@ class Mount {
   Result<> close() {
     rotation_.reset();
     age_keeper_.reset();
-    const auto closed = volume_->close();
+    const auto closed = mounted_->close();
     if (closed && !plan_.volume_options.read_only) {
-      note_age(volume_->age(), Witness::Moment::closed);
+      note_age(mounted_->age(), Witness::Moment::closed);
     }
     keyring_.reset();
-    volume_.reset();
+    mounted_.reset();
     if (!closed) lock_->leave_name();
     lock_.reset();
     return closed;
@@ -388,7 +392,7 @@ class Mount {
   const LogOptions log_options_;
   std::optional<metadata::VolumeLock> lock_;
   metadata::VolumeKeys keys_;
-  std::unique_ptr<fs::Volume> volume_;
+  std::unique_ptr<fs::Mounted> mounted_;
   std::optional<metadata::KeyringKeeper> keyring_;
   std::optional<AgeKeeper> age_keeper_;
   std::unique_ptr<fs::Rotation> rotation_;

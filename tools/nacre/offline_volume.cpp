@@ -8,10 +8,10 @@
 
 namespace nacre::tools {
 
-Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
-                                                 const metadata::VolumeKeys& keys,
-                                                 const SecretOptions& secret_options,
-                                                 engine::EngineOptions engine_options) {
+Result<std::unique_ptr<fs::Mounted>> open_offline(const VolumePlace& place,
+                                                  const metadata::VolumeKeys& keys,
+                                                  const SecretOptions& secret_options,
+                                                  engine::EngineOptions engine_options) {
   NACRE_TRY(metadata::check_writable(keys.superblock));
   // What goes on in the volume is for the log of a mount; here standard output is the command's.
   spdlog::set_level(spdlog::level::warn);
@@ -26,15 +26,15 @@ Result<std::unique_ptr<fs::Volume>> open_offline(const VolumePlace& place,
   options.accept = [&](const metadata::Database& database) {
     return check_age(place, keys, database, secret_options);
   };
-  auto volume = fs::Volume::open(place.directory, keys.keys, keys.keyring.generation,
-                                 std::move(engine), options);
+  auto volume = fs::Mounted::open(place.directory, keys.keys, keys.keyring.generation,
+                                  std::move(engine), options);
   if (!volume) return add_context(volume.error(), place.path);
   note_age(place, keys, keys.keyring.generation, (*volume)->age(), Witness::Moment::opened);
   return volume;
 }
 
 Result<> close_offline(const VolumePlace& place, const metadata::VolumeKeys& keys,
-                       fs::Volume& volume) {
+                       fs::Mounted& volume) {
   NACRE_TRY(volume.close());
   note_age(place, keys, keys.keyring.generation, volume.age(), Witness::Moment::closed);
   return {};

@@ -15,7 +15,7 @@
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
 #include "fs/control/stats_json.h"
-#include "fs/volume/volume.h"
+#include "fs/mount/mounted.h"
 #include "metadata/backing/volume_lock.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"

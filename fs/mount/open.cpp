@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a volume's first rows, opening a volume, and what it says about itself.
+// Making a volume's first rows, opening a volume and closing it.
 #include <algorithm>
 #include <thread>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/mount/mounted.h"
 #include "fs/volume/volume_impl.h"
 #include "gpu_engine/kdf/kdf.h"
 
@@ -20,9 +21,6 @@ constexpr std::string_view database_folder = "db";
 // follow it would overflow.
 constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
-// What one more file costs at the least, for the count of inodes that statfs promises.
-constexpr std::uint64_t inode_cost_bytes = 512;
-constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
 
 // A disk has room for so many segments at least. To empty one takes as much room as is live in it,
 // which a small disk does not have for a large one.
@@ -109,14 +107,31 @@ Result<std::uint64_t> read_system_number(const metadata::Database& database, std
   return metadata::decode_u64(value);
 }
 
-Result<VolumeImpl::SystemRows> read_system_rows(const metadata::Database& database) {
-  VolumeImpl::SystemRows rows;
-  NACRE_ASSIGN(rows.next_inode, read_system_number(database, metadata::system_key_next_inode));
-  if (rows.next_inode >= inode_number_end) {
+VolumeRules rules_of(const VolumeOptions& options) {
+  return {.read_only = options.read_only,
+          .may_name_files = options.may_name_files,
+          .access_times = options.access_times};
+}
+
+}  // namespace
+
+struct Mounted::SystemRows {
+  NameHashKey name_hash_key = {};
+  Staging::Counters counters;
+  std::uint64_t keyring_generation = 0;
+};
+
+Result<Mounted::SystemRows> Mounted::read_system_rows(const metadata::Database& database) {
+  SystemRows rows;
+  NACRE_ASSIGN(rows.counters.next_inode,
+               read_system_number(database, metadata::system_key_next_inode));
+  if (rows.counters.next_inode >= inode_number_end) {
     return fail(ErrorCode::corrupt, "the database's row 'next_inode' names no inode number");
   }
-  NACRE_ASSIGN(rows.inode_count, read_system_number(database, metadata::system_key_inode_count));
-  NACRE_ASSIGN(rows.data_bytes, read_system_number(database, metadata::system_key_data_bytes));
+  NACRE_ASSIGN(rows.counters.inode_count,
+               read_system_number(database, metadata::system_key_inode_count));
+  NACRE_ASSIGN(rows.counters.data_bytes,
+               read_system_number(database, metadata::system_key_data_bytes));
   NACRE_ASSIGN(rows.keyring_generation, read_system_number(database, metadata::system_key_keyring));
   NACRE_ASSIGN(const auto key, read_system_row(database, metadata::system_key_name_hash));
   if (key.size() != rows.name_hash_key.size()) {
@@ -126,11 +141,9 @@ Result<VolumeImpl::SystemRows> read_system_rows(const metadata::Database& databa
   return rows;
 }
 
-}  // namespace
-
-Result<> Volume::format(std::shared_ptr<metadata::BackingDirectory> directory,
-                        std::shared_ptr<const metadata::KeyTree> keys,
-                        std::uint64_t keyring_generation, const Caller& owner) {
+Result<> Mounted::format(std::shared_ptr<metadata::BackingDirectory> directory,
+                         std::shared_ptr<const metadata::KeyTree> keys,
+                         std::uint64_t keyring_generation, const Caller& owner) {
   NACRE_TRY(directory->make_directory(database_folder));
   NACRE_TRY(directory->make_directory(segment_folder));
   NACRE_TRY(directory->sync_directory(""));
@@ -164,11 +177,10 @@ Result<> Volume::format(std::shared_ptr<metadata::BackingDirectory> directory,
   return database->close();
 }
 
-Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDirectory> directory,
-                                             std::shared_ptr<const metadata::KeyTree> keys,
-                                             std::uint64_t keyring_generation,
-                                             std::unique_ptr<engine::Engine> engine,
-                                             const VolumeOptions& options) {
+Result<std::unique_ptr<Mounted>> Mounted::open(
+    std::shared_ptr<metadata::BackingDirectory> directory,
+    std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
+    std::unique_ptr<engine::Engine> engine, const VolumeOptions& options) {
   if (!options.read_only) Ballast::make_way(*directory);
   NACRE_ASSIGN(auto database,
                metadata::Database::open(directory, keys, {.read_only = options.read_only}));
@@ -176,15 +188,13 @@ Result<std::unique_ptr<Volume>> Volume::open(std::shared_ptr<metadata::BackingDi
                    std::move(engine), options);
 }
 
-Result<std::unique_ptr<Volume>> Volume::open_over(
+Result<std::unique_ptr<Mounted>> Mounted::open_over(
     std::shared_ptr<metadata::BackingDirectory> directory,
     std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
     std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
     const VolumeOptions& asked) {
   const VolumeOptions options = with_segments_for(*directory, asked);
-  VolumeImpl::Parts parts{
-      .directory = directory, .engine = std::move(engine), .database = std::move(database)};
-  NACRE_ASSIGN(const auto rows, read_system_rows(*parts.database));
+  NACRE_ASSIGN(const auto rows, read_system_rows(*database));
   if (keyring_generation < rows.keyring_generation) {
     return fail(ErrorCode::rolled_back,
                 fmt::format("the keyring in {} is of generation {}, but the volume has already "
@@ -192,71 +202,73 @@ Result<std::unique_ptr<Volume>> Volume::open_over(
                             "restore the newer keyring",
                             directory->description(), keyring_generation, rows.keyring_generation));
   }
-  if (options.accept) NACRE_TRY(options.accept(*parts.database));
+  if (options.accept) NACRE_TRY(options.accept(*database));
   if (!options.read_only) {
     // Whoever wrote the newer keyring may have been killed before its name was durable, and what a
     // row asks for must be.
     if (keyring_generation > rows.keyring_generation) NACRE_TRY(directory->sync_directory(""));
     // Durable together with the write session that the store begins now.
-    parts.database->put(Table::system, metadata::system_key_next_inode,
-                        metadata::encode_u64(rows.next_inode + inode_reserve_count));
-    parts.database->put(Table::system, metadata::system_key_keyring,
-                        metadata::encode_u64(keyring_generation));
+    database->put(Table::system, metadata::system_key_next_inode,
+                  metadata::encode_u64(rows.counters.next_inode + inode_reserve_count));
+    database->put(Table::system, metadata::system_key_keyring,
+                  metadata::encode_u64(keyring_generation));
   }
   SegmentStoreOptions store_options = options.store;
   store_options.read_only = options.read_only;
-  NACRE_ASSIGN(parts.store, SegmentStore::open(directory, *parts.database, std::move(keys),
-                                               *parts.engine, store_options));
-  auto volume = std::make_unique<VolumeImpl>(std::move(parts), rows, options);
-  NACRE_TRY(volume->start());
-  return volume;
+  NACRE_ASSIGN(auto store,
+               SegmentStore::open(directory, *database, std::move(keys), *engine, store_options));
+  std::unique_ptr<Mounted> mounted(new Mounted(std::move(directory), std::move(engine),
+                                               std::move(database), std::move(store), rows,
+                                               options));
+  NACRE_TRY(mounted->start());
+  return mounted;
 }
 
-VolumeImpl::VolumeImpl(Parts parts, const SystemRows& rows, const VolumeOptions& options)
-    : directory_(std::move(parts.directory)),
+Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
+                 std::unique_ptr<engine::Engine> engine,
+                 std::unique_ptr<metadata::Database> database, std::unique_ptr<SegmentStore> store,
+                 const SystemRows& rows, const VolumeOptions& options)
+    : directory_(std::move(directory)),
       options_(options),
-      engine_(std::move(parts.engine)),
-      database_(std::move(parts.database)),
-      store_(std::move(parts.store)),
-      names_(*database_, rows.name_hash_key),
-      xattrs_(*database_),
+      engine_(std::move(engine)),
+      database_(std::move(database)),
+      store_(std::move(store)),
       ballast_(directory_, segments_for_moving * options.store.segment_size_bytes),
       committer_(*database_, *store_,
                  {.interval_ms = options.commit_interval_ms,
                   .ballast = &ballast_,
-                  .make_room = [this] { return give_up_backups(0); }}),
+                  .make_room = [this] { return admission_.give_up_backups(0); }}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
              cache_options(options, *engine_, ballast_)),
-      inodes_(
-          *database_, [this](InodeRef inode) { reaper_.add(std::move(inode)); },
-          options.loaded_inodes_max),
-      list_ahead_([this](InodeNumber directory, std::uint64_t from, std::size_t count) {
-        read_ahead(directory, from, count);
-      }),
-      reaper_([this](InodeRef& inode, std::size_t row_count_max) {
-        return erase_orphan(inode, row_count_max);
-      }),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  compactor_options(options, *engine_, *directory_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
-      backups_([this] { note_backup_gone(); }),
-      next_inode_(rows.next_inode),
-      inode_limit_(rows.next_inode + inode_reserve_count),
-      inode_count_(static_cast<std::int64_t>(rows.inode_count)),
-      data_bytes_(static_cast<std::int64_t>(rows.data_bytes)),
-      staged_inode_count_(rows.inode_count),
-      staged_data_bytes_(rows.data_bytes),
-      staged_next_inode_(inode_limit_) {}
+      // Empty segments that stayed go with the next commit.
+      backups_([this] {
+        committer_.note_change();
+        compactor_.wake();
+      }),
+      admission_({.directory = *directory_,
+                  .database = *database_,
+                  .store = *store_,
+                  .ballast = ballast_,
+                  .committer = committer_,
+                  .compactor = compactor_,
+                  .backups = backups_,
+                  .is_erasing = [this] { return volume_->reaper().is_busy(); }},
+                 rules_of(options)),
+      volume_(std::make_unique<VolumeImpl>(VolumeImpl::Parts{.directory = *directory_,
+                                                             .database = *database_,
+                                                             .ballast = ballast_,
+                                                             .kernel_cache = kernel_cache_,
+                                                             .committer = committer_,
+                                                             .cache = cache_,
+                                                             .admission = admission_},
+                                           rows.name_hash_key, rows.counters, rules_of(options),
+                                           options.loaded_inodes_max)) {}
 
-Result<> VolumeImpl::start() {
-  auto root = inodes_.acquire(metadata::root_inode);
-  if (!root || !(*root)->is_directory()) {
-    return fail(
-        root || root.error().code == ErrorCode::stale ? ErrorCode::corrupt : root.error().code,
-        fmt::format("the root directory cannot be read{}{}; run fsck.nacre", root ? "" : ": ",
-                    root ? "" : root.error().message));
-  }
-  root_ = std::move(*root);
+Result<> Mounted::start() {
+  NACRE_TRY(volume_->find_root());
   cache_.start();
   if (options_.read_only) return {};
   if (!ballast_.restore()) {
@@ -264,57 +276,47 @@ Result<> VolumeImpl::start() {
                  directory_->description());
   }
   committer_.start(*this);
-  reaper_.start();
-  NACRE_TRY(find_orphans());
+  volume_->reaper().start();
+  NACRE_TRY(volume_->find_orphans());
   if (options_.background_compaction) compactor_.start();
   return checkpointer_.start();
 }
 
-Result<VolumeSpace> VolumeImpl::space() {
-  const std::uint64_t unwritten = unwritten_bytes();
-  NACRE_ASSIGN(const auto backing, directory_->space());
-  const auto count = static_cast<std::uint64_t>(inode_count_.load());
-  const std::uint64_t available = ballast_.room(backing, unwritten);
-  // Programs of 32 bits get EOVERFLOW for larger numbers.
-  const std::uint64_t free_inodes =
-      std::min(available / inode_cost_bytes, inode_count_max - std::min(count, inode_count_max));
-  const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;
-  return VolumeSpace{.total_bytes = backing.total_bytes,
-                     .free_bytes = available + for_root,
-                     .available_bytes = available,
-                     .inode_count = count + free_inodes,
-                     .free_inodes = free_inodes};
+Result<> Mounted::close() {
+  if (std::exchange(closed_, true)) return {};
+  Result<> last;
+  volume_->stop_listing();
+  checkpointer_.stop();
+  compactor_.stop();
+  if (!options_.read_only) {
+    // Deleted files that the kernel never forgot go with the last commit.
+    volume_->inodes().forget_all();
+    volume_->reaper().stop();
+    cache_.stop();
+    volume_->staging().begin_closing();
+    checkpointer_.write_last();
+    last = committer_.stop();
+  }
+  volume_->inodes().keep_everything();
+  cache_.stop();
+  if (options_.read_only) return {};
+  NACRE_TRY(last);
+  auto closed = database_->close();
+  if (!closed && closed.error().code == ErrorCode::no_space && ballast_.release_for_rows()) {
+    closed = database_->close();
+  }
+  NACRE_TRY(closed);
+  return volume_->staging().file_error();
 }
 
-metadata::VolumeAge VolumeImpl::age() {
-  // A session's row is durable before the session is there; its changes are counted after it.
-  const auto session = store_->session_name();
-  return {.session_count = session.ordinal,
-          .session = session.salt,
-          .change_count = database_->durable_change_count()};
-}
-
-VolumeStats VolumeImpl::stats() {
-  const auto cache = cache_.stats();
-  const auto inodes = inodes_.count();
-  const auto health = committer_.health();
-  return VolumeStats{.inode_count = static_cast<std::uint64_t>(inode_count_.load()),
-                     .data_bytes = static_cast<std::uint64_t>(data_bytes_.load()),
-                     .dirty_bytes = cache.dirty_bytes,
-                     .cached_bytes = cache.chunks.bytes,
-                     .cache_hits = cache.chunks.hits,
-                     .cache_misses = cache.chunks.misses,
-                     .known_inodes = inodes.known,
-                     .loaded_inodes = inodes.in_memory,
-                     .segments = store_->stats(),
-                     .compaction = compactor_.stats(),
-                     .checkpoints = checkpointer_.stats(),
-                     .commits = committer_.stats(),
-                     .database = database_->stats(),
-                     .engine = engine_->stats(),
-                     .engine_backend = engine_->backend_name(),
-                     .backup_count = backups_.count(),
-                     .health = health ? "ok" : health.error().message};
+Mounted::~Mounted() {
+  volume_->stop_listing();
+  checkpointer_.stop();
+  compactor_.stop();
+  volume_->inodes().keep_everything();
+  volume_->reaper().stop();
+  committer_.abandon();
+  cache_.stop();
 }
 
 }  // namespace nacre::fs

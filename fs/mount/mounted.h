@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume that is open: what runs beneath its calls, and how these parts are put together,
+// started, stopped and closed. Scrub, rotation, backups and the control socket get the parts that
+// they use from here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fs/cache/file_cache.h"
+#include "fs/checkpoint/checkpointer.h"
+#include "fs/space/compactor.h"
+#include "fs/store/backup_holds.h"
+#include "fs/store/ballast.h"
+#include "fs/store/committer.h"
+#include "fs/store/segment_store.h"
+#include "fs/volume/admission.h"
+#include "fs/volume/kernel_cache.h"
+#include "fs/volume/volume.h"
+#include "fs/volume/volume_rules.h"
+#include "gpu_engine/engine.h"
+#include "metadata/backing/backing.h"
+#include "metadata/keys/keys.h"
+#include "metadata/tables/database.h"
+#include "metadata/tables/volume_age.h"
+
+namespace nacre::fs {
+
+class VolumeImpl;
+
+struct VolumeOptions {
+  bool read_only = false;
+  bool may_name_files = true;  // in errors and messages; else they give inode numbers
+  AccessTimes access_times = AccessTimes::relative;
+  std::uint32_t commit_interval_ms = 5000;
+  // None: 64 to 256 MiB, by the cores; 256 MiB for an engine that likes long payloads.
+  std::optional<std::uint64_t> dirty_budget_bytes;
+  std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
+  std::uint64_t cache_budget_bytes = 256u << 20;
+  // Inodes in memory as a whole, where those in use allow; the kernel may know more.
+  std::uint64_t loaded_inodes_max = 64u << 10;
+  // A commit of at most this much file data carries it in its WriteBatch.
+  std::uint32_t inline_commit_bytes_max = 128u << 10;
+  std::uint64_t read_ahead_bytes_max = 8u << 20;
+  CompactorOptions compaction;
+  bool background_compaction = true;
+  CheckpointOptions checkpoints;
+  SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
+  // Asked of what was found before anything is changed (but for what the database's own recovery
+  // does): an error ends the opening.
+  std::function<Result<>(const metadata::Database&)> accept = nullptr;
+};
+
+struct VolumeStats {
+  std::uint64_t inode_count = 0;
+  std::uint64_t data_bytes = 0;  // plain bytes of all files
+  std::uint64_t dirty_bytes = 0;
+  std::uint64_t cached_bytes = 0;
+  std::uint64_t cache_hits = 0, cache_misses = 0;
+  std::uint64_t known_inodes = 0;   // to the kernel, or in use
+  std::uint64_t loaded_inodes = 0;  // of these in memory as a whole
+  SegmentStats segments;
+  CompactorStats compaction;
+  CheckpointStats checkpoints;
+  CommitterStats commits;
+  metadata::DatabaseStats database;
+  engine::EngineStats engine;
+  std::string engine_backend;
+  unsigned backup_count = 0;  // under way
+  std::string health;         // "ok", or why the volume refuses changes
+};
+
+// Thread-safe.
+class Mounted final : private CommitSource, private DurableObserver, private RowKeeper {
+ public:
+  // An empty root directory and the first rows in a new database. For mkfs.
+  static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
+                         std::shared_ptr<const metadata::KeyTree> keys,
+                         std::uint64_t keyring_generation, const Caller& owner);
+
+  // Opens database and store, recovers, removes orphans, starts the committer.
+  static Result<std::unique_ptr<Mounted>> open(
+      std::shared_ptr<metadata::BackingDirectory> directory,
+      std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
+      std::unique_ptr<engine::Engine> engine, const VolumeOptions& options);
+  // The same over a database of that directory which is open already, as options.read_only asks:
+  // so that something may stand between it and the volume.
+  static Result<std::unique_ptr<Mounted>> open_over(
+      std::shared_ptr<metadata::BackingDirectory> directory,
+      std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
+      std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
+      const VolumeOptions& options);
+  ~Mounted() override;  // without close(): as after a crash
+  // Commits everything and leaves the volume clean. Whoever uses the parts has ended.
+  Result<> close();
+
+  Volume& volume();
+
+  // Rewrites segments until the goal is reached and commits, on the calling thread. cancelled when
+  // the compactor is stopped; read_only.
+  Result<CompactionReport> compact(CompactionGoal goal, const CompactionProgress& progress);
+  // Commits everything, and holds what that commit names until the snapshot's hold goes: deleting
+  // frees nothing of it meanwhile, all else goes on. What could not be written to a full disk is
+  // not part of it. busy past backup_count_max; read_only: then nothing changes anyway.
+  Result<BackupSnapshot> begin_backup();
+  // Commits everything and writes a checkpoint of that, under the current epoch, in segments of its
+  // own; commits again. only_this: then no record of an earlier checkpoint is left. Takes as long
+  // as reading all rows does; nobody waits for it. cancelled by close(); no_space; too_big;
+  // read_only.
+  Result<CheckpointReport> write_checkpoint(CheckpointKeep keep);
+  // From now on an older keyring is refused: durable when it returns. The keyring of that
+  // generation must be durable already. For KeyringKeeper. read_only.
+  Result<> note_keyring_generation(std::uint64_t generation);
+  // Puts a row of the table system; durable with the next commit, or, where it must be so at once,
+  // when this returns. read_only.
+  Result<> put_system_row(std::string_view key, std::string row, bool at_once);
+  // read_only: the volume takes no changes, or none any more.
+  Result<> check_writable() const { return admission_.check_writable(); }
+
+  VolumeStats stats() const;
+  // What is durable of it. Of a volume that is open for writing; also after close().
+  metadata::VolumeAge age() const;
+
+  // The parts. Each is thread-safe and goes with the volume.
+  bool is_read_only() const { return options_.read_only; }
+  metadata::BackingDirectory& directory() { return *directory_; }
+  engine::Engine& engine() { return *engine_; }
+  metadata::Database& database() { return *database_; }
+  SegmentStore& store() { return *store_; }
+  KernelCacheLink& kernel_cache() { return kernel_cache_; }
+  Committer& committer() { return committer_; }
+  Compactor& compactor() { return compactor_; }
+  const BackupHolds& backups() const { return backups_; }
+
+ private:
+  // What the database says before anything else can be opened.
+  struct SystemRows;
+  Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
+          std::unique_ptr<engine::Engine> engine, std::unique_ptr<metadata::Database> database,
+          std::unique_ptr<SegmentStore> store, const SystemRows& rows,
+          const VolumeOptions& options);
+  static Result<SystemRows> read_system_rows(const metadata::Database& database);
+  Result<> start();
+  Result<BackupSnapshot> hold_committed();  // on the commit thread
+
+  // CommitSource.
+  Result<> flush(const CommitScope& scope) override;
+  Result<> stage() override;
+  std::set<InodeNumber> unflushed_moves() override;
+  // DurableObserver.
+  void durable_state_changed(InodeNumber inode) override;
+  // RowKeeper. An inode whose rows compaction changes is in memory only as long as that takes.
+  Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
+  bool is_going(InodeNumber inode) override;
+  Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;
+  std::uint64_t inlined_bytes() const override { return cache_.inlined_bytes(); }
+  PatchedChunks take_patched_chunks() override { return cache_.take_patched(); }
+
+  const std::shared_ptr<metadata::BackingDirectory> directory_;
+  const VolumeOptions options_;
+  const std::unique_ptr<engine::Engine> engine_;
+  const std::unique_ptr<metadata::Database> database_;
+  const std::unique_ptr<SegmentStore> store_;
+  Ballast ballast_;
+  KernelCacheLink kernel_cache_;
+  Committer committer_;
+  FileCache cache_;
+  Compactor compactor_;
+  Checkpointer checkpointer_;
+  BackupHolds backups_;
+  Admission admission_;
+  std::unique_ptr<VolumeImpl> volume_;
+  bool closed_ = false;
+};
+
+}  // namespace nacre::fs

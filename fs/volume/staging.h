@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the next commit takes from the inodes in memory, and what the last one made durable.
+//
+// Changes of attributes happen in memory (InodeState); stage() puts the rows of changed inodes into
+// the open group, once however often they changed. Names are in the open group from the moment they
+// change. With them must go the data of files that a rename or link moved: "write a new file,
+// rename it over the old one" leaves the old or the new content after a crash, never an empty file.
+//
+// Thread-safe. Its mutex is a leaf.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "fs/cache/file_cache.h"
+#include "fs/store/committer.h"
+#include "fs/volume/inode_table.h"
+
+namespace nacre::fs {
+
+// Inode numbers that the database has set aside beyond those in use: more than a group can use up.
+inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
+
+class Staging {
+ public:
+  // As the database's rows say.
+  struct Counters {
+    std::uint64_t next_inode = 0;
+    std::uint64_t inode_count = 0;
+    std::uint64_t data_bytes = 0;
+  };
+  // Files that were given a name in this group, and when.
+  using Moves = std::map<InodeNumber, std::uint64_t>;
+
+  // Everything passed by reference outlives it. The database's row names inode_reserve_count
+  // numbers more than counters.next_inode.
+  Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
+          const Counters& counters);
+
+  // What operations tell, under the operation lock.
+  void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
+  void note_namespace_change();
+  void note_move(const Inode& inode);
+  bool is_moved(InodeNumber inode);         // in this group
+  Result<InodeNumber> next_inode_number();  // no_space until the next commit
+  void add_inode() { ++inode_count_; }
+  void remove_inode(const InodeState& state);
+  std::uint64_t inode_count() const { return static_cast<std::uint64_t>(inode_count_.load()); }
+  std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(data_bytes_.load()); }
+
+  // A commit, on its thread.
+  Moves moves();
+  // The data of the scope was flushed, that of moves with it. Gives back an error that ends the
+  // commit.
+  Result<> note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
+                        FileFailures failures);
+  std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed);
+  // Under the exclusive operation lock. True when an inode changed.
+  bool stage();
+  // What was staged last is what the commit made durable.
+  void note_durable();
+  // Why the file's last flush failed; null when it did not.
+  const Error* failure_of(InodeNumber inode) const;
+
+  bool is_durable(Inode& inode);
+  Result<> file_error();  // of the last flush of everything
+  // The next stage() is the last one: it gives back the numbers that were set aside.
+  void begin_closing() { closing_ = true; }
+
+ private:
+  void stage_inode(Inode& inode, std::uint64_t group);
+  void stage_counters();
+
+  metadata::Database& database_;
+  InodeTable& inodes_;
+  Committer& committer_;
+
+  // Numbers from next_inode_ up to inode_limit_ are free; the database's row names the limit, so a
+  // crash loses numbers but never hands one out twice. The limit changes in stage() alone.
+  std::atomic<std::uint64_t> next_inode_;
+  std::atomic<std::uint64_t> inode_limit_;
+  std::atomic<std::int64_t> inode_count_;
+  std::atomic<std::int64_t> data_bytes_;  // as staged
+  std::uint64_t staged_inode_count_;      // as the rows say; these three: stage() alone
+  std::uint64_t staged_data_bytes_;
+  std::uint64_t staged_next_inode_;
+  std::atomic<bool> closing_{false};
+
+  // Groups in the order in which stage() fills them. durable_group_ may lag behind.
+  std::atomic<std::uint64_t> open_group_{1};
+  std::atomic<std::uint64_t> durable_group_{0};
+  std::atomic<std::uint64_t> namespace_group_{0};  // the last that names changed in
+
+  std::mutex moves_mutex_;  // guards these three
+  Moves moves_;
+  std::uint64_t move_count_ = 0;
+  Result<> file_error_ = {};
+
+  FileFailures flush_failures_;  // as of each file's last flush; commit thread only
+};
+
+}  // namespace nacre::fs
