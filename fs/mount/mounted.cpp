@@ -27,7 +27,7 @@ void Mounted::durable_state_changed(InodeNumber number) {
 
 Result<> Mounted::flush(const CommitScope& scope) {
   volume_->inodes().drop_lingering();
-  volume_->reaper().erase_small();
+  volume_->names().reaper().erase_small();
   const Staging::Moves moves = volume_->staging().moves();
   CommitScope wider = scope;
   for (const auto& [inode, when] : moves) {
@@ -59,7 +59,7 @@ Result<> Mounted::stage() {
 Result<std::size_t> Mounted::change_rows(InodeNumber number, std::span<const RowChange> changes) {
   NACRE_ASSIGN(const InodeRef inode, volume_->inodes().acquire(number));
   if (!inode->is_regular()) return fail(ErrorCode::corrupt, "records of no regular file");
-  return volume_->data_of(*inode)->change_rows(changes);
+  return volume_->files().data_of(*inode)->change_rows(changes);
 }
 
 bool Mounted::is_going(InodeNumber number) {
@@ -70,7 +70,8 @@ bool Mounted::is_going(InodeNumber number) {
 Result<> Mounted::tidy_chunk(InodeNumber number, ChunkIndex index) {
   NACRE_ASSIGN(const InodeRef inode, volume_->inodes().acquire(number));
   if (!inode->is_regular()) return fail(ErrorCode::corrupt, "a chunk of no regular file");
-  NACRE_ASSIGN(const bool changed, fs::tidy_chunk(cache_, *volume_->data_of(*inode), index));
+  NACRE_ASSIGN(const bool changed,
+               fs::tidy_chunk(cache_, *volume_->files().data_of(*inode), index));
   // No inode changes with it. But its row names other records by now, and those that a checkpoint
   // names for it are dead.
   if (changed) checkpointer_.note_change();

@@ -255,20 +255,20 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
                   .committer = committer_,
                   .compactor = compactor_,
                   .backups = backups_,
-                  .is_erasing = [this] { return volume_->reaper().is_busy(); }},
+                  .is_erasing = [this] { return volume_->names().reaper().is_busy(); }},
                  rules_of(options)),
-      volume_(std::make_unique<VolumeImpl>(VolumeImpl::Parts{.directory = *directory_,
-                                                             .database = *database_,
-                                                             .ballast = ballast_,
-                                                             .kernel_cache = kernel_cache_,
-                                                             .committer = committer_,
-                                                             .cache = cache_,
-                                                             .admission = admission_},
+      volume_(std::make_unique<VolumeImpl>(VolumeBase{.directory = *directory_,
+                                                      .database = *database_,
+                                                      .ballast = ballast_,
+                                                      .kernel_cache = kernel_cache_,
+                                                      .committer = committer_,
+                                                      .cache = cache_,
+                                                      .admission = admission_},
                                            rows.name_hash_key, rows.counters, rules_of(options),
                                            options.loaded_inodes_max)) {}
 
 Result<> Mounted::start() {
-  NACRE_TRY(volume_->find_root());
+  NACRE_TRY(volume_->names().find_root());
   cache_.start();
   if (options_.read_only) return {};
   if (!ballast_.restore()) {
@@ -276,8 +276,8 @@ Result<> Mounted::start() {
                  directory_->description());
   }
   committer_.start(*this);
-  volume_->reaper().start();
-  NACRE_TRY(volume_->find_orphans());
+  volume_->names().reaper().start();
+  NACRE_TRY(volume_->names().find_orphans());
   if (options_.background_compaction) compactor_.start();
   return checkpointer_.start();
 }
@@ -285,13 +285,13 @@ Result<> Mounted::start() {
 Result<> Mounted::close() {
   if (std::exchange(closed_, true)) return {};
   Result<> last;
-  volume_->stop_listing();
+  volume_->names().list_ahead().stop();
   checkpointer_.stop();
   compactor_.stop();
   if (!options_.read_only) {
     // Deleted files that the kernel never forgot go with the last commit.
     volume_->inodes().forget_all();
-    volume_->reaper().stop();
+    volume_->names().reaper().stop();
     cache_.stop();
     volume_->staging().begin_closing();
     checkpointer_.write_last();
@@ -310,11 +310,11 @@ Result<> Mounted::close() {
 }
 
 Mounted::~Mounted() {
-  volume_->stop_listing();
+  volume_->names().list_ahead().stop();
   checkpointer_.stop();
   compactor_.stop();
   volume_->inodes().keep_everything();
-  volume_->reaper().stop();
+  volume_->names().reaper().stop();
   committer_.abandon();
   cache_.stop();
 }

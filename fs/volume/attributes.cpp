@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/inode_attributes.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
 
@@ -31,7 +32,7 @@ bool are_chosen(const AttributeChange& change, const InodeRow& row) {
 
 }  // namespace
 
-Attributes VolumeImpl::attributes_of(Inode& inode) {
+Attributes InodeAttributes::attributes_of(Inode& inode) {
   Attributes attributes{.inode = inode.number()};
   std::shared_ptr<FileData> data;
   std::uint64_t data_bytes = 0;
@@ -60,14 +61,14 @@ Attributes VolumeImpl::attributes_of(Inode& inode) {
   return attributes;
 }
 
-Result<Attributes> VolumeImpl::attributes(InodeNumber number) {
+Result<Attributes> InodeAttributes::attributes(InodeNumber number) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   return attributes_of(*inode);
 }
 
 // As relatime has it: a read is noted when the file changed since the last noted one, else once a
 // day.
-void VolumeImpl::note_access(Inode& inode) {
+void InodeAttributes::note_access(Inode& inode) {
   if (rules_.access_times == AccessTimes::never) return;
   if (rules_.read_only || !committer_.health()) return;
   auto locked = inode.lock();
@@ -80,7 +81,7 @@ void VolumeImpl::note_access(Inode& inode) {
   mark_dirty(inode, locked);
 }
 
-void VolumeImpl::clear_set_id(InodeRow& row, ClearSetId which) {
+void InodeAttributes::clear_set_id(InodeRow& row, ClearSetId which) {
   if (which == ClearSetId::none || S_ISDIR(row.mode)) return;
   row.mode &= ~static_cast<std::uint32_t>(S_ISUID);
   if (which == ClearSetId::all || (row.mode & S_IXGRP) != 0) {
@@ -88,8 +89,8 @@ void VolumeImpl::clear_set_id(InodeRow& row, ClearSetId which) {
   }
 }
 
-Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
-                                                 const AttributeChange& change) {
+Result<Attributes> InodeAttributes::change_attributes(InodeNumber number,
+                                                      const AttributeChange& change) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   const auto check_flags = [&]() -> Result<> {
@@ -118,8 +119,8 @@ Result<Attributes> VolumeImpl::change_attributes(InodeNumber number,
   return attributes_of(*inode);
 }
 
-Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
-                                   const AttributeChange& change) {
+Result<> InodeAttributes::change_locked(Inode& inode, Inode::Locked& locked,
+                                        const AttributeChange& change) {
   InodeRow& row = locked->row;
   const bool new_owner = change.uid || change.gid;
   if (new_owner || change.size) NACRE_TRY(drop_capability(inode, locked));
@@ -141,7 +142,7 @@ Result<> VolumeImpl::change_locked(Inode& inode, Inode::Locked& locked,
   return {};
 }
 
-Result<> VolumeImpl::set_flags(InodeNumber number, std::uint32_t flags) {
+Result<> InodeAttributes::set_flags(InodeNumber number, std::uint32_t flags) {
   NACRE_TRY(check_writable());
   if (flags & ~flags_known) return fail(ErrorCode::unsupported);
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));

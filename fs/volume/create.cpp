@@ -2,19 +2,19 @@
 // New inodes: their number, what they inherit from their directory, their first name.
 #include <mutex>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/namespace.h"
 
 namespace nacre::fs {
 
 using metadata::DentryRow;
 using metadata::InodeRow;
 
-Result<VolumeImpl::NewInode> VolumeImpl::prepare(Inode& parent, const Caller& caller,
-                                                 std::uint32_t mode) {
+Result<Namespace::NewInode> Namespace::prepare(Inode& parent, const Caller& caller,
+                                               std::uint32_t mode) {
   NewInode made{.row = {.mode = mode, .uid = caller.uid, .gid = caller.gid, .link_count = 1}};
   InodeRow& row = made.row;
   if (!S_ISLNK(mode)) {
-    NACRE_ASSIGN(Acl inherited, default_acl_of(parent));
+    NACRE_ASSIGN(Acl inherited, attributes_.default_acl_of(parent));
     if (inherited.empty()) {
       row.mode &= ~(caller.umask & 0777);
     } else {
@@ -37,7 +37,7 @@ Result<VolumeImpl::NewInode> VolumeImpl::prepare(Inode& parent, const Caller& ca
   return made;
 }
 
-InodeRef VolumeImpl::create_inode(InodeNumber number, NewInode made) {
+InodeRef Namespace::create_inode(InodeNumber number, NewInode made) {
   const auto time = kernel_now();
   made.row.accessed = made.row.modified = made.row.changed = made.row.born = time;
   const bool has_acl = !made.access_acl.empty() || !made.default_acl.empty();
@@ -59,8 +59,8 @@ InodeRef VolumeImpl::create_inode(InodeNumber number, NewInode made) {
   return inode;
 }
 
-Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view name,
-                                    NewInode made) {
+Result<Attributes> Namespace::make(const InodeRef& directory, std::string_view name,
+                                   NewInode made) {
   const InodeNumber parent = directory->number();
   InodeRef inode;
   {
@@ -83,9 +83,9 @@ Result<Attributes> VolumeImpl::make(const InodeRef& directory, std::string_view 
   return attributes_of(*inode);
 }
 
-Result<Attributes> VolumeImpl::make_node(InodeNumber parent, std::string_view name,
-                                         const Caller& caller, std::uint32_t mode,
-                                         std::uint64_t rdev) {
+Result<Attributes> Namespace::make_node(InodeNumber parent, std::string_view name,
+                                        const Caller& caller, std::uint32_t mode,
+                                        std::uint64_t rdev) {
   NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   if ((mode & S_IFMT) == 0) mode |= S_IFREG;
@@ -99,8 +99,8 @@ Result<Attributes> VolumeImpl::make_node(InodeNumber parent, std::string_view na
   return make(directory, name, std::move(made));
 }
 
-Result<Attributes> VolumeImpl::make_directory(InodeNumber parent, std::string_view name,
-                                              const Caller& caller, std::uint32_t mode) {
+Result<Attributes> Namespace::make_directory(InodeNumber parent, std::string_view name,
+                                             const Caller& caller, std::uint32_t mode) {
   NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
@@ -108,8 +108,8 @@ Result<Attributes> VolumeImpl::make_directory(InodeNumber parent, std::string_vi
   return make(directory, name, std::move(made));
 }
 
-Result<Attributes> VolumeImpl::make_symlink(InodeNumber parent, std::string_view name,
-                                            const Caller& caller, std::string_view target) {
+Result<Attributes> Namespace::make_symlink(InodeNumber parent, std::string_view name,
+                                           const Caller& caller, std::string_view target) {
   NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   if (target.empty()) return fail(ErrorCode::not_found);
@@ -121,8 +121,8 @@ Result<Attributes> VolumeImpl::make_symlink(InodeNumber parent, std::string_view
   return make(directory, name, std::move(made));
 }
 
-Result<Attributes> VolumeImpl::make_unnamed(InodeNumber parent, const Caller& caller,
-                                            std::uint32_t mode) {
+Result<Attributes> Namespace::make_unnamed(InodeNumber parent, const Caller& caller,
+                                           std::uint32_t mode) {
   NACRE_TRY(check_may_grow());
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
   NACRE_ASSIGN(NewInode made, prepare(*directory, caller, S_IFREG | (mode & 07777)));

@@ -4,7 +4,8 @@
 #include <future>
 #include <limits>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/files.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
 
@@ -23,38 +24,16 @@ constexpr std::chrono::milliseconds reclaim_pause{1000};
 constexpr std::uint64_t inode_cost_bytes = 512;
 constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
 
-bool is_verdict(ErrorCode code) {
-  return code == ErrorCode::corrupt || code == ErrorCode::tampered ||
-         code == ErrorCode::wrong_key || code == ErrorCode::missing ||
-         code == ErrorCode::rolled_back;
-}
-
 }  // namespace
 
-Result<InodeRef> VolumeImpl::acquire_regular(InodeNumber number) {
+Result<InodeRef> Files::acquire_regular(InodeNumber number) {
   NACRE_ASSIGN(InodeRef inode, inodes_.acquire(number));
   if (inode->is_directory()) return fail(ErrorCode::is_directory);
   if (!inode->is_regular()) return fail(ErrorCode::invalid_argument);
   return inode;
 }
 
-std::shared_ptr<FileData> VolumeImpl::data_of(Inode& inode) {
-  const auto locked = inode.lock();
-  if (!locked->data) {
-    locked->data = std::make_shared<FileData>(cache_, inode.number(), locked->row.size,
-                                              locked->row.data_bytes);
-    locked->data->set_codec(locked->row.flags);
-  }
-  return locked->data;
-}
-
-Error VolumeImpl::with_path(Error error, InodeNumber inode) {
-  if (!is_verdict(error.code)) return error;
-  return add_context(std::move(error), shown_name(inode)).value();
-}
-
-Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
-                                     MutableByteView out) {
+Result<std::size_t> Files::read(InodeNumber number, std::uint64_t offset, MutableByteView out) {
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   auto count = data_of(*inode)->read(offset, out);
   if (!count) return tl::unexpected(with_path(std::move(count).error(), number));
@@ -62,8 +41,7 @@ Result<std::size_t> VolumeImpl::read(InodeNumber number, std::uint64_t offset,
   return count;
 }
 
-Result<FileBytes> VolumeImpl::view(InodeNumber number, std::uint64_t offset,
-                                   MutableByteView buffer) {
+Result<FileBytes> Files::view(InodeNumber number, std::uint64_t offset, MutableByteView buffer) {
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   auto bytes = data_of(*inode)->view(offset, buffer);
   if (!bytes) return tl::unexpected(with_path(std::move(bytes).error(), number));
@@ -71,16 +49,16 @@ Result<FileBytes> VolumeImpl::view(InodeNumber number, std::uint64_t offset,
   return bytes;
 }
 
-std::uint64_t VolumeImpl::unwritten_bytes() const {
+std::uint64_t Files::unwritten_bytes() const {
   const std::uint64_t admitted_bytes = ballast_.admitted_bytes();
   return admitted_bytes + cache_.dirty_bytes();
 }
 
-Result<Ballast::Admission> VolumeImpl::admit_at_once(std::uint64_t bytes) {
+Result<Ballast::Admission> Files::admit_at_once(std::uint64_t bytes) {
   return ballast_.admit_data(bytes, [this] { return cache_.dirty_bytes(); });
 }
 
-Result<Ballast::Admission> VolumeImpl::admit_data(std::uint64_t bytes) {
+Result<Ballast::Admission> Files::admit_data(std::uint64_t bytes) {
   if (auto admitted = admit_at_once(bytes)) return admitted;
   Ballast::Admission admission;
   NACRE_TRY(admission_.admit_after_freeing([&]() -> Result<> {
@@ -90,8 +68,8 @@ Result<Ballast::Admission> VolumeImpl::admit_data(std::uint64_t bytes) {
   return admission;
 }
 
-Result<Ballast::Admission> VolumeImpl::admit_write(InodeNumber number, std::uint64_t bytes,
-                                                   WriteFlags flags) {
+Result<Ballast::Admission> Files::admit_write(InodeNumber number, std::uint64_t bytes,
+                                              WriteFlags flags) {
   if (!flags.is_taken) return admit_data(bytes);
   if (auto admitted = admit_at_once(bytes)) return admitted;
   // No commit is made before the data of a file with a new name is written, also none that deletes.
@@ -103,7 +81,7 @@ Result<Ballast::Admission> VolumeImpl::admit_write(InodeNumber number, std::uint
 
 // A commit may give back what deleted files took; a file is often deleted for the sake of the next
 // one. The wait has a bound: the commit may need what this very thread is to serve.
-Result<Ballast::Admission> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
+Result<Ballast::Admission> Files::admit_after_commit(std::uint64_t bytes) {
   std::unique_lock turn(reclaim_mutex_, reclaim_wait);
   auto admitted = admit_at_once(bytes);
   const bool too_soon = std::chrono::steady_clock::now() < next_reclaim_;
@@ -119,12 +97,12 @@ Result<Ballast::Admission> VolumeImpl::admit_after_commit(std::uint64_t bytes) {
 
 // What every change of a file's content does to the inode, before the content changes: so nobody
 // sees new content with old privileges.
-Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
+Result<> Files::begin_change(Inode& inode, WriteFlags flags) {
   const auto operation = committer_.begin_operation();
   auto locked = inode.lock();
   if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
-  NACRE_TRY(drop_capability(inode, locked));
-  clear_set_id(locked->row, flags.clear_set_id);
+  NACRE_TRY(attributes_.drop_capability(inode, locked));
+  InodeAttributes::clear_set_id(locked->row, flags.clear_set_id);
   if (!kernel_cache_.is_set()) locked->row.modified = locked->row.changed = kernel_now();
   mark_dirty(inode, locked);
   return {};
@@ -132,7 +110,7 @@ Result<> VolumeImpl::begin_change(Inode& inode, WriteFlags flags) {
 
 // The kernel writes back whole pages, so an append comes with bytes in front of it. They may be
 // written over an append-only file if they change nothing.
-Result<> VolumeImpl::check_append_only(FileData& data, std::uint64_t offset, ByteView bytes) {
+Result<> Files::check_append_only(FileData& data, std::uint64_t offset, ByteView bytes) {
   const std::uint64_t size = data.size();
   if (offset > size) return fail(ErrorCode::not_permitted);
   Bytes old(std::min<std::uint64_t>(bytes.size(), size - offset));
@@ -143,8 +121,7 @@ Result<> VolumeImpl::check_append_only(FileData& data, std::uint64_t offset, Byt
   return {};
 }
 
-Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView bytes,
-                           WriteFlags flags) {
+Result<> Files::write(InodeNumber number, std::uint64_t offset, ByteView bytes, WriteFlags flags) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   if (bytes.empty()) return {};
@@ -162,7 +139,7 @@ Result<> VolumeImpl::write(InodeNumber number, std::uint64_t offset, ByteView by
   return {};
 }
 
-Result<> VolumeImpl::check_write(InodeNumber number, std::uint64_t bytes) {
+Result<> Files::check_write(InodeNumber number, std::uint64_t bytes) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
@@ -172,7 +149,7 @@ Result<> VolumeImpl::check_write(InodeNumber number, std::uint64_t bytes) {
   return {};
 }
 
-Result<> VolumeImpl::admit_allocation(std::uint64_t bytes) {
+Result<> Files::admit_allocation(std::uint64_t bytes) {
   std::uint64_t missing_bytes = 0;
   const auto admit = [&]() -> Result<> {
     const std::uint64_t unwritten = unwritten_bytes();
@@ -186,8 +163,8 @@ Result<> VolumeImpl::admit_allocation(std::uint64_t bytes) {
   return admission_.admit_after_freeing(admit, missing_bytes);
 }
 
-Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
-                              std::uint64_t length) {
+Result<> Files::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
+                         std::uint64_t length) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   if (length == 0) return fail(ErrorCode::invalid_argument);
@@ -214,16 +191,15 @@ Result<> VolumeImpl::allocate(InodeNumber number, AllocateMode mode, std::uint64
   return {};
 }
 
-Result<std::uint64_t> VolumeImpl::seek(InodeNumber number, std::uint64_t offset, SeekWhat what) {
+Result<std::uint64_t> Files::seek(InodeNumber number, std::uint64_t offset, SeekWhat what) {
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   auto place = data_of(*inode)->seek(offset, what);
   if (!place) return tl::unexpected(with_path(std::move(place).error(), number));
   return place;
 }
 
-Result<std::uint64_t> VolumeImpl::copy_range(InodeNumber from, std::uint64_t from_offset,
-                                             InodeNumber to, std::uint64_t to_offset,
-                                             std::uint64_t length) {
+Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_offset, InodeNumber to,
+                                        std::uint64_t to_offset, std::uint64_t length) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef source, acquire_regular(from));
   NACRE_ASSIGN(const InodeRef target, acquire_regular(to));
@@ -268,10 +244,9 @@ Result<std::uint64_t> VolumeImpl::copy_range(InodeNumber from, std::uint64_t fro
   return done;
 }
 
-Result<VolumeImpl::CopiedPiece> VolumeImpl::copy_piece(FileData& from, std::uint64_t from_offset,
-                                                       FileData& to, std::uint64_t to_offset,
-                                                       std::uint64_t length,
-                                                       MutableByteView buffer) {
+Result<Files::CopiedPiece> Files::copy_piece(FileData& from, std::uint64_t from_offset,
+                                             FileData& to, std::uint64_t to_offset,
+                                             std::uint64_t length, MutableByteView buffer) {
   const auto data_start = from.seek(from_offset, SeekWhat::data);
   if (!data_start && data_start.error().code != ErrorCode::no_position) {
     return tl::unexpected(data_start.error());
@@ -294,7 +269,7 @@ Result<VolumeImpl::CopiedPiece> VolumeImpl::copy_piece(FileData& from, std::uint
   return CopiedPiece{count, false};
 }
 
-Result<VolumeSpace> VolumeImpl::space() {
+Result<VolumeSpace> Files::space() {
   const std::uint64_t unwritten = unwritten_bytes();
   NACRE_ASSIGN(const auto backing, directory_.space());
   const auto count = staging_.inode_count();

@@ -12,7 +12,7 @@
 #include <dirent.h>
 #include <fmt/format.h>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/namespace.h"
 
 namespace nacre::fs {
 
@@ -23,10 +23,6 @@ constexpr std::uint64_t cookie_dot_dot = DirectoryOffsets::offset_dot_dot;
 constexpr std::size_t lost_place_batch_count = 4096;
 constexpr std::size_t first_batch_count = 32;
 constexpr std::size_t batch_count_max = 256;
-// How far a path in a message is worth looking for.
-constexpr std::size_t path_depth_max = 4096;
-constexpr std::size_t name_search_row_count_max = 1u << 16;
-
 bool is_last_of_hash(const std::vector<NameTable::Entry>& entries, std::size_t index) {
   return index + 1 == entries.size() || entries[index + 1].hash != entries[index].hash;
 }
@@ -45,14 +41,14 @@ std::uint64_t place_behind(const std::vector<NameTable::Entry>& entries, std::si
 
 }  // namespace
 
-Result<std::uint64_t> VolumeImpl::place_of_offset(InodeNumber directory, std::uint64_t offset) {
+Result<std::uint64_t> Namespace::place_of_offset(InodeNumber directory, std::uint64_t offset) {
   if (const auto place = directory_offsets_.place_of(directory, offset)) return *place;
   return find_lost_place(directory, offset);
 }
 
 // An NFS client, or whoever sought back, may come with what an earlier mount gave, or what was long
 // ago.
-Result<std::uint64_t> VolumeImpl::find_lost_place(InodeNumber directory, std::uint64_t ticket) {
+Result<std::uint64_t> Namespace::find_lost_place(InodeNumber directory, std::uint64_t ticket) {
   std::optional<std::uint64_t> found;
   for (std::uint64_t from = cookie_dot_dot + 1;;) {
     std::shared_lock names(namespace_lock_);
@@ -69,8 +65,8 @@ Result<std::uint64_t> VolumeImpl::find_lost_place(InodeNumber directory, std::ui
   return *found;
 }
 
-Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bool with_attributes,
-                                    const std::function<bool(const DirectoryEntry&)>& take) {
+Result<> Namespace::read_directory(InodeNumber number, std::uint64_t cookie, bool with_attributes,
+                                   const std::function<bool(const DirectoryEntry&)>& take) {
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(number));
   if (cookie == 0) note_access(*directory);
   if (cookie < cookie_dot) {
@@ -106,8 +102,8 @@ Result<> VolumeImpl::read_directory(InodeNumber number, std::uint64_t cookie, bo
 
 // The same with inodes, a piece after the other; after the second reply they are there when they
 // are asked for (list_ahead.h).
-Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
-                                 const std::function<bool(const DirectoryEntry&)>& take) {
+Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
+                                const std::function<bool(const DirectoryEntry&)>& take) {
   for (std::size_t count = first_batch_count;;) {
     list_ahead_.wait_for(number, place);
     ListPiece piece;
@@ -157,8 +153,8 @@ Result<> VolumeImpl::list_inodes(InodeNumber number, std::uint64_t place, std::u
 
 // Under the namespace lock. Inodes of a small piece are loaded one by one as they are listed: for a
 // few of them that costs less.
-Result<ListPiece> VolumeImpl::read_piece(InodeNumber directory, std::uint64_t from,
-                                         std::size_t count) {
+Result<ListPiece> Namespace::read_piece(InodeNumber directory, std::uint64_t from,
+                                        std::size_t count) {
   ListPiece piece{.directory = directory, .from = from};
   NACRE_ASSIGN(piece.entries, names_.list(directory, from + 1, count));
   piece.is_last = piece.entries.size() < count;
@@ -173,7 +169,7 @@ Result<ListPiece> VolumeImpl::read_piece(InodeNumber directory, std::uint64_t fr
 
 // Under the namespace lock. A reader who stopped among names of one hash comes back to the first of
 // them.
-void VolumeImpl::keep_rest(ListPiece piece) {
+void Namespace::keep_rest(ListPiece piece) {
   if (piece.next > 0) {
     if (!is_last_of_hash(piece.entries, piece.next - 1)) return;
     piece.from = place_behind(piece.entries, piece.next - 1, piece.is_last);
@@ -181,7 +177,7 @@ void VolumeImpl::keep_rest(ListPiece piece) {
   list_ahead_.keep(std::move(piece));
 }
 
-void VolumeImpl::read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept {
+void Namespace::read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept {
   try {
     std::shared_lock names(namespace_lock_);
     auto piece = read_piece(directory, from, count);  // whoever asks for it gets the error
@@ -189,34 +185,6 @@ void VolumeImpl::read_ahead(InodeNumber directory, std::uint64_t from, std::size
   } catch (const std::bad_alloc&) {
     return;
   }
-}
-
-std::string VolumeImpl::shown_name(InodeNumber number) {
-  return rules_.may_name_files ? path_of(number) : fmt::format("(inode {})", number.value);
-}
-
-std::string VolumeImpl::path_of(InodeNumber number) {
-  std::string path;
-  for (std::size_t depth = 0; depth < path_depth_max; ++depth) {
-    if (number == metadata::root_inode) return path.empty() ? "/" : path;
-    const auto inode = inodes_.acquire(number);
-    if (!inode) break;
-    InodeNumber parent;
-    std::string name;
-    {
-      const auto locked = (*inode)->lock();
-      parent = (*inode)->is_directory() ? locked->row.parent : locked->name_parent;
-      if (parent == locked->name_parent) name = locked->name;
-      if (path.empty() && locked->row.link_count == 0) path = " (deleted)";
-    }
-    if (name.empty() && parent.value != 0) {
-      name = names_.name_of(parent, number, name_search_row_count_max).value_or("");
-    }
-    if (name.empty()) break;
-    path = fmt::format("/{}{}", name, path);
-    number = parent;
-  }
-  return fmt::format("(inode {}){}", number.value, path);
 }
 
 }  // namespace nacre::fs

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/namespace.h"
 
 namespace nacre::fs {
 
@@ -19,7 +19,29 @@ constexpr std::uint32_t link_count_max = std::numeric_limits<std::int32_t>::max(
 
 }  // namespace
 
-Result<> VolumeImpl::check_name(std::string_view name) {
+Namespace::Namespace(VolumeCore& core, InodeAttributes& attributes)
+    : VolumePart(core),
+      attributes_(attributes),
+      list_ahead_([this](InodeNumber directory, std::uint64_t from, std::size_t count) {
+        read_ahead(directory, from, count);
+      }),
+      reaper_([this](InodeRef& inode, std::size_t row_count_max) {
+        return erase_orphan(inode, row_count_max);
+      }) {}
+
+Result<> Namespace::find_root() {
+  auto root = inodes_.acquire(metadata::root_inode);
+  if (!root || !(*root)->is_directory()) {
+    return fail(
+        root || root.error().code == ErrorCode::stale ? ErrorCode::corrupt : root.error().code,
+        fmt::format("the root directory cannot be read{}{}; run fsck.nacre", root ? "" : ": ",
+                    root ? "" : root.error().message));
+  }
+  root_ = std::move(*root);
+  return {};
+}
+
+Result<> Namespace::check_name(std::string_view name) {
   if (name.size() > metadata::name_size_bytes_max) return fail(ErrorCode::name_too_long);
   if (name.empty() || name == "." || name == ".." ||
       name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
@@ -28,14 +50,14 @@ Result<> VolumeImpl::check_name(std::string_view name) {
   return {};
 }
 
-Result<InodeRef> VolumeImpl::acquire_directory(InodeNumber number) {
+Result<InodeRef> Namespace::acquire_directory(InodeNumber number) {
   NACRE_ASSIGN(InodeRef inode, inodes_.acquire(number));
   if (!inode->is_directory()) return fail(ErrorCode::not_directory);
   return inode;
 }
 
-Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view name,
-                                           InodeNumber number) {
+Result<InodeRef> Namespace::acquire_entry(InodeNumber parent, std::string_view name,
+                                          InodeNumber number) {
   auto inode = inodes_.acquire(number);
   if (inode) return inode;
   const std::string where = rules_.may_name_files ? fmt::format("{}/{}", shown_name(parent), name)
@@ -45,14 +67,14 @@ Result<InodeRef> VolumeImpl::acquire_entry(InodeNumber parent, std::string_view 
               fmt::format("{}: its inode {} has no row; run fsck.nacre", where, number.value));
 }
 
-Result<> VolumeImpl::check_may_add(Inode& directory) {
+Result<> Namespace::check_may_add(Inode& directory) {
   const auto locked = directory.lock();
   if (locked->row.link_count == 0) return fail(ErrorCode::not_found);
   if (locked->row.flags & metadata::inode_flag_immutable) return fail(ErrorCode::not_permitted);
   return {};
 }
 
-Result<> VolumeImpl::check_may_remove(Inode& directory) {
+Result<> Namespace::check_may_remove(Inode& directory) {
   const auto locked = directory.lock();
   if (locked->row.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) {
     return fail(ErrorCode::not_permitted);
@@ -60,14 +82,14 @@ Result<> VolumeImpl::check_may_remove(Inode& directory) {
   return {};
 }
 
-Result<> VolumeImpl::check_may_get_name(Inode& inode) {
+Result<> Namespace::check_may_get_name(Inode& inode) {
   const auto locked = inode.lock();
   if (locked->row.link_count >= link_count_max) return fail(ErrorCode::too_many_links);
   return {};
 }
 
-void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
-                                const Timestamp& time) {
+void Namespace::change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
+                               const Timestamp& time) {
   list_ahead_.drop(directory.number());
   auto locked = directory.lock();
   InodeRow& row = locked->row;
@@ -78,20 +100,20 @@ void VolumeImpl::change_entries(Inode& directory, std::int64_t entries, std::int
   mark_dirty(directory, locked);
 }
 
-void VolumeImpl::drop_name(Inode& inode, const Timestamp& time) {
+void Namespace::drop_name(Inode& inode, const Timestamp& time) {
   auto locked = inode.lock();
   locked->row.link_count = inode.is_directory() ? 0 : locked->row.link_count - 1;
   locked->row.changed = time;
   mark_dirty(inode, locked);
 }
 
-void VolumeImpl::remember_name(Inode& inode, InodeNumber parent, std::string_view name) {
+void Namespace::remember_name(Inode& inode, InodeNumber parent, std::string_view name) {
   const auto locked = inode.lock();
   locked->name_parent = parent;
   if (locked->name != name) locked->name = name;
 }
 
-Result<> VolumeImpl::read_name(FoundName& found, InodeNumber directory, std::string_view name) {
+Result<> Namespace::read_name(FoundName& found, InodeNumber directory, std::string_view name) {
   NACRE_ASSIGN(found.row, names_.find(directory, name));
   if (!found.row || !found.with_inode) return {};
   NACRE_ASSIGN(found.inode, acquire_entry(directory, name, found.row->inode));
@@ -99,21 +121,20 @@ Result<> VolumeImpl::read_name(FoundName& found, InodeNumber directory, std::str
 }
 
 // Where that fails, who holds the lock finds out why.
-VolumeImpl::FoundName VolumeImpl::look_for(Inode& directory, std::string_view name,
-                                           bool with_inode) {
+Namespace::FoundName Namespace::look_for(Inode& directory, std::string_view name, bool with_inode) {
   FoundName found{.with_inode = with_inode};
   found.entries_version = directory.lock()->entries_version;
   found.is_read = read_name(found, directory.number(), name).has_value();
   return found;
 }
 
-Result<> VolumeImpl::make_current(FoundName& found, Inode& directory, std::string_view name) {
+Result<> Namespace::make_current(FoundName& found, Inode& directory, std::string_view name) {
   if (found.is_read && directory.lock()->entries_version == found.entries_version) return {};
   found.outdated = std::exchange(found.inode, InodeRef());
   return read_name(found, directory.number(), name);
 }
 
-Result<Attributes> VolumeImpl::lookup(InodeNumber parent, std::string_view name) {
+Result<Attributes> Namespace::lookup(InodeNumber parent, std::string_view name) {
   // Of any inode, for NFS.
   if (name == ".") return lookup_inode(parent);
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
@@ -134,20 +155,20 @@ Result<Attributes> VolumeImpl::lookup(InodeNumber parent, std::string_view name)
   return attributes_of(*inode);
 }
 
-Result<Attributes> VolumeImpl::lookup_inode(InodeNumber number) {
+Result<Attributes> Namespace::lookup_inode(InodeNumber number) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (inode->lock()->row.link_count == 0) return fail(ErrorCode::stale);
   inodes_.add_lookup(inode);
   return attributes_of(*inode);
 }
 
-bool VolumeImpl::forget(InodeNumber inode, std::uint64_t lookups) {
+bool Namespace::forget(InodeNumber inode, std::uint64_t lookups) {
   const bool is_known = inodes_.forget(inode, lookups);
   reaper_.erase_small();
   return is_known;
 }
 
-Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std::string_view name) {
+Result<Attributes> Namespace::link(InodeNumber number, InodeNumber parent, std::string_view name) {
   NACRE_TRY(check_may_grow());
   NACRE_TRY(check_name(name));
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
@@ -184,15 +205,15 @@ Result<Attributes> VolumeImpl::link(InodeNumber number, InodeNumber parent, std:
   return attributes_of(*inode);
 }
 
-Result<> VolumeImpl::unlink(InodeNumber parent, std::string_view name) {
+Result<> Namespace::unlink(InodeNumber parent, std::string_view name) {
   return remove_entry(parent, name, /*directory=*/false);
 }
 
-Result<> VolumeImpl::remove_directory(InodeNumber parent, std::string_view name) {
+Result<> Namespace::remove_directory(InodeNumber parent, std::string_view name) {
   return remove_entry(parent, name, /*directory=*/true);
 }
 
-Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, bool directory) {
+Result<> Namespace::remove_entry(InodeNumber parent, std::string_view name, bool directory) {
   NACRE_TRY(check_writable());
   NACRE_TRY(check_name(name));
   {
@@ -221,7 +242,7 @@ Result<> VolumeImpl::remove_entry(InodeNumber parent, std::string_view name, boo
   return {};
 }
 
-Result<> VolumeImpl::check_may_lose_name(Inode& inode) {
+Result<> Namespace::check_may_lose_name(Inode& inode) {
   const auto locked = inode.lock();
   if (locked->row.flags & (metadata::inode_flag_immutable | metadata::inode_flag_append)) {
     return fail(ErrorCode::not_permitted);
@@ -229,7 +250,7 @@ Result<> VolumeImpl::check_may_lose_name(Inode& inode) {
   return {};
 }
 
-Result<std::string> VolumeImpl::read_symlink(InodeNumber number) {
+Result<std::string> Namespace::read_symlink(InodeNumber number) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (inode->type() != S_IFLNK) return fail(ErrorCode::invalid_argument);
   note_access(*inode);

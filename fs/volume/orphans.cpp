@@ -5,14 +5,14 @@
 // last piece. An inode that no commit has seen has neither row and leaves nothing behind.
 #include <spdlog/spdlog.h>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/namespace.h"
 #include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
 
 using metadata::Table;
 
-Result<> VolumeImpl::find_orphans() {
+Result<> Namespace::find_orphans() {
   std::vector<InodeNumber> orphans;
   Result<> bad;
   NACRE_TRY(database_.scan(Table::orphans, {}, {}, [&](std::string_view key, std::string_view) {
@@ -37,7 +37,7 @@ Result<> VolumeImpl::find_orphans() {
   return {};
 }
 
-bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
+bool Namespace::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   {
     const auto locked = inode->lock();
     // A file made without a name may have got one.
@@ -56,7 +56,7 @@ bool VolumeImpl::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   return *done;
 }
 
-Result<bool> VolumeImpl::erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max) {
+Result<bool> Namespace::erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max) {
   const InodeNumber number = inode.number();
   const auto operation = committer_.begin_operation();
   if (may_have_chunks) {

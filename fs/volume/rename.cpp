@@ -2,7 +2,7 @@
 // Renaming: replacing, exchanging, moving directories, leaving whiteouts.
 #include <dirent.h>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/namespace.h"
 
 namespace nacre::fs {
 
@@ -16,7 +16,7 @@ constexpr std::size_t directory_depth_max = 1u << 20;
 }  // namespace
 
 // Both ends of a rename. What new_name means so far is exchanged with what name means, or removed.
-struct VolumeImpl::Moving {
+struct Namespace::Moving {
   InodeRef from, to;  // the directories
   FoundName source;
   FoundName target;  // may mean nothing
@@ -25,21 +25,21 @@ struct VolumeImpl::Moving {
   std::optional<NewInode> whiteout;
 };
 
-Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
-                            std::string_view new_name, RenameMode mode) {
+Result<> Namespace::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                           std::string_view new_name, RenameMode mode) {
   return rename(parent, name, new_parent, new_name, mode, nullptr);
 }
 
-Result<> VolumeImpl::rename_over_whiteout(InodeNumber parent, std::string_view name,
-                                          InodeNumber new_parent, std::string_view new_name,
-                                          RenameMode mode, const Caller& caller) {
+Result<> Namespace::rename_over_whiteout(InodeNumber parent, std::string_view name,
+                                         InodeNumber new_parent, std::string_view new_name,
+                                         RenameMode mode, const Caller& caller) {
   if (mode == RenameMode::exchange) return fail(ErrorCode::invalid_argument);
   return rename(parent, name, new_parent, new_name, mode, &caller);
 }
 
-Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
-                            std::string_view new_name, RenameMode mode,
-                            const Caller* whiteout_owner) {
+Result<> Namespace::rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
+                           std::string_view new_name, RenameMode mode,
+                           const Caller* whiteout_owner) {
   NACRE_TRY(whiteout_owner != nullptr ? check_may_grow() : check_writable());
   NACRE_TRY(check_name(name));
   NACRE_TRY(check_name(new_name));
@@ -68,8 +68,8 @@ Result<> VolumeImpl::rename(InodeNumber parent, std::string_view name, InodeNumb
   return {};
 }
 
-Result<> VolumeImpl::find_moving(Moving& moving, std::string_view name, std::string_view new_name,
-                                 RenameMode mode) {
+Result<> Namespace::find_moving(Moving& moving, std::string_view name, std::string_view new_name,
+                                RenameMode mode) {
   NACRE_TRY(make_current(moving.source, *moving.from, name));
   if (!moving.source.row) return fail(ErrorCode::not_found);
   NACRE_TRY(make_current(moving.target, *moving.to, new_name));
@@ -78,7 +78,7 @@ Result<> VolumeImpl::find_moving(Moving& moving, std::string_view name, std::str
   return {};
 }
 
-Result<> VolumeImpl::check_move(const Moving& moving, RenameMode mode) {
+Result<> Namespace::check_move(const Moving& moving, RenameMode mode) {
   Inode& inode = *moving.source.inode;
   const bool exchange = mode == RenameMode::exchange;
   const bool same_parent = moving.from->number() == moving.to->number();
@@ -116,7 +116,7 @@ Result<> VolumeImpl::check_move(const Moving& moving, RenameMode mode) {
   return {};
 }
 
-Result<> VolumeImpl::check_not_below(InodeNumber directory, InodeNumber ancestor) {
+Result<> Namespace::check_not_below(InodeNumber directory, InodeNumber ancestor) {
   for (std::size_t depth = 0; depth < directory_depth_max; ++depth) {
     if (directory == ancestor) return fail(ErrorCode::invalid_argument);
     if (directory == metadata::root_inode) return {};
@@ -126,8 +126,8 @@ Result<> VolumeImpl::check_not_below(InodeNumber directory, InodeNumber ancestor
   return fail(ErrorCode::corrupt, "a directory lies below itself; run fsck.nacre");
 }
 
-void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view new_name,
-                      RenameMode mode) {
+void Namespace::move(Moving& moving, std::string_view name, std::string_view new_name,
+                     RenameMode mode) {
   const auto time = kernel_now();
   const InodeNumber parent = moving.from->number();
   const InodeNumber new_parent = moving.to->number();
@@ -160,15 +160,15 @@ void VolumeImpl::move(Moving& moving, std::string_view name, std::string_view ne
   staging_.note_namespace_change();
 }
 
-void VolumeImpl::leave_whiteout(Moving& moving, std::string_view name) {
+void Namespace::leave_whiteout(Moving& moving, std::string_view name) {
   const InodeNumber parent = moving.from->number();
   names_.replace(parent, name, DentryRow{moving.whiteout_number, DT_CHR});
   const InodeRef inode = create_inode(moving.whiteout_number, std::move(*moving.whiteout));
   remember_name(*inode, parent, name);
 }
 
-void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view name,
-                            const Timestamp& time) {
+void Namespace::set_parent(Inode& inode, InodeNumber parent, std::string_view name,
+                           const Timestamp& time) {
   auto locked = inode.lock();
   if (inode.is_directory()) locked->row.parent = parent;
   locked->row.changed = time;
@@ -177,7 +177,7 @@ void VolumeImpl::set_parent(Inode& inode, InodeNumber parent, std::string_view n
   mark_dirty(inode, locked);
 }
 
-Result<> VolumeImpl::check_data_fits(const Inode& inode) {
+Result<> Namespace::check_data_fits(const Inode& inode) {
   if (!inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
   if (ballast_.admit_name_of_dirty_file([this] { return cache_.dirty_bytes(); })) return {};
   return fail(ErrorCode::no_space, "the disk is full, and the file's data is not on it yet");

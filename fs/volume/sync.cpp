@@ -4,17 +4,17 @@
 #include <memory>
 #include <utility>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/files.h"
 
 namespace nacre::fs {
 
 // What fsync reports: that the volume takes no more changes is no answer to it.
-tl::unexpected<Error> VolumeImpl::sync_error(Error error, InodeNumber inode) {
+tl::unexpected<Error> Files::sync_error(Error error, InodeNumber inode) {
   if (error.code == ErrorCode::read_only) error.code = ErrorCode::io;
   return tl::unexpected(with_path(std::move(error), inode));
 }
 
-void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
+void Files::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
   auto inode = inodes_.acquire(number);
   if (!inode) return done(tl::unexpected(inode.error()));
   if (rules_.read_only || (committer_.health() && staging_.is_durable(**inode))) return done({});
@@ -31,7 +31,7 @@ void VolumeImpl::sync_inode(InodeNumber number, std::function<void(Result<>)> do
   committer_.request(CommitScope{.inodes = {number}}, std::move(tell));
 }
 
-Result<> VolumeImpl::sync_all() {
+Result<> Files::sync_all() {
   if (rules_.read_only) return {};
   // Judged on the commit thread: a later flush may do better before this thread wakes.
   const auto outcome = std::make_shared<std::promise<Result<>>>();

@@ -6,7 +6,8 @@
 // an attribute, and stands in the inode's row, where new files find their directory's.
 #include <algorithm>
 
-#include "fs/volume/volume_impl.h"
+#include "fs/volume/inode_attributes.h"
+#include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
 
@@ -46,7 +47,7 @@ Result<> check_xattr_change(Inode& inode, const Inode::Locked& locked, std::stri
 
 }  // namespace
 
-Result<bool> VolumeImpl::has_xattrs(Inode& inode) {
+Result<bool> InodeAttributes::has_xattrs(Inode& inode) {
   std::uint64_t change_count = 0;
   {
     const auto locked = inode.lock();
@@ -61,7 +62,7 @@ Result<bool> VolumeImpl::has_xattrs(Inode& inode) {
   return any;
 }
 
-Result<std::string> VolumeImpl::get_xattr(InodeNumber number, std::string_view name) {
+Result<std::string> InodeAttributes::get_xattr(InodeNumber number, std::string_view name) {
   NACRE_TRY(check_xattr_name(name));
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   if (name == metadata::inode_codec_name) {
@@ -76,7 +77,7 @@ Result<std::string> VolumeImpl::get_xattr(InodeNumber number, std::string_view n
   return std::move(*value);
 }
 
-Result<std::vector<std::string>> VolumeImpl::list_xattrs(InodeNumber number) {
+Result<std::vector<std::string>> InodeAttributes::list_xattrs(InodeNumber number) {
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
   const bool has_codec = metadata::inode_codec(inode->lock()->row.flags).has_value();
   NACRE_ASSIGN(const bool any, has_xattrs(*inode));
@@ -88,8 +89,8 @@ Result<std::vector<std::string>> VolumeImpl::list_xattrs(InodeNumber number) {
   return names;
 }
 
-Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::string_view value,
-                               XattrMode mode, bool clear_sgid) {
+Result<> InodeAttributes::set_xattr(InodeNumber number, std::string_view name,
+                                    std::string_view value, XattrMode mode, bool clear_sgid) {
   NACRE_TRY(check_may_grow());
   NACRE_TRY(check_xattr_name(name));
   if (value.size() > metadata::xattr_value_size_bytes_max) return fail(ErrorCode::too_big);
@@ -110,7 +111,7 @@ Result<> VolumeImpl::set_xattr(InodeNumber number, std::string_view name, std::s
   return {};
 }
 
-Result<> VolumeImpl::remove_xattr(InodeNumber number, std::string_view name) {
+Result<> InodeAttributes::remove_xattr(InodeNumber number, std::string_view name) {
   NACRE_TRY(check_writable());
   NACRE_TRY(check_xattr_name(name));
   NACRE_ASSIGN(const InodeRef inode, inodes_.acquire(number));
@@ -130,14 +131,14 @@ Result<> VolumeImpl::remove_xattr(InodeNumber number, std::string_view name) {
   return {};
 }
 
-void VolumeImpl::change_codec(Inode::Locked& locked,
-                              const std::optional<metadata::InodeCodec>& codec) {
+void InodeAttributes::change_codec(Inode::Locked& locked,
+                                   const std::optional<metadata::InodeCodec>& codec) {
   locked->row.flags = metadata::with_inode_codec(locked->row.flags, codec);
   if (locked->data) locked->data->set_codec(locked->row.flags);
 }
 
-Result<> VolumeImpl::set_codec_attribute(Inode::Locked& locked, std::string_view value,
-                                         XattrMode mode) {
+Result<> InodeAttributes::set_codec_attribute(Inode::Locked& locked, std::string_view value,
+                                              XattrMode mode) {
   const bool is_new = !metadata::inode_codec(locked->row.flags);
   if (is_new && mode == XattrMode::replace) return fail(ErrorCode::no_attribute);
   if (!is_new && mode == XattrMode::create) return fail(ErrorCode::exists);
@@ -146,8 +147,8 @@ Result<> VolumeImpl::set_codec_attribute(Inode::Locked& locked, std::string_view
   return {};
 }
 
-Result<> VolumeImpl::store_xattr(Inode& inode, Inode::Locked& locked, std::string_view name,
-                                 std::string_view value, XattrMode mode) {
+Result<> InodeAttributes::store_xattr(Inode& inode, Inode::Locked& locked, std::string_view name,
+                                      std::string_view value, XattrMode mode) {
   const InodeNumber number = inode.number();
   bool is_new = true;
   if (locked->xattrs != Presence::none) {
@@ -171,7 +172,8 @@ Result<> VolumeImpl::store_xattr(Inode& inode, Inode::Locked& locked, std::strin
 }
 
 // False when there is none of that name.
-Result<bool> VolumeImpl::delete_xattr(Inode& inode, Inode::Locked& locked, std::string_view name) {
+Result<bool> InodeAttributes::delete_xattr(Inode& inode, Inode::Locked& locked,
+                                           std::string_view name) {
   if (locked->xattrs == Presence::none) return false;
   NACRE_ASSIGN(const auto old, xattrs_.find(inode.number(), name));
   if (!old) return false;
@@ -181,15 +183,15 @@ Result<bool> VolumeImpl::delete_xattr(Inode& inode, Inode::Locked& locked, std::
   return true;
 }
 
-Result<> VolumeImpl::drop_capability(Inode& inode, Inode::Locked& locked) {
+Result<> InodeAttributes::drop_capability(Inode& inode, Inode::Locked& locked) {
   if (locked->capability == Presence::none) return {};
   NACRE_TRY(delete_xattr(inode, locked, capability_name));
   locked->capability = Presence::none;
   return {};
 }
 
-Result<> VolumeImpl::set_acl(Inode& inode, Inode::Locked& locked, std::string_view name,
-                             std::string_view value, XattrMode mode) {
+Result<> InodeAttributes::set_acl(Inode& inode, Inode::Locked& locked, std::string_view name,
+                                  std::string_view value, XattrMode mode) {
   if (inode.type() == S_IFLNK) return fail(ErrorCode::unsupported);
   NACRE_ASSIGN(const Acl acl, decode_acl(value));
   const bool is_access = name == acl_access_name;
@@ -205,7 +207,8 @@ Result<> VolumeImpl::set_acl(Inode& inode, Inode::Locked& locked, std::string_vi
   return {};
 }
 
-Result<> VolumeImpl::apply_mode_to_acl(Inode& inode, Inode::Locked& locked, std::uint32_t mode) {
+Result<> InodeAttributes::apply_mode_to_acl(Inode& inode, Inode::Locked& locked,
+                                            std::uint32_t mode) {
   if (locked->xattrs == Presence::none) return {};
   NACRE_ASSIGN(const auto value, xattrs_.find(inode.number(), acl_access_name));
   if (!value) return {};
@@ -216,7 +219,7 @@ Result<> VolumeImpl::apply_mode_to_acl(Inode& inode, Inode::Locked& locked, std:
   return {};
 }
 
-Result<Acl> VolumeImpl::default_acl_of(Inode& directory) {
+Result<Acl> InodeAttributes::default_acl_of(Inode& directory) {
   NACRE_ASSIGN(const bool any, has_xattrs(directory));
   if (!any) return Acl{};
   NACRE_ASSIGN(const auto value, xattrs_.find(directory.number(), acl_default_name));

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What files hold: the rules around FileData, which does the work, and when it is durable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "fs/volume/inode_attributes.h"
+#include "fs/volume/volume.h"
+#include "fs/volume/volume_core.h"
+
+namespace nacre::fs {
+
+class Files : public VolumePart {
+ public:
+  Files(VolumeCore& core, InodeAttributes& attributes)
+      : VolumePart(core), attributes_(attributes) {}
+
+  // The calls of the volume.
+  Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out);
+  Result<FileBytes> view(InodeNumber inode, std::uint64_t offset, MutableByteView buffer);
+  Result<> check_write(InodeNumber inode, std::uint64_t bytes);
+  Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes, WriteFlags flags);
+  Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
+                    std::uint64_t length);
+  Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what);
+  Result<std::uint64_t> copy_range(InodeNumber from, std::uint64_t from_offset, InodeNumber to,
+                                   std::uint64_t to_offset, std::uint64_t length);
+  void sync_inode(InodeNumber inode, std::function<void(Result<>)> done);
+  Result<> sync_all();
+  Result<VolumeSpace> space();
+
+ private:
+  Result<InodeRef> acquire_regular(InodeNumber number);
+  void note_access(Inode& inode) { attributes_.note_access(inode); }
+  // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
+  // back. no_space. Under no lock.
+  Result<Ballast::Admission> admit_data(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_at_once(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_after_commit(std::uint64_t bytes);
+  Result<Ballast::Admission> admit_write(InodeNumber number, std::uint64_t bytes, WriteFlags flags);
+  // Taken, and not on the disk yet. Whoever asks for the disk's room as well asks afterwards.
+  std::uint64_t unwritten_bytes() const;
+  // Nothing is set aside, but what can never fit is refused.
+  Result<> admit_allocation(std::uint64_t bytes);
+  Result<> begin_change(Inode& inode, WriteFlags flags);
+  static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
+  // A hole, or as much data as the buffer takes; size 0 at the end of from.
+  struct CopiedPiece {
+    std::uint64_t size = 0;
+    bool is_hole = false;
+  };
+  static Result<CopiedPiece> copy_piece(FileData& from, std::uint64_t from_offset, FileData& to,
+                                        std::uint64_t to_offset, std::uint64_t length,
+                                        MutableByteView buffer);
+  // sync.cpp.
+  tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
+
+  InodeAttributes& attributes_;
+  // One commit at a time for the sake of space. Taken under no lock, and held for that commit.
+  std::timed_mutex reclaim_mutex_;
+  std::chrono::steady_clock::time_point next_reclaim_{};
+};
+
+}  // namespace nacre::fs
