@@ -123,6 +123,25 @@ TEST_F(FuseIdle, ends_when_nobody_uses_it_and_not_while_a_file_is_open) {
   EXPECT_NE(access(path("f").c_str(), F_OK), 0) << "still mounted";
 }
 
+// The session asks at each of its looks: so many of them take longer than the limit.
+TEST(FuseNeeded, stays_mounted_without_users_while_its_volume_is_needed) {
+  if (const std::string why = why_no_fuse(); !why.empty()) NACRE_SKIP(why);
+  constexpr unsigned look_count = 20;
+  const ScratchFolder folder;
+  const std::string point = folder.path() + "/mnt";
+  ASSERT_EQ(mkdir(point.c_str(), 0755), 0);
+  MemoryVolume volume;
+  fs::ServedVolume served = volume.served();
+  std::atomic<unsigned> asked{0};
+  served.is_needed = [&] { return ++asked <= look_count; };
+  fs::FuseOptions options;
+  options.idle_ms = 500;
+  auto session = fs::FuseSession::create(served, point, options);
+  ASSERT_TRUE(session) << session.error().message;
+  EXPECT_TRUE((*session)->run());
+  EXPECT_GT(asked, look_count) << "unmounted while it was needed";
+}
+
 using FuseRequests = FuseMount;
 
 std::uint64_t answers(const fs::RequestStats& stats, std::string_view name) {
