@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exit codes: a stable part of the command line (README.md, "Exit codes").
+// Exit codes: a stable part of the command line (nacre(1), EXIT STATUS).
 #pragma once
 
 #include "gpu_engine/base/result.h"
