@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was measured: a table on standard output that grows as the figures come in, and JSON at the
-// end (docs/COMMANDS.md, "Measuring").
+// end (nacre-bench(1)).
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 // The user's list of volumes, as ssh keeps one of hosts: which volume was found at which path when
 // it was first used there. A volume that somebody puts in its place, or whose key somebody
 // replaces, is refused from then on; the latter also at other paths, since a volume is known by its
-// id as well. docs/COMMANDS.md, "Known volumes".
+// id as well. nacre(1), "Known volumes".
 //
 // File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes; where nothing may
 // be kept there (own_files.h), /var/tmp/nacre-UID/known_volumes. One line a path:
