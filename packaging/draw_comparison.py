@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the table "What it costs" of docs/COMPARISON.md: the cost of each step beside gocryptfs, as SVG.
+"""Draws the table "What it costs" of docs/COMPARISON.md: the cost of each step against gocryptfs, as SVG.
 
     draw_comparison.py COMPARISON.md >comparison.svg
-    draw_comparison.py COMPARISON.md comparison.svg     fails where the drawing is not of the table
+    draw_comparison.py COMPARISON.md comparison.svg     fails if the drawing is not of the table
 """
 import math
 import re
@@ -48,7 +48,7 @@ def draw(rows):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
            '<title>Cost of each step, gocryptfs being 1</title>',
            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-           text(LEFT, 16, "Cost of the same work beside gocryptfs: further left is cheaper")]
+           text(LEFT, 16, "Cost of the same work, gocryptfs being 1: further left is cheaper")]
     x = LEFT
     for name, colour in BARS:
         out += [f'<rect x="{x}" y="24" width="11" height="11" fill="{colour}"/>', text(x + 16, 34, name)]

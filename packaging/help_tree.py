@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs say of themselves: reads their --help-all, subcommand by subcommand, into a tree.
+"""Reads the --help-all of the programs, subcommand by subcommand, into a tree.
 Man pages and completions are written from it, and tests compare with it."""
 import os
 import re
 import subprocess
 from dataclasses import dataclass, field
 
-# What stands behind an option, for people and for completions: a name, and "file", "folder" or words.
+# The value of an option, for people and for completions: a name, and "file", "folder" or words.
 VALUES = {
     "--chunk-size": ("SIZE", "4K 8K 16K 32K 64K 128K 256K 512K 1M"),
     "--cipher": ("SUITE", "aes-256-gcm aes-192-gcm aes-128-gcm aes-256-ctr aes-192-ctr "

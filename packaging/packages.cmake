@@ -1,8 +1,8 @@
 # CPack: nacre (or nacre-cuda) and libnacre-dev (or libnacre-cuda-dev), "cpack -G DEB" in the build
 # folder. Nothing runs when they are installed or removed: no volume is ever touched by that.
-# Nobody's mailbox: who publishes packages sets his own.
+# This is nobody's mailbox: publishers of packages set their own.
 set(NACRE_MAINTAINER "The Nacre maintainers <maintainers@users.noreply.github.com>"
-  CACHE STRING "Who answers for the Debian packages: NAME <ADDRESS>")
+  CACHE STRING "The maintainer of the Debian packages: NAME <ADDRESS>")
 
 # What Debian wants of each package.
 find_program(GZIP gzip)

@@ -122,7 +122,7 @@ def fill(template, command, version, date):
 
 
 def release_date(format_path):
-    """That of the newest version in CHANGELOG.md, beside the documents' folder."""
+    """That of the newest version in CHANGELOG.md, which lies next to the documents' folder."""
     path = os.path.join(os.path.dirname(format_path), "..", "CHANGELOG.md")
     with open(path, encoding="utf-8") as file:
         day = re.search(r"^## .*(\d{4}-\d\d-\d\d)", file.read(), re.M).group(1)

@@ -9,8 +9,8 @@ on gocryptfs in it where that is installed.
 --work lies on the disk to measure. Each round measures all of them in turn, each with fresh files
 and, but for the file system itself, a fresh mount: --count writes that append to a file, then as
 many at random places of a file of --mib MiB. Prints a Markdown table: p50 and p99 in µs, medians of
-the rounds, and how many times the file system's own p50 the others take. Needs nothing else at
-work on the machine. Whatever it mounts it unmounts, also when it fails or is told to end.
+the rounds, and how many times the file system's own p50 the others take. Nothing else should run on
+the machine. The script unmounts what it mounted, also when it fails or gets a signal.
 """
 import argparse
 import os
@@ -135,7 +135,7 @@ def subjects_of(arguments):
     else:
         say("gocryptfs is not installed: left out")
     programs = arguments.bin.resolve()
-    # What the programs keep of a user (fingerprints of volumes) goes with the folder.
+    # The programs keep the fingerprints of volumes there; they are removed with the folder.
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("XDG_") or name == "XDG_RUNTIME_DIR"}
     environment["HOME"] = str(work)
@@ -252,7 +252,7 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda which, _: told.append(which))
     switched = SWITCH.read_text(encoding="ascii") if may_switch else None
-    # A folder of its own, so that nothing that was there before goes.
+    # A folder of its own, so that nothing is removed that was there before.
     try:
         arguments.work.mkdir(parents=True)
     except FileExistsError:

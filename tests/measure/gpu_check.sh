@@ -1,28 +1,37 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# All that needs a CUDA device, in one run: tests, sanitizers, bench, and a mount whose files go in
-# and out through the device. Its log is the evidence; its last lines are a short table.
+# Everything that needs a CUDA device, in one run: tests, sanitizers, bench, and a mount whose files go
+# in and out through the device. The last lines are a short table of the results.
 #
 #   tests/measure/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
 #                      [--engines LIST] [--seconds N] [--auto-seconds N] [--reference FILE] [PART…]
 #
-# DIR of --bin holds the built programs (cuda_tests, engine_tests, seeds_tests, nacre, mkfs.nacre, mount.nacre,
-# fsck.nacre), of --lib the shared libraries that this machine lacks, of --vectors what tests/vectors of the source
-# holds (needed where that is elsewhere than when the tests were built).
-# PART: tests sanitize bench mount (the default, some four minutes); auto (what the planner makes of payloads of 64 KiB
-# to 256 MiB, beside each backend alone; the table at the end lists what is below 0.9 of the better one; eight minutes,
-# less with a smaller --auto-seconds, which is for each figure); large (payloads of 2 GiB, messages of 1 GiB); codecs,
-# ciphers, rsa (bench of those: as long again); table (all that a device has by one thread and by all, cuda and auto, in
-# one run; five minutes); devices (what the buses carry, by bus_ceilings among the programs, and payloads of 4 GiB, by one
-# device, two, four and eight, as many as there are); seeds (bench of the papers' tables, a minute or two); rotate
-# (tests/measure/rotation_speed.sh, a minute or two); formats (a small mount for each codec, with cuda and auto, a
-# minute); crypt (a file through nacre crypt and back, with each engine, beside what copies it within the RAM disk; a
-# minute or two); scale (tests/measure/scaling.py: a mount with 1 to 16 writers and readers; two minutes, --seconds at
-# the most; memory_mount among the programs makes the floor).
-# --gib: how much is copied into each mount; --repeat: how often bench takes the corpus over;
-# --engines: of the mounts; --reference: the library of the reference GDeflate codec, which the tests then ask
-# (tests/gpu_engine/gdeflate_reference.h says where that is from).
-# Volumes lie in a RAM disk (/dev/shm). Exit status: 0 when all that ran was good, else 1.
+# --bin:       the built programs: cuda_tests, engine_tests, seeds_tests, nacre, mkfs.nacre, mount.nacre,
+#              fsck.nacre; for some parts also bus_ceilings and memory_mount
+# --lib:       the shared libraries that this machine lacks
+# --vectors:   a copy of tests/vectors, if the sources are not where the tests were built
+# --gib:       how much is copied into each mount
+# --repeat:    how often bench goes over the corpus
+# --engines:   those of the mounts
+# --reference: the library of the reference GDeflate codec, for the tests to ask
+#              (tests/gpu_engine/gdeflate_reference.h says where it comes from)
+#
+# PART is one of these; tests, sanitize, bench and mount are the default and take some four minutes:
+#   tests, sanitize, bench, mount
+#   auto     what the planner makes of payloads of 64 KiB to 256 MiB, and each backend alone; the table
+#            lists what is below 0.9 of the better one; eight minutes, less with a smaller
+#            --auto-seconds (the time for each figure)
+#   large    payloads of 2 GiB, messages of 1 GiB
+#   codecs, ciphers, rsa   bench of these
+#   table    one thread, all threads, cuda and auto in one run; five minutes
+#   devices  what the buses carry, and payloads of 4 GiB by one, two, four and eight devices
+#   seeds    bench of the papers' tables, a minute or two
+#   rotate   tests/measure/rotation_speed.sh, a minute or two
+#   formats  a small mount for each codec, with cuda and auto, a minute
+#   crypt    a file through nacre crypt and back, with each engine, and a plain copy; a minute or two
+#   scale    tests/measure/scaling.py: a mount with 1 to 16 writers and readers, at most --seconds
+#
+# Volumes lie in a RAM disk (/dev/shm). Exit status: 0 if everything that ran was good, else 1.
 set -u
 bin='' corpus='' gib=8 repeat=8 engines='cpu auto' seconds=150 auto_seconds=1.5
 parts=()
@@ -46,7 +55,8 @@ done
 [ ${#parts[@]} -gt 0 ] || parts=(tests sanitize bench mount)
 command -v nvidia-smi >/dev/null || { echo "gpu_check.sh: no CUDA device here" >&2; exit 1; }
 export NACRE_REQUIRE_GPU=1 NACRE_CORPUS=$corpus PATH=$bin:$PATH
-# Of the tests: long ones, those that look through all memory, and those that make an engine for every call that can fail.
+# Tests that sanitizers leave out: long ones, those that search all memory, and those that make an engine for
+# every call that can fail.
 unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
 unsanitized+=':*whatever_fails*:*whatever_call_fails*:*without_its_device*'
 unsanitized+=':*queue_is_full*:*within_done*:*wipes_memory*:*forgets_keys_in*'
@@ -136,7 +146,7 @@ bench() {  # WHAT REPEAT
   verdict "bench $1" $?
 }
 if wants bench; then
-  # One thread takes long for much: the processor's column for one comes from a sample.
+  # One thread is slow, so the processor's column for one thread comes from a sample.
   nacre bench seal "$corpus" --engine cpu --threads 1 --seconds 0.2
   verdict 'bench seal, one thread' $?
   for what in seal checksum; do
@@ -144,7 +154,7 @@ if wants bench; then
   done
 fi
 if wants auto; then
-  # Beyond 10 %: said.
+  # Figures below 0.9 are listed.
   nacre bench all "$corpus" --sample 256M --threads "$(nproc)" --seconds "$auto_seconds" --json "$work/auto.json" \
     --only "$device_codecs,aes-256-gcm,aes-256-ctr,aes-256-cbc,aes-256-ofb,aes-256-ctr+hmac,des-ede3-ctr,des-ede3-ofb,des-cbc,crc32" \
     --payload 64K,1M,4M,8M,16M,64M,256M >"$work/auto.log"
@@ -164,7 +174,7 @@ if wants auto; then
   cat "$XDG_CACHE_HOME"/nacre/engine-costs
 fi
 if wants large; then
-  # The cpu with one thread; with all of them, beside the device; then messages of 1 GiB, on the device.
+  # The cpu with one thread; with all of them and the device; then messages of 1 GiB, on the device.
   nacre bench seal "$corpus" --engine cpu --sample 256M --threads 1 --seconds 0.1 --only lz77 --payload 256M &&
     nacre bench seal "$corpus" --sample 256M --threads "$(nproc)" --seconds 0.2 --only lz77 --payload 2G
   verdict 'payloads of 2 GiB' $?
@@ -180,7 +190,7 @@ if wants table; then
 fi
 if wants devices; then
   device_count=$(nvidia-smi -L | wc -l)
-  # The host's limit, beside what the engine makes of it.
+  # The host's limit, then what the engine makes of it.
   bus_ceilings
   verdict 'what the buses carry' $?
   for count in 1 2 4 8; do
@@ -194,7 +204,7 @@ fi
 if wants rsa; then
   nacre bench rsa --threads "1,$(nproc)" --seconds 0.3 --json "${OUT:-$work}/rsa.json"
   verdict 'bench rsa' $?
-  # What a device is for: on sixteen cores 16,384 numbers.
+  # On sixteen cores this is 16,384 numbers, enough for a device.
   nacre bench rsa --engine cuda --threads "$(nproc)" --repeat 64 --seconds 0.1
   verdict 'bench rsa, many numbers' $?
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random reads of 4 KiB from a set ten times as large as all caches, beside others, as root.
+"""Random reads of 4 KiB from a set ten times as large as all caches, of several filesystems, as root.
 
     large_set.py --bin DIR [--bin DIR …] [--peers native gocryptfs securefs] [--chunk-size N …]
                  [--rounds N] [--seconds N] [--mib N] [--work DIR]
@@ -8,9 +8,9 @@
 Files that do not compress are written and mounted anew, the kernel's caches are dropped, and four
 readers of fio ask for blocks at random. The daemon, fio and the page cache that they fill share one
 memory cgroup of a tenth of the files' size; Nacre gets a tenth of that for clean chunks. The limit
-comes once all is mounted: a mount's key derivation alone takes more. All take turns within a round.
-Prints reads a second, medians of the rounds, beside the best peer's. Several folders of programs
-are versions to compare. WORK must not be in a RAM disk.
+is set once everything is mounted, because a mount's key derivation alone takes more. All take turns
+within a round. Prints reads a second, medians of the rounds, and their ratio to the best peer's.
+Several folders of programs are versions to compare. WORK must not be in a RAM disk.
 """
 import argparse
 import json

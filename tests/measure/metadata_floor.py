@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata rows of a volume beside a do-nothing volume in memory, over both transports, as root.
+"""Metadata work on a volume and on a volume in memory that does nothing, over both transports, as root.
 
     metadata_floor.py --bin DIR [--bin DIR …] [--rounds N] [--files N] [--work DIR]
                       [--transports device ring] [--apart]

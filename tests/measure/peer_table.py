@@ -136,11 +136,11 @@ def print_text(rows, about, names):
 
     print_table(["step"] + titles, [[row["step"]] + [cell(row, name, "median") for name in names] for row in rows])
     if ours and any(row["best_peer"] for row in rows):
-        print(f"× as good as the best peer's median; cost beside {reference}, the median of the rounds' ratios "
+        print(f"× as good as the best peer's median; cost against {reference}, the median of the rounds' ratios "
               "(below 1 is cheaper). Trust none that is closer to 1 than the spreads.\n")
         head = ["step", "best peer"]
         for name in ours:
-            head += [f"{name}: × as good", f"cost beside {reference}"]
+            head += [f"{name}: × as good", f"cost against {reference}"]
         print_table(head, [[row["step"], row["best_peer"] or "–"] + [
             cell(row, name, key) for name in ours
             for key in ("times_as_good_as_best_peer", "cost_beside_reference")] for row in rows])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""peer_table.py: medians, ratios and spreads of values of which they are known."""
+"""peer_table.py: medians, ratios and spreads are right for values whose results are known."""
 import json
 import os
 import subprocess

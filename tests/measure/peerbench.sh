@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Times Nacre beside other encrypting file systems: the same work on each, in turns, in one run.
+# Times Nacre and other encrypting file systems: the same work on each, in turns, in one run.
 #
 #   peerbench.sh [--bin DIR] [--rounds N] [--only "NAME…"] [--steps "big inc tree random"] [--as USER]
 #                [--add NAME MAKE MOUNT UNMOUNT]… [--reference NAME] [--work DIR] [--json FILE]
 #                [--big MB] [--inc MB] [--files N] [--random MB] [--seconds N] [--quick] [--keep-caches]
 #
 #   --bin       holds mkfs.nacre and its fellows (build/release/bin of this checkout)
-#   --rounds    how often each does everything (3); who begins changes from round to round
-#   --only      these alone: native gocryptfs securefs encfs cryfs nacre (the default), and btrfs with
+#   --rounds    how often each does everything (3); the first one changes from round to round
+#   --only      only these: native gocryptfs securefs encfs cryfs nacre (the default), and btrfs with
 #               zstd, bindfs and fscrypt; what is not installed is left out with a word
 #   --add       one more, by three command lines with {back} {mnt} {bin} {passphrase}; for example
 #               --add nacre_device 'mkfs.nacre --passphrase-file {passphrase} {back}'
 #                 'mount.nacre -o io_uring=off --passphrase-file {passphrase} {back} {mnt}' 'nacre umount {mnt}'
-#   --as        whose mounts and whose work it is: who called sudo, else nobody; root gets larger windows
+#   --as        the user who mounts and works: the caller of sudo, else nobody; root gets larger windows
 #   --steps     the large compressible file, the incompressible one, the small files, random blocks (fio)
-#   --reference whom costs are told beside (gocryptfs)
+#   --reference the file system that costs are compared with (gocryptfs)
 #   --work      a folder on the disk to measure (/var/tmp); a new folder in it is used, and removed
 #   --json      the figures of every round as JSON too; - : to standard output, and no table
 #   --big … --seconds   sizes (1024 MB, 256 MB, 8000 files, 4 × 96 MB, 5 s); --quick: tiny ones, which tell nothing
@@ -24,11 +24,11 @@
 # Steps: big_write and inc_write copy a file in with fsync, big_read and inc_read read it cold (mounted
 # anew, caches dropped); untar, list (ls -lR, cold), read_all (cold) and remove are of small files of
 # this machine; random_read (cold, no block twice) and random_write (fsync every 32) are 4 KiB blocks by four
-# jobs. untar ends with syncfs, which the kernel does not pass on to FUSE daemons, so native alone pays for it.
+# jobs. untar ends with syncfs, which the kernel does not pass on to FUSE daemons, so only native pays for it.
 # stored_* is what the backing folder grew by, after a sync, for each byte written.
 # In the first round everything that was read back is compared.
 #
-# Needs root, to drop caches. Whatever it mounts it unmounts, also when it fails or is told to end.
+# Needs root, to drop caches. It unmounts what it mounted, also when it fails or gets a signal.
 # Exit status: 0 all good, 1 a step failed or bytes differed, 2 usage.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -33,7 +33,7 @@ document = json.load(open(sys.argv[1]))
 rounds = {len(system["rounds"]) for row in document["rows"] for system in row["systems"].values()}
 sys.exit(document["schema"] != "nacre peerbench 1" or len(document["rows"]) != 11 or rounds != {1})' "$work/json"
 
-# --- Two rounds beside one that was added.
+# --- Two rounds with one that was added.
 "${measure[@]}" --rounds 2 --only native --steps inc "${cheap_one[@]}" >"$work/table" 2>"$work/said" ||
   failed "exit $?: $(cat "$work/table" "$work/said")"
 check "who begins changes: $(cat "$work/said")" [ "$(grep -oE 'round [12], [a-z]+' "$work/said" | tr '\n' ';')" = \

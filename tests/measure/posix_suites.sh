@@ -7,8 +7,8 @@
 #
 #   posix_suites.sh --suites SUITES --bin FOLDER [--kit FOLDER] [--out FOLDER] [--ops N]
 #
-# --bin holds mkfs.nacre and its fellows, --kit holds posix.sh (default: ../shared/kit beside the
-# checkout). Needs root. Exit status: 0 all passed, 1 a failure, 2 usage, 77 cannot run here.
+# --bin holds mkfs.nacre and its fellows, --kit holds posix.sh (default: ../shared/kit next to
+# the checkout). Needs root. Exit status: 0 all passed, 1 a failure, 2 usage, 77 cannot run here.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 

@@ -4,11 +4,11 @@
 
     rotation_latency.py --bin DIR --volume DIR --passphrase-file F [--seconds N] [--rounds N]
 
-The volume holds files (some hundred MB at least, or the daemon's cache answers). Each round reads
+The volume must hold files of a few hundred MB at least; else the daemon's cache answers. Each round reads
 64 KiB at random places, past the kernel's cache, one after the other: N seconds before a rotation
-begins, N seconds while it runs; every other round in the other order, the rotation being paused in
-between. Prints the percentiles of all rounds together, the p99 of each, and the ratio of their
-medians, which one bad round of a shared machine does not decide.
+begins, then N seconds while it runs. Every other round has the other order, and the rotation is
+paused in between. Prints the percentiles of all rounds together, the p99 of each, and the ratio of their
+medians, so that one bad round of a shared machine does not decide.
 """
 import argparse
 import json

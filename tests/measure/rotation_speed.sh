@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# How fast the keys of a volume that is not mounted are rotated, beside a plain copy of its segments
+# How fast the keys of a volume that is not mounted are rotated, and a plain copy of its segments
 # to the same file system, both with sync, in turns; then whether everything is right.
 #
 #   tests/measure/rotation_speed.sh --bin DIR --corpus DIR [--folder DIR] [--gib N] [--rounds N] [--engines LIST]

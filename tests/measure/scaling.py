@@ -7,10 +7,10 @@
 
 DIR of --bin holds mkfs.nacre, mount.nacre, nacre and, for the floor (a volume in memory over the same
 transport, which does nothing), memory_mount. Each figure writes or reads --mib MiB in all, of the
-files of the corpus one after the other, 1 MiB a call, straight from memory: so nobody is measured
-who makes the data. Writers end with fsync of their files. Readers find nothing in the kernel's cache
+files of the corpus one after the other, 1 MiB a call, straight from memory: so making the data is not
+measured. Writers end with fsync of their files. Readers find nothing in the kernel's cache
 (as root), and nearly nothing in the daemon's. Then what does not compress, writers past the kernel's
-cache (O_DIRECT), new empty files a second and stat of files the kernel knows, beside the RAM disk's own.
+cache (O_DIRECT), new empty files a second and stat of files the kernel knows, also of the RAM disk itself.
 
 After --seconds nothing new is begun. Columns: GB/s; seconds of processor of the daemon (user, system),
 of the kernel's workers, of the whole machine; the busiest thread of the daemon and the busiest kernel
@@ -98,7 +98,7 @@ def groups_text(groups):
 
 
 class Processes:
-    """work(number) in so many processes at once; the seconds from the start of all to the end of the last."""
+    """work(number) in a number of processes at once; the seconds from the start of all to the end of the last."""
 
     def __init__(self):
         self.good = True
@@ -186,7 +186,7 @@ class Mount:
         os.mkdir(self.point)
         password = os.path.join(work, "pw")
         if self.is_floor:
-            # What was once written stays its memory: new pages are dear.
+            # Memory that was written once is kept, because new pages cost time.
             keeps = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
             self.process = subprocess.Popen([self.program("memory_mount"), self.point] + options[:1],
                                             stdout=subprocess.PIPE, env=os.environ | keeps)
@@ -235,7 +235,7 @@ class Measurement:
         self.processes = Processes()
         self.rows = []
         self.skipped = []
-        # All that is stored at a time is some twelve times as much.
+        # What is stored at a time is about twelve times as much.
         free = shutil.disk_usage(arguments.folder).free
         self.bytes = min(arguments.mib, free // 12 // MIB // 16 * 16) * MIB
         corpus = []
@@ -445,8 +445,8 @@ def main():
             place, _, rest = what.partition(": ")
             figures.setdefault(rest, {})[place] = figure
         for rest, row in figures.items():
-            beside = f"   RAM disk {row['RAM disk']}" if "RAM disk" in row else ""
-            print(f"{rest:44s}" + "".join(f"{row.get(m.name, '-'):>22s}" for m in mounts) + beside)
+            backing = f"   RAM disk {row['RAM disk']}" if "RAM disk" in row else ""
+            print(f"{rest:44s}" + "".join(f"{row.get(m.name, '-'):>22s}" for m in mounts) + backing)
         if measurement.skipped:
             print("no time for: " + "; ".join(measurement.skipped))
         print(f"{time.monotonic() - begin:.0f} s in all")

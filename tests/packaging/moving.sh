@@ -27,7 +27,7 @@ expect 0 '' fusermount3 -u "$work/filled"
 
 "$root/tests/packaging/fenced.py" "$root/docs/MOVING.md" sh 'From gocryptfs' >"$work/lines" || failed 'no lines'
 # Without access control lists, which gocryptfs has only on some disks.
-{ echo 'set -e'; sed -e 's/-aHAX/-aHX/' -e 's/  # says nothing.*/ >differences/' "$work/lines"; echo 'echo ALL RAN'; } \
+{ echo 'set -e'; sed -e 's/-aHAX/-aHX/' -e 's/  # prints nothing.*/ >differences/' "$work/lines"; echo 'echo ALL RAN'; } \
   >"$work/script"
 got=0
 timeout 600 python3 -B "$root/tests/tools/answer_prompts.py" "$pass" "$pass" "$pass" "$pass" "$pass" \

@@ -50,7 +50,7 @@ HOMES = [
 OUTSIDE = ["tests/"]
 
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK|stub|not implemented|placeholder)\b")
-# A path of the machine that a developer sat at, or the folder of shared material beside a checkout.
+# A path of the machine that a developer sat at, or the folder of shared material next to a checkout.
 MACHINE = re.compile(r"((?<!\w)/work/|/home/\w+|\.\./shared)")
 MACHINE_ALLOWED = ("tests/", "tools/", ".ci/")
 # Documents whose figures each name the command that makes them, or say that none does.
