@@ -14,7 +14,7 @@ foreach(helper ${helpers})
   install(FILES ${link} DESTINATION ${CMAKE_INSTALL_SBINDIR})
 endforeach()
 
-# What a sanitizer adds to a program belongs to no installation.
+# Man pages and completions come from running the programs, so sanitizer builds have none.
 if(NACRE_MANUAL AND NOT NACRE_SANITIZE)
   find_package(Python3 3.9 COMPONENTS Interpreter)
 endif()
@@ -24,7 +24,7 @@ if(NACRE_MANUAL AND NOT NACRE_SANITIZE AND Python3_Interpreter_FOUND)
   file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.[158])
   set(sources help_tree.py write_completions.py write_manual.py markdown_to_man.py)
   add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/manual.stamp
-    # Pages of commands that are gone must go, too.
+    # Pages of commands that no longer exist must be removed.
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual} ${completions}
     COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/write_manual.py
       --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --pages ${CMAKE_SOURCE_DIR}/docs/man

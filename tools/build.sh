@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Configures and builds one CMake preset into build/PRESET, with as many jobs as there are cores and
-# memory for. Silent but for the compiler's progress when it succeeds.
+# memory for. If it succeeds, it prints only the compiler's progress.
 #
 #   build.sh PRESET [CMAKE_OPTION…]
 set -euo pipefail

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that Nacre is built with, and with --tests those that its tests need too.
-# Asks apt for nothing when nothing is missing. The systems that it knows stand in known_systems, and
-# in docs/MOVING.md what was tried on each.
+# If nothing is missing, it does not call apt. known_systems lists the systems that it knows;
+# docs/MOVING.md says what was tried on each.
 #
 #   install_dependencies.sh [--tests] [--any-system]
 #
-#   --any-system  on a system that it does not know, too; so does NACRE_ANY_SYSTEM=1, which reaches
-#                 this script through quickstart.sh and test.sh
+#   --any-system  continue on an unknown system; NACRE_ANY_SYSTEM=1 does the same, also through
+#                 quickstart.sh and test.sh
 #
-# Exit status: 0 all there, 2 usage, 8 not installed: the system is not known, or (with the command
-# that root must run) this user may not.
+# Exit status: 0 everything is installed, 2 usage, 8 not installed: the system is unknown, or this user
+# may not install packages (the message has the command for root).
 set -euo pipefail
 
 known_systems='Debian 12, Debian 13, Ubuntu 24.04, Ubuntu 26.04'

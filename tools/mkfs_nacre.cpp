@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mkfs.nacre: makes a volume in an empty directory. A failure leaves nothing half made; a crash
-// leaves what the next mkfs.nacre knows as its own.
+// mkfs.nacre: makes a volume in an empty directory. After a failure nothing half made is left.
+// After a crash the next mkfs.nacre recognises the remains and removes them.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ struct Arguments {
   bool allow_legacy_cipher = false;
 };
 
-// What this run made, to be taken away again unless it is kept.
+// What this run made. It is removed again unless it is kept.
 class MadeFiles {
  public:
   explicit MadeFiles(std::string path) : path_(std::move(path)) {}
@@ -77,7 +77,7 @@ class MadeFiles {
   bool kept_ = false;
 };
 
-// From the first file on, whoever wants this process to end waits until the volume is whole.
+// From the first file on, signals that end the process wait until the volume is whole.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -118,7 +118,7 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arg
     NACRE_ASSIGN(auto recipient, read_recipient(path));
     recipients.emplace_back(std::move(recipient));
   }
-  // A passphrase when one is named, and when there is nothing else.
+  // A passphrase is needed if one is named, and if there is no other secret.
   if (!recipients.empty() && !arguments.secret.names_passphrase()) return recipients;
   NACRE_ASSIGN(
       auto passphrase,
@@ -153,8 +153,8 @@ Result<> check_no_mount(const std::string& path) {
                                            path, mount->source));
 }
 
-// Before anybody is asked for a passphrase. What may be there: nothing, an empty directory, or what
-// an interrupted mkfs.nacre left.
+// Called before anybody is asked for a passphrase. The place may be missing, an empty directory, or
+// hold what an interrupted mkfs.nacre left.
 Result<> check_place(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
@@ -182,7 +182,7 @@ Result<> check_place(const std::string& path) {
 }
 
 Result<> make_directory(const std::string& path, MadeFiles& made) {
-  // Others need not even see how large a volume is.
+  // Other users shall not even see how large a volume is.
   if (::mkdir(path.c_str(), 0700) == 0) {
     made.note_directory();
     return {};
@@ -224,8 +224,8 @@ void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) 
       printable(place.path));
 }
 
-// Of the root directory: whoever makes the volume. Where root makes it in a folder of somebody
-// else's, that is who is to use it.
+// The owner of the root directory is the user who makes the volume. If root makes it in another
+// user's folder, it is that user, who is to use it.
 fs::Caller owner_of(const VolumePlace& place) {
   struct stat status {};
   if (::geteuid() == 0 && ::stat(place.path.c_str(), &status) == 0) {
@@ -243,7 +243,7 @@ Result<> make_volume(const Arguments& arguments) {
   MadeFiles made(arguments.volume);
   NACRE_TRY(make_directory(arguments.volume, made));
   NACRE_ASSIGN(const auto place, open_place(arguments.volume));
-  // Two at once: the second finds a volume, and nothing of its own to take away.
+  // If two run at once, the second one finds a volume, and has made nothing that it must remove.
   NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(place.path, {}));
   NACRE_TRY(check_place(arguments.volume));
   made.note_files();
@@ -261,17 +261,17 @@ Result<> make_volume(const Arguments& arguments) {
 
 std::function<int()> add_arguments(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("VOLUME", arguments->volume, "An empty directory, or one that is to be made")
+  app.add_option("VOLUME", arguments->volume, "An empty directory, or one that does not exist yet")
       ->required();
   add_passphrase_options(app, arguments->secret);
   app.add_option("--recipient", arguments->recipients,
-                 "An RSA public key (PEM) whose private key opens the volume; may be given again. "
+                 "An RSA public key (PEM) whose private key opens the volume; may be repeated. "
                  "Without a passphrase option, only these keys open it")
       ->allow_extra_args(false);
   app.add_option("--codec", arguments->codec,
-                 fmt::format("Compression: {}; auto takes what suits each chunk", codec_names()))
+                 fmt::format("Compression: {}; auto chooses for each chunk", codec_names()))
       ->capture_default_str();
-  app.add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
+  app.add_option("--level", arguments->level, "0: the codec's default, 1: fastest, 9: smallest")
       ->check(CLI::Range(0, metadata::codec_level_max))
       ->capture_default_str();
   app.add_option("--cipher", arguments->cipher,
@@ -279,11 +279,11 @@ std::function<int()> add_arguments(CLI::App& app) {
                              suite_names(false), suite_names(true)))
       ->capture_default_str();
   app.add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
-               "Allow --cipher to name DES or 3DES, which protect too little");
+               "Allow the ciphers DES and 3DES, which protect too little");
   app.add_option("--chunk-size", arguments->chunk_size, "A power of two from 4K to 1M")
       ->capture_default_str();
   app.add_option("--padding", arguments->padding,
-                 "none, or padme: records get up to 12 % longer and tell less about their content")
+                 "none or padme; padme makes records up to 12 % longer, and their sizes tell less")
       ->capture_default_str();
   add_kdf_options(app, arguments->kdf);
   app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mount.nacre: mounts a volume, also as a helper of mount(8). What can be said at once is said
-// before anybody is asked for a passphrase; the rest is the daemon's work (tools/mount/serve.h).
+// mount.nacre: mounts a volume, also as a helper of mount(8). Errors that
+// can be found at once are reported before anybody is asked for a passphrase. The rest is the
+// daemon's work (tools/mount/serve.h).
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ Result<> enter_namespace(const std::string& file) {
               fmt::format("-N {}: cannot enter this mount namespace: {}", file, strerror(error)));
 }
 
-// A mount over its own volume would hide it from itself; one within it would be part of it.
+// A mount over its own volume would hide the volume; a mount within it would be part of it.
 Result<> check_places_apart(const std::string& volume, const std::string& mountpoint) {
   if (!lies_below(volume, mountpoint) && !lies_below(mountpoint, volume)) return {};
   return fail(ErrorCode::invalid_argument,
@@ -51,7 +52,7 @@ Result<> check_places_apart(const std::string& volume, const std::string& mountp
                           mountpoint, volume));
 }
 
-// The two folders in the wrong order.
+// The user gave the two folders in the wrong order.
 Result<> check_not_swapped(const MountPlan& plan) {
   const auto is_volume = [](const std::string& path) {
     const auto directory = metadata::open_posix_directory(path);
@@ -59,19 +60,19 @@ Result<> check_not_swapped(const MountPlan& plan) {
     const auto state = metadata::inspect_directory(**directory);
     return state && *state == metadata::DirectoryState::volume;
   };
-  // A mount point whose daemon hangs would keep whoever looks into it.
+  // Looking into a mount point whose daemon hangs would block this process.
   if (fs::find_nacre_mount(plan.mountpoint) || !is_volume(plan.mountpoint) ||
       is_volume(plan.volume)) {
     return {};
   }
   return fail(
       ErrorCode::invalid_argument,
-      fmt::format("{} is a volume, {} is none: the volume comes first, then the mount point: "
+      fmt::format("{} is a volume and {} is not: give the volume first, then the mount point: "
                   "mount.nacre {} {}",
                   plan.mountpoint, plan.volume, plan.mountpoint, plan.volume));
 }
 
-// What is made there before the mount would be hidden by it.
+// The mount would hide a file that is made there before.
 Result<> check_not_covered(std::string_view what, const std::string& file,
                            const std::string& mountpoint) {
   if (file.empty()) return {};
@@ -80,31 +81,32 @@ Result<> check_not_covered(std::string_view what, const std::string& file,
   const std::string resolved = std::filesystem::weakly_canonical(folder, error);
   if (error || !lies_below(resolved, mountpoint)) return {};
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{} {} would lie below the mount point {}, which hides it: choose a "
-                          "place elsewhere",
+              fmt::format("{} {} would lie below the mount point {}, which would hide it: choose "
+                          "another place",
                           what, file, mountpoint));
 }
 
-// Nothing stays open: the daemon closes all descriptors that it inherits.
+// Leaves nothing open, because the daemon closes all descriptors that it inherits.
 Result<MountPlan> prepare(const MountArguments& arguments) {
   if (!arguments.mount_namespace.empty()) NACRE_TRY(enter_namespace(arguments.mount_namespace));
   NACRE_ASSIGN(auto plan, make_mount_plan(arguments));
   NACRE_TRY(check_not_swapped(plan));
   NACRE_ASSIGN(const auto place, find_volume(plan.volume));
   plan.volume = place.path;
-  // The mount table is read by others, in other folders; but a name that was asked for stays.
+  // Others read the mount table in other folders, so the path there is absolute. A name that the
+  // user asked for stays.
   if (plan.fuse.fsname == arguments.volume) plan.fuse.fsname = place.path;
   const auto environment = fs::MountEnvironment::current();
   NACRE_TRY(fs::check_fuse(plan.fuse.allow_other, environment));
   if (fs::take_dead_mount_away(plan.mountpoint, environment)) {
-    print_note(fmt::format("{}: a mount whose daemon is gone was taken away", plan.mountpoint));
+    print_note(fmt::format("{}: removed a mount whose daemon had ended", plan.mountpoint));
   }
   NACRE_ASSIGN(plan.mountpoint,
                fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
   NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
   if (!plan.fuse.nonempty) leave_alone(plan.mountpoint);
   if (!plan.log_file.empty() && plan.log_file.front() != '/') {
-    // The daemon's working directory is another one.
+    // The daemon has another working directory, so the path becomes absolute.
     const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
     plan.log_file = fmt::format("{}/{}", here ? here.get() : "", plan.log_file);
   }

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # From a bare Debian 12 to a mounted volume: installs what is missing, builds Release, makes VOLUME
-# when it is not there yet and leaves it mounted at MOUNTPOINT. Run again it just mounts. Works as
+# if it does not exist, and mounts it at MOUNTPOINT. If you run it again, it only mounts. Works as
 # root and as an ordinary user.
 #
 #   quickstart.sh VOLUME MOUNTPOINT [--passphrase-file F] [--cuda | --no-cuda | --bin DIR]
 #   quickstart.sh --build-only [--cuda | --no-cuda]
 #
 #   --passphrase-file F  do not ask; one newline at the end of F is ignored
-#   --cuda, --no-cuda    build the code for GPUs, or do not, whatever is built already. Without
-#                        either it is built where there are an NVIDIA GPU and nvcc
-#   --bin DIR            take the programs in DIR; install and build nothing
+#   --cuda, --no-cuda    build the code for GPUs, or do not, whatever is built already. By default it
+#                        is built if there are an NVIDIA GPU and nvcc
+#   --bin DIR            use the programs in DIR; install and build nothing
 #
-# Exit status: 0 mounted (or built), 2 usage, 8 something failed, 32 MOUNTPOINT is in use, else that
-# of mkfs.nacre or mount.nacre.
+# Exit status: 0 mounted (or built), 2 usage, 8 something failed, 32 MOUNTPOINT is in use; otherwise
+# that of mkfs.nacre or mount.nacre.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build/release
@@ -34,9 +34,9 @@ usage() {
 }
 is_volume() { [ -e "$volume/superblock" ] || [ -e "$volume/superblock.copy" ]; }
 say_how_to_unmount() { printf 'Unmount: %q umount %q\n' "$bin/nacre" "$mountpoint"; }
-# Type and source of what is mounted at MOUNTPOINT, topmost last; nothing when nothing is.
+# Prints the type or source of the topmost mount at MOUNTPOINT, or nothing.
 mounted_there() { findmnt -rn -o "$1" --mountpoint "$mountpoint" 2>/dev/null | tail -n 1; }
-# A plain stat may be answered by the kernel's cache, long after the daemon ended. Over io_uring the
+# The kernel's cache may answer a plain stat long after the daemon has ended. Over io_uring the
 # kernel cancels requests for a moment before it says that nobody serves them.
 is_dead() {
   local said
@@ -48,7 +48,7 @@ detach() {
   if [ "$(id -u)" = 0 ]; then umount -l -- "$mountpoint"; else fusermount3 -u -z -- "$mountpoint"; fi
 }
 
-# Ends the script when MOUNTPOINT is not free; takes away what a killed daemon left there.
+# Ends the script if MOUNTPOINT is not free. Removes the mount of a killed daemon.
 check_mountpoint() {
   local type source
   while type=$(mounted_there FSTYPE) && [ -n "$type" ]; do
@@ -58,8 +58,8 @@ check_mountpoint() {
         "choose another mount point"
     if is_dead; then
       echo "The daemon of the mount of $source at $mountpoint has ended without unmounting; what" \
-        "was not synced before may be lost. Taking the dead mount away."
-      detach || die 32 "a dead mount lies on $mountpoint, and $me may not take it away:" \
+        "was not synced before may be lost. Removing the dead mount."
+      detach || die 32 "there is a dead mount on $mountpoint, and $me may not remove it:" \
         "its owner runs fusermount3 -u $mountpoint, or root umount $mountpoint"
       continue
     fi
@@ -93,14 +93,14 @@ choose_cuda() {
       cuda=off
       if has_gpu && has_nvcc; then
         cuda=on
-        echo "There is a GPU: the code for it is built, too (--no-cuda leaves it out)."
+        echo "There is a GPU: building the code for it too (--no-cuda leaves it out)."
       elif has_gpu; then
-        echo "There is a GPU, but no CUDA toolkit (nvcc): the code for GPUs is left out."
+        echo "There is a GPU, but no CUDA toolkit (nvcc): leaving out the code for GPUs."
       fi ;;
   esac
 }
 
-# Neither packages nor sources are looked at again until one of the sources has changed.
+# True if nothing must be built: no source has changed since the last build.
 is_built() {
   local stamp=$build/quickstart-built
   [ -x "$bin/mount.nacre" ] && [ -e "$stamp" ] &&
@@ -155,7 +155,7 @@ done
 
 [ -z "$given_bin" ] || [ $cuda = any ] || usage
 
-# What would fail after the build fails before it.
+# These checks come before the build, so that it is not in vain.
 if [ $build_only = yes ]; then
   [ ${#places[@]} = 0 ] && [ -z "$given_bin" ] || usage
 else

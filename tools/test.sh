@@ -10,12 +10,12 @@
 #   --tests REGEX only tests whose names match
 #   --long        the full counts of the seeded tests, not samples; ten minutes of libFuzzer each
 #   --suites DIR  with --long, also the public POSIX suites built in DIR (see posix_suites.sh)
-#   --no-build    the programs that are there, with nothing installed or built before
-#   --shake N     the tests N times each, while something else keeps every core busy
-#   --pause S     with --shake: all that a test runs is stopped for S seconds, over and over
+#   --no-build    use the existing programs; install and build nothing
+#   --shake N     run each test N times, while something else keeps every core busy
+#   --pause S     with --shake: stop everything that a test runs for S seconds, again and again
 #
-# A test that fails is run once more, alone, when all others have ended. What passes only then does
-# not fail the whole, but is named at the end: it is a fault to be found (docs/TESTS.md).
+# A test that fails is run once more, alone, when all others have ended. If it passes then, the run does
+# not fail, but names the test at the end: it has a fault that must be found (docs/TESTS.md).
 # The whole output stays in build/P/test-logs. Exit status: 0 all passed, 2 usage, 8 set-up or build
 # failed, 1 a test failed.
 set -euo pipefail

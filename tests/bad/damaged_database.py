@@ -9,9 +9,9 @@ from verdicts import clean, damage, defect, mends, mounted, nothing_to_repair, r
 
 HINT = ("; an unclean stop can leave such a file: then a mount removes it, and a check with the key "
         "that can open the database says that nothing depends on it")
-ALL_TABLES = "note: without the manifest all tables that lie in db/ count: what was removed may be back$"
+ALL_TABLES = "note: without the manifest all tables in db/ count, so removed files may be back$"
 LOST_ROWS = r"lost: rows in \d+ stretches of db/; those of the checkpoint of .* take their place$"
-LOST_GROUPS = "lost: changes in the log of db/ that were in no table yet; nobody knows of what$"
+LOST_GROUPS = "lost: changes in the log of db/ that were in no table yet; nobody knows which$"
 OLDER = r"older: "
 
 
@@ -21,7 +21,7 @@ def damaged(verdict, what, *made_anew, scrub=None):
     anew = (rf"damaged: {verdict}: {what}$", *made_anew)
     word = {"rot": "corrupt: ", "missing": ""}.get(verdict, f"{verdict}: ")
     # Whoever put something older back can put the newer one back: nothing needs a repair.
-    advice = "" if verdict == "rolled back" else r"\. What a repair would do: fsck\.nacre --repair"
+    advice = "" if verdict == "rolled back" else r"\. To see what a repair would do: fsck\.nacre --repair"
     return says(fsck=found, scrub=scrub or clean(), deep=found, dry_run=would_mend(*anew),
                 repair=mends(*anew), mount=refused(4, f"{word}VOLUME: (opening the database: )?{what}{advice}"))
 

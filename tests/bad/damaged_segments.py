@@ -192,7 +192,7 @@ def cut(file, size, committed):
 
 def half_served(file, why):
     return refused(4, rf"{file} {why}.*; fsck\.nacre --deep names the files that are hit, mounting "
-                      r"with -o ro serves all others\. What a repair would do: fsck\.nacre --repair")
+                      r"with -o ro serves all others\. To see what a repair would do: fsck\.nacre --repair")
 
 
 @defect("closed")

@@ -53,7 +53,7 @@ def nothing_to_repair():
 def damage(*findings):
     """It says what to do next, too."""
     return Said(4, findings, (r"^VOLUME: \d+ errors? found, nothing was changed$",
-                              r"^(What a repair would do|Which files are hit, with the key): "
+                              r"^To see (what a repair would do|which files are hit, with the key): "
                               r"fsck\.nacre --"))
 
 

@@ -8,9 +8,9 @@ Rules: "words" (phrases that CONTRIBUTING.md names), "sentence" (a sentence that
 Whoever or Of what, and is no question), "width" (text of a document past 100 columns; tables, links
 and generated documents may be wider) and "head" (a source that begins with "See x.h.").
 
-All documents are checked but those of UNREAD, which shrinks: whoever has read and mended one takes it
-out. Sources are checked in the folders of READ, which grows: read every comment and message of a
-folder, mend them, and add the folder. Text in double quotes and in code spans of documents is not
+All documents are checked except those of UNREAD. That list shrinks: when you have read and mended a
+document, take it out. Sources are checked in the folders of READ, and that list grows: read every
+comment and message of a folder, mend them, and add the folder. Text in double quotes and in code spans of documents is not
 checked, so that rules can be explained.
 
 Prints one line a breach: FILE:LINE: RULE: WHAT. Exit status 1 when there is one. Needs no build.

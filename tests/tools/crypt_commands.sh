@@ -50,7 +50,7 @@ encrypt fifo -o out/fifo.ncr && decrypt out/fifo.ncr && cmp data out/fifo || fai
 no_leftovers 'plain use'
 
 # --- Nothing is replaced.
-expect 8 'data.ncr is there already, and was left alone: give -f' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" data
+expect 8 'data.ncr exists already and was not changed: give -f' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" data
 expect 8 'out/data is there already' nacre crypt decrypt "${secret[@]}" -C out data.ncr
 expect 0 '^$' nacre crypt decrypt "${secret[@]}" -f -C out data.ncr
 expect 2 'would replace what is being read' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" -f data -o data
@@ -108,7 +108,7 @@ expect 2 'a command is missing; there are encrypt, decrypt, inspect, keygen' nac
 expect 0 'me.pem +me.pub.pem.*keep the other one private' nacre crypt keygen --bits 2048 "${secret[@]}" me
 check 'private' test "$(stat -c %a me.pem)" = 600
 check 'encrypted' grep -q 'ENCRYPTED PRIVATE KEY' me.pem
-expect 8 'me.pem is there already: a key is never replaced' nacre crypt keygen --bits 2048 "${secret[@]}" me
+expect 8 'me.pem exists already, and a key is never replaced' nacre crypt keygen --bits 2048 "${secret[@]}" me
 expect 0 '"fingerprint"' nacre crypt keygen --bits 2048 --no-passphrase --count 3 --json --engine auto you
 expect 2 'is no engine' nacre crypt keygen --no-passphrase --engine steam other
 [ -e other.pem ] && failed 'a key was made by no engine'
@@ -146,7 +146,7 @@ expect 0 'des-cbc protects too little' nacre crypt encrypt "${secret[@]}" "${che
 decrypt -o - des.ncr | cmp - data || failed 'DES, longer than a key lasts'
 
 # --- What it shows.
-expect 0 'cipher +aes-256-gcm.*opened by +passphrase.*Nothing is proven' nacre crypt inspect data.ncr
+expect 0 'cipher +aes-256-gcm.*opened by +passphrase.*A proof needs a key' nacre crypt inspect data.ncr
 expect 0 'of data, mode 0640, of 2020-02-03T.*opened and verified' nacre crypt inspect "${secret[@]}" data.ncr
 expect 0 '"kind": "rsa".*"verified": false' nacre crypt inspect --json many.ncr
 expect 16 'does not open' nacre crypt inspect --passphrase-file wrong data.ncr

@@ -96,7 +96,7 @@ assert [k["bits"] for k in keys] == [3072, 2048, 3072, 3072], keys' || failed "k
   expect 0 "Removed RSA key ${ann:0:16} .*2 left" \
     nacre key remove "$where" "${ann:0:12}" --passphrase-file "$work/second"
   check "ann's key still opens it" may_not_open --identity "$work/ann.pem"
-  expect 0 'Removed.*1 left.*the secret of this very command' \
+  expect 0 'Removed.*1 left.*removed the secret that you gave' \
     nacre key remove "$where" laptop --passphrase-file "$work/second"
   check "the second passphrase still opens it" may_not_open --passphrase-file "$work/second"
   expect 8 'passphrase [0-9a-f]{16} .passphrase.: it is the last recipient.*add another' \
@@ -107,7 +107,7 @@ assert [k["bits"] for k in keys] == [3072, 2048, 3072, 3072], keys' || failed "k
     --new-passphrase-file "$work/third" "${cheap[@]}"
   expect 2 'empty' nacre key passphrase "$where" "${secret[@]}" --new-passphrase-file /dev/null \
     "${cheap[@]}"
-  expect 0 'Changed passphrase .*fingerprint +[0-9a-f]{64}.*opens it no more.*key rotate' \
+  expect 0 'Changed passphrase .*fingerprint +[0-9a-f]{64}.*no longer opens it.*key rotate' \
     nacre key passphrase "$where" "${secret[@]}" --new-passphrase-file "$work/third" "${cheap[@]}"
   check "the old passphrase still opens it" may_not_open "${secret[@]}"
   check "the new passphrase does not open it" may_open --passphrase-file "$work/third"
@@ -142,7 +142,7 @@ expect 4 "rolled back: .*but the volume is mounted at $m with generation.*older 
   nacre key add "$m" --recipient "$work/bob.pub" "${secret[@]}"
 # What is on the disk is repaired from a backup of the keyring, of whatever age.
 cp "$work/older" "$work/file.keyring"
-expect 0 "opens it no more: +RSA key ${ann:0:16}|Restored the keyring of $v" \
+expect 0 "no longer opens it: +RSA key ${ann:0:16}|Restored the keyring of $v" \
   nacre key restore "$m" "$work/file.keyring" "${secret[@]}"
 expect 0 "Restored the keyring of $v from $work/newer: generation" \
   nacre key restore "$m" "$work/newer" "${secret[@]}"
@@ -189,11 +189,11 @@ expect 0 'bob.pub' nacre key list "$m"
 expect 0 '^$' nacre umount "$m"
 
 # --- Keyring backup and restore.
-expect 0 "$work/kept holds the keyring of $v: generation [0-9]+, 2 recipients .not verified.*whoever has this file" \
+expect 0 "$work/kept holds the keyring of $v: generation [0-9]+, 2 recipients .not verified.*this file and any secret" \
   nacre key backup "$v" "$work/kept"
 [ "$(stat -c %a "$work/kept")" = 600 ] || failed "the backup's mode is $(stat -c %a "$work/kept")"
 check "the backup is not the keyring" cmp "$v/keyring" "$work/kept"
-expect 8 "$work/kept is there already" nacre key backup "$v" "$work/kept"
+expect 8 "$work/kept exists already" nacre key backup "$v" "$work/kept"
 expect 16 'wrong key' nacre key backup "$v" "$work/other" --passphrase-file "$work/wrong"
 [ ! -e "$work/other" ] || failed "a refused backup left a file"
 expect 0 'verified' nacre key backup "$v" "$work/other" "${secret[@]}"
@@ -203,7 +203,7 @@ expect 4 'both copies of the keyring are missing.*key restore.*from a backup' fs
 expect 4 'both copies of the keyring are missing.*key restore' nacre key list "$v"
 expect 4 'both copies of the keyring are missing.*key restore' nacre key status "$v"
 expect 16 'wrong key' nacre key restore "$v" "$work/kept" --passphrase-file "$work/wrong"
-expect 0 "the volume's keyring is replaced, since it is of no use.*Restored the keyring of $v" \
+expect 0 "the volume's keyring is replaced, because it cannot be used.*Restored the keyring of $v" \
   nacre key restore "$v" "$work/kept" "${secret[@]}"
 check "the restored volume does not open: $(cat "$work/fsck.log" 2>/dev/null)" opens "${secret[@]}"
 # An older one than the database remembers is written anew, and not refused as put back.
@@ -215,7 +215,7 @@ expect 0 'Restored' nacre key restore "$v" "$work/kept" "${secret[@]}"
 expect 0 clean fsck.nacre "${secret[@]}" "$v"
 # A secret that the volume has lost since comes back only when somebody insists.
 expect 0 'Removed' nacre key remove "$v" bob.pub "${secret[@]}"
-expect 8 'is sound, and the secret that opens .* was taken away.*nothing was changed.*--force' \
+expect 8 'is sound, and the secret that opens .* was removed.*nothing was changed.*--force' \
   nacre key restore "$v" "$work/kept" --identity "$work/bob.pem"
 expect 0 'opens it again: +RSA key .*bob.pub.*Restored' \
   nacre key restore --force "$v" "$work/kept" --identity "$work/bob.pem"
@@ -257,7 +257,7 @@ cp "$work/sound" "$v/keyring"
 cp "$work/sound" "$v/keyring.copy"
 forge_keyring 'fields["recipients"][0]["label"] = "mine"'
 expect 4 'tampered' nacre key add "$v" --recipient "$work/ann.pub" "${secret[@]}"
-expect 0 'of no use: .*not written by a holder.*Restored' \
+expect 0 'cannot be used: .*not written by a holder.*Restored' \
   nacre key restore "$v" "$work/kept" "${secret[@]}"
 expect 0 clean fsck.nacre "${secret[@]}" "$v"
 

@@ -143,7 +143,7 @@ check "what was synced of an open file is gone" cmp "$work/random" "$m/open"
 # A mount takes away what the dead one left.
 kill -9 $(daemons)
 check "the killed daemon stays" wait_for_daemons
-expect 0 'daemon is gone' mount.nacre "${secret[@]}" "$v" "$m"
+expect 0 'daemon had ended' mount.nacre "${secret[@]}" "$v" "$m"
 [ "$(cat "$m/file")" = first ] || failed "a file is gone after another kill"
 
 # --- umount: busy, then durable when it returns, and the daemon gone.

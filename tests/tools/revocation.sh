@@ -84,7 +84,7 @@ for where in "$m" "$v"; do
 done
 expect 0 ' ann' nacre key list "$v" --identity "$work/ann.pem"
 expect 0 'Added' nacre key add "$v" "${cheap[@]}" --new-passphrase-file "$work/second" --label laptop "${secret[@]}"
-expect 0 'made its new key for that secret, too: when it is done, run .nacre key rotate. once more' \
+expect 0 'made its new key for that secret too: when it is done, run .nacre key rotate. once more' \
   nacre key remove "$m" laptop "${secret[@]}"
 expect 0 '' nacre umount "$m"
 cp "$v/keyring" "$work/keyring.between"

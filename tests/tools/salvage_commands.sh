@@ -41,7 +41,7 @@ expect 0 'checkpoint 0x' nacre dump tables "${secret[@]}" "$v"
 
 # --- db/ is lost.
 mv "$v/db" "$work/lost"
-expect 4 'What a repair would do: fsck.nacre --repair --dry-run' mount.nacre "${secret[@]}" "$v" "$m"
+expect 4 'To see what a repair would do: fsck.nacre --repair --dry-run' mount.nacre "${secret[@]}" "$v" "$m"
 expect 4 'db/ is missing.*--salvage' fsck.nacre --repair --dry-run "${secret[@]}" "$v"
 expect 2 'together' fsck.nacre --salvage "$t" --deep "${secret[@]}" "$v"
 expect 2 '[-][-]salvage.*names nothing' fsck.nacre --salvage '' "${secret[@]}" "$v"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums, beside what a copy of the bytes costs.
+// Checksums, and what a copy of the same bytes costs.
 #include "tools/bench/families.h"
 
 namespace nacre::tools {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ciphers: every block cipher in every mode, and every suite that a volume may have. Of each file's
-// bytes whole blocks are taken. OFB and CTR do the same in both directions.
+// Ciphers: every block cipher in every mode, and every suite that a volume may have. Only whole
+// blocks of each file are used. OFB and CTR do the same in both directions.
 #include <fmt/format.h>
 
 #include "gpu_engine/cipher/suite.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs: encode, with the ratio, and decode what everybody encoded himself.
+// Codecs: encode, with the ratio, and decode; each contender decodes its own streams.
 #include <numeric>
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ Result<> bench_codec(Bench& bench, const engine::CodecChoice& choice, std::size_
   encode.undo = BenchUndo{.task = encode.task, .output_sizes = plain_sizes, .expected = plain};
   encode.undo->task.message.operation = engine::Operation::decompress;
   NACRE_ASSIGN(const BenchOutcome encoded, run_group(bench, encode, {plain}));
-  // A stream of auto does not say which codec it is of: that stands in the record around it.
+  // A stream of auto does not name its codec; the record around it does.
   if (choice.codec == Codec::automatic) return {};
 
   BenchGroup decode = encode;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See data.h.
 #include "tools/bench/data.h"
 
 #include <algorithm>
@@ -85,8 +84,8 @@ Result<> read_stretches(const FoundFile& found, std::uint64_t step, std::uint64_
     data.bytes.resize(begin + size);
     const std::size_t count = std::fread(data.bytes.data() + begin, 1, size, file.get());
     if (std::ferror(file.get()) != 0) return failed();
-    data.bytes.resize(begin + count);  // a file that has become shorter
-    // What does not follow on its predecessor is as good as another file.
+    data.bytes.resize(begin + count);  // the file has become shorter
+    // A stretch that does not follow its predecessor counts as another file.
     if (step > 1 && count > 0) data.file_ends.push_back(data.bytes.size());
   }
   return {};

@@ -90,7 +90,7 @@ class EngineContender final : public Contender {
     constexpr unsigned repetitions = 5;
     NACRE_TRY(select(1));
     NACRE_ASSIGN(const double seconds, engine_.measure_resident(payload_, repetitions));
-    // It left outputs of its own, which an encoder need not make as long as the last time.
+    // The measurement left outputs of its own, whose sizes may differ from the last run's.
     NACRE_TRY(run());
     return seconds;
   }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See group.h.
 #include "tools/bench/group.h"
 
 #include <algorithm>
@@ -28,12 +27,12 @@ std::string label_of(EngineChoice choice) {
   return "";
 }
 
-// A contender and what its row says.
+// A contender and its row.
 struct Entry {
   BenchRow row;
   std::size_t place;  // among the contenders
   bool gives_our_bytes = true;
-  engine::Engine* engine = nullptr;  // none: a library
+  engine::Engine* engine = nullptr;  // nullptr: a library
 };
 
 std::string describe_group(const BenchGroup& group, const std::string& by) {
@@ -50,7 +49,7 @@ Result<BenchEngines> BenchEngines::open(const std::string& choice) {
   if (cuda) {
     engines.choices_.push_back(EngineChoice::cuda);
     engines.engines_[{EngineChoice::cuda, 0}] = std::move(*cuda);
-    // Without devices it is the cpu.
+    // Without devices auto is the cpu.
     if (choice == "auto") engines.choices_.push_back(EngineChoice::automatic);
   } else if (choice == "cuda") {
     return tl::unexpected(cuda.error());
@@ -61,11 +60,11 @@ Result<BenchEngines> BenchEngines::open(const std::string& choice) {
 Result<std::vector<BenchEngines::Named>> BenchEngines::with_threads(unsigned thread_count) {
   std::vector<Named> named;
   for (const EngineChoice choice : choices_) {
-    // What work costs is kept for an engine on all cores.
+    // Costs are kept only for an engine on all cores.
     if (choice == EngineChoice::automatic && thread_count != 0 &&
         thread_count != std::thread::hardware_concurrency())
       continue;
-    // A device is one, however many threads there are.
+    // A device is measured once, however many threads there are.
     const unsigned count = choice == EngineChoice::cpu ? thread_count : 0;
     auto& made = engines_[{choice, count}];
     if (!made) {
@@ -90,7 +89,7 @@ std::vector<std::string> BenchEngines::descriptions() {
   const auto all = with_threads(0);
   if (!all) return names;
   for (const Named& named : *all)
-    if (named.label != label_of(EngineChoice::automatic))  // it is the others
+    if (named.label != label_of(EngineChoice::automatic))  // auto uses the others
       names.push_back(named.engine->backend_name());
   return names;
 }
@@ -120,12 +119,12 @@ class GroupRun {
     std::vector<Contender*> present;
     for (const auto& contender : outcome_.contenders)
       if (contender != nullptr) present.push_back(contender.get());
-    // Engines are compared by a few per cent: in turns as short as what else the machine does.
+    // Engines differ by a few per cent, so their turns are as short as the machine's other work.
     const double turn_seconds_max = bench_.is_payload ? 0.006 : bench_.options.seconds;
     NACRE_ASSIGN(const auto rates,
                  measure(present, group_.weights, group_.thread_count, full_seconds_,
                          bench_.options.seconds, turn_seconds_max));
-    // What a sample left in the outputs is not all of them.
+    // A sample leaves only some of the outputs.
     if (group_.keeps_outputs) {
       for (Contender* contender : present)
         NACRE_TRY(contender->run());
@@ -156,8 +155,8 @@ class GroupRun {
     NACRE_ASSIGN(const auto engines, bench_.engines.with_threads(group_.thread_count));
     for (const BenchEngines::Named& named : engines) {
       const std::size_t place = outcome_.contenders.size();
-      // Of payloads engines are compared with each other: on the same bytes, since what one backend
-      // has coded may be quicker to decode than what another has.
+      // Engines are compared on the same bytes, because one backend's streams may be quicker to
+      // decode than another's.
       const auto& inputs = bench_.is_payload ? inputs_[0] : inputs_of(place);
       const bool takes_all = bench_.is_payload || named.label != label_of(EngineChoice::cpu);
       auto contender = make_engine_contender(*named.engine, group_.task,
@@ -193,7 +192,8 @@ class GroupRun {
     return {};
   }
 
-  // Twice, since the first time pays for memory that was never touched; once where that takes long.
+  // Runs twice, because the first run pays for memory that was never touched; once if that takes
+  // long.
   Result<> warm_up() {
     for (const Entry& entry : entries_) {
       Contender* const contender = outcome_.contenders[entry.place].get();
@@ -210,7 +210,7 @@ class GroupRun {
     return {};
   }
 
-  // A figure for a wrong result would be worth nothing.
+  // A figure for a wrong result would be worthless.
   Result<> compare_outputs() const {
     const Contender& first = *outcome_.contenders[0];
     for (const Entry& entry : entries_) {
@@ -247,7 +247,7 @@ class GroupRun {
     return {};
   }
 
-  // Whether equal inputs give equal outputs, whoever does it.
+  // Whether equal inputs give equal outputs with every contender.
   bool group_compares() const {
     switch (group_.task.message.operation) {
       case engine::Operation::checksum:
@@ -293,7 +293,7 @@ class GroupRun {
     bench_.report.add(std::move(rows));
   }
 
-  // What auto makes of what it can choose from.
+  // How auto compares with the backends that it chooses from.
   void compare_auto() {
     const auto rate_of = [&](EngineChoice choice) -> Rate* {
       for (Entry& entry : entries_)
@@ -310,9 +310,9 @@ class GroupRun {
         entry.row.against_better = chosen->median / better.median;
   }
 
-  // What a device does when nothing is copied to it and back.
+  // A device's kernels, without copies to it and back.
   void report_resident() {
-    // It would be the same for every size of payload that keeps the device busy.
+    // The figure would be the same for every size of payload that keeps the device busy.
     if (bench_.is_payload && bench_.options.engine != "cuda") return;
     for (const Device& named : devices_) {
       const auto seconds = outcome_.contenders[named.place]->resident_seconds();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one operation at one size and thread count: builds the contenders, has each do everything
-// once (to warm up, and to look at what comes out), measures them and reports their rows.
+// Runs one operation at one size and thread count. It builds the contenders, runs each once (to
+// warm up, and to look at the outputs), measures them and reports their rows.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct BenchOptions {
   std::vector<std::size_t> chunk_sizes;
   std::vector<std::uint64_t> payload_sizes;  // empty: one payload of all the data
   std::vector<std::string> only;             // names of codecs, ciphers and checksums; empty: all
-  unsigned repeat = 1;  // times that the data, or the numbers of rsa, are taken over
+  unsigned repeat = 1;  // how often the data, or the numbers of rsa, are repeated
   double seconds = 1;
   std::uint64_t sample_size_max = 8u << 20;
 };
@@ -38,11 +38,11 @@ class BenchEngines {
     std::string label;  // "cpu", "cuda", "auto"
     engine::Engine* engine;
   };
-  // unsupported, with what to do, when the choice names a backend that is not there.
+  // Error: unsupported, with what to do, if the choice names a backend that is missing.
   static Result<BenchEngines> open(const std::string& choice);
   Result<std::vector<Named>> with_threads(unsigned thread_count);
   std::vector<std::string> descriptions();
-  std::optional<engine::DeviceCeilings> ceilings();  // of a device, where there is one
+  std::optional<engine::DeviceCeilings> ceilings();  // of a device, if there is one
 
  private:
   using Key = std::pair<engine::EngineChoice, unsigned>;
@@ -50,14 +50,14 @@ class BenchEngines {
   std::map<Key, std::unique_ptr<engine::Engine>> engines_;
 };
 
-// What all families share.
+// State that all families share.
 struct Bench {
   const BenchOptions& options;
   const BenchData& data;
   BenchEngines& engines;
   BenchReport& report;
-  // The data is a payload of a size that was asked for: engines are measured with all of it, and
-  // libraries are not.
+  // True if the data is a payload of a given size: engines are measured with all of it, libraries
+  // are not.
   bool is_payload = false;
 
   // Whether a codec, a cipher or a checksum of this name is to be measured.
@@ -73,30 +73,30 @@ struct BenchGroup {
   unsigned thread_count = 1;
   BenchUnit unit = BenchUnit::bytes;
   BenchTask task;
-  // Of each message: what it counts in units, and its output's size or bound.
+  // For each message: what it counts in units, and its output's size or bound.
   std::vector<double> weights;
   std::vector<std::size_t> output_sizes;
   // For libraries, which may need more room for their outputs; empty: the same.
   std::vector<std::size_t> library_output_sizes;
-  // Plain bytes, whose ratio to the outputs is reported; 0: none is.
+  // Plain bytes, whose ratio to the outputs is reported; 0: no ratio.
   double plain_bytes = 0;
-  // Whether outputs are looked at afterwards.
+  // Whether outputs are compared afterwards.
   bool keeps_outputs = true;
-  // What all outputs must be; empty: that is not known before, and then what they must be once they
-  // are undone. A library's are undone by the library of the same name.
+  // What all outputs must be. If it is empty, that is not known before; then what they must be once
+  // they are undone. A library's outputs are undone by the library of the same name.
   std::vector<ByteView> expected;
   std::optional<BenchUndo> undo;
 };
 
-// The contenders of a group after it was measured: their outputs may be the next one's inputs.
-// Where a library is not built in its place is empty.
+// The contenders of a group after it was measured; their outputs may be the next group's inputs.
+// The place of a library that is not built in is empty.
 struct BenchOutcome {
   std::vector<std::unique_ptr<Contender>> contenders;  // engines first
   // The outputs of a contender, as views.
   std::vector<ByteView> outputs_of(std::size_t contender, std::size_t message_count) const;
 };
 
-// inputs: one list for everybody, or one for each contender (as an earlier group's outputs).
+// inputs: one list for all contenders, or one for each (such as an earlier group's outputs).
 Result<BenchOutcome> run_group(Bench& bench, const BenchGroup& group,
                                const std::vector<std::vector<ByteView>>& inputs);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See judge.h.
 #include "tools/bench/judge.h"
 
 #include <algorithm>

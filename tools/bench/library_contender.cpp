@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library: threads that stay, each with every n-th message and a state of its own. The calling
-// thread is one of them.
+// A library on threads that stay alive. Each does every n-th message with a state of its own. The
+// calling thread is one of them.
 #include <algorithm>
 #include <atomic>
 #include <barrier>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See measure.h.
 #include "tools/bench/measure.h"
 
 #include <algorithm>
@@ -22,9 +21,9 @@ struct Turn {
   double per_cpu_second;
 };
 
-// A pass that is not measured comes first, where it takes no longer than the turn: cores that
-// waited for a device, or threads that slept through another's turn, are slower at first, and that
-// is neither's cost.
+// If a pass takes no longer than the turn, one that is not measured comes first. Cores that waited
+// for a device, and threads that slept during another's turn, are slower at first; that cost is not
+// theirs.
 Result<Turn> take_turn(Contender& contender, double units, double seconds, double pass_seconds) {
   if (pass_seconds < seconds) NACRE_TRY(contender.run());
   const double cpu_begin = cpu_seconds();
@@ -64,7 +63,7 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   const double each = seconds / static_cast<double>(std::max<std::size_t>(contenders.size(), 1));
   const double turn = std::min(each / bench_round_count, turn_seconds_max);
   const bool has_more_rounds = turn < each / bench_round_count;
-  // Fewer messages, spread evenly, where all of them would outlast a turn: as many for everybody.
+  // If all messages would outlast a turn, fewer are used, spread evenly, the same number for each.
   const std::size_t stride_max = std::max<std::size_t>(weights.size() / thread_count, 1);
   const double wanted = std::ceil(full_seconds / std::max(turn, 1e-6));
   const std::size_t stride =
@@ -86,7 +85,8 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   for (int round = 0;
        round < bench_round_count || (has_more_rounds && wall_seconds() - begin < seconds);
        ++round) {
-    // There, back, and begun with the next one: so nobody always has its turn behind the same one.
+    // The order runs there and back and begins with the next one, so that no contender always
+    // follows the same one.
     if (round > 0) std::reverse(order.begin(), order.end());
     if (round > 0 && round % 2 == 0 && order.size() > 1)
       std::rotate(order.begin(), order.begin() + 1, order.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures contenders side by side: rounds in which each has its turn, so that what else the
-// machine does hits all alike. Figures are medians of the rounds.
+// Measures contenders side by side. In each round every one has its turn, so that other work on the
+// machine hits all alike. Figures are medians of the rounds.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace nacre::tools {
 
-// At least.
+// The fewest rounds.
 inline constexpr int bench_round_count = 7;
 
 // Units (bytes or operations) a second.
@@ -24,10 +24,10 @@ struct Rate {
 };
 
 // weights: what each message counts, in units. Contenders have run all messages once and are warm;
-// full_seconds says how long that took the slowest of those that can do with a part of them. Takes
-// about so many seconds, more where a single message of each thread takes longer, or all of them
-// where a contender takes all. turn_seconds_max: of a turn that makes several passes; where it is
-// short there are more rounds.
+// full_seconds says how long that took the slowest one that can also do a part of them. Takes about
+// `seconds`, or longer if one message of each thread takes longer, or if a contender needs all
+// messages. turn_seconds_max: the longest turn that makes several passes; shorter turns mean more
+// rounds.
 Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
                                   std::span<const double> weights, unsigned thread_count,
                                   double full_seconds, double seconds, double turn_seconds_max);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See report.h.
 #include "tools/bench/report.h"
 
 #include <cstdio>
@@ -26,7 +25,7 @@ std::string short_size(std::size_t bytes) {
   return fmt::format("{}", bytes);
 }
 
-// Three or four figures that matter, whatever the size of the number.
+// The number with three or four significant digits.
 std::string rounded_figures(double value) {
   if (value >= 1000) return fmt::format("{:.0f}", value);
   if (value >= 100) return fmt::format("{:.1f}", value);
@@ -192,7 +191,7 @@ std::string BenchReport::json() const {
                               {"seconds", setting_.seconds},
                               {"round_count", bench_round_count},
                               {"rows", rows}};
-  // Paths are any bytes.
+  // Paths may be any bytes.
   return whole.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

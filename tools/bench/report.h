@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured: a table on standard output that grows as the figures come in, and JSON at the
-// end (nacre-bench(1)).
+// The report: a table on standard output that grows as figures come in, and JSON at the end
+// (nacre-bench(1)).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace nacre::tools {
 
-// As the kernel names it; "unknown" where it does not.
+// The processor's name by the kernel, or "unknown".
 std::string processor_name();
 
 enum class BenchUnit { bytes, operations };
@@ -26,30 +26,30 @@ struct BenchRow {
   unsigned thread_count = 0;
   std::uint64_t payload_size_bytes = 0;  // 0: all the data
   std::string by;                        // "cpu", "cuda", "auto", "liblz4 1.9.4"
-  bool is_library = false;               // what the others are compared with
-  std::string note;                      // of a library: how its task differs
-  std::string missing;  // of a library that is not built in: the package to install
+  bool is_library = false;               // the others are compared with it
+  std::string note;                      // for a library: how its task differs
+  std::string missing;  // for a library that is not built in: the package to install
   BenchUnit unit = BenchUnit::bytes;
-  std::optional<Rate> rate;               // none where missing
+  std::optional<Rate> rate;               // none if it is missing
   std::optional<double> ratio;            // plain bytes / stored bytes, of all chunks
-  std::optional<double> against_library;  // the first library's row: how many times as fast
-  std::optional<double> against_better;   // of auto: the faster one of cpu and cuda, likewise
+  std::optional<double> against_library;  // how many times as fast as the first library
+  std::optional<double> against_better;   // for auto: as the faster one of cpu and cuda
 };
 
 struct BenchSetting {
   std::vector<std::string> engines;  // as the backends call themselves
   double seconds = 0;                // for each operation
-  unsigned repeated = 1;             // times that the data is taken over
+  unsigned repeated = 1;             // how often the data is repeated
   std::optional<engine::DeviceCeilings> ceilings = {};
 };
 
 class BenchReport {
  public:
-  // with_table: prints one.
+  // with_table: prints a table.
   BenchReport(const BenchData& data, BenchSetting setting, bool with_table);
   // Rows of one operation, size and thread count.
   void add(std::vector<BenchRow> rows);
-  // One more row of what was added last.
+  // Adds one more row to what was added last.
   void add_to_last(BenchRow row);
   // Everything as JSON, with a newline.
   std::string json() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RSA: the bare operations, wrapping and unwrapping (OAEP-SHA256), and making keys. A size is that
-// of the modulus; the data that other families run on plays no part.
+// of the modulus; the data of other families is not used.
 #include <fmt/format.h>
 
 #include "gpu_engine/publickey/rsa.h"
@@ -28,7 +28,7 @@ BenchGroup make_group(const std::string& operation, int bits, unsigned thread_co
   return group;
 }
 
-// public, then private on what came out of it.
+// Runs public, then private on the outputs.
 Result<> bench_pair(Bench& bench, int bits, const Bytes& public_key, const Bytes& private_key,
                     engine::RsaPadding padding, unsigned thread_count) {
   const bool wraps = padding == engine::RsaPadding::oaep_sha256;
@@ -41,7 +41,7 @@ Result<> bench_pair(Bench& bench, int bits, const Bytes& public_key, const Bytes
   first.task.has_key = true;
   std::vector<Bytes> numbers;
   for (std::size_t i = 0; i < message_count; ++i) {
-    // Below the modulus, whose highest bit is set.
+    // The number is below the modulus, whose highest bit is set.
     Bytes number(wraps ? secret_size : static_cast<std::size_t>(bits) / 8, 0x5a);
     number[0] = 0;
     number[1] = static_cast<Byte>(i);
@@ -76,7 +76,7 @@ Result<> bench_generation(Bench& bench, int bits, unsigned thread_count) {
 }  // namespace
 
 Result<> bench_rsa(Bench& bench) {
-  // It has one payload a row, of its own.
+  // Each row has one payload of its own.
   if (bench.is_payload || !bench.wants("rsa")) return {};
   for (const int bits : {engine::rsa_message_bits_min, 2048, engine::rsa_bits_default, 4096}) {
     NACRE_ASSIGN(const auto key,

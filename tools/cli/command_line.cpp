@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See command_line.h.
 #include "tools/cli/command_line.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace nacre::tools {
 
 namespace {
 
-// Letters to change, add, leave out, or put in each other's place.
+// The edit distance of two words: letters to change, add or drop, and neighbours to swap.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -56,8 +55,8 @@ std::string nearest_command(std::string_view word, const CLI::App& app) {
   return nearest == nullptr ? "" : fmt::format("; did you mean {}?", nearest->get_name());
 }
 
-// What the command line should have named but did not: "frob is no command; there are …". Empty
-// when it is something else that was wrong.
+// The message for an unknown or missing command: "frob is no command; there are …". Empty if
+// something else was wrong.
 std::string missing_command(const CLI::App& app) {
   const CLI::App* at = &app;
   std::string name;
@@ -78,11 +77,11 @@ std::string missing_command(const CLI::App& app) {
     return fmt::format("{}{} is no command; there are {}{}", name, word, commands,
                        nearest_command(word, *at));
   }
-  if (has_option) return {};  // that one is named instead
+  if (has_option) return {};  // the message names that option instead
   return fmt::format("a command is missing; there are {}", commands);
 }
 
-// CLI11's words, but for those that speak of its types.
+// CLI11's words, except those that speak of its types.
 std::string words_of(const CLI::ParseError& error) {
   const std::string words = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
@@ -176,8 +175,8 @@ void add_secret_options(CLI::App& app, SecretOptions& secret) {
   add_passphrase_options(app, secret);
   app.add_option(
          "--identity", secret.identity,
-         "RSA private key that opens it: a PEM file or a URI; URIs are engine:ID:KEY and "
-         "those of OpenSSL's stores, as pkcs11:…. If it needs a passphrase or PIN, the options "
+         "Private RSA key of a recipient: a PEM file or a URI; a URI is engine:ID:KEY or one of "
+         "OpenSSL's stores, such as pkcs11:…. If the key needs a passphrase or PIN, the options "
          "above say where that comes from")
       ->type_name("KEY");
   app.add_option_function<std::string>(
@@ -187,12 +186,12 @@ void add_secret_options(CLI::App& app, SecretOptions& secret) {
            if (!fingerprint) throw CLI::ValidationError(fingerprint.error().message);
            secret.fingerprint = std::move(*fingerprint);
          },
-         "The volume that is meant: any other is refused, and this one is taken for yours though "
-         "this machine does not know it")
+         "Fingerprint of the volume that you mean: any other volume is refused, and this one is "
+         "accepted although this machine does not know it")
       ->type_name("HEX");
   app.add_flag("--accept-older-state", secret.accept_older_state,
-               "Open the volume though it is older than this machine has seen it: you put it back "
-               "yourself");
+               "Open the volume although it is older than this machine has seen it, for example "
+               "because you put it back yourself");
   mark_seldom(app, {"--fingerprint", "--accept-older-state"});
 }
 

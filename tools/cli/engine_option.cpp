@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See engine_option.h.
 #include "tools/cli/engine_option.h"
 
 #include <cstdlib>
@@ -12,7 +11,7 @@
 namespace nacre::tools {
 namespace {
 
-// Empty where no folder is known: then costs are measured each time.
+// Empty if no folder is known; then costs are measured each time.
 std::string cost_file() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --engine auto|cpu|cuda, for every command that seals or opens much.
+// --engine auto|cpu|cuda, for every command that seals or opens much data.
 #pragma once
 
 #include <string_view>
@@ -8,20 +8,20 @@
 
 namespace nacre::tools {
 
-// invalid_argument for another name.
+// Error: invalid_argument for another name.
 Result<engine::EngineChoice> parse_engine(std::string_view name);
 
-// What the engine is made with. Its measured costs are kept in $XDG_CACHE_HOME/nacre, else in
-// ~/.cache/nacre. warn is called where a device fails.
+// The options of the engine. Its measured costs are kept in $XDG_CACHE_HOME/nacre, or without that
+// in ~/.cache/nacre. warn is called if a device fails.
 engine::EngineOptions engine_options(engine::EngineChoice choice,
                                      std::function<void(std::string_view)> warn);
 
-// The engine that makes so many RSA keys: automatic is the cpu for few, which are there before a
-// device has begun.
+// The engine that makes this many RSA keys. automatic means the cpu if they are few, because these
+// are ready before a device has started.
 engine::EngineChoice engine_for_keys(engine::EngineChoice choice, unsigned count);
 // The engine for files that are read once. Starting a device takes half a second, and reading and
-// writing files bounds what it gains: automatic is the cpu but where so many bytes are compressed
-// by a codec that devices have.
+// writing files bounds what it gains. So automatic means the cpu, except if 2 GiB or more are
+// compressed by a codec that devices have.
 inline constexpr std::uint64_t files_for_devices_bytes = 2ull << 30;
 engine::EngineChoice engine_for_files(engine::EngineChoice choice, engine::Codec encoder,
                                       std::uint64_t bytes);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See exit_code.h.
 #include "tools/cli/exit_code.h"
 
 namespace nacre::tools {

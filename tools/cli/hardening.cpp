@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See hardening.h.
 #include "tools/cli/hardening.h"
 
 #include <sys/prctl.h>
@@ -20,7 +19,7 @@ namespace nacre::tools {
 
 namespace {
 
-// A device under a device under …: more than this is a loop.
+// The most devices that may lie on top of each other; more than this is a loop.
 constexpr int device_depth_max = 8;
 
 std::string first_line(const std::filesystem::path& path) {
@@ -30,8 +29,8 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-// dm-crypt names itself in the mapping's uuid. Every device below must be encrypted for a stack to
-// be, unless something above already is.
+// dm-crypt names itself in the mapping's uuid. A stack of devices is encrypted if a device is, or
+// if every device below it is.
 bool is_encrypted(const std::filesystem::path& device, int depth = 0) {
   if (depth > device_depth_max) return false;
   if (first_line(device / "dm/uuid").starts_with("CRYPT-")) return true;
@@ -48,8 +47,9 @@ bool is_encrypted(const std::filesystem::path& device, int depth = 0) {
 
 void harden_process() {
   engine::wipe_what_openssl_frees();
-  // A core dump of whoever is made dumpable again (by a debugger, by root) has no memory in it.
-  // First: a process that is not dumpable may not open its own file unless it is root.
+  // If a debugger or root makes the process dumpable again, its core dump holds no memory. This
+  // must come first, because a process that is not dumpable may not open its own file unless it is
+  // root.
   std::ofstream("/proc/self/coredump_filter") << "0";
 #ifndef NACRE_SANITIZER
   ::prctl(PR_SET_DUMPABLE, 0);

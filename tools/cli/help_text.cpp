@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See help_text.h.
 #include "tools/cli/help_text.h"
 
 #include <algorithm>
@@ -48,7 +47,7 @@ std::string padded(std::string text, std::size_t width) {
   return now < width ? text.append(width - now, ' ') : text;
 }
 
-// The first clause, in two lines at most.
+// The first clause, in at most two lines.
 std::vector<std::string> brief_text(std::string_view text, std::size_t width) {
   for (const std::string_view end : {"; ", ". "})
     text = text.substr(0, text.find(end));
@@ -85,7 +84,7 @@ std::string value_name(const CLI::Option& option) {
   return word;
 }
 
-// "-o, --output OUTPUT"; of a positional its name alone.
+// "-o, --output OUTPUT"; for a positional argument only its name.
 std::string head_of(const CLI::Option& option) {
   if (option.get_positional()) return option.get_name(true, false) + (repeats(option) ? "..." : "");
   std::string head;
@@ -165,8 +164,8 @@ class HelpFormatter : public CLI::FormatterBase {
       }
     }
     const std::string more = app.get_subcommands({}).empty()
-                                 ? name + " --help-all says all of it"
-                                 : name + " COMMAND --help says more of one";
+                                 ? name + " --help-all shows everything"
+                                 : name + " COMMAND --help shows one command";
     for (const std::string& line :
          wrap(seldom.empty() ? more + "." : seldom + "; " + more + ".", line_width)) {
       out += line + "\n";

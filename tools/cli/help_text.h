@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help and --help-all say. The first fits a screen of 24 lines by 80 columns, which a test
-// asks of every command: what is needed most, with examples; what is needed seldom is only named.
-// The second says all there is, in a form that packaging/help_tree.py reads as well.
+// The texts of --help and --help-all. --help fits a screen of 24 lines by 80 columns; a test checks
+// that of every command. It shows the options that are needed most, and examples; options that are
+// seldom needed are only named. --help-all shows everything, in a form that packaging/help_tree.py
+// reads.
 #pragma once
 
 #include <initializer_list>
@@ -15,15 +16,15 @@ class FormatterBase;
 
 namespace nacre::tools {
 
-// For App::formatter(), before commands are added: they inherit it. A value is named after its
-// option's last word, "--log-file FILE", unless the option has a type name of its own; footers are
-// taken as they stand, with examples below a line "Examples:".
+// For App::formatter(). Set it before commands are added, because they inherit it. A value is named
+// after its option's last word, "--log-file FILE", unless the option has a type name of its own.
+// Footers are printed as they are, with examples below a line "Examples:".
 std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
-// Of these options --help says only that they exist.
+// For these options --help says only that they exist.
 void mark_seldom(CLI::App& app, std::initializer_list<const char*> options);
 
-// What is no option of the command that was called, the command, and what to call for help.
+// The message for an unknown option: the option, the command, and what to call for help.
 std::string unknown_argument_text(const CLI::App& app);
 // The words that lead to the command that was called: "nacre key add".
 std::string command_words(const CLI::App& app);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See known_volumes.h.
 #include "tools/cli/known_volumes.h"
 
 #include <optional>
@@ -60,15 +59,15 @@ std::vector<std::string> lines_of(const std::string& content) {
 }
 
 constexpr std::string_view what_it_may_mean =
-    "Somebody may have put a volume of his own in its place, to see what you write to it. ";
+    "Somebody may have put another volume in its place, to see what you write to it. ";
 
 tl::unexpected<Error> is_another(const KnownVolume& volume, const KnownVolume& known,
                                  const std::string& line_to_remove) {
   return fail(
       ErrorCode::not_permitted,
       fmt::format("{} holds another volume than when it was used last: {}. {}"
-                  "Or it was made anew, or its key was replaced, and you know about it. Only then "
-                  "remove {}",
+                  "If you know that it was made anew or that its key was replaced, and only "
+                  "then, remove {}",
                   volume.path,
                   known.volume_id == volume.volume_id
                       ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
@@ -81,10 +80,10 @@ tl::unexpected<Error> has_another_key(const KnownVolume& volume, const KnownVolu
   return fail(
       ErrorCode::not_permitted,
       fmt::format("{} says that it is the volume that is known as {} ({}), but its key has another "
-                  "fingerprint, {}. {}Or it is a copy from before the volume's key was replaced, "
-                  "or that key was replaced elsewhere, and you know about it. Only then name what "
-                  "you expect here (--fingerprint HEX), or, where the other one is no more, remove "
-                  "{}",
+                  "fingerprint, {}. {}If you know that it is a copy from before the volume's key "
+                  "was replaced, or that the key was replaced elsewhere, and only then, name the "
+                  "fingerprint that you expect here (--fingerprint HEX), or, if the other volume "
+                  "no longer exists, remove {}",
                   volume.path, known.path, known.volume_id, volume.fingerprint, what_it_may_mean,
                   line_to_remove));
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See recipient_options.h.
 #include "tools/cli/recipient_options.h"
 
 #include <algorithm>
@@ -24,7 +23,7 @@ constexpr std::uint32_t kdf_target_ms = 1000;
 void add_kdf_options(CLI::App& app, KdfOptions& options) {
   app.add_option("--kdf-memory", options.memory,
                  "Memory of Argon2id for the passphrase, in KiB or with M or G (default: what "
-                 "takes about a second here)");
+                 "takes about a second on this machine)");
   app.add_option("--kdf-time", options.time, "Passes of Argon2id over that memory")
       ->check(CLI::Range(1u, engine::argon2_passes_max));
 }
@@ -74,12 +73,12 @@ void note_kdf_cost(const metadata::Keyring& keyring) {
   work_kib = std::min(work_kib, metadata::kdf_limit().work_kib);
   if (work_kib <= noted_work_kib) return;
   print_note(fmt::format(
-      "the passphrase may be any of {}: trying them takes up to {} of memory at a "
-      "time and fills {} in all, at about a second each GiB",
+      "the passphrase may belong to any of {} recipients: trying them takes up to {} of memory "
+      "at a time and fills {} in all, at about a second for each GiB",
       count, format_bytes(std::uint64_t{memory_kib} * 1024), format_bytes(work_kib * 1024)));
 }
 
-// check_label() decides whether the name is fit for a label.
+// check_label() decides whether the name can be a label.
 Result<metadata::NewPublicKey> read_recipient(const std::string& path) {
   NACRE_ASSIGN(const auto pem, read_secret_file(path, public_key_size_bytes_max));
   if (as_text(pem.view()).find("PRIVATE KEY") != std::string_view::npos) {

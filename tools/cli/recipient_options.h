@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a new recipient of a volume is made of: a public key from a file, or the cost of a
+// Options that make a new recipient of a volume: a public key from a file, or the cost of a
 // passphrase.
 #pragma once
 
@@ -16,18 +16,20 @@ class App;
 namespace nacre::tools {
 
 struct KdfOptions {
-  std::string memory;      // --kdf-memory; empty: as much as takes about a second
+  std::string memory;      // --kdf-memory; empty: measured, so that it takes about a second
   std::uint32_t time = 0;  // --kdf-time; 0: likewise
 };
 void add_kdf_options(CLI::App& app, KdfOptions& options);
-// Measures what is not given. invalid_argument.
+// Measures what is not given. Error: invalid_argument.
 Result<engine::Argon2Parameters> parse_kdf(const KdfOptions& options);
-// Of --kdf-limit: it bounds the memory of each passphrase, too. invalid_argument.
+// The limits of --kdf-limit, which also bounds the memory of each passphrase. Error:
+// invalid_argument.
 Result<metadata::KdfLimit> parse_kdf_limit(const std::string& text);
-// Says beforehand what opening with a passphrase may cost, where that is much.
+// Says beforehand what opening with a passphrase may cost, if that is much.
 void note_kdf_cost(const metadata::Keyring& keyring);
 
-// An RSA public key in PEM; its label is the file's name. invalid_argument, also for a private key.
+// Reads an RSA public key in PEM; its label is the file's name. Error: invalid_argument, also for a
+// private key.
 Result<metadata::NewPublicKey> read_recipient(const std::string& path);
 
 }  // namespace nacre::tools

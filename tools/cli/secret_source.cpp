@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See secret_source.h.
 #include "tools/cli/secret_source.h"
 
 #include <fcntl.h>
@@ -39,7 +38,7 @@ tl::unexpected<Error> secret_failure(const std::string& what) {
   return fail(code_of(errno), fmt::format("{}: {}", what, strerror(errno)));
 }
 
-// Everything up to the end; too_big past size_max.
+// Reads everything up to the end. Error: too_big past size_max.
 Result<SecretBytes> read_to_end(int descriptor, std::size_t size_max, const std::string& what) {
   SecretBytes buffer(size_max + 1);
   std::size_t used = 0;
@@ -78,7 +77,7 @@ Result<SecretBytes> read_from_command(const std::string& command) {
   }
   if (!secret) return secret;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    // Without its text: that may hold the passphrase.
+    // The message leaves out the command's text, because that may hold the passphrase.
     return fail(
         ErrorCode::cancelled,
         WIFEXITED(status)
@@ -130,7 +129,7 @@ Result<SecretBytes> read_passphrase(const SecretOptions& options,
   auto raw = read_raw(options, request);
   if (!raw && raw.error().code == ErrorCode::too_big) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: a passphrase may have {} bytes", raw.error().message,
+                fmt::format("{}: a passphrase has at most {} bytes", raw.error().message,
                             passphrase_size_bytes_max));
   }
   if (!raw) return raw;
@@ -141,7 +140,7 @@ Result<SecretBytes> read_passphrase(const SecretOptions& options,
   }
   if (view.size() > passphrase_size_bytes_max) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("a passphrase may have {} bytes", passphrase_size_bytes_max));
+                fmt::format("a passphrase has at most {} bytes", passphrase_size_bytes_max));
   }
   return SecretBytes(view);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where passphrases come from: a file, a file descriptor, a command's output, or a prompt on the
-// terminal. One newline at the end is taken away, all other bytes count; an empty passphrase is
+// terminal. One newline at the end is ignored, all other bytes count, and an empty passphrase is
 // refused. The bytes never leave locked memory.
 #pragma once
 
@@ -19,9 +19,10 @@ struct SecretOptions {
   int passphrase_fd = -1;
   std::string passphrase_command;
   std::string identity;  // file with an RSA private key, instead of a passphrase
-  // Of the volume that is meant, as parse_fingerprint() gives it; empty: none is named.
+  // The fingerprint of the volume that is meant, as parse_fingerprint() gives it; empty: none
+  // named.
   std::string fingerprint;
-  // Though it is older than this machine has seen it.
+  // Opens the volume although it is older than this machine has seen it.
   bool accept_older_state = false;
 
   bool names_passphrase() const {
@@ -29,15 +30,15 @@ struct SecretOptions {
   }
 };
 
-// Errors: invalid_argument for an empty or too long one, and when there is neither a source nor a
-// terminal; not_found, permission, io.
+// Errors: invalid_argument for an empty or too long passphrase, and if there is neither a source
+// nor a terminal; not_found, permission, io.
 struct PassphraseRequest {
   std::string prompt;    // "Passphrase for /srv/volume"
   bool confirm = false;  // asks a second time on a terminal
 };
 Result<SecretBytes> read_passphrase(const SecretOptions& options, const PassphraseRequest& request);
 
-// A whole small file, for keys: never in memory that may be swapped. too_big past size_max.
+// Reads a whole small file, for keys, into locked memory. Error: too_big past size_max.
 Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max);
 
 }  // namespace nacre::tools

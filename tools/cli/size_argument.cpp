@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See size_argument.h.
 #include "tools/cli/size_argument.h"
 
 #include <charconv>

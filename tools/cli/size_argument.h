@@ -9,8 +9,8 @@
 
 namespace nacre::tools {
 
-// invalid_argument for anything else, and for what does not fit. A plain number counts in
-// plain_unit_bytes.
+// Error: invalid_argument for anything else, and for a size that does not fit. A plain number
+// counts in plain_unit_bytes.
 Result<std::uint64_t> parse_size(std::string_view text, std::uint64_t plain_unit_bytes = 1);
 
 }  // namespace nacre::tools

@@ -7,8 +7,8 @@
 namespace nacre::tools {
 
 void take_standard_streams() {
-  // open() gives the lowest number that is free. Programs that are started inherit them: they have
-  // the same trouble.
+  // open() gives the lowest free number. Programs that this one starts inherit these descriptors,
+  // because they have the same trouble.
   while (true) {
     const int number = ::open("/", O_PATH | O_DIRECTORY);
     if (number < 0) return;

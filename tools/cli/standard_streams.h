@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors 0, 1 and 2 belong to the standard streams, also where whoever started the program
-// had closed them: another file that got such a number would be read as input, or written to by
-// whatever prints, and a daemon replaces it by /dev/null.
+// The descriptors 0, 1 and 2 belong to the standard streams, even if the program was started with
+// them closed. If another file got such a number, it would be read as input, or messages would be
+// written into it, and a daemon would replace it by /dev/null.
 #pragma once
 
 namespace nacre::tools {
 
-// Takes those that are closed, with something that can neither be read nor written: it stays an
-// error to use them. Before anything else is opened.
+// Occupies those that are closed with a file that can be neither read nor written, so using them
+// stays an error. Call it before anything else is opened.
 void take_standard_streams();
 
 }  // namespace nacre::tools

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See suite_option.h.
 #include "tools/cli/suite_option.h"
 
 #include <cstdint>

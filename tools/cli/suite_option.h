@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of cipher suites and codecs for help texts, and the second option that DES asks for.
+// Names of cipher suites and codecs for help texts, and the second option that DES needs.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace nacre::tools {
 std::string suite_names(bool legacy);
 // "none, lz77, …, auto"
 std::string codec_names();
-// invalid_argument for DES and 3DES without --allow-legacy-cipher.
+// Error: invalid_argument for DES and 3DES without --allow-legacy-cipher.
 Result<> check_legacy_consent(engine::CipherSuite suite, bool is_allowed);
 
 }  // namespace nacre::tools

@@ -20,7 +20,7 @@ std::string& name_of_program() {
 
 void print_line(std::string_view kind, std::string_view text) {
   const std::string line = fmt::format("{}: {}{}\n", program_name(), kind, printable(text));
-  // Nobody is left to tell when stderr is closed.
+  // If stderr is closed, nobody can be told.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }
 
@@ -65,7 +65,7 @@ void print_error(std::string_view text) {
 }
 
 int report(const Error& error) {
-  // The verdict first, where the message might not say it.
+  // The verdict comes first, because the message might not say it.
   std::string text = error.message;
   const auto name = to_string(error.code);
   switch (error.code) {
@@ -101,7 +101,7 @@ std::string hex(ByteView bytes) {
 }
 
 void print_raw(std::string_view text) {
-  // Who reads is gone when it fails: the exit status is the answer.
+  // If it fails, the reader is gone, and the exit status is the answer.
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
 }
 

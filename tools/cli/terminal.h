@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands say and to whom: results on stdout, all else on stderr with the program's name
-// in front; progress of long jobs.
+// The output of the commands: results go to stdout, everything else to stderr after the program's
+// name. Also the progress of long jobs.
 #pragma once
 
 #include <chrono>
@@ -23,22 +23,22 @@ namespace nacre::tools {
 void set_program_name(std::string_view name);
 std::string_view program_name();
 
-// Each is one line, whatever is in the text.
+// Each prints one line, whatever is in the text.
 void print_note(std::string_view text);
 void print_warning(std::string_view text);
 void print_error(std::string_view text);
-// The error's words; returns the exit code that belongs to it.
+// Prints the error's message, and returns the exit code that belongs to it.
 int report(const Error& error);
 
 // "12.3 MiB"
 std::string format_bytes(std::uint64_t bytes);
 std::string hex(ByteView bytes);
 
-// Text as it is, to standard output.
+// Prints the text as it is to standard output.
 void print_raw(std::string_view text);
 
-// What print_safely() shows of an argument: texts without what a terminal would take for a command.
-// Names and labels come from volumes, and those from anyone.
+// How print_safely() shows an argument: texts lose what a terminal would take for a command. Names
+// and labels come from volumes, which anybody may have made.
 template <typename T>
 decltype(auto) shown_as(const T& value) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
@@ -47,21 +47,21 @@ decltype(auto) shown_as(const T& value) {
     return (value);
   }
 }
-// To standard output, as fmt::print() does it, with each text among the arguments printable.
+// Prints to standard output like fmt::print(), and makes each text among the arguments printable.
 template <typename... Args>
 void print_safely(fmt::format_string<decltype(shown_as(std::declval<const Args&>()))...> format,
                   const Args&... arguments) {
   print_raw(fmt::format(format, shown_as(arguments)...));
 }
-// A value of nlohmann's, in lines, and without what a terminal would take for a command. Names are
-// any bytes and JSON is UTF-8: what is not is replaced.
+// A JSON value as indented text, without what a terminal would take for a command. Names are any
+// bytes and JSON is UTF-8, so bytes that are not UTF-8 are replaced.
 template <typename Json>
 void print_as_json(const Json& value) {
   print_raw(printable_json(value.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");
 }
 
-// Prints progress on stderr: one line that changes, with rate and time left, on a terminal; a line
-// a second elsewhere. The line is taken away at the end. Not thread-safe.
+// Prints progress on stderr, with rate and time left: on a terminal one line that changes and is
+// removed at the end, elsewhere one line a second. Not thread-safe.
 class ProgressPrinter {
  public:
   explicit ProgressPrinter(bool enabled);

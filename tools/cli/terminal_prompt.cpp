@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See terminal_prompt.h.
 #include "tools/cli/terminal_prompt.h"
 
 #include <fcntl.h>
@@ -23,7 +22,7 @@ extern "C" void catch_signal(int number) {
   caught_signal = number;
 }
 
-// While it lives, signals that end a process only end the read() of the prompt.
+// While it lives, signals that would end the process only end the read() of the prompt.
 class SignalCatcher {
  public:
   SignalCatcher() {
@@ -36,7 +35,7 @@ class SignalCatcher {
       ::sigaction(number, &action, &before);
       sigaddset(&caught, number);
     }
-    // A process that holds signals back would hold back those of the person who is asked.
+    // If the process blocks signals, it would also block those of the person who is asked.
     pthread_sigmask(SIG_UNBLOCK, &caught, &mask_before_);
   }
   ~SignalCatcher() {
@@ -52,7 +51,7 @@ class SignalCatcher {
 };
 
 void write_text(int terminal, std::string_view text) {
-  // A terminal that takes no text gives no answer either: the read will tell.
+  // A terminal that takes no text gives no answer either; the read will fail.
   static_cast<void>(!::write(terminal, text.data(), text.size()));
 }
 
@@ -85,7 +84,8 @@ Result<SecretBytes> prompt_line(const std::string& prompt, std::size_t size_max,
     const SignalCatcher catcher;
     termios during = before;
     if (!with_echo) during.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    // Silent before the prompt is seen: what is typed after it is neither shown nor thrown away.
+    // The echo is off before the prompt appears, so what is typed after it is neither shown nor
+    // lost.
     if (::tcsetattr(terminal, TCSAFLUSH, &during) != 0) {
       line = fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
     } else {
@@ -96,7 +96,7 @@ Result<SecretBytes> prompt_line(const std::string& prompt, std::size_t size_max,
     if (!with_echo) write_text(terminal, "\n");
   }
   ::close(terminal);
-  // The signal does what it came for, now that the terminal is as it was.
+  // The terminal is as it was, so the signal may now do what it normally does.
   if (caught_signal != 0 && caught_signal != SIGTSTP) ::raise(caught_signal);
   return line;
 }

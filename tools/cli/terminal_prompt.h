@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks on the terminal: for a secret, without an echo; or whether something is to be done.
+// Asks on the terminal for a secret, without an echo, or for a yes or no.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace nacre::tools {
 
-// Whether a person sits there: standard input is a terminal, and the process has one to write to.
+// Whether a person can answer: standard input is a terminal, and the process has one to write to.
 bool can_prompt();
 
-// One line, without its newline. cancelled when the person interrupts or ends the input; the
-// terminal is put back as it was. Not thread-safe.
+// Reads one line, without its newline. Error: cancelled if the person interrupts or ends the input.
+// The terminal is restored in any case. Not thread-safe.
 Result<SecretBytes> prompt_secret(const std::string& prompt, std::size_t size_max);
 
-// One line, with an echo: true for "yes", spelt out. Else as prompt_secret().
+// Reads one line with an echo: true for the whole word "yes". Otherwise like prompt_secret().
 Result<bool> prompt_yes(const std::string& question);
 
 }  // namespace nacre::tools

@@ -55,13 +55,13 @@ class Folder {
 };
 
 Result<> write_file(int folder, const std::string& path, std::string_view text, bool synced) {
-  // Never through a link that somebody left there.
+  // Never follow a link that somebody left there.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor < 0) return system_failure(path);
   Result<> result;
-  // With sudo this may be a file of the user who called it.
+  // With sudo this may be a file of the user who called sudo.
   if (const int error = give_to_folder_owner(folder, descriptor)) {
     errno = error;
     result = system_failure(path);
@@ -80,7 +80,8 @@ Result<> write_file(int folder, const std::string& path, std::string_view text, 
   return result;
 }
 
-// In a folder that is everybody's: so it must be this user's own, and no link.
+// The folder lies in one that everybody may write to. So it must belong to this user, and be no
+// link.
 Result<std::string> spare_folder(bool make) {
   const std::string path = fmt::format("/var/tmp/nacre-{}", ::geteuid());
   if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure(path);
@@ -137,7 +138,7 @@ Result<std::vector<std::string>> user_folders() {
   std::vector<std::string> folders;
   const bool may_keep = may_keep_files(home, base);
   if (may_keep) folders.push_back(base + "/nacre");
-  // Once there, it counts also when the home has filled.
+  // Once it exists, it counts even after the home has got files.
   auto spare = spare_folder(!may_keep);
   if (spare) folders.push_back(std::move(*spare));
   if (folders.empty()) return tl::unexpected(spare.error());
@@ -165,7 +166,7 @@ Result<> UserFile::replace(
     const std::function<Result<std::string>(const std::string& content)>& change,
     Durability durability) const {
   const std::string folder_path = std::filesystem::path(path_).parent_path();
-  // ~/.config and its like are private.
+  // ~/.config and similar folders are private.
   if (const int error = make_folders_for_owner(folder_path)) {
     errno = error;
     return system_failure(folder_path);

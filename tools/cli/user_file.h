@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small file of the user's own: closed to others, and replaced as a whole. It lies in
-// $XDG_CONFIG_HOME/nacre or ~/.config/nacre; where nothing may be kept there (own_files.h), in
+// A small file of the user's: closed to others, and replaced as a whole. It lies in
+// $XDG_CONFIG_HOME/nacre or ~/.config/nacre, or, if nothing may be kept there (own_files.h), in
 // /var/tmp/nacre-UID.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace nacre::tools {
 
-// The folders of this user: the first takes what is kept, and what lies in the others counts as
-// well. At least one; missing (with the reason) when there is no place for one.
+// The folders of this user, at least one. New files go into the first; files in the others count as
+// well. Error: missing (with the reason) if there is no place for a folder.
 Result<std::vector<std::string>> user_folders();
 
 enum class Durability : std::uint8_t {
-  synced,  // after a crash the file is old or new
+  synced,  // after a crash the file is the old or the new one
   left_to_system,
 };
 
@@ -27,10 +27,10 @@ class UserFile {
   explicit UserFile(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
 
-  // Empty when there is none. invalid_argument when it is no file or too large.
+  // The content; empty if there is no file. Error: invalid_argument if it is no file or too large.
   Result<std::string> read() const;
-  // Makes the folder where it is missing; nobody else changes the file between what change is given
-  // and what it gives back. Its error leaves the file alone.
+  // Replaces the content by what change makes of it. Nobody else changes the file meanwhile. Makes
+  // the folder if it is missing. If change fails, the file stays as it is.
   Result<> replace(const std::function<Result<std::string>(const std::string& content)>& change,
                    Durability durability) const;
 
@@ -38,7 +38,7 @@ class UserFile {
   std::string path_;
 };
 
-// In one word without blanks or controls; with_ascii_alone: in ASCII.
+// Escapes the text into one word without blanks or control characters; with_ascii_alone: in ASCII.
 std::string escape_path(std::string_view path, bool with_ascii_alone);
 std::string unescape_path(std::string_view text);
 

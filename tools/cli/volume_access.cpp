@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See volume_access.h.
 #include "tools/cli/volume_access.h"
 
 #include <unistd.h>
@@ -27,8 +26,8 @@ KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& k
       .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = fingerprint_of(keys)};
 }
 
-// Trouble with the list itself keeps nobody from his files; a volume that is not the known one
-// does.
+// If the list itself cannot be used, the user still gets at the files. If the volume is not the
+// known one, it is refused.
 Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool is_named = false) {
   KnownVolumes::Acquaintance known;
   const auto lists = KnownVolumes::of_user();
@@ -46,7 +45,7 @@ Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool i
   return known;
 }
 
-// In the first list, and in those others that know something of that path.
+// Notes the volume in the first list, and in those others that know something of that path.
 Result<std::string> pin_in_lists(const KnownVolume& volume, bool is_copy) {
   NACRE_ASSIGN(const auto lists, KnownVolumes::of_user());
   for (const auto& list : lists) {
@@ -71,14 +70,13 @@ void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false)
   }
 }
 
-// Somebody gave the volume a passphrase's recipient without its MAC, and this machine does not know
-// the volume: anybody who has seen that recipient could have made the whole of it. Only a person
-// can tell.
+// The passphrase's recipient has no MAC, and this machine does not know the volume. So anybody who
+// has seen that recipient could have made the whole volume. Only a person can tell.
 Result<> ask_to_confirm(const VolumePlace& place, const std::string& fingerprint) {
   const std::string what = fmt::format(
       "the key of {} was changed since this passphrase opened it last, and this machine does not "
-      "know the volume: nothing shows that it is yours and not one put in its place, to see what "
-      "you write to it. Ask whoever changed the key for its fingerprint",
+      "know the volume: nothing shows that it is yours, and not another one that somebody put in "
+      "its place to see what you write. Ask the person who changed the key for the fingerprint",
       place.path);
   if (!can_prompt()) {
     return fail(ErrorCode::not_permitted,
@@ -110,8 +108,8 @@ Result<> check_named(const VolumePlace& place, const metadata::KeyTree& keys,
                               : ""));
 }
 
-// While a volume is rotated its keyring proves that whoever made the new key had the one before it:
-// who knows the volume by that one takes the new one for its successor.
+// While a volume is rotated, its keyring proves that the maker of the new key had the one before
+// it. So a machine that knows the volume by the old key accepts the new one as its successor.
 Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys,
                          const Error& refusal) {
   const auto previous = keys.previous_fingerprint();
@@ -145,7 +143,7 @@ Result<metadata::VolumeSecret> read_identity(const SecretOptions& options) {
   return metadata::VolumeSecret(std::move(*key));
 }
 
-// Files that were made on Windows end their lines in CR LF; the LF alone is taken away.
+// Files that were made on Windows end their lines in CR LF, and only the LF is ignored.
 Error with_hint_at_line_end(Error error, const metadata::VolumeSecret& secret) {
   const auto* passphrase = std::get_if<SecretBytes>(&secret);
   if (error.code == ErrorCode::wrong_key && passphrase != nullptr && !passphrase->view().empty() &&
@@ -175,7 +173,7 @@ Result<VolumePlace> open_place(const std::string& path) {
 
 namespace {
 
-// A mounted volume's files are no volume; what is meant is the folder behind them.
+// A mounted volume's files are no volume. The user means the folder behind them.
 Result<> check_not_mount_point(const std::string& path) {
   const auto mount = fs::find_nacre_mount(path);
   if (!mount) return {};
@@ -184,7 +182,7 @@ Result<> check_not_mount_point(const std::string& path) {
                           mount->source, mount->source));
 }
 
-// if_none: what to say of a directory that is none.
+// if_none: the message for a directory that is no volume.
 Result<VolumePlace> find_volume(const std::string& path, const std::string& if_none) {
   NACRE_ASSIGN(auto place, open_place(path));
   NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
@@ -238,7 +236,7 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret,
                                             const SecretOptions& options) {
   if (std::holds_alternative<SecretBytes>(secret)) {
-    // What is wrong with it is said below.
+    // The error is reported below.
     if (const auto found = metadata::find_keyring(*place.directory)) {
       note_kdf_cost(found->keyring.claims);
     }
@@ -277,7 +275,7 @@ Result<metadata::VolumeKeys> unlock(const VolumePlace& place, const metadata::Vo
 
 std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Superblock& superblock,
                                   const metadata::Keyring& keyring) {
-  // New records get the superblock's; those that are there have their epochs'.
+  // New records get the superblock's suite; existing ones have those of their epochs.
   std::set<engine::CipherSuite> suites = {superblock.cipher};
   for (const auto& epoch : keyring.epochs)
     suites.insert(epoch.suite);

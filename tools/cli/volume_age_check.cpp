@@ -68,9 +68,9 @@ Result<> check_age(const VolumePlace& place, const metadata::VolumeKeys& volume,
   const SeenCopy& copy = **seen;
   NACRE_ASSIGN(const auto next,
                database.get(metadata::Table::system, metadata::system_key_next_session));
-  if (!next) return {};  // what is wrong is said by whoever reads the rows
+  if (!next) return {};  // the code that reads the rows reports the error
   NACRE_ASSIGN(const std::uint64_t next_session, metadata::decode_u64(*next));
-  // A keyring alone that was put back is told by the row that remembers it.
+  // If only the keyring was put back, the row that remembers its generation tells.
   NACRE_ASSIGN(const auto keyring_row,
                database.get(metadata::Table::system, metadata::system_key_keyring));
   const std::uint64_t keyring_of_rows =
@@ -85,8 +85,7 @@ Result<> check_age(const VolumePlace& place, const metadata::VolumeKeys& volume,
   }
   const std::string older = what_is_older(copy.last, found, knows_session);
   if (older.empty()) return {};
-  // A backup in a place of its own is older by nature. Where the volume itself lay, it is a
-  // question.
+  // A backup in its own place is naturally older. In the volume's place it needs a confirmation.
   if (copy.path != place.path && place.directory->exists("backup").value_or(false)) {
     print_note(fmt::format("{} is a backup: it is older than {} was at {}: {}", place.path,
                            copy.path, copy.last.time, older));

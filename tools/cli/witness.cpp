@@ -71,7 +71,7 @@ std::string text_of(const std::vector<SeenCopy>& copies) {
   return all.dump(1) + "\n";
 }
 
-// The first, unless the path has one of its own.
+// The entry of this path, or else the first entry.
 std::vector<SeenCopy>::iterator copy_at(std::vector<SeenCopy>& copies, const std::string& path) {
   const auto own = std::find_if(copies.begin(), copies.end(),
                                 [&](const SeenCopy& copy) { return copy.path == path; });
@@ -146,7 +146,7 @@ Result<> Witness::note(const std::string& path, const Sight& sight, Moment momen
 Result<> Witness::accept(const std::string& path, const Sight& sight) const {
   return file_.replace(
       [&](const std::string& content) -> Result<std::string> {
-        // One that cannot be read says nothing that would have to stay.
+        // A file that cannot be read holds nothing that must be kept.
         auto copies = copies_of(content, file()).value_or(std::vector<SeenCopy>());
         const SeenCopy fresh{.path = path, .last = sight};
         std::error_code ignored;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this user's machine has seen of a volume: how far its history had come. A volume that is
-// older than that was put back, or its log was cut (docs/SECURITY.md, "A witness of age").
+// How far this machine has seen a volume's history. If the volume is older than that, it was put
+// back, or its log was cut (docs/SECURITY.md, "A witness of age").
 //
 // File: seen/VOLUME-ID next to known_volumes, JSON. A volume is one history wherever it lies, so
-// the first entry counts for all paths; others are copies that somebody took knowingly though they
-// are older, each at its own path.
+// the first entry counts for all paths. Others are older copies that the user accepted, each at its
+// own path.
 #pragma once
 
 #include <cstdint>
@@ -26,34 +26,35 @@ struct Sight {
 };
 
 struct SeenCopy {
-  std::string path;  // where it lay last
+  std::string path;  // where it was last
   Sight last;
-  std::vector<Sight> closings;  // newest first, closings_max at the most
+  std::vector<Sight> closings;  // newest first, at most closings_max
 };
 inline constexpr std::size_t closings_max = 8;
 
-// What of `found` is older than `seen`, in words that say by how much; empty when nothing is.
+// In which numbers `found` is older than `seen`, in words with the differences; empty if in none.
 // knows_session: whether the volume has had the session that was the newest then.
 std::string what_is_older(const Sight& seen, const Sight& found, bool knows_session);
-// Of seen.closings the one that the volume is back at, when it is one.
+// The one of seen.closings that the volume is back at, if there is one.
 std::optional<Sight> closing_found(const SeenCopy& seen, const Sight& found);
 
 class Witness {
  public:
-  // Of this user; the errors of user_folders().
+  // The file of this user. Errors as of user_folders().
   static Result<Witness> of_volume(const std::string& volume_id);
   explicit Witness(std::string file) : file_(std::move(file)) {}
   const std::string& file() const { return file_.path(); }
 
-  // The copy that a volume at this path is compared with; none when nothing was seen yet. corrupt.
+  // The entry that a volume at this path is compared with; none if nothing was seen yet. Error:
+  // corrupt.
   Result<std::optional<SeenCopy>> find(const std::string& path) const;
   Result<std::vector<SeenCopy>> read() const;
 
   enum class Moment : std::uint8_t { opened, in_use, closed };
-  // Only of what is durable. What is noted before the closing is left to the system to write.
+  // Pass only what is durable. Before the closing, the system may write this when it likes.
   Result<> note(const std::string& path, const Sight& sight, Moment moment) const;
-  // Somebody knows that what lies at this path is older. It takes the first entry's place where
-  // that lay there, or where nothing lies any more.
+  // The user accepts that the volume at this path is older. It replaces the first entry if that was
+  // at this path, or if nothing is at the first entry's path any more.
   Result<> accept(const std::string& path, const Sight& sight) const;
 
  private:

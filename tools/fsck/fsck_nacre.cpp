@@ -2,7 +2,7 @@
 // fsck.nacre: checks a volume that is not mounted, and repairs it when asked to.
 //
 //   (nothing)   structure: superblock, keyring, every row of every table against the others
-//   --scrub     also every CRC of segments and db/; this alone needs no key
+//   --scrub     also every CRC of segments and db/; without other options it needs no key
 //   --salvage   makes the volume anew in another directory (fsck_salvage.h)
 //   --deep      also opens every record: authenticates, decompresses, compares with the maps
 //   --repair    plans a repair, writes the plan down, makes it; --dry-run, --undo (fsck_repair.h)
@@ -47,7 +47,7 @@ struct Arguments {
   }
 };
 
-// Nobody may write meanwhile; other checks and read-only mounts may read.
+// Nobody may write during the check; other checks and read-only mounts may read.
 Result<metadata::VolumeLock> lock(const VolumePlace& place) {
   auto held = metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared});
   if (!held && held.error().code == ErrorCode::busy) {
@@ -63,7 +63,7 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
   if (!arguments.wants_keys()) {
     NACRE_ASSIGN(const auto place, open_place(arguments.volume));
     NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
-    // Without a superblock the rest can still be scrubbed, but not whatever lies in a directory.
+    // Without a superblock the rest can still be scrubbed, but an arbitrary directory is refused.
     if (state != metadata::DirectoryState::volume && state != metadata::DirectoryState::damaged) {
       return fail(ErrorCode::not_found, fmt::format("{} is not a Nacre volume", arguments.volume));
     }
@@ -72,7 +72,7 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
     return fs::scrub_volume(*place.directory, *engine, {.progress = progress});
   }
   NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
-  // Who holds it is known before anybody types a passphrase.
+  // If another process holds the volume, the user learns it before typing a passphrase.
   NACRE_ASSIGN(const auto held, lock(place));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
   NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret, arguments.secret));
@@ -118,35 +118,36 @@ int run(const Arguments& arguments) {
 
 std::function<int()> add_arguments(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  // An empty name, as of a script's unset variable, must not make a mere check of the command.
+  // A script's unset variable gives an empty name. That must not turn the repair into a mere check.
   const CLI::Validator named(
       [](const std::string& name) { return name.empty() ? "it names nothing" : std::string(); },
       "");
   app.add_option("VOLUME", arguments->volume, "The volume's directory; it must not be mounted")
       ->required();
   app.add_flag("--scrub", arguments->scrub,
-               "Verify every checksum of segments and database; alone it needs no key");
+               "Verify every checksum of segments and database; without other options it needs "
+               "no key");
   app.add_flag("--deep", arguments->deep,
-               "Open every record: authenticate, decompress, compare with the maps");
+               "Open every record as well: authenticate, decompress, compare with the maps");
   auto* repair = app.add_flag("--repair", arguments->repair.repair,
                               "Repair what is found; every record is opened for it");
   app.add_flag("--dry-run", arguments->repair.dry_run,
                "Print what --repair or --undo would do, and change nothing");
   app.add_flag("--drop-damaged", arguments->repair.drop_damaged,
-               "Put holes, which read as zeros, in the place of what is lost")
+               "Replace what is lost by holes, which read as zeros")
       ->needs(repair);
   app.add_flag("--accept-unreadable", arguments->repair.accept_unreadable,
-               "Count as lost what the disk cannot read of db/: older rows take its place")
+               "Treat what the disk cannot read of db/ as lost; older rows take its place")
       ->needs(repair);
   app.add_option("--undo", arguments->repair.undo,
-                 "Take back the repair of this plan, if nothing changed since")
+                 "Undo the repair of this plan, if nothing changed since")
       ->type_name("PLAN")
       ->check(named)
       ->excludes(repair);
   app.add_option(
          "--salvage", arguments->salvage_target,
-         "Where db/ is lost: make the volume anew from its segments in this directory; it is "
-         "empty or is to be made")
+         "If db/ is lost: make a new volume in this directory from the segments; the directory "
+         "is empty or does not exist yet")
       ->type_name("TARGET")
       ->check(named)
       ->excludes("--scrub")

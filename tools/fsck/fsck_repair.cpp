@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fsck_repair.h.
 #include "tools/fsck/fsck_repair.h"
 
 #include <unistd.h>
@@ -37,11 +36,11 @@ struct OpenVolume {
 
 struct Outcome {
   fs::RepairPlan plan;
-  std::optional<fs::DatabaseReport> database;  // of a db/ that is made anew
-  fs::FindingList left;                        // that the plan does not repair
+  std::optional<fs::DatabaseReport> database;  // if db/ is made anew
+  fs::FindingList left;                        // what the plan does not repair
   std::string plan_name;                       // empty: nothing was written
-  bool is_changed = false;                     // the plan was made, or taken back
-  std::optional<fs::CheckReport> after;        // of a volume that was changed
+  bool is_changed = false;                     // the plan was carried out, or undone
+  std::optional<fs::CheckReport> after;        // of the volume after a change
 };
 
 Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
@@ -69,7 +68,8 @@ Result<Outcome> undo(const OpenVolume& open, const RepairArguments& arguments) {
   return outcome;
 }
 
-// Where a dry run makes a new db/: sealed as in the volume, and gone with this.
+// The temporary directory in which a dry run makes a new db/. Its files are sealed as in the volume
+// and are removed with this object.
 class Scratch {
  public:
   ~Scratch() {
@@ -127,7 +127,7 @@ Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
                                      directory.description(), outcome.plan_name));
     }
     outcome.is_changed = true;
-    volume.warnings.clear();  // about copies that have been put right
+    volume.warnings.clear();  // they were about copies that have been repaired
   }
   NACRE_ASSIGN(outcome.after,
                fs::check_volume(open.place.directory, volume, *engine, {.deep = true}, progress));
@@ -159,7 +159,7 @@ std::string lost_words(const fs::RepairPlan& plan) {
   return counted(plan.lost.size(), "range of bytes is lost", "ranges of bytes are lost");
 }
 
-// Of a plan that is taken back nothing stays lost.
+// After an undo nothing of the plan's losses stays lost.
 void print_plan(const fs::RepairPlan& plan, bool is_undone) {
   for (const auto& step : plan.steps) {
     print_safely("step: {}: {}\n", printable(place_of(step)), printable(step.why));
@@ -192,13 +192,11 @@ void print_database(const fs::DatabaseReport& report) {
   for (const auto& finding : report.damage.findings())
     print_safely("damaged: {}: {}\n", to_string(finding.verdict), printable(finding.what));
   if (report.may_have_lost_groups) {
-    print_safely(
-        "lost: changes in the log of db/ that were in no table yet; nobody knows of what\n");
+    print_safely("lost: changes in the log of db/ that were in no table yet; nobody knows which\n");
   }
   if (!report.has_manifest) {
     print_safely(
-        "note: without the manifest all tables that lie in db/ count: what was removed may "
-        "be back\n");
+        "note: without the manifest all tables in db/ count, so removed files may be back\n");
   }
   if (report.lost_range_count != 0) {
     print_safely("lost: rows in {} stretches of db/; {}\n", report.lost_range_count,
@@ -262,12 +260,12 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
   }
   if (outcome.is_changed) {
     print_safely("{}: repaired in {}, {}\n", name, steps, lost_words(outcome.plan));
-    print_safely("To take it back before anything else changes: fsck.nacre --undo {} {}\n",
+    print_safely("To undo it before anything else changes: fsck.nacre --undo {} {}\n",
                  outcome.plan_name, name);
     if (outcome.database) {
       print_safely(
-          "The damaged database is kept in {}/db.{}: remove that folder when nothing of it "
-          "is wanted any more\n",
+          "The damaged database is kept in {}/db.{}: remove that folder when you need nothing of "
+          "it any more\n",
           name, outcome.plan_name);
     }
   } else if (step_count != 0) {

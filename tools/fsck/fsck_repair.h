@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsck.nacre --repair, --dry-run and --undo: what fs/repair plans and does, told to a user.
+// fsck.nacre --repair, --dry-run and --undo: runs fs/repair and prints what it plans and does.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct RepairArguments {
 };
 
 // Prints what it does on stdout. Returns the exit code: 0 nothing to do, or undone; 1 repaired; 4
-// something is left, or would be repaired without --dry-run; else as exit_code_of().
+// something is left, or would be repaired without --dry-run; otherwise exit_code_of() the error.
 int run_repair(const std::string& volume, const SecretOptions& secret,
                const std::string& engine_name, const RepairArguments& arguments, bool json);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fsck_report.h.
 #include "tools/fsck/fsck_report.h"
 
 #include <fmt/format.h>
@@ -11,7 +10,7 @@ namespace nacre::tools {
 
 namespace {
 
-// A record is never empty.
+// A record is never empty, so size 0 means that there is no size.
 double ratio_of(const fs::CodecStats& codec) {
   return static_cast<double>(codec.plain_bytes) / static_cast<double>(codec.stored_bytes);
 }
@@ -45,7 +44,7 @@ nlohmann::json finding_json(const fs::Finding& finding) {
   return json;
 }
 
-// What each codec made of the records that were opened.
+// Prints how well each codec packed the records that were opened.
 void print_codecs(const fs::DeepCheckCounts& records) {
   for (std::size_t i = 0; i < records.codecs.size(); ++i) {
     const fs::CodecStats& codec = records.codecs[i];
@@ -125,7 +124,9 @@ void print_report(const std::string& volume, const fs::CheckReport& report) {
 void print_advice(const std::string& volume, const fs::CheckReport& report, bool had_keys) {
   if (report.findings.error_count() == 0) return;
   print_safely("{}: fsck.nacre {} {}\n",
-               had_keys ? "What a repair would do" : "Which files are hit, with the key",
+               had_keys ? "To see what a repair would do"
+                        : "To see which files are hit, with "
+                          "the key",
                had_keys ? "--repair --dry-run" : "--deep", printable(volume));
 }
 
@@ -165,7 +166,7 @@ void print_report_json(const std::string& volume, const fs::CheckReport& report)
                      {"database_bytes", scrub->database_bytes},
                      {"unverified_bytes", scrub->unverified_bytes}};
   }
-  // Names are any bytes; JSON is UTF-8.
+  // Names may be any bytes, but JSON is UTF-8.
   print_as_json(json);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fsck.nacre says in the end, for people and for machines.
+// The report of fsck.nacre, for people and for machines.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace nacre::tools {
 
-// On stdout: a line for each finding.
+// Prints a line for each finding.
 void print_findings(const fs::FindingList& findings);
-// The same in JSON.
+// The findings as JSON.
 nlohmann::json to_json(const fs::FindingList& findings);
-// On stdout: the findings, then what was checked and how it ended.
+// Prints the findings, then what was checked and how it ended.
 void print_report(const std::string& volume, const fs::CheckReport& report);
-// On stdout, where damage was found: what to do next. Without the keys nobody knew of files.
+// Prints what to do next, if damage was found. Without keys the check could not name files.
 void print_advice(const std::string& volume, const fs::CheckReport& report, bool had_keys);
-// On stdout: one JSON object.
+// Prints one JSON object:
 //   {"volume", "version", "clean", "error_count", "dropped_finding_count",
 //    "findings": [{"severity", "verdict", "what", "file", "offset"?, "inode"?, "paths"}],
 //    "structure"?: {…}, "records"?: {…}, "scrub"?: {…}}

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fsck_salvage.h.
 #include "tools/fsck/fsck_salvage.h"
 
 #include <sys/stat.h>
@@ -148,7 +147,8 @@ void print_text(const SalvageArguments& arguments, const fs::SalvageReport& repo
 
 int salvage(const SalvageArguments& arguments) {
   harden_process();
-  // The new volume is opened and closed; what goes on in it is for the log of a mount.
+  // The new volume is opened and closed here. Its messages are meant for the log of a
+  // mount, so only warnings are shown.
   spdlog::set_level(spdlog::level::warn);
   ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
   const auto salvaged = run(arguments, printer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsck.nacre --salvage TARGET: a volume whose db/ is lost, made anew elsewhere.
+// fsck.nacre --salvage TARGET: makes a new volume elsewhere from one whose db/ is lost.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct SalvageArguments {
   bool json = false;
 };
 
-// Returns the exit status: 1 rebuilt, 4 rebuilt with losses, or what the error gives.
+// Returns the exit status: 1 rebuilt, 4 rebuilt with losses, otherwise that of the error.
 int salvage(const SalvageArguments& arguments);
 
 }  // namespace nacre::tools

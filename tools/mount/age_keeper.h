@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the witness how far a mounted volume has come, once an interval at the most. Nothing is
-// flushed for it: what is told is durable already.
+// Tells the witness how far a mounted volume has come, at most once in an interval. It causes no
+// flush: it tells only what is durable already.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace nacre::tools {
 
 class AgeKeeper {
  public:
-  // Both are called from its thread; age must not wait for the volume's disk.
+  // Both are called from the keeper's thread; age must not wait for the volume's disk.
   AgeKeeper(std::chrono::milliseconds interval, std::function<metadata::VolumeAge()> age,
             std::function<void(const metadata::VolumeAge&)> note);
   AgeKeeper(const AgeKeeper&) = delete;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See daemon.h.
 #include "tools/mount/daemon.h"
 
 #include <fcntl.h>
@@ -34,7 +33,7 @@ int run_serve(const std::function<int(Readiness&)>& serve, Readiness& readiness)
   return exit_operational;
 }
 
-// What the caller had open is not the daemon's to keep: a lock, the end of a pipe.
+// The daemon must not keep what its caller had open, such as a lock or the end of a pipe.
 void close_inherited(int kept) {
   const auto close_from = [](unsigned first, unsigned last) {
     if (first <= last) ::syscall(SYS_close_range, first, last, 0u);
@@ -44,10 +43,10 @@ void close_inherited(int kept) {
   close_from(number + 1, ~0u);
 }
 
-// No terminal and a process group of its own, so that neither keys nor the end of a session reach
-// it, but no session of its own: the scheduler takes a session for a group (autogroup), and where
-// the callers of a file system are in another one than its threads it moves them to an idle CPU at
-// every reply (docs/KERNEL.md, io_uring).
+// Gives up the terminal and begins a process group, so that neither keys nor the end of a session
+// reach the daemon. It stays in its caller's session: the scheduler treats a session as a group
+// (autogroup), and if the callers of a file system are in another group than its threads, it moves
+// them to an idle CPU at every reply (docs/KERNEL.md, io_uring).
 void leave_terminal_of_caller() {
   const int terminal = ::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal >= 0) {
@@ -68,7 +67,7 @@ void leave_terminal_of_caller() {
   ::_exit(code);
 }
 
-// Until the child says that it is ready, or ends.
+// Waits until the child says that it is ready, or ends.
 int wait_for(pid_t child, int pipe) {
   char byte = 0;
   ssize_t got = 0;
@@ -142,7 +141,7 @@ SignalWatch::SignalWatch() : state_(new State) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP})
     sigaddset(&state_->signals, signal);
   pthread_sigmask(SIG_BLOCK, &state_->signals, &state_->before);
-  // Who reads from us may be gone; that is an error of the write, not an end.
+  // If the reader of a pipe is gone, the write fails; the process must not end.
   std::signal(SIGPIPE, SIG_IGN);
 }
 

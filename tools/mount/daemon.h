@@ -7,7 +7,7 @@
 
 namespace nacre::tools {
 
-// How a daemon tells that it is ready. In the foreground there is nobody to tell.
+// How a daemon tells its parent that it is ready. In the foreground there is no parent to tell.
 class Readiness {
  public:
   Readiness() = default;
@@ -16,33 +16,32 @@ class Readiness {
   Readiness& operator=(const Readiness&) = delete;
   ~Readiness();
 
-  // A process group of its own and no terminal: from now on neither keys nor the end of a session
-  // reach the daemon, and nobody can be asked.
+  // Gives the daemon a process group of its own and no terminal. From now on neither keys nor the
+  // end of a session reach it, and it cannot ask anybody.
   void leave_terminal();
-  // Lets go of the standard streams, then tells the parent, which ends with 0. False when
-  // the parent is gone: whoever started the mount has given up.
+  // Lets go of the standard streams, then tells the parent, which ends with 0. Returns false if the
+  // parent is gone, because the user has given up the mount.
   bool announce();
 
  private:
   int pipe_ = -1;
 };
 
-// Forks; serve runs in the child, without descriptors of its own but the standard ones, which still
-// lead to where the parent's do; until leave_terminal() it has the parent's terminal, too. Returns
-// in the parent: 0 once serve has announced that it is ready, else serve's exit code. Call before
-// any thread is started. In the child it does not return.
+// Forks. serve runs in the child, which keeps only the standard descriptors; these lead to where
+// the parent's do. Until leave_terminal() the child has the parent's terminal as well. Returns only
+// in the parent: 0 once serve has announced that it is ready, else serve's exit code. Call it
+// before any thread is started.
 int run_as_daemon(const std::function<int(Readiness&)>& serve);
 
-// While it lives, SIGTERM, SIGINT and SIGHUP call on_signal instead of ending the process; it must
-// be made before other threads are, since they inherit its mask. on_signal runs on a thread of its
-// own.
+// While it lives, SIGTERM, SIGINT and SIGHUP call on_signal instead of ending the process. Make it
+// before other threads, because they inherit its mask. on_signal runs on a thread of its own.
 class SignalWatch {
  public:
   SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
-  // From now on; signals that came since the constructor count.
+  // Handles signals from now on, and those that came since the constructor.
   void start(std::function<void(int signal)> on_signal);
   void stop();
 

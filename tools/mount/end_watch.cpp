@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See end_watch.h.
 #include "tools/mount/end_watch.h"
 
 #include <chrono>
@@ -38,11 +37,11 @@ bool EndWatch::begin() {
 void EndWatch::signal() {
   {
     std::lock_guard lock(mutex_);
-    if (!noticed_) return;  // two at once, as a session's end sends them, are one
+    if (!noticed_) return;  // the end of a session sends two at once, which count as one
   }
   spdlog::error(
-      "a further signal: giving up on {}. What was synced before is safe, the rest is lost; the "
-      "next mount recovers",
+      "giving up on {} after a further signal. What was synced before is safe, and the rest is "
+      "lost; the next mount recovers the volume",
       volume_);
   give_up_();
 }

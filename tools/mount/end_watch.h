@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a mount takes as long as the backing directory does: data is waited for, not dropped.
-// But a network disk that never answers must not keep a daemon for ever: the log says what is
-// waited for, and from then on a further signal ends the process as a crash would.
+// The end of a mount waits for the backing directory to take all data, and drops none. But a
+// network disk that never answers must not keep a daemon for ever. So the log says what the daemon
+// waits for, and from then on a further signal ends the process as a crash would.
 #pragma once
 
 #include <condition_variable>
@@ -17,13 +17,13 @@ class EndWatch {
  public:
   // give_up does not return; it runs on the thread that calls signal().
   EndWatch(std::string volume, std::function<void()> give_up);
-  ~EndWatch();  // the end is over
+  ~EndWatch();  // the mount has ended
   EndWatch(const EndWatch&) = delete;
   EndWatch& operator=(const EndWatch&) = delete;
 
-  // The end begins now, if it has not yet. True the first time.
+  // Tells that the end begins. Returns true the first time.
   bool begin();
-  // A signal came while the end was under way already.
+  // Tells that a signal came while the end was under way.
   void signal();
 
  private:

@@ -27,7 +27,7 @@ namespace nacre::tools {
 
 namespace {
 
-// Messages quote names of files and what others wrote.
+// Escapes messages, because they quote names of files and text that others wrote.
 class PrintableSink final : public spdlog::sinks::dist_sink_mt {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -47,8 +47,8 @@ Sinks& sinks() {
   return made;
 }
 
-// A log that root's mount begins in a folder of the volume's owner, who has the next mount go on
-// with it.
+// If root's mount begins a log in a folder of the volume's owner, the owner gets it, because the
+// owner's next mount writes to it.
 void share_with_owner(const std::string& path, int log, const std::string& volume) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const int folder = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -56,13 +56,14 @@ void share_with_owner(const std::string& path, int log, const std::string& volum
   struct stat owned = {};
   if (folder >= 0 && ::fstat(folder, &place) == 0 && ::stat(volume.c_str(), &owned) == 0 &&
       place.st_uid == owned.st_uid) {
-    give_to_folder_owner(folder, log);  // without it the log is as good
+    give_to_folder_owner(folder, log);  // the log works without it, so errors do not count
   }
   if (folder >= 0) ::close(folder);
 }
 
-// Makes the file when it is not there, for nobody else's eyes: messages name files. (spdlog would
-// also make folders, where a name is mistyped.) A link may lead to somebody else's file.
+// Makes the file if it is missing, readable by its owner only, because messages name files. (spdlog
+// would also make folders if a name is mistyped.) A link is refused, because it may lead to another
+// user's file.
 Result<> check_log_file(const std::string& path, const std::string& volume) {
   constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
   int descriptor = ::open(path.c_str(), flags);
@@ -88,15 +89,15 @@ Result<> check_log_file(const std::string& path, const std::string& volume) {
   return {};
 }
 
-// Standard error has it already. Nothing here is called with the sinks' locks held, so a thread
-// that fails a check never waits for itself.
+// Standard error has the message already. Nothing here is called with the sinks' locks held, so a
+// thread that fails a check never waits for itself.
 void log_failed_check(std::string_view message) noexcept {
   try {
     const auto& made = sinks();
     made.all->remove_sink(made.standard_error);
     spdlog::critical("{}", message);
   } catch (const std::exception&) {
-    // The process ends all the same.
+    // The process ends in any case.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the messages of a mount go. Until the mount is usable, warnings go to standard error, for
-// whoever started it; from then on a daemon has syslog, or the file it was given.
+// Where the messages of a mount go. Until the mount is usable, warnings go to standard error, where
+// the user sees them. From then on a daemon writes to syslog or to the file it was given.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,15 @@ struct LogOptions {
   bool verbose = false;
 };
 
-// Whether names of files may stand in messages: not in the system's log, which others read and
-// which outlives the volume, unless somebody asked for more of them.
+// Whether messages may name files. They may not in the system's log, which others read and which
+// outlives the volume, unless the user asked for more messages.
 bool may_name_files(const LogOptions& options);
 
-// Makes spdlog's default logger; each message is one printable line. Starts no thread. io when the
-// file cannot be written; not_found when there is no journal.
+// Makes spdlog's default logger; each message is one printable line. Starts no thread. Errors: io
+// if the file cannot be written, not_found if there is no journal.
 Result<> start_logging(const LogOptions& options);
-// The mount is usable: nothing more to standard error, unless in the foreground.
+// Call it when the mount is usable. From then on standard error gets nothing, unless the mount runs
+// in the foreground.
 void leave_standard_error(const LogOptions& options);
 
 }  // namespace nacre::tools

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mount_plan.h.
 #include "tools/mount/mount_plan.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::string_view mount_type = "nacre";
-// Behind the list of the file system's.
+// mount.nacre's own options; they follow the file system's in the list that a user sees.
 constexpr std::string_view own_options =
     " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
     "fingerprint=HEX accept-older-state kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
@@ -77,7 +76,7 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   } else if (name == "passphrase-fd" && !value.empty()) {
     NACRE_ASSIGN(plan.secret.passphrase_fd, parse_descriptor(value));
   } else if (name == "passphrase-fd") {
-    // No value: said below.
+    // A missing value is reported below.
   } else if (name == "passphrase-command") {
     plan.secret.passphrase_command = value;
   } else if (name == "identity") {
@@ -85,12 +84,12 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   } else if (name == "fingerprint" && !value.empty()) {
     NACRE_ASSIGN(plan.secret.fingerprint, parse_fingerprint(value));
   } else if (name == "fingerprint") {
-    // No value: said below.
+    // A missing value is reported below.
   } else if (name == "kdf-limit" && !value.empty()) {
     NACRE_ASSIGN(const auto limit, parse_kdf_limit(value));
     metadata::set_kdf_limit(limit);
   } else if (name == "kdf-limit") {
-    // No value: said below.
+    // A missing value is reported below.
   } else if (name == "engine") {
     engine_name = value;
   } else if (name == "log-file") {
@@ -98,11 +97,11 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   } else if (name == "log" && !value.empty()) {
     NACRE_TRY(choose_log(value, plan));
   } else if (name == "log") {
-    // No value: said below.
+    // A missing value is reported below.
   } else if (name == "metrics" && !value.empty()) {
     NACRE_ASSIGN(plan.metrics, fs::parse_metrics_address(value));
   } else if (name == "metrics") {
-    // No value: said below.
+    // A missing value is reported below.
   } else {
     return false;
   }
@@ -154,7 +153,7 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
   app.add_flag("-v,--verbose", arguments.verbose, "More messages");
   app.add_flag("-f", arguments.fake, "Check the arguments, but do not mount");
   app.add_flag("-s", arguments.sloppy, "Ignore unknown mount options");
-  app.add_flag("-n", arguments.no_mtab, "For mount(8): nothing is written to mtab anyway");
+  app.add_flag("-n", arguments.no_mtab, "For mount(8): there is no mtab to write");
   app.add_option("-N", arguments.mount_namespace, "Mount in this mount namespace (a file)");
   app.add_option("-t", arguments.type, "For mount(8): the type, nacre or fuse.nacre");
   app.get_option("-o")->type_name("OPTION");
@@ -189,7 +188,9 @@ Result<MountPlan> make_mount_plan(const MountArguments& arguments) {
   if (const int sources = !plan.secret.passphrase_file.empty() + (plan.secret.passphrase_fd >= 0) +
                           !plan.secret.passphrase_command.empty();
       sources > 1) {
-    return fail(ErrorCode::invalid_argument, "the passphrase is to come from two places: give one");
+    return fail(ErrorCode::invalid_argument,
+                "two options say where the passphrase comes from: "
+                "give only one");
   }
   return plan;
 }

@@ -30,7 +30,7 @@ struct MountArguments {
   std::string log_file;
   bool foreground = false;
   bool verbose = false;
-  bool fake = false;            // -f: everything but the mount
+  bool fake = false;            // -f: do everything except the mount
   bool sloppy = false;          // -s: unknown options are ignored
   bool no_mtab = false;         // -n: there is no mtab
   std::string mount_namespace;  // -N

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See serve.h. Everything that draws random numbers or starts threads happens here, in the daemon,
-// after the fork.
+// Everything that draws random numbers or starts threads happens here, in the daemon, after the
+// fork.
 #include "tools/mount/serve.h"
 
 #include <malloc.h>
@@ -67,7 +67,7 @@ class MountControl final : public fs::ControlHandler {
       std::this_thread::sleep_for(quiet_time);
       const bool is_quiet = session_.has_all_writes();
       NACRE_TRY(mounted_.volume().sync_all());
-      // Somebody who writes on and on is not waited for.
+      // A program that writes without a pause is not waited for.
       if ((is_quiet && write_count() == before) || round == rounds_max) break;
     }
     return session_.take_refusal();
@@ -86,7 +86,7 @@ class MountControl final : public fs::ControlHandler {
                                    std::optional<std::uint64_t> rate) override {
     return scrubber_.apply(command, rate);
   }
-  // With what the kernel has sent so far.
+  // The backup includes what the kernel has sent so far.
   Result<fs::BackupSnapshot> begin_backup() override {
     const auto synced = sync();
     if (!synced && synced.error().code != ErrorCode::no_space)
@@ -95,10 +95,10 @@ class MountControl final : public fs::ControlHandler {
   }
   std::uint64_t keyring_generation() override { return keyring_.generation(); }
   Result<> replace_recipients(std::string_view text) override {
-    // Before a file is touched that the row could not follow.
+    // This comes before a file changes, because the row must be able to follow it.
     NACRE_TRY(mounted_.note_keyring_generation(keyring_.generation()));
     NACRE_TRY(keyring_.replace_recipients(as_bytes(text)));
-    spdlog::info("the keyring was changed: it is of generation {}", keyring_.generation());
+    spdlog::info("the keyring was changed; its generation is now {}", keyring_.generation());
     return {};
   }
   fs::Rotation* rotation() override { return &rotation_; }
@@ -120,7 +120,7 @@ Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlac
   auto lock = metadata::VolumeLock::acquire(place.path, request);
   if (!lock && lock.error().code == ErrorCode::busy && !fs::find_mount_of_volume(place.path) &&
       !fs::find_mount_by_lock(place.path)) {
-    print_note(fmt::format("{}: waiting up to {} s for whoever uses the volume to finish",
+    print_note(fmt::format("{}: waiting up to {} s for the process that uses the volume",
                            place.path, predecessor_wait_ms / 1000));
     request.wait_ms = predecessor_wait_ms;
     lock = metadata::VolumeLock::acquire(place.path, request);
@@ -134,7 +134,7 @@ Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlac
   return lock;
 }
 
-// Frees the mount point at once, unless something else lies there by now.
+// Frees the mount point at once, unless something else is mounted there by now.
 void detach(const std::string& mount_point, const std::string& device) {
   const auto table = fs::read_mount_table();
   if (!table) return;
@@ -147,7 +147,7 @@ void detach(const std::string& mount_point, const std::string& device) {
   }
 }
 
-// As many open segments and tables as the system lets us have.
+// Raises the limit of open files to what the system allows, for segments and tables.
 void raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -182,14 +182,14 @@ class Mount {
                      .foreground = plan.foreground,
                      .verbose = plan.verbose} {}
 
-  // What a signal may still end as usual: waiting for somebody, making keys, asking a person.
+  // Meanwhile a signal still ends the process as usual, while it waits or derives keys.
   Result<> lock_and_unlock(const metadata::VolumeSecret& secret) {
     NACRE_TRY(start_logging(log_options_));
     NACRE_ASSIGN(place_, open_place(plan_.volume));
     NACRE_ASSIGN(auto lock, lock_volume(plan_, place_));
     lock_.emplace(std::move(lock));
     NACRE_ASSIGN(keys_, unlock_quietly(place_, secret, plan_.secret));
-    // To the log as well: nobody may have seen them on a terminal.
+    // They go to the log too, because perhaps nobody saw them on a terminal.
     for (const auto& warning : keys_.warnings)
       spdlog::warn("{}", warning.message);
     if (const auto text = legacy_cipher_warning(place_, keys_.superblock, keys_.keyring);
@@ -331,18 +331,20 @@ class Mount {
     return std::move(*server);
   }
 
-  // Of a volume that root made, say, an ordinary user can write nothing: what helps is not obvious.
+  // In a volume that root made, for example, an ordinary user can write nothing. What helps is not
+  // obvious, so the message says it.
   void tell_of_foreign_root() {
     if (::geteuid() == 0 || plan_.volume_options.read_only || plan_.fuse.owners.uid) return;
     const auto root = mounted_->volume().attributes(metadata::root_inode);
     if (!root || root->uid == ::geteuid() || (root->mode & (S_IWGRP | S_IWOTH)) != 0) return;
     spdlog::warn(
         "{}: its root directory belongs to user {}, so you can make nothing in it. Mount it with "
-        "-o uid={} to have all of it shown as yours, or let root give it to you",
+        "-o uid={} to show everything as yours, or let root give it to you",
         place_.path, root->uid, ::geteuid());
   }
 
-  // What an earlier change of it left to whoever comes next. Without this the volume is as usable.
+  // An earlier change of the keyring may have left this for the next mount. The volume can be used
+  // without it.
   void mend_keyring() {
     Result<> mended;
     if (keys_.access->missing_mac) {
@@ -366,12 +368,12 @@ class Mount {
                  plan_.volume_options.read_only ? ", read-only" : "");
     leave_standard_error(log_options_);
     if (!readiness_.announce()) {
-      spdlog::warn("whoever mounted {} is gone: unmounting", place_.path);
+      spdlog::warn("the command that mounted {} has ended: unmounting", place_.path);
       session_->request_exit();
     }
   }
 
-  // Also gives up the lock: who waits for it finds the volume closed.
+  // This also gives up the lock: a process that waits for it finds the volume closed.
   Result<> close() {
     rotation_.reset();
     age_keeper_.reset();
@@ -401,19 +403,19 @@ class Mount {
   bool usable_ = false;
 };
 
-// What is damaged rather than refused: where to go on.
+// For damage, as opposed to a refusal: the command that helps next.
 Error with_advice(Error error, const std::string& volume) {
   if (error.code == ErrorCode::corrupt || error.code == ErrorCode::missing ||
       error.code == ErrorCode::tampered) {
     error.message +=
-        fmt::format(". What a repair would do: fsck.nacre --repair --dry-run {}", volume);
+        fmt::format(". To see what a repair would do: fsck.nacre --repair --dry-run {}", volume);
   }
   return error;
 }
 
-// Chunks are allocated by the threads that serve requests and freed by flushers. With a heap for
-// nearly every thread, as malloc would have it, each keeps the room of its own peak: a file of 1 GB
-// written took up to 600 MiB, with one heap 362 and half the page faults, no slower.
+// Threads that serve requests allocate chunks, and flushers free them. By default malloc gives
+// nearly every thread a heap, and each heap keeps the room of its own peak: writing a file of 1 GB
+// took up to 600 MiB. With one heap it takes 362 MiB and half the page faults, and is no slower.
 void share_heaps() {
   mallopt(M_ARENA_MAX,
           static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages with their fields apart: to systemd's journal by its native protocol, or to a file as a
-// line of JSON each.
+// Writes messages with separate fields: to systemd's journal by its native protocol, or to a file
+// as one line of JSON each.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace nacre::tools {
 
-// Fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, SYSLOG_FACILITY, NACRE_VOLUME. not_found where no
-// journal listens. A message that the journal does not take is lost.
+// Fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, SYSLOG_FACILITY, NACRE_VOLUME. Error: not_found if
+// no journal listens. A message that the journal does not take is lost.
 Result<std::shared_ptr<spdlog::sinks::sink>> make_journal_sink(const std::string& program,
                                                                const std::string& volume);
 
-// What the journal is sent: a line NAME=VALUE, or, of a value with line breaks, the name, its size
-// as 8 bytes, and the value. https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
+// The bytes of a field for the journal: a line NAME=VALUE. If the value has line breaks: the name,
+// the size as 8 bytes, and the value. https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 void append_journal_field(std::string& datagram, std::string_view name, std::string_view value);
 
 // {"time": RFC 3339 in UTC with milliseconds, "level", "pid", "program", "volume", "message"}; the
-// file is opened for appending and is there already.
+// file exists already and is opened for appending.
 std::shared_ptr<spdlog::sinks::sink> make_json_sink(const std::string& path,
                                                     const std::string& program,
                                                     const std::string& volume);

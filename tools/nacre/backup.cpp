@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nacre backup VOLUME|MOUNTPOINT TARGET: makes TARGET a complete volume with what the source holds,
-// and copies what is not there yet. Of a mounted volume the daemon says what belongs together and
-// keeps it in place meanwhile; writers go on. No key is needed: sealed bytes are only moved.
+// and copies what is not there yet. For a mounted volume the daemon says which files
+// belong together and keeps them in place meanwhile, while writers continue. No key is needed,
+// because sealed bytes are only copied.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -53,11 +54,11 @@ struct Outcome {
   std::optional<fs::CheckReport> verified;
 };
 
-// Where the files are that a path on the command line means.
+// Where the files of the volume are that a path on the command line means.
 struct Source {
   VolumePlace place;
-  std::optional<fs::MountEntry> mount;  // of a writable mount: its daemon must be asked
-  std::string mountpoint;               // of any
+  std::optional<fs::MountEntry> mount;  // a writable mount, whose daemon must be asked
+  std::string mountpoint;               // of any mount
 };
 
 Result<Source> source_of_mount(const fs::MountEntry& mount) {
@@ -94,7 +95,7 @@ bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
 }
 
-// A copy must not lie in what it is copied from, nor the other way round.
+// The copy must not lie within its source, nor the source within the copy.
 Result<> check_apart(const Source& source, const VolumePlace& target) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::invalid_argument, fmt::format("{} {}; give a folder elsewhere, best on "
@@ -146,13 +147,13 @@ Result<fs::BackupReport> copy(const Source& source, const VolumePlace& target,
     NACRE_ASSIGN(const auto what, fs::list_closed_volume(*source.place.directory));
     return fs::back_up(*source.place.directory, what, *target.directory, options, progress);
   }
-  // Root may not look into the mount of a user.
+  // Root may not look into another user's mount.
   if (const auto written = write_back(source.mount->mountpoint);
       !written && written.error().code != ErrorCode::permission &&
       written.error().code != ErrorCode::no_space) {
     return tl::unexpected(written.error());
   }
-  // Its files stay in place as long as the connection is open.
+  // The files stay in place as long as the connection is open.
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(*source.mount));
   NACRE_ASSIGN(auto snapshot, client.begin_backup());
   options.check_hold = [&](std::chrono::milliseconds patience) {
@@ -170,7 +171,7 @@ Result<Outcome> back_up(const BackupArguments& arguments, ProgressPrinter& print
   NACRE_ASSIGN(const auto source, find_source(arguments.path));
   NACRE_ASSIGN(const auto target, open_target(arguments.target));
   NACRE_TRY(check_apart(source, target));
-  // Before the lock makes a file in a folder that is none of ours.
+  // This comes before the lock, which would make a file in a folder that is not ours.
   NACRE_TRY(fs::check_backup_target(*source.place.directory, *target.directory));
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(target.path, {.mode = metadata::LockMode::exclusive}));
@@ -209,7 +210,7 @@ void print(const Outcome& outcome, bool as_json) {
   print_as_json(object);
 }
 
-// What is wrong with the source, and with what lies in the target.
+// Reports damage in the source and in the target.
 int report_damage(const Outcome& outcome) {
   int code = exit_fine;
   if (const auto count = outcome.copied.damage_count; count > 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre bench: what the engine does a second on this machine, beside the libraries that one would
-// otherwise take, on the user's own bytes.
+// nacre bench: measures what the engine, and the libraries that one would otherwise use, do in a
+// second on this machine, with the user's own bytes.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -134,7 +134,7 @@ Result<BenchOptions> parse(const BenchArguments& arguments) {
   }
   if (options.families.empty() && arguments.what != seeds_name) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is nothing that is measured; there are {}. To measure on a file of "
+                fmt::format("{} cannot be measured; there are {}. To measure with a file of "
                             "yours: nacre bench all FILE",
                             arguments.what, family_names()));
   }
@@ -174,7 +174,7 @@ Result<> bench(const BenchArguments& arguments) {
   if (arguments.what == seeds_name)
     return bench_seeds(arguments.seeds, options, engines, data, arguments.json);
   if (arguments.repeat > 1) repeat_bench_data(data, arguments.repeat);
-  // Before minutes of work, not after.
+  // The file is opened before minutes of work rather than after.
   const bool json_on_stdout = arguments.json == "-";
   ReportFile file;
   const auto json_failed = [&] {
@@ -224,43 +224,46 @@ int run(const BenchArguments& arguments) {
 
 void add_bench_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "bench", "Measure codecs, ciphers and the engine, beside well-known libraries");
+      "bench", "Measure codecs, ciphers and the engine, and well-known libraries");
   auto arguments = std::make_shared<BenchArguments>();
   command->add_option("WHAT", arguments->what, "One of " + family_names())->capture_default_str();
   command->add_option("PATH", arguments->path,
-                      "A file or folder whose bytes are used; without it, text that is made up");
-  command->add_option("--engine", arguments->engine, "What of this machine is measured")
+                      "A file or folder whose bytes are used; without it, generated text");
+  command->add_option("--engine", arguments->engine, "The engines to measure")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   command->add_option("--threads", arguments->threads,
-                      "Processor threads, with commas: 1,2,4. Else 1 and all cores");
-  command->add_option("--chunk-size", arguments->chunk_sizes, "Sizes of messages, with commas")
+                      "Processor threads, separated by commas: 1,2,4. By default 1 and all cores");
+  command
+      ->add_option("--chunk-size", arguments->chunk_sizes, "Sizes of messages, separated by commas")
       ->capture_default_str();
-  command->add_option("--sample", arguments->sample, "At most so much of the bytes is used")
+  command->add_option("--sample", arguments->sample, "The most bytes that are used")
       ->capture_default_str();
   command
       ->add_option("--repeat", arguments->repeat,
-                   "Take them so many times over: a device needs many to be busy")
+                   "Use the bytes this many times; a device needs many to be busy")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
-  command->add_option("--payload", arguments->payload_sizes,
-                      "Measure engines alone, with whole payloads of these sizes, with commas");
+  command->add_option(
+      "--payload", arguments->payload_sizes,
+      "Measure only the engines, with whole payloads of these sizes, separated by commas");
   command->add_option("--only", arguments->only,
-                      "Only these codecs, ciphers and checksums, with commas: lz77,aes-256-gcm; of "
-                      "seeds only these papers: 000,002");
-  command->add_option("--seconds", arguments->seconds, "For each operation, about")
+                      "Only these codecs, ciphers and checksums, separated by commas: "
+                      "lz77,aes-256-gcm; with seeds only these papers: 000,002");
+  command->add_option("--seconds", arguments->seconds, "About this long for each operation")
       ->capture_default_str();
   command->add_option(
       "--json", arguments->json,
       "Also write the figures to this file as JSON; - : to standard output, instead "
       "of the table");
   SeedArguments& seeds = arguments->seeds;
-  command->add_option("--size-max", seeds.size_max, "Of seeds: leave out longer inputs")
+  command->add_option("--size-max", seeds.size_max, "With seeds: leave out longer inputs")
       ->capture_default_str();
-  command->add_option("--markdown", seeds.markdown, "Of seeds: also write a document");
+  command->add_option("--markdown", seeds.markdown, "With seeds: also write a document");
   command->add_option("--figures", seeds.figures,
-                      "Of seeds: also write what gnuplot draws into this folder");
-  command->add_option("--note", seeds.note, "Of seeds: a line for the document, as a commit");
+                      "With seeds: also write the input of gnuplot into this folder");
+  command->add_option("--note", seeds.note,
+                      "With seeds: a line for the document, such as a commit");
   command->get_option("--only")->type_name("LIST");
   mark_seldom(*command, {"--threads", "--chunk-size", "--sample", "--repeat", "--payload",
                          "--size-max", "--markdown", "--figures", "--note"});

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See bench_seeds.h.
 #include "tools/nacre/bench_seeds.h"
 
 #include <algorithm>
@@ -39,7 +38,8 @@ tl::unexpected<Error> file_error(const std::string& path) {
   return fail(ErrorCode::io, fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
-// Opened before minutes of work, not after. Nothing for no name, or standard output.
+// Opens the file before minutes of work rather than after. Returns nothing if there is no name, or
+// for standard output.
 Result<TableFile> open_output(const std::string& path) {
   if (path.empty() || path == "-") return TableFile();
   TableFile file(std::fopen(path.c_str(), "w"));
@@ -47,7 +47,8 @@ Result<TableFile> open_output(const std::string& path) {
   return file;
 }
 
-// In place of what the file had: text only grows from one time to the next.
+// Replaces the file's content. The text only grows from one call to the next, so nothing old is
+// left.
 Result<> write_output(std::FILE* file, const std::string& path, const std::string& text) {
   if (file != stdout) std::rewind(file);
   if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
@@ -76,7 +77,7 @@ Result<SeedOptions> parse(const SeedArguments& arguments, const BenchOptions& op
   return seeds;
 }
 
-// The figures' folder as a link from where the document lies.
+// The figures' folder as a link relative to the document.
 std::string link_to(const std::string& figures, const std::string& markdown) {
   if (figures.empty() || markdown.empty()) return "";
   const auto base = std::filesystem::absolute(markdown).parent_path();
@@ -117,7 +118,7 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
 
   SeedRun run(seeds, thread_count, *cpu, device, data);
   std::vector<SeedTable> tables;
-  // After each paper: a run that is cut short leaves what it has.
+  // Written after each paper, so that an interrupted run leaves what it has.
   const auto write_files = [&]() -> Result<> {
     if (!arguments.figures.empty()) NACRE_TRY(write_seed_figures(arguments.figures, tables));
     if (json_file) NACRE_TRY(write_output(json_file.get(), json, seed_json(setting, tables)));

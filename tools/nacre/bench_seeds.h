@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre bench seeds: the source papers' own tables, with ours beside them.
+// nacre bench seeds: the source papers' tables, with our figures next to theirs.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct SeedArguments {
   std::string note;
 };
 
-// options.only: the papers; its largest thread count is that of "all threads". json: a file, "-",
-// or empty. invalid_argument for a paper that is none, or a size.
+// options.only names the papers; the largest thread count is that of "all threads". json: a file,
+// "-", or empty. Error: invalid_argument for an unknown paper or a bad size.
 Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options,
                      BenchEngines& engines, const BenchData& data, const std::string& json);
 

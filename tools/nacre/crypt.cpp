@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre crypt: single files and streams, sealed as a volume's content is, without a volume.
+// nacre crypt: seals single files and streams as a volume's content is sealed, without a volume.
 #include "tools/nacre/crypt.h"
 
 #include <limits>
@@ -29,7 +29,7 @@ struct EncryptArguments {
   CryptRunOptions run;
   std::vector<std::string> recipients;
   std::vector<std::string> passphrase_files;
-  SecretOptions secret;  // another passphrase, from elsewhere
+  SecretOptions secret;  // one more passphrase, by another option
   KdfOptions kdf;
   std::string codec = "lz77";
   std::string cipher = "aes-256-gcm";
@@ -44,7 +44,7 @@ struct DecryptArguments {
   SecretOptions secret;
 };
 
-// All passphrases that are named, or the one that is asked for where nothing else opens it.
+// All named passphrases. If nothing else opens the container, asks for one.
 Result<std::vector<SecretBytes>> read_new_passphrases(const EncryptArguments& arguments) {
   std::vector<SecretBytes> passphrases;
   for (const std::string& path : arguments.passphrase_files) {
@@ -65,7 +65,7 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const EncryptArgumen
   std::vector<metadata::NewRecipient> recipients;
   for (const std::string& path : arguments.recipients) {
     NACRE_ASSIGN(auto recipient, read_recipient(path));
-    // Anybody can read a keyring: the file's name stays here.
+    // Anybody can read a keyring, so the file's name stays out of it.
     recipient.label.clear();
     recipients.emplace_back(std::move(recipient));
   }
@@ -90,7 +90,7 @@ Result<int> encrypt(const EncryptArguments& arguments) {
   NACRE_ASSIGN(const auto recipients, read_recipients(arguments));
   NACRE_ASSIGN(const auto keys, fs::make_container_keys(suite, recipients));
   if (engine::is_legacy(suite)) {
-    print_warning(fmt::format("{} protects too little; it is used because it was asked for",
+    print_warning(fmt::format("{} protects too little; it is used because you asked for it",
                               engine::to_string(suite)));
   }
   return run_crypt(files, CryptDirection::encrypt, packing.codec, arguments.run,
@@ -103,7 +103,7 @@ Result<int> encrypt(const EncryptArguments& arguments) {
 Result<int> decrypt(const DecryptArguments& arguments) {
   NACRE_ASSIGN(auto files, plan_crypt_files(arguments.paths, CryptDirection::decrypt));
   NACRE_TRY(check_crypt_run(files, CryptDirection::decrypt, arguments.run));
-  // Nobody types a passphrase for a file that is not there.
+  // The user should not type a passphrase for a file that does not exist.
   if (files.size() == 1 && files.front().input != standard_stream) {
     NACRE_TRY(open_input(files.front().input));
   }
@@ -132,25 +132,26 @@ void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
   add_crypt_run_options(*command, arguments->paths, arguments->run);
   command
       ->add_option("--recipient", arguments->recipients,
-                   "An RSA public key (PEM) whose private key opens it; may be given again")
+                   "An RSA public key (PEM) whose private key opens the output; may be repeated")
       ->allow_extra_args(false);
   command
       ->add_option("--passphrase-file", arguments->passphrase_files,
-                   "Read a passphrase that opens it from this file; may be given again")
+                   "Read a passphrase that opens the output from this file; may be repeated")
       ->allow_extra_args(false);
   auto* descriptor = command->add_option("--passphrase-fd", arguments->secret.passphrase_fd,
-                                         "Read one from this file descriptor, to its end");
+                                         "Read a passphrase from this file descriptor, to its end");
   descriptor->check(CLI::Range(0, std::numeric_limits<int>::max()))->type_name("NUMBER");
   command
       ->add_option("--passphrase-command", arguments->secret.passphrase_command,
-                   "Take what this shell command prints as one")
+                   "Take the output of this shell command as a passphrase")
       ->excludes(descriptor);
   command
       ->add_option("--codec", arguments->codec,
-                   fmt::format("Compression: {}; under none, sizes tell nothing of the content",
+                   fmt::format("Compression: {}; with none, sizes tell nothing about the content",
                                codec_names()))
       ->capture_default_str();
-  command->add_option("--level", arguments->level, "0 the codec's own, 1 fastest … 9 smallest")
+  command
+      ->add_option("--level", arguments->level, "0: the codec's default, 1: fastest, 9: smallest")
       ->check(CLI::Range(0, engine::codec_level_max))
       ->capture_default_str();
   command
@@ -159,17 +160,17 @@ void add_crypt_encrypt_command(CLI::App& crypt, Action& action) {
                                suite_names(false), suite_names(true)))
       ->capture_default_str();
   command->add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
-                    "Allow --cipher to name DES or 3DES, which protect too little");
+                    "Allow the ciphers DES and 3DES, which protect too little");
   command
       ->add_option("--padding", arguments->padding,
-                   "none, or padme: up to 12 % longer, and the size tells less")
+                   "none or padme; padme makes files up to 12 % longer, and their sizes tell less")
       ->capture_default_str();
   add_kdf_options(*command, arguments->kdf);
   mark_seldom(*command, {"--keep", "--no-sync", "--engine", "--verbose", "--passphrase-fd",
                          "--passphrase-command", "--level", "--cipher", "--allow-legacy-cipher",
                          "--padding", "--kdf-memory", "--kdf-time", "--json"});
   command->footer(
-      "Without --recipient and a passphrase option it asks for a passphrase.\n"
+      "Without --recipient or a passphrase option it asks for a passphrase.\n"
       "Examples:\n"
       "  nacre crypt encrypt letter.odt                     makes letter.odt.ncr\n"
       "  nacre crypt encrypt -r photos -C /mnt/stick --recipient mum.pub.pem\n"
@@ -189,14 +190,14 @@ void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
   add_passphrase_options(*command, arguments->secret);
   command
       ->add_option("--identity", arguments->secret.identity,
-                   "RSA private key that opens it: a PEM file or a URI; its own passphrase comes "
-                   "from the options above")
+                   "RSA private key that opens it: a PEM file or a URI; the passphrase options "
+                   "say where its own passphrase comes from")
       ->type_name("KEY");
   mark_seldom(*command, {"--keep", "--no-sync", "--engine"});
   command->footer(
-      "A file appears under its name only if all of it was verified. What goes to\n"
-      "standard output is verified piece by piece: if the exit status is not 0, it was\n"
-      "not all.\n"
+      "A file appears under its name only if all of it was verified. Standard output\n"
+      "gets each piece once that is verified: what it got is complete only if the exit\n"
+      "status is 0.\n"
       "Examples:\n"
       "  nacre crypt decrypt letter.odt.ncr                 makes letter.odt\n"
       "  nacre crypt decrypt --identity me.pem <src.tar.ncr | tar x");

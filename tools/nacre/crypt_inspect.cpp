@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre crypt inspect: what a container is. Without a secret what anybody can see, and every CRC;
-// with one all of it is opened and verified, and thrown away.
+// nacre crypt inspect: shows what a container is. Without a secret it shows what anybody can see
+// and checks every CRC. With one it opens and verifies everything, and keeps nothing.
 #include <memory>
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ Result<fs::ContainerInspection> look_at(const std::string& path) {
       [&](MutableByteView out) { return read_full(descriptor.get(), out, input_name(path)); });
 }
 
-// Reads a container and keeps nothing of it.
+// Takes a container's content and keeps nothing.
 class VerifyTask : public fs::ContainerTask {
  public:
   explicit VerifyTask(Found& found) : found_(found) {}
@@ -124,7 +124,7 @@ void print(const Found& found) {
   }
   if (!found.opened) {
     print_safely(
-        "  Checksums are right. Nothing is proven: that takes a key (--passphrase-file, "
+        "  Checksums are right. A proof needs a key (--passphrase-file, "
         "--identity)\n");
   } else if (*found.opened) {
     const fs::ContainerEnd& end = **found.opened;
@@ -170,9 +170,9 @@ int inspect(const InspectArguments& arguments) {
 }  // namespace
 
 void add_crypt_inspect_command(CLI::App& crypt, Action& action) {
-  CLI::App* command = crypt.add_subcommand("inspect", "Show what containers are; verify them");
+  CLI::App* command = crypt.add_subcommand("inspect", "Show what containers are, and verify them");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("FILE", arguments->files, "What nacre crypt encrypt made")->required();
+  command->add_option("FILE", arguments->files, "A file that nacre crypt encrypt made")->required();
   add_passphrase_options(*command, arguments->secret);
   command
       ->add_option("--identity", arguments->secret.identity,
@@ -180,8 +180,8 @@ void add_crypt_inspect_command(CLI::App& crypt, Action& action) {
       ->type_name("KEY");
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
-      "Without a key: who can open it, its size, and whether its checksums are right.\n"
-      "With one: all of it is opened and verified; nothing is written.\n"
+      "Without a key it shows who can open the file, its size, and whether its\n"
+      "checksums are right. With one it opens and verifies everything.\n"
       "Examples:\n"
       "  nacre crypt inspect letter.odt.ncr\n"
       "  nacre crypt inspect --identity me.pem --json *.ncr");

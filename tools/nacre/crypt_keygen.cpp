@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre crypt keygen: pairs of RSA keys, as many as are asked for at once.
+// nacre crypt keygen: makes one or many pairs of RSA keys.
 #include <algorithm>
 #include <memory>
 
@@ -24,8 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-// Keys are written once their payload is done: so that all but a few are there when something
-// fails. A device searches for many at once.
+// Keys are written once their payload is done, so after a failure all but a few are there. A device
+// searches for many at once.
 constexpr unsigned batch_count_max = 64;
 constexpr unsigned device_batch_count_max = 1024;
 constexpr unsigned key_count_max = 100000;
@@ -46,7 +46,7 @@ struct KeyFiles {
   std::string fingerprint;
 };
 
-// NAME.pem, NAME.pub.pem; of several NAME-01.pem, ….
+// NAME.pem and NAME.pub.pem; for several keys NAME-01.pem and so on.
 KeyFiles name_files(const KeygenArguments& arguments, unsigned index) {
   const auto width = fmt::formatted_size("{}", arguments.count);
   const std::string stem = arguments.count == 1
@@ -60,7 +60,7 @@ Result<> check_free(const std::string& path) {
   if (::lstat(path.c_str(), &status) != 0) return {};
   return fail(
       ErrorCode::exists,
-      fmt::format("{} is there already: a key is never replaced. Give another name, or move "
+      fmt::format("{} exists already, and a key is never replaced: give another name, or move "
                   "it away",
                   path));
 }
@@ -78,7 +78,7 @@ Result<> write_file(const std::string& path, std::string_view text, std::optiona
   return sync_folder_of(path);
 }
 
-// The private key first: a public one without it would be of use to nobody.
+// Writes the private key first, because a public key without it would be of no use.
 Result<> write_pair(const engine::RsaPrivateKey& key, ByteView passphrase, KeyFiles& files) {
   NACRE_ASSIGN(std::string pem,
                passphrase.empty() ? key.to_pem() : engine::to_encrypted_pem(key, passphrase));
@@ -90,7 +90,7 @@ Result<> write_pair(const engine::RsaPrivateKey& key, ByteView passphrase, KeyFi
   return write_file(files.public_path, public_key.to_pem(), {});
 }
 
-// Keys of one payload.
+// Makes the keys of one payload.
 Result<> make_batch(engine::Engine& engine, int bits, ByteView passphrase,
                     std::span<KeyFiles> files) {
   const std::size_t room = engine::rsa_private_key_size_bound(bits);
@@ -189,21 +189,21 @@ void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
       ->required();
   add_passphrase_options(*command, arguments->secret);
   command->add_flag("--no-passphrase", arguments->no_passphrase,
-                    "Leave private keys as they are: whoever reads the file has the key");
+                    "Do not encrypt the private keys: anybody who reads such a file has the key");
   command->add_option("--bits", arguments->bits, "Size of the keys")
       ->check(CLI::Range(engine::rsa_bits_min, engine::rsa_bits_max))
       ->capture_default_str();
   command
       ->add_option("--count", arguments->count,
-                   "Make so many: NAME-1.pem, NAME-2.pem, …, all under one passphrase")
+                   "Make this many: NAME-1.pem, NAME-2.pem, …, all under one passphrase")
       ->check(CLI::Range(1u, key_count_max))
       ->capture_default_str();
   command->add_option("--engine", arguments->engine, "auto, cpu or cuda")->capture_default_str();
   command->add_flag("--json", arguments->json, "As JSON");
   mark_seldom(*command, {"--engine"});
   command->footer(
-      "The keys are plain PEM (PKCS#8), for mkfs.nacre, nacre key add and openssl(1)\n"
-      "as well. Nothing is ever replaced.\n"
+      "The keys are plain PEM files (PKCS#8). mkfs.nacre, nacre key add and openssl(1)\n"
+      "take them too. Existing files are never replaced.\n"
       "Examples:\n"
       "  nacre crypt keygen me\n"
       "  nacre crypt encrypt --recipient me.pub.pem letter.odt");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See crypt_output.h.
 #include "tools/nacre/crypt_output.h"
 
 #include <fcntl.h>
@@ -29,13 +28,13 @@ namespace {
 constexpr std::size_t single_count_max = 8;
 constexpr std::size_t pending_count_max = 4096;
 constexpr std::uint64_t writeback_size_bytes = 32u << 20;
-// Room is made for as much again as there is, from the first to the second: a file system gives its
-// pages and blocks for less by the thousand than one by one, and keeps the blocks together.
+// Between these two sizes, room for as much again as the file has is reserved. A file system hands
+// out pages and blocks faster by the thousand than one by one, and keeps the blocks together.
 constexpr std::uint64_t reserve_size_bytes_min = 1u << 20;
 constexpr std::uint64_t reserve_size_bytes_max = 128u << 20;
 constexpr mode_t mode_of_any_file = 0666;
 
-// Held while such a file is made, published or removed, so that a signal's clean-up sees all.
+// Held while such a file is made, published or removed, so that the clean-up of a signal sees all.
 struct UnfinishedFiles {
   std::mutex mutex;
   std::set<std::string> paths;
@@ -46,7 +45,7 @@ UnfinishedFiles& unfinished_files() {
 }
 
 mode_t umask_of_process() {
-  // Asking for the umask sets it; there is one for the whole process.
+  // The umask can only be read by setting it, and the whole process has one.
   static const mode_t mask = [] {
     const mode_t found = ::umask(0077);
     ::umask(found);
@@ -65,7 +64,7 @@ tl::unexpected<Error> failure(const std::string& where) {
   return metadata::fail_errno(errno, where);
 }
 
-// rename(2) that replaces nothing, also where the file system knows no RENAME_NOREPLACE.
+// rename(2) that replaces nothing, even if the file system does not know RENAME_NOREPLACE.
 int rename_to_free_name(const char* from, const char* to) {
   if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
@@ -86,10 +85,10 @@ SignalCleanup::SignalCleanup() {
     ::sigaction(number, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&signals_, number);
   }
-  // Ends the wait below; sent by nobody else.
+  // Ends the wait below; nobody else sends it.
   sigaddset(&signals_, SIGUSR2);
   ::signal(SIGXFSZ, SIG_IGN);  // a write past a limit fails instead
-  umask_of_process();          // while there is one thread
+  umask_of_process();          // while there is only one thread
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   thread_ = std::thread([this] {
     int number = 0;
@@ -97,7 +96,7 @@ SignalCleanup::SignalCleanup() {
     }
     if (number == SIGUSR2) return;
     UnfinishedFiles& files = unfinished_files();
-    files.mutex.lock();  // for ever: nobody makes another one
+    files.mutex.lock();  // for ever, so that no thread makes another file
     for (const std::string& path : files.paths)
       ::unlink(path.c_str());
     ::signal(number, SIG_DFL);
@@ -166,17 +165,17 @@ Result<> OutputFile::write(std::span<const ByteView> pieces) {
   reserve(size_bytes);
   NACRE_TRY(write_all(file_.get(), pieces, path_));
   written_bytes_ += size_bytes;
-  // The disk has little left to do when the file is synced.
+  // Little is then left to write when the file is synced.
   if (written_bytes_ - started_bytes_ >= writeback_size_bytes) start_writeback();
   return {};
 }
 
-// No error: without room the write says so, and some file systems make none.
+// Errors do not count: the write reports a lack of room, and some file systems cannot reserve any.
 void OutputFile::reserve(std::uint64_t size_bytes) {
   if (written_bytes_ + size_bytes <= reserved_bytes_) return;
   if (written_bytes_ < reserve_size_bytes_min) return;
   const auto more = std::max(size_bytes, std::min(written_bytes_, reserve_size_bytes_max));
-  // Tried again at the end of it, also where it fails.
+  // If it fails, it is tried again only at the end of that room.
   reserved_bytes_ = written_bytes_ + more;
   ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(written_bytes_),
               static_cast<off_t>(more));
@@ -184,7 +183,7 @@ void OutputFile::reserve(std::uint64_t size_bytes) {
 
 Result<> OutputFile::set_attributes(std::optional<mode_t> mode,
                                     const std::optional<timespec>& modified) {
-  // What was not needed goes back. Before the times: this changes them.
+  // Gives back the room that was not needed. This comes before the times, because it changes them.
   if (reserved_bytes_ > written_bytes_ &&
       ::ftruncate(file_.get(), static_cast<off_t>(written_bytes_)) != 0) {
     return failure(path_);
@@ -214,7 +213,7 @@ metadata::FileDescriptor OutputFile::take_descriptor() {
 }
 
 Result<> OutputFile::sync() {
-  // Some things that can be written to cannot be synced.
+  // Some files that can be written cannot be synced.
   if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != ENOSYS) return failure(path_);
   return {};
 }
@@ -246,7 +245,7 @@ void OutputQueue::add(OutputFile file, Done done) {
   }
   file.start_writeback();
   if (entries_.size() >= single_count_max) {
-    // Too many by now to keep them open; a first one of each file system stays so.
+    // There are too many to keep them open; the first one of each file system stays open.
     const dev_t device = file.device();
     metadata::FileDescriptor descriptor = file.take_descriptor();
     devices_.try_emplace(device, std::move(descriptor));
@@ -272,8 +271,8 @@ Result<> OutputQueue::sync_devices() {
   return {};
 }
 
-// Makes the new names durable: in the first folders one by one, in all others, where there are
-// more, with their file systems. Those are known of all files but the first few.
+// Makes the new names durable: in the first folders one by one, in all others by a sync of their
+// file systems, which are known for all files except the first few.
 void OutputQueue::sync_folders() {
   std::map<std::string, Result<>> folders;
   std::optional<Result<>> together;
@@ -304,7 +303,7 @@ void OutputQueue::flush() {
 
 Result<> write_all(int descriptor, std::span<const ByteView> pieces, const std::string& where) {
   std::array<iovec, 64> vectors;
-  std::size_t first = 0, offset = 0;  // what is to be written next
+  std::size_t first = 0, offset = 0;  // the piece and the place in it that come next
   while (first < pieces.size()) {
     std::size_t count = 0;
     for (; count < vectors.size() && first + count < pieces.size(); ++count) {
@@ -330,7 +329,7 @@ Result<> write_all(int descriptor, std::span<const ByteView> pieces, const std::
 
 Result<> sync_folder_of(const std::string& path) {
   const std::string folder = folder_of(path);
-  // Through a link, too.
+  // This also works through a link.
   const metadata::FileDescriptor descriptor =
       metadata::open_at(AT_FDCWD, folder + "/.", O_RDONLY | O_DIRECTORY);
   if (!descriptor) return failure(folder);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that appear under their names when they are whole, and not before: written under another
-// name in the same folder, synced, renamed. What is not whole goes away again, also when a signal
-// ends the process.
+// Files that appear under their names only when they are whole. They are written under another name
+// in the same folder, synced, and renamed. Unfinished files are removed, also if a signal ends the
+// process.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,8 +21,8 @@
 
 namespace nacre::tools {
 
-// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT (those that are not ignored) take away
-// unfinished files before they end the process. One at a time; made before other threads are.
+// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT (unless they are ignored) remove unfinished
+// files before they end the process. Only one may live at a time; make it before other threads.
 class SignalCleanup {
  public:
   SignalCleanup();
@@ -35,19 +35,19 @@ class SignalCleanup {
   std::thread thread_;
 };
 
-// Whether a file is on the disk before it gets its name, or when the system sees fit. Then power
-// loss may leave a name with less behind it.
+// Whether a file is on the disk before it gets its name, or whenever the system writes it. In the
+// latter case power loss may leave a name with less behind it.
 enum class Durability : std::uint8_t { synced, left_to_system };
 
-// The permissions of mode that the caller's umask leaves.
+// The permissions of mode without those that the caller's umask takes away.
 mode_t within_umask(mode_t mode);
 
-// A file that is being written, mode 0600. Removed by the destructor unless it was published. Used
-// by one thread at a time.
+// A file that is being written, mode 0600. The destructor removes it unless it was published. Only
+// one thread may use it at a time.
 class OutputFile {
  public:
-  // In the folder where path is; path itself is not touched. With make_folder, a folder that is
-  // missing is made. not_found, permission, no_space, …
+  // Makes the file in path's folder; path itself is not touched. With make_folder, a missing folder
+  // is made. Errors: not_found, permission, no_space, …
   static Result<OutputFile> create(const std::string& path, bool make_folder,
                                    Durability durability);
   OutputFile(OutputFile&& other) noexcept;
@@ -56,14 +56,14 @@ class OutputFile {
 
   const std::string& path() const { return path_; }
   Result<> write(std::span<const ByteView> pieces);
-  // Behind the last write. Without a mode: as the umask says.
+  // Call it after the last write. Without a mode the umask decides.
   Result<> set_attributes(std::optional<mode_t> mode, const std::optional<timespec>& modified);
-  void start_writeback();  // where it is to be synced
-  dev_t device() const;    // where it is
-  // Hands the descriptor over: what is left to do needs none, but for sync().
+  void start_writeback();  // if it will be synced
+  dev_t device() const;    // of its file system
+  // Hands the descriptor over. Only sync() would still need it.
   metadata::FileDescriptor take_descriptor();
   Result<> sync();
-  // Gives the file its name. exists, where replace is not set and something has that name.
+  // Gives the file its name. Error: exists, if replace is not set and something has that name.
   Result<> publish(bool replace);
   void discard();
 
@@ -77,12 +77,13 @@ class OutputFile {
   std::uint64_t reserved_bytes_ = 0;                     // room was made up to here
 };
 
-// Files that are whole wait here to be made durable together: a few are synced one by one, many
-// with a sync of their whole file system, which costs little more than that of one file. What is
-// left to the system does not wait.
+// Complete files wait here to be made durable together. A few are synced one by one; many with a
+// sync of their whole file system, which costs little more than a sync of one file. Files that need
+// no sync do not wait.
 class OutputQueue {
  public:
-  // done: called once for each file, when it is durable under its name, or why it is not.
+  // done is called once for each file: when it is durable under its name, or with the reason why
+  // not.
   using Done = std::function<void(Result<> outcome)>;
   OutputQueue(bool replace, Durability durability) : replace_(replace), durability_(durability) {}
 
@@ -102,12 +103,12 @@ class OutputQueue {
   const bool replace_;
   const Durability durability_;
   std::vector<Entry> entries_;
-  std::map<dev_t, metadata::FileDescriptor> devices_;  // a file on each
+  std::map<dev_t, metadata::FileDescriptor> devices_;  // a file on each file system
 };
 
-// All bytes of the pieces, in order, to a descriptor. where: for messages.
+// Writes all bytes of the pieces, in order, to a descriptor. where: for messages.
 Result<> write_all(int descriptor, std::span<const ByteView> pieces, const std::string& where);
-// Makes what was renamed or removed in the folder of path survive power loss.
+// Makes renames and removals in the folder of path survive power loss.
 Result<> sync_folder_of(const std::string& path);
 
 }  // namespace nacre::tools

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See crypt_paths.h.
 #include "tools/nacre/crypt_paths.h"
 
 #include <algorithm>
@@ -36,7 +35,7 @@ class Planner {
  private:
   Result<> check_options() const {
     if (!paths_.output.empty() && !paths_.folder.empty()) {
-      return usage("-o names one output and -C a folder for all: give one of them");
+      return usage("-o names one output, -C a folder for all outputs: give only one of them");
     }
     if (!paths_.output.empty() && (paths_.inputs.size() > 1 || paths_.recursive)) {
       return usage("-o is for one file; for several give -C FOLDER");
@@ -68,7 +67,7 @@ class Planner {
     }
     if (error) return metadata::fail_errno(error.value(), folder);
     std::sort(found.begin(), found.end());  // the same order every time
-    // "notes/" and "." have a name, too.
+    // "notes/" and "." have a name as well.
     fs_std::path name = fs_std::absolute(folder, error).lexically_normal();
     if (!name.has_filename()) name = name.parent_path();
     for (const fs_std::path& path : found) {
@@ -78,7 +77,7 @@ class Planner {
     return {};
   }
 
-  // place: the folder below -C.
+  // place is the folder below -C.
   Result<> add_file(const std::string& input, const std::string& place) {
     CryptFile file{.input = input};
     NACRE_ASSIGN(file.output, output_of(input, place));

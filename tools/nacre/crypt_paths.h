@@ -15,10 +15,10 @@ struct CryptPaths {
   std::string folder;               // -C; empty: not given
   bool recursive = false;
 };
-// Every file with its output. FILE becomes FILE.ncr and back, beside the input or in the folder;
-// what lies in a folder FOLDER of the inputs keeps its place in a FOLDER there. Of folders
-// encryption leaves out containers, decryption takes nothing else, and neither follows links.
-// invalid_argument; not_found; what listing a folder fails with.
+// Every file with its output. FILE becomes FILE.ncr and back, next to the input or in the folder.
+// A file in an input folder FOLDER keeps its place in a FOLDER there. Within folders encryption
+// leaves out containers, decryption takes only those, and neither follows links. Errors:
+// invalid_argument, not_found, and those of listing a folder.
 Result<std::vector<CryptFile>> plan_crypt_files(const CryptPaths& paths, CryptDirection direction);
 
 }  // namespace nacre::tools

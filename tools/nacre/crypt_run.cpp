@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See crypt_run.h.
 #include "tools/nacre/crypt_run.h"
 
 #include <unistd.h>
@@ -66,7 +65,7 @@ void print_json(const std::vector<CryptFile>& files, double seconds) {
   print_as_json(object);
 }
 
-// With the file's name in front, where the message does not begin with a name by itself.
+// Puts the file's name in front, unless the message begins with a name.
 Error named(const CryptFile& file) {
   const Error& error = *file.error;
   const std::string name = input_name(file.input);
@@ -101,21 +100,22 @@ int report_files(const std::vector<CryptFile>& files, bool verbose) {
 
 void add_crypt_run_options(CLI::App& command, CryptPaths& paths, CryptRunOptions& options) {
   command.add_option("FILE", paths.inputs,
-                     "What to read; - or none: standard input, and then to standard output");
+                     "Files to read; - or none: standard input, written to standard output");
   command.add_option("-o,--output", paths.output, "The output's name; - is standard output");
   command.add_option("-C,--folder", paths.folder,
-                     "Put the outputs into this folder; it is made where it is missing");
-  command.add_flag("-r,--recursive", paths.recursive, "Of folders, take the files in them");
-  command.add_flag("-f,--force", options.replace, "Replace files that have an output's name");
+                     "Put the outputs into this folder; it is made if it is missing");
+  command.add_flag("-r,--recursive", paths.recursive, "Take the files in folders");
+  command.add_flag("-f,--force", options.replace,
+                   "Replace existing files that have an output's name");
   auto* remove = command.add_flag("--remove", options.remove_input,
-                                  "Remove each input once its output is safe on the disk");
+                                  "Remove each input once its output is on the disk");
   command
       .add_flag_function(
           "--keep", [](std::int64_t) {}, "Leave the inputs where they are (the default)")
       ->excludes(remove);
   command
       .add_flag("--no-sync", options.no_sync,
-                "Do not wait for the disk: power loss soon after may leave less than was written")
+                "Do not wait for the disk: a power loss soon after may leave less than was written")
       ->excludes(remove);
   command.add_option("--engine", options.engine, "auto, cpu or cuda")->capture_default_str();
   command.add_flag("--json", options.json, "Say what was done as JSON");
@@ -143,11 +143,11 @@ Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection dir
 int run_crypt(std::vector<CryptFile>& files, CryptDirection direction, engine::Codec encoder,
               const CryptRunOptions& options, const RunContainers& run) {
   const auto start = std::chrono::steady_clock::now();
-  // Before the engine's threads.
+  // This comes before the engine's threads.
   const SignalCleanup cleanup;
   auto choice = parse_engine(options.engine);
   if (!choice) return report(choice.error());
-  std::uint64_t input_bytes = 0;  // as far as they are known: streams say nothing
+  std::uint64_t input_bytes = 0;  // as far as they are known; those of streams are not
   for (const CryptFile& file : files)
     input_bytes += file.input_bytes;
   const auto engine =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of nacre crypt encrypt or decrypt over planned files, and what is printed of it.
+// A run of nacre crypt encrypt or decrypt over planned files, and its output.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct CryptRunOptions {
   bool verbose = false;
 };
 void add_crypt_run_options(CLI::App& command, CryptPaths& paths, CryptRunOptions& options);
-// Before anybody is asked for a passphrase. invalid_argument.
+// Call it before the user is asked for a passphrase. Error: invalid_argument.
 Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection direction,
                          const CryptRunOptions& options);
 
@@ -32,7 +32,7 @@ Result<> check_crypt_run(const std::vector<CryptFile>& files, CryptDirection dir
 using RunContainers =
     std::function<Result<>(engine::Engine& engine, const fs::NextContainerTask& next,
                            const fs::ContainerProgress& progress)>;
-// Runs and reports; the exit code. encoder: none when decrypting.
+// Runs and reports. Returns the exit code. encoder: none when decrypting.
 int run_crypt(std::vector<CryptFile>& files, CryptDirection direction, engine::Codec encoder,
               const CryptRunOptions& options, const RunContainers& run);
 

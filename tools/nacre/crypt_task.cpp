@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See crypt_task.h.
 #include "tools/nacre/crypt_task.h"
 
 #include <fcntl.h>
@@ -77,7 +76,7 @@ class CryptTask : public fs::ContainerTask {
   }
 
  private:
-  // Early, before the work is done; publishing checks it again.
+  // This check comes before the work; publishing repeats it.
   Result<> check_output() {
     if (file_.output == standard_stream) return {};
     struct stat there {};
@@ -98,10 +97,10 @@ class CryptTask : public fs::ContainerTask {
   static Error taken_name(const CryptFile& file) {
     return {
         ErrorCode::exists,
-        fmt::format("{} is there already, and was left alone: give -f to replace it", file.output)};
+        fmt::format("{} exists already and was not changed: give -f to replace it", file.output)};
   }
 
-  // At the end of the source, since many files may be waiting for their last pieces.
+  // Closed at the end of the source, because many files may wait for their last pieces.
   void end_source() {
     struct stat now {};
     if (is_file_ && ::fstat(source_.get(), &now) == 0) {
@@ -130,7 +129,7 @@ class CryptTask : public fs::ContainerTask {
       file_.is_done = true;
       return {};
     }
-    NACRE_TRY(make_output());  // of an empty file nothing was written
+    NACRE_TRY(make_output());  // nothing was written of an empty file
     std::optional<mode_t> mode = end.attributes.mode;
     if (mode && !encrypts) mode = within_umask(*mode);  // a stranger may have chosen it
     std::optional<timespec> modified;
@@ -140,7 +139,7 @@ class CryptTask : public fs::ContainerTask {
     }
     NACRE_TRY(output_->set_attributes(mode, modified));
     const bool removes = options_.remove_input && is_file_ && !has_changed_;
-    // This task may be gone when the output is published.
+    // This task may no longer exist when the output is published.
     queue_.add(std::move(*output_), [&file = file_, removes](Result<> published) {
       file.is_done = true;
       if (published && removes) published = remove_input(file);
@@ -163,13 +162,13 @@ class CryptTask : public fs::ContainerTask {
   CryptFile& file_;
   const CryptTaskOptions& options_;
   OutputQueue& queue_;
-  // The reading thread's; has_changed_ and the status are read by the other once reading is over.
+  // Used by the reading thread. The writing thread reads has_changed_ and the status after that.
   metadata::FileDescriptor source_;
   struct stat status_ {};
   bool is_file_ = false;
   bool has_changed_ = false;
   std::uint64_t source_bytes_ = 0;
-  // The writing thread's.
+  // Used by the writing thread.
   std::optional<OutputFile> output_;
   std::uint64_t sink_bytes_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file of nacre crypt encrypt or decrypt: descriptors, names and what is told about it.
+// One file of nacre crypt encrypt or decrypt: its descriptors, its names and its report.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::string_view container_suffix = ".ncr";
 
 enum class CryptDirection : std::uint8_t { encrypt, decrypt };
 
-// What is to be done, and what became of it.
+// One file's work and its result.
 struct CryptFile {
   std::string input;              // "-": standard input
   std::string output;             // "-": standard output
@@ -32,20 +32,20 @@ struct CryptFile {
 
 struct CryptTaskOptions {
   CryptDirection direction = CryptDirection::encrypt;
-  bool replace = false;       // what has the output's name
+  bool replace = false;       // an existing file with the output's name
   bool remove_input = false;  // once the output is durable
-  bool make_folders = false;  // for outputs, where they are missing
+  bool make_folders = false;  // those of outputs that are missing
   Durability durability = Durability::synced;
 };
 
-// The task of one file. file, options and queue outlive it; a file that never got as far as its end
-// has is_done not set.
+// The task of one file. file, options and queue must outlive it. is_done stays unset for a file
+// that was not finished.
 std::unique_ptr<fs::ContainerTask> make_crypt_task(CryptFile& file, const CryptTaskOptions& options,
                                                    OutputQueue& queue);
 
-// Opens a file to be read, or standard input. is_directory for folders, and the system's errors.
+// Opens a file for reading, or standard input. Errors: is_directory for folders, and the system's.
 Result<metadata::FileDescriptor> open_input(const std::string& path);
-// Fills out, fewer bytes only at the end. where: for messages.
+// Fills out; gives fewer bytes only at the end. where: for messages.
 Result<std::size_t> read_full(int descriptor, MutableByteView out, const std::string& where);
 // "standard input" for "-".
 std::string input_name(const std::string& path);

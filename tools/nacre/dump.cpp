@@ -23,7 +23,7 @@ namespace nacre::tools {
 
 namespace {
 
-// "whole", or what is wrong with the text.
+// Says "whole", or what is wrong with the text.
 std::string judge(std::string_view name, ByteView text) {
   if (name == metadata::superblock_file) {
     const auto parsed = metadata::parse_superblock(text);

@@ -13,19 +13,19 @@ namespace nacre::tools {
 struct DumpArguments {
   std::string volume;
   SecretOptions secret;
-  std::string table;          // of tables: one of them; empty: all
-  std::uint64_t segment = 0;  // of segment, record: its number
-  std::uint64_t offset = 0;   // of record
-  bool content = false;       // of record: its plain bytes instead of a description
+  std::string table;          // for tables: only this one; empty: all
+  std::uint64_t segment = 0;  // for segment and record: the segment's number
+  std::uint64_t offset = 0;   // for record: where it begins
+  bool content = false;       // for record: the plain bytes instead of a description
 };
 
-// Without keys.
+// These need no key.
 Result<> dump_document(const std::string& volume, std::string_view name);  // superblock, keyring
 Result<> dump_database_files(const std::string& volume);
 Result<> dump_segment(const DumpArguments& arguments);
-// The clear header; with a key also what is sealed.
+// Prints the clear header; with a key also what is sealed.
 Result<> dump_record(const DumpArguments& arguments);
-// With keys.
+// This needs a key.
 Result<> dump_tables(const DumpArguments& arguments);
 
 }  // namespace nacre::tools

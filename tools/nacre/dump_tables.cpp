@@ -21,7 +21,7 @@ namespace {
 
 using metadata::Table;
 
-// Any bytes, so that each row stays on one line.
+// Escapes any bytes, so that each row stays on one line.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -133,7 +133,7 @@ Result<std::string> system_row(std::string_view key, std::string_view value) {
                        metadata::to_string(row.state), row.segment.value, row.offset,
                        row.last_segment.value, row.damage_count);
   }
-  // A key: no more of it than that it is there.
+  // The value is a key, so only its presence is printed.
   if (key == metadata::system_key_name_hash) {
     return fmt::format("{} ({} bytes)", key, value.size());
   }

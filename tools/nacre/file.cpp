@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre file PATH: how a file on a mounted volume is stored.
+// nacre file PATH: shows how a file on a mounted volume is stored.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -189,7 +189,7 @@ void print_chunk(const json& chunk) {
   }
 }
 
-// The mount that the device number of a file belongs to.
+// Finds the mount that has the device number of a file.
 Result<fs::MountEntry> mount_of(const std::string& path, const struct stat& file) {
   NACRE_ASSIGN(const auto table, fs::read_mount_table());
   for (auto entry = table.rbegin(); entry != table.rend(); ++entry) {
@@ -201,8 +201,7 @@ Result<fs::MountEntry> mount_of(const std::string& path, const struct stat& file
   return fail(ErrorCode::not_found, fmt::format("{} lies on no mounted Nacre volume", path));
 }
 
-// The file, with what the kernel and the daemon hold of it stored. Who may not read it may still
-// see how it is stored so far.
+// Opens the file and syncs it. A user who may not read the file still sees how it is stored so far.
 Result<struct stat> settle(const std::string& path) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
@@ -257,11 +256,11 @@ Result<int> look(const FileArguments& arguments) {
 }  // namespace
 
 void add_file_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("file", "How a file on a mounted volume is stored");
+  CLI::App* command = app.add_subcommand("file", "Show how a file on a mounted volume is stored");
   auto arguments = std::make_shared<FileArguments>();
   command->add_option("PATH", arguments->path, "A file on a mounted volume; all of it is read")
       ->required();
-  command->add_flag("--chunks", arguments->chunks, "Also each chunk, and what it is stored in");
+  command->add_flag("--chunks", arguments->chunks, "Also show each chunk and where it is stored");
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "Examples:\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key: who can open a volume. This file lists them.
+// nacre key: manages who can open a volume. This file lists them.
 #include <memory>
 #include <string>
 
@@ -27,7 +27,7 @@ struct KeyArguments {
   bool json = false;
 };
 
-// 0 when the public key is none that this version takes.
+// 0 if this version does not take the public key.
 int bits_of(const metadata::Recipient& recipient) {
   const auto key = engine::RsaPublicKey::from_der(recipient.public_key);
   return key ? key->bits() : 0;
@@ -49,7 +49,7 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
   return json;
 }
 
-// fingerprint: of the volume's key; empty when the keyring is not verified.
+// fingerprint: that of the volume's key; empty if the keyring is not verified.
 void print_keyring(const metadata::Keyring& keyring, const std::string& fingerprint) {
   for (const auto& recipient : keyring.recipients) {
     const bool is_confirmed = !recipient.passphrase || recipient.passphrase->mac;
@@ -120,7 +120,7 @@ void add_key_list_command(CLI::App& key, Action& action) {
   command->add_flag("--json", arguments->json, "As JSON");
   add_secret_options(*command, arguments->secret);
   command->footer(
-      "With a passphrase or key the list is verified.\n"
+      "If you give a passphrase or key, the list is verified.\n"
       "Examples:\n"
       "  nacre key list ~/private\n"
       "  nacre key list --json --identity me.pem /srv/vault\n"
@@ -134,7 +134,7 @@ void add_key_list_command(CLI::App& key, Action& action) {
 }
 
 void add_key_command(CLI::App& app, Action& action) {
-  CLI::App* key = app.add_subcommand("key", "Who can open a volume");
+  CLI::App* key = app.add_subcommand("key", "Manage who can open a volume");
   key->require_subcommand(1);
   key->footer(
       "Examples:\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key backup and restore: the keyring alone, in a file. Without it nobody opens the volume,
-// and it is so small that it can be kept anywhere.
+// nacre key backup and restore: copy the keyring to a file and back. Without a keyring nobody opens
+// the volume, and it is small enough to be kept anywhere.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -61,12 +61,12 @@ Result<> sync_key_folder(const std::string& path) {
   return failure;
 }
 
-// A file that was not there; taken away again when it cannot be written as a whole.
+// A new file. It is removed again if it cannot be written completely.
 Result<> write_new_file(const std::string& path, ByteView content) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0 && errno == EEXIST) {
     return fail(ErrorCode::exists,
-                fmt::format("{} is there already, and was left alone: give another name", path));
+                fmt::format("{} exists already and was not changed: give another name", path));
   }
   if (descriptor < 0) return system_failure(path);
   Result<> result;
@@ -109,8 +109,8 @@ Result<> backup(const KeyBackupArguments& arguments) {
                           "it; give --passphrase-file or --identity)");
   std::fflush(stdout);
   print_note(
-      "whoever has this file and one of the secrets that open it now opens the volume, also when "
-      "that secret is taken away later: 'nacre key rotate' ends that, and makes the file useless");
+      "this file and any secret that opens the volume now will open it together, even after that "
+      "secret is removed: 'nacre key rotate' ends that, and makes the file useless");
   return {};
 }
 
@@ -128,7 +128,7 @@ Result<Bytes> read_backup(const std::string& path) {
   return content;
 }
 
-// The keyring in the file, opened, and known to be that of this volume.
+// Reads and opens the keyring in the file, and checks that it is this volume's.
 Result<metadata::VolumeKeys> open_backup(const KeyBackupArguments& arguments,
                                          const VolumePlace& place) {
   NACRE_ASSIGN(const auto text, read_backup(arguments.file));
@@ -170,8 +170,8 @@ bool has(const Keyring& keyring, const metadata::Recipient& recipient) {
       [&](const metadata::Recipient& other) { return other.fingerprint == recipient.fingerprint; });
 }
 
-// What the volume has now, when that is sound: the generation to go beyond, and who would come
-// back.
+// The keyring that the volume has now, if it is sound: the new generation must be higher, and
+// recipients that it lacks would come back.
 Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments,
                                              const VolumePlace& place,
                                              const metadata::VolumeKeys& backup) {
@@ -180,11 +180,11 @@ Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments
     return tl::unexpected(found.error());
   }
   if (!found) {
-    print_note(fmt::format("the volume's keyring is replaced, since it is of no use: {}",
+    print_note(fmt::format("the volume's keyring is replaced, because it cannot be used: {}",
                            found.error().message));
     return std::nullopt;
   }
-  // Verified or not: what it names may be the only way to some of the data.
+  // This holds whether it is verified or not: its keys may be the only way to some of the data.
   if (found->keyring.claims.epochs.back().number > backup.keyring.epochs.back().number) {
     return fail(ErrorCode::not_permitted,
                 fmt::format("the keyring of {} has newer keys than {}: that was made before a "
@@ -195,7 +195,7 @@ Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments
   const auto verified = metadata::verify(
       found->keyring.seal, backup.keys->volume_subkey("keyring mac").view(), "keyring");
   if (!verified) {
-    print_note(fmt::format("the volume's keyring is replaced, since it is of no use: {}",
+    print_note(fmt::format("the volume's keyring is replaced, because it cannot be used: {}",
                            verified.error().message));
     return std::nullopt;
   }
@@ -203,9 +203,9 @@ Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments
   if (!arguments.force &&
       !has(present, backup.keyring.recipients[backup.access->recipient_index])) {
     return fail(ErrorCode::not_permitted,
-                fmt::format("the keyring of {} is sound, and the secret that opens {} was taken "
-                            "away from it: nothing was changed. If it is to come back, with all "
-                            "that is in the file, add --force",
+                fmt::format("the keyring of {} is sound, and the secret that opens {} was "
+                            "removed from it: nothing was changed. To bring it back, with all "
+                            "recipients in the file, add --force",
                             place.path, arguments.file));
   }
   return present;
@@ -214,14 +214,14 @@ Result<std::optional<Keyring>> check_present(const KeyBackupArguments& arguments
 void print_changes(const std::optional<Keyring>& present, const Keyring& restored) {
   if (!present) return;
   for (const auto& recipient : restored.recipients) {
-    if (!has(*present, recipient)) print_safely("  opens it again:    {}\n", describe(recipient));
+    if (!has(*present, recipient)) print_safely("  opens it again:     {}\n", describe(recipient));
   }
   for (const auto& recipient : present->recipients) {
-    if (!has(restored, recipient)) print_safely("  opens it no more:  {}\n", describe(recipient));
+    if (!has(restored, recipient)) print_safely("  no longer opens it: {}\n", describe(recipient));
   }
 }
 
-// What the database remembers. That it opens shows that the file has all keys it takes.
+// The generation that the database remembers. If it opens, the file has all keys that it needs.
 Result<std::uint64_t> remembered_generation(const VolumePlace& place,
                                             const metadata::VolumeKeys& backup) {
   NACRE_ASSIGN(const auto database,
@@ -242,7 +242,8 @@ Result<Keyring> restore_offline(const KeyBackupArguments& arguments, const Volum
   backup.keyring.generation = std::max(
       {backup.keyring.generation, remembered, present ? present->generation : std::uint64_t{0}});
   backup.keyring = metadata::confirm_recipient(backup.keyring, *backup.access);
-  // Files before the row, as KeyringKeeper argues; opening for writing is what notes the row.
+  // The files come before the row, for the reason that KeyringKeeper gives. Opening for writing
+  // notes the row.
   NACRE_TRY(metadata::save_keyring(*place.directory, backup.keyring, *backup.keys));
   NACRE_ASSIGN(const auto volume, open_offline(place, backup, arguments.secret));
   NACRE_TRY(close_offline(place, backup, *volume));
@@ -300,15 +301,15 @@ void add_key_backup_commands(CLI::App& key, Action& action) {
                                   "Copy the keyring to a file; needs no secret", arguments, backup);
   copying.add_option("FILE", arguments->file, "A file that does not exist yet")->required();
   copying.footer(
-      "Who has the file and a passphrase of today can open the volume, also later.\n"
+      "The file and a passphrase of today together open the volume, also later.\n"
       "Examples:\n"
       "  nacre key backup /srv/vault vault.keyring");
   arguments = std::make_shared<KeyBackupArguments>();
   CLI::App& command =
       add_command(key, action, "restore", "Put a copy of the keyring back", arguments, restore);
-  command.add_option("FILE", arguments->file, "What 'nacre key backup' wrote")->required();
+  command.add_option("FILE", arguments->file, "The file that 'nacre key backup' wrote")->required();
   command.add_flag("--force", arguments->force,
-                   "Also when the volume's keyring is sound and has lost the secret given");
+                   "Restore although the volume's keyring is sound and no longer has the secret");
   command.footer(
       "Examples:\n"
       "  nacre key restore /srv/vault vault.keyring");

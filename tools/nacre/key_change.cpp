@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See key_change.h.
 #include "tools/nacre/key_change.h"
 
 #include <chrono>
@@ -20,7 +19,7 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::chrono::milliseconds info_patience{30'000};
-// While somebody else changes it: until he must be done.
+// How long this waits for somebody else's change of the keyring.
 constexpr std::chrono::seconds others_patience{30};
 constexpr std::chrono::milliseconds others_pause{50};
 constexpr int looks_at_disk_max = 3;
@@ -32,7 +31,7 @@ Result<nlohmann::json> ask_info(const fs::MountEntry& mount) {
 
 Result<metadata::Keyring> change_offline(const VolumePlace& place, const SecretOptions& options,
                                          const MakeKeyring& make) {
-  // Who holds it is known before anybody types a passphrase.
+  // If another process holds the volume, the user learns it before typing a passphrase.
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
@@ -49,7 +48,7 @@ Result<metadata::Keyring> change_offline(const VolumePlace& place, const SecretO
   return next;
 }
 
-// The disk's keyring must be the daemon's, or what is made of it is of no use.
+// The keyring on the disk must be the daemon's, or the next one would not fit.
 Result<> check_same(const KeyTarget& target, std::uint64_t on_disk, std::uint64_t of_daemon) {
   if (on_disk == of_daemon) return {};
   if (on_disk < of_daemon) {
@@ -64,7 +63,7 @@ Result<> check_same(const KeyTarget& target, std::uint64_t on_disk, std::uint64_
                                            target.place.path));
 }
 
-// The daemon says that it has stored the keyring: the disk must say so, too.
+// The daemon says that it has stored the keyring. The one on the disk must show it.
 Result<> check_stored(const VolumePlace& place, const metadata::Keyring& stored) {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
   if (found.keyring.claims.generation >= stored.generation) return {};
@@ -95,8 +94,8 @@ Result<metadata::Keyring> change_mounted(const KeyTarget& target, const SecretOp
         return next;
       }
     }
-    // Between the look at the daemon and at the disk, and the answer, others may be faster. But an
-    // older keyring on the disk stays there.
+    // Another command may change the keyring between the look at the daemon and at the disk. But if
+    // the keyring on the disk is older, it stays older.
     const bool is_older_on_disk = !same && same.error().code == ErrorCode::rolled_back;
     const bool may_pass = result.error().code == ErrorCode::busy ||
                           (result.error().code == ErrorCode::rolled_back &&

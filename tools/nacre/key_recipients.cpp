@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key add, remove and passphrase: changing who can open a volume.
+// nacre key add, remove and passphrase: change who can open a volume.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ namespace {
 constexpr const char* exit_codes =
     "Exit status: 0 done, 2 usage, 4 the keyring is damaged or tampered with,\n"
     "8 failed, 16 wrong key, 32 in use";
-// 200 random bits need no stretching, and every passphrase recipient is tried at opening.
+// 200 random bits need no stretching, and opening tries every passphrase recipient, so it is cheap.
 constexpr engine::Argon2Parameters recovery_kdf{
     .memory_kib = engine::argon2_memory_kib_min, .passes = 1, .lanes = 1};
 
@@ -43,24 +43,24 @@ struct RecipientArguments {
   bool revoke = false;
 };
 
-// The last words of a command that takes a secret away: what that does not undo. A rotation that is
-// under way has wrapped its new key for that secret too.
+// The note after a secret was removed: what the removal does not undo. A rotation that is under way
+// has wrapped its new key for that secret too.
 std::string what_old_copies_open(const metadata::Keyring& keyring) {
   const bool is_rotating = keyring.epochs.size() > 1;
   return fmt::format(
-      "What it opened it still opens in copies of the keyring that were made until now (backups, "
-      "snapshots), and these open the volume as it is today{}",
-      is_rotating ? ". The rotation that is under way does not end that, since it made its new key "
-                    "for that secret, too: when it is done, run 'nacre key rotate' once more"
-                  : ", since its key is the same: 'nacre key rotate' ends that");
+      "Copies of the keyring that were made until now (backups, snapshots) still open with that "
+      "secret, and they open the volume as it is today{}",
+      is_rotating ? ". The rotation that is under way does not end that, because it made its new "
+                    "key for that secret too: when it is done, run 'nacre key rotate' once more"
+                  : ", because its key is the same: 'nacre key rotate' ends that");
 }
 
-// A public key, a passphrase, or a recovery key; whatever has to be read is read once.
+// The new public key, passphrase or recovery key. It is read only once.
 class Wanted {
  public:
   explicit Wanted(const RecipientArguments& arguments) : arguments_(arguments) {}
 
-  // What needs nobody's answer, before a secret is asked for.
+  // Reads what needs no answer, before it asks for a secret.
   Result<> prepare() {
     if (!arguments_.recipient.empty()) {
       NACRE_ASSIGN(public_key_, read_recipient(arguments_.recipient));
@@ -97,13 +97,13 @@ class Wanted {
     return made;
   }
 
-  // Once, when it opens the volume.
+  // Printed once, when it opens the volume.
   void print_recovery_key() const {
     if (!arguments_.recovery) return;
     print_safely(
-        "The recovery key, shown this once; write it down, with its hyphens, and keep it where the "
-        "volume is not:\n\n  {}\n\nIt is a passphrase like any other: whoever reads it opens the "
-        "volume\n",
+        "This recovery key is shown only once. Write it down with its hyphens, and keep it away "
+        "from the volume:\n\n  {}\n\nIt is a passphrase like any other: anybody who reads it "
+        "opens the volume\n",
         as_text(recovery_key_.view()));
   }
 
@@ -152,7 +152,7 @@ Result<> remove(const RecipientArguments& arguments) {
   print_safely("Removed {}: {} left\n", describe(removed), keyring.recipients.size());
   std::fflush(stdout);
   if (removed_own) {
-    print_note("that was the secret of this very command: from now on it takes another one");
+    print_note("you removed the secret that you gave: from now on use another one");
   }
   if (!arguments.revoke) print_note(what_old_copies_open(keyring));
   return {};
@@ -178,12 +178,12 @@ Result<> change_passphrase(const RecipientArguments& arguments) {
   print_safely("Changed {}: the new one opens {}\n  fingerprint  {}\n", describe(changed),
                printable(target.place.path), hex(changed.fingerprint));
   std::fflush(stdout);
-  print_note("the old passphrase opens it no more. " + what_old_copies_open(keyring));
+  print_note("the old passphrase no longer opens it. " + what_old_copies_open(keyring));
   return {};
 }
 
-// What the secret that was taken away may have seen is given up: everything gets another key. That
-// goes on in the background of a mounted volume.
+// Everything gets another key, because the removed secret may have seen the old one. In a mounted
+// volume that goes on in the background.
 int revoke(const RecipientArguments& arguments) {
   RotateOptions options;
   options.wait = false;
@@ -191,8 +191,8 @@ int revoke(const RecipientArguments& arguments) {
   const int status = rotate_keys(arguments.volume, arguments.secret, options);
   if (status != exit_fine) {
     print_note(
-        "it was taken away, but copies of the keyring that were made until now still open with it "
-        "what no later rotation has sealed anew: 'nacre key rotate' does that");
+        "it was removed, but copies of the keyring that were made until now still open what no "
+        "later rotation has encrypted anew: 'nacre key rotate' does that");
   }
   return status;
 }
@@ -218,9 +218,9 @@ void add_add_command(CLI::App& key, Action& action) {
       ->required();
   auto* recipient = command->add_option("--recipient", arguments->recipient,
                                         "An RSA public key (PEM) whose private key is to open it");
-  auto* recovery = command->add_flag(
-      "--recovery", arguments->recovery,
-      "Make a recovery key: a random passphrase, printed once, to be kept on paper");
+  auto* recovery =
+      command->add_flag("--recovery", arguments->recovery,
+                        "Make a recovery key: a random passphrase, printed once, to keep on paper");
   recipient->excludes(recovery);
   add_new_passphrase_options(*command, arguments->new_passphrase);
   for (const char* name :
@@ -246,8 +246,8 @@ void add_remove_command(CLI::App& key, Action& action) {
                    "Its label, or the first 8 or more digits of its fingerprint")
       ->required();
   command->add_flag("--revoke", arguments->revoke,
-                    "Also change the volume's key, so that what it opened elsewhere opens nothing "
-                    "of what is written from now on");
+                    "Also change the volume's key and encrypt everything anew, so that copies of "
+                    "the old key open nothing in the volume");
   add_secret_options(*command, arguments->secret);
   finish(*command, action, arguments, remove,
          "  nacre key remove ~/private ann\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key status VOLUME|MOUNTPOINT: whether a rotation runs, how far it is, and, when asked to
-// verify, whether anything is left of an older epoch.
+// nacre key status VOLUME|MOUNTPOINT: shows whether a rotation runs and how far it is. With
+// --verify, also whether anything is left of an older epoch.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -37,8 +37,8 @@ std::uint64_t status_number(const json& object, const char* name) {
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-// Nobody runs it while the volume is not mounted. Headers are in the clear, so no key is needed;
-// who may have changed the keyring is not asked either: 'nacre key list' with a key is.
+// While the volume is not mounted, no rotation runs. Headers are in the clear, so no key is needed.
+// Changes that somebody made to the keyring are not noticed here; 'nacre key list' with a key does.
 Result<json> of_volume(const VolumePlace& place, bool verify) {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
   const metadata::Keyring& keyring = found.keyring.claims;
@@ -150,12 +150,13 @@ void print_rotation(const json& rotation) {
 }
 
 void add_key_status_command(CLI::App& key, Action& action) {
-  CLI::App* command = key.add_subcommand("status", "Whether keys are being rotated, and how far");
+  CLI::App* command =
+      key.add_subcommand("status", "Show whether keys are being rotated, and how far");
   auto arguments = std::make_shared<KeyStatusArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_flag("--verify", arguments->verify,
-                    "Look at every record and file: whether anything is left of an older epoch");
+                    "Look at every record and file for data that is still under an older key");
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "Examples:\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre: everything about volumes that mkfs.nacre, mount.nacre and fsck.nacre do not do. Who calls
-// one of these as a command gets it; "nacre help COMMAND" is "nacre COMMAND --help".
+// nacre: everything about volumes that mkfs.nacre, mount.nacre and fsck.nacre do not do. "nacre
+// mkfs", "nacre mount" and "nacre fsck" call these; "nacre help COMMAND" is "nacre COMMAND --help".
 #include <unistd.h>
 
 #include <climits>
@@ -22,7 +22,8 @@ namespace {
 
 using namespace nacre::tools;
 
-// The program of that name next to this one, else of the search path; returns where there is none.
+// Runs the program of that name next to this one, or else in the search path. Returns only if there
+// is none.
 void become(const std::string& program, char** argv) {
   char self[PATH_MAX];
   const ssize_t size = ::readlink("/proc/self/exe", self, sizeof self);
@@ -34,7 +35,7 @@ void become(const std::string& program, char** argv) {
   ::execvp(program.c_str(), argv);
 }
 
-// A command of other file systems' tools that is a program here: "nacre mount VOLUME MOUNTPOINT".
+// Handles a command that is a program of its own here: "nacre mount VOLUME MOUNTPOINT".
 int run_program(std::string_view word, int argc, char** argv) {
   std::string program = std::string(word) + ".nacre";
   std::vector<char*> words = {program.data()};

@@ -36,7 +36,7 @@ bool maps_a_file_in(const files::path& process, const std::string& mountpoint) {
   return false;
 }
 
-// What it has there; empty: nothing that can be seen.
+// What the process uses there; empty if nothing can be seen.
 std::string use_of(const files::path& process, const std::string& mountpoint) {
   if (leads_into(process / "cwd", mountpoint)) return "has its current directory in it";
   if (leads_into(process / "root", mountpoint)) return "has its root directory in it";

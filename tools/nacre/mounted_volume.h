@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands for a mounted volume do first: make the kernel hand over what it holds dirty.
+// The first step of commands for a mounted volume: make the kernel hand over its dirty pages.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace nacre::tools {
 
-// syncfs(2) on the mount point. It does not reach the daemon, but the kernel then sends the daemon
-// the pages that programs wrote.
+// Calls syncfs(2) on the mount point. The call does not reach the daemon, but it makes the kernel
+// send the daemon the pages that programs wrote.
 Result<> write_back(const std::string& mountpoint);
 
 }  // namespace nacre::tools

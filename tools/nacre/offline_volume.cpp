@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See offline_volume.h.
 #include "tools/nacre/offline_volume.h"
 
 #include <spdlog/spdlog.h>
@@ -13,7 +12,7 @@ Result<std::unique_ptr<fs::Mounted>> open_offline(const VolumePlace& place,
                                                   const SecretOptions& secret_options,
                                                   engine::EngineOptions engine_options) {
   NACRE_TRY(metadata::check_writable(keys.superblock));
-  // What goes on in the volume is for the log of a mount; here standard output is the command's.
+  // The volume's messages are for the log of a mount; here standard output belongs to the command.
   spdlog::set_level(spdlog::level::warn);
   NACRE_ASSIGN(auto engine, engine::Engine::create(engine_options));
   fs::VolumeOptions options;

@@ -9,14 +9,14 @@
 
 namespace nacre::tools {
 
-// For writing, without background compaction; the caller holds the exclusive lock. unsupported when
-// this version must not write to it; not_permitted when it is older than what was seen of it; else
-// the errors of fs::Mounted::open().
+// Opens it for writing, without background compaction. The caller holds the exclusive lock. Errors:
+// unsupported if this version must not write to it; not_permitted if it is older than what was seen
+// of it; those of fs::Mounted::open().
 Result<std::unique_ptr<fs::Mounted>> open_offline(
     const VolumePlace& place, const metadata::VolumeKeys& keys, const SecretOptions& secret_options,
     engine::EngineOptions engine = {.choice = engine::EngineChoice::cpu});
 
-// What is durable then is seen.
+// Closes it. What is durable then is noted as seen.
 Result<> close_offline(const VolumePlace& place, const metadata::VolumeKeys& keys,
                        fs::Mounted& volume);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See patience.h.
 #include "tools/nacre/patience.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what a command waits for, once that takes long, and again from time to time.
+// If a command waits for long, says what it waits for, and again from time to time.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace nacre::tools {
 
-// While it exists: a note on standard error after five seconds and every minute.
+// While it exists, it prints a note on standard error after five seconds and then every minute.
 class Patience {
  public:
   // what: "waiting for … (…)"; the seconds are added.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See recovery_key.h.
 #include "tools/nacre/recovery_key.h"
 
 #include <cstddef>

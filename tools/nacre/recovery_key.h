@@ -6,8 +6,8 @@
 
 namespace nacre::tools {
 
-// 200 random bits as eight groups of five digits and capital letters, without those that look like
-// others (I, L, O, U: Crockford's base 32), with '-' between the groups.
+// 200 random bits as eight groups of five digits and capital letters, with '-' between the groups.
+// The letters I, L, O and U are left out, because they look like others (Crockford's base 32).
 SecretBytes make_recovery_key();
 
 }  // namespace nacre::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key rotate VOLUME|MOUNTPOINT: a new key for everything that a volume holds. A mounted
-// volume does it itself, beside what goes on there; one that is not mounted is opened for it.
+// nacre key rotate VOLUME|MOUNTPOINT: gives everything that a volume holds a new key. A mounted
+// volume does it itself while it is used; one that is not mounted is opened for it.
 #include "tools/nacre/rotate.h"
 
 #include <chrono>
@@ -69,7 +69,7 @@ void show(ProgressPrinter& printer, const fs::RotationStatus& status) {
   printer.update({.stage = status.stage, .done = status.done_bytes, .total = status.total_bytes});
 }
 
-// Whoever else uses the volume is asked to compare it.
+// Prints the new fingerprint, which the other users of the volume must compare.
 void tell_fingerprint(const std::string& fingerprint) {
   print_safely("  the volume's new fingerprint  {}\n", fingerprint);
 }
@@ -102,7 +102,7 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
     fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
     options.passphrase = std::get_if<SecretBytes>(&secret);
     const auto run = [&](Result<> begun) -> Result<> {
-      // Whatever comes of the rest: from now on the volume has this key.
+      // From now on the volume has this key, whatever happens next.
       remember_new_volume(place, *keys.keys);
       NACRE_TRY(begun);
       return rotation.run([&](const fs::RotationStatus& status) { show(printer, status); });
@@ -138,7 +138,7 @@ Result<json> ask(const fs::MountEntry& mount, const json& message) {
   return client.request_with(message, std::nullopt);
 }
 
-// The volume's fingerprint from now on.
+// The volume's new fingerprint.
 Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOptions& asked,
                                    const fs::RotationOptions& options) {
   json message = {{"command", "rotate"}, {"rate", options.rate_bytes_per_second}};
@@ -148,7 +148,7 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOpti
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
   NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
-  // Its fingerprint is remembered for that folder.
+  // The fingerprint is noted for that folder.
   NACRE_TRY(client.check_serves(mount, place.path));
   NACRE_ASSIGN(const auto reply, ask(mount, message));
   const std::string fingerprint = text(reply, "fingerprint");
@@ -156,7 +156,7 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOpti
   return fingerprint;
 }
 
-// Shows how far it is until it is done, paused, or stopped. The last state.
+// Shows progress until the rotation is done, paused or stopped. Returns the last state.
 Result<json> follow(const fs::MountEntry& mount) {
   ProgressPrinter printer(true);
   while (true) {
@@ -259,7 +259,7 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
 }
 
 void add_rotate_command(CLI::App& key, Action& action) {
-  CLI::App* command = key.add_subcommand("rotate", "Seal everything under a new key");
+  CLI::App* command = key.add_subcommand("rotate", "Encrypt everything anew under a new key");
   struct RotateArguments : RotateOptions {
     std::string path;
     SecretOptions secret;
@@ -271,26 +271,30 @@ void add_rotate_command(CLI::App& key, Action& action) {
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   auto* cipher =
-      command->add_option("--cipher", arguments->cipher, "Another cipher suite from now on");
+      command->add_option("--cipher", arguments->cipher, "Use another cipher suite from now on");
   command->add_flag("--allow-legacy-cipher", arguments->allow_legacy_cipher,
-                    "Allow --cipher to name DES or 3DES, which protect too little");
+                    "Allow the ciphers DES and 3DES, which protect too little");
   auto* codec =
       command->add_option("--codec", arguments->codec,
-                          "Another codec from now on, and everything is compressed anew with it");
+                          "Use another codec from now on, and compress everything anew with it");
   command
-      ->add_option("--level", arguments->level, "Of that codec: 0 its own, 1 fastest … 9 smallest")
+      ->add_option("--level", arguments->level,
+                   "Level of that codec; 0: its default, 1: fastest, 9: smallest")
       ->check(CLI::Range(0, metadata::codec_level_max));
   auto* rate = command->add_option(
       "--rate", arguments->rate,
-      "Read and write at most so many bytes a second, together (32M); without, a "
-      "mounted volume leaves room for others, one that is not goes as fast as it can");
+      "Read and write at most this many bytes a second together, for example 32M. By "
+      "default a mounted volume leaves room for others, and an unmounted one goes as "
+      "fast as it can");
   command->add_option("--engine", arguments->engine,
-                      "Of a volume that is not mounted: cpu (the default), cuda or auto");
-  auto* pause = command->add_flag("--pause", arguments->pause, "Hold a mounted volume's rotation");
-  auto* resume = command->add_flag("--resume", arguments->resume, "Let it go on");
+                      "For an unmounted volume: cpu (default), cuda or auto");
+  auto* pause =
+      command->add_flag("--pause", arguments->pause, "Pause the rotation of a mounted volume");
+  auto* resume = command->add_flag("--resume", arguments->resume, "Continue a paused rotation");
   pause->excludes(resume)->excludes(cipher)->excludes(codec)->excludes(rate);
   resume->excludes(cipher)->excludes(codec);
-  command->add_flag("--no-wait", arguments->no_wait, "Begin, and do not wait for the end");
+  command->add_flag("--no-wait", arguments->no_wait,
+                    "Start the rotation and do not wait for its end");
   add_secret_options(*command, arguments->secret);
   mark_seldom(*command, {"--allow-legacy-cipher", "--level"});
   command->footer(

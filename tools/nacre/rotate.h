@@ -17,26 +17,26 @@ namespace nacre::tools {
 void add_rotate_command(CLI::App& key, Action& action);
 void add_key_status_command(CLI::App& key, Action& action);
 
-// A volume that is mounted, by its entry in the mount table; or one that is not.
+// A mounted volume, by its entry in the mount table; or one that is not mounted.
 using RotationTarget = std::variant<fs::MountEntry, VolumePlace>;
-// path: a volume's directory, or where one is mounted. not_found.
+// path: a volume's directory, or where one is mounted. Error: not_found.
 Result<RotationTarget> find_rotation_target(const std::string& path);
 
-// For people: what the object "rotation" of a daemon's reply says.
+// Prints for people what the object "rotation" of a daemon's reply says.
 void print_rotation(const nlohmann::json& rotation);
 
 struct RotateOptions {
   std::string cipher, codec, rate;  // empty: as it is
-  std::string engine;               // of a volume that is not mounted; empty: cpu
+  std::string engine;               // for a volume that is not mounted; empty: cpu
   int level = 0;
   bool allow_legacy_cipher = false;
-  bool wait = true;     // of a mounted volume: until it is done
-  bool afresh = false;  // one that was interrupted is finished, and then another one begins
+  bool wait = true;     // for a mounted volume: wait until it is done
+  bool afresh = false;  // finish an interrupted rotation, and then start another one
 };
-// Begins a rotation, or goes on with one; shows progress. The exit code.
+// Starts or continues a rotation and shows progress. Returns the exit code.
 int rotate_keys(const std::string& path, const SecretOptions& secret, const RotateOptions& options);
-// Before a recipient is taken away: a rotation under way has made its new key for all recipients of
-// then, so it revokes nothing, and another one cannot begin beside it. busy.
+// Call it before a recipient is removed. A rotation that is under way has made its new key for all
+// recipients of that time. So it revokes nothing, and a second one cannot run at once. Error: busy.
 Result<> check_may_revoke(const fs::MountEntry& mount);
 
 }  // namespace nacre::tools

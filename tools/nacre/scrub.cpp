@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre scrub VOLUME|MOUNTPOINT: verifies every checksum of a volume. A mounted one does it itself,
-// beside what goes on there, and this command begins, watches and steers that; one that is not
-// mounted is read here, which takes no key. With one, damage is told by the files that it hits.
+// nacre scrub VOLUME|MOUNTPOINT: verifies every checksum of a volume. A mounted volume does it
+// itself while it is used, and this command starts, watches and steers that. A volume that is not
+// mounted is read here, without a key. With a key the command names the files that are hit.
 #include <unistd.h>
 
 #include <chrono>
@@ -66,7 +66,7 @@ Result<json> ask(const fs::MountEntry& mount, ScrubCommand command,
   return client.scrub(command, rate);
 }
 
-// Until it ends, or somebody pauses it.
+// Watches the scrub until it ends or is paused.
 Result<json> watch(const fs::MountEntry& mount, json scrub, ProgressPrinter& printer) {
   while (text_of(scrub, "state") == "running") {
     printer.update({.stage = "scrub",
@@ -198,27 +198,27 @@ void add_scrub_command(CLI::App& app, Action& action) {
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();
   command->add_option("--rate", arguments->rate,
-                      "At most so many bytes a second (64M); 0: no limit. By default 64M where "
-                      "mounted, else no limit");
+                      "Read at most this many bytes a second; 0: no limit. The default is 64M for "
+                      "a mounted volume, and no limit for one that is not");
   auto* begin = command->add_flag("--background", arguments->background,
-                                  "Return at once; the mounted volume does it");
-  auto* pause = command->add_flag("--pause", arguments->pause, "Hold it, also over mounts");
-  auto* resume = command->add_flag("--resume", arguments->resume, "Go on with one that is held");
-  auto* stop = command->add_flag("--stop", arguments->stop, "Give it up");
-  auto* status = command->add_flag("--status", arguments->status, "Say only how it is");
+                                  "Return at once; the mounted volume continues");
+  auto* pause = command->add_flag("--pause", arguments->pause, "Pause it, also across mounts");
+  auto* resume = command->add_flag("--resume", arguments->resume, "Continue a paused scrub");
+  auto* stop = command->add_flag("--stop", arguments->stop, "Give the scrub up");
+  auto* status = command->add_flag("--status", arguments->status, "Only show its state");
   pause->excludes(resume)->excludes(stop)->excludes(status)->excludes(begin);
   stop->excludes(resume)->excludes(status)->excludes(begin);
   status->excludes(resume)->excludes(begin);
   command->add_flag("--json", arguments->json, "As JSON");
   command
       ->add_option("--engine", arguments->engine,
-                   "What computes the checksums where it is not mounted: auto, cpu or cuda")
+                   "What computes the checksums of a volume that is not mounted: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(*command, arguments->secret);
   command->footer(
-      "A mounted volume goes on with it by itself: Ctrl-C ends the watching only.\n"
+      "A mounted volume does the scrub itself: Ctrl-C ends only the watching.\n"
       "Examples:\n"
-      "  nacre scrub ~/private                      beside all else; Ctrl-C is safe\n"
+      "  nacre scrub ~/private                      while it is used; Ctrl-C is safe\n"
       "  nacre scrub --rate 200M /srv/vault         not mounted: needs no passphrase\n"
       "Exit status: 0 nothing found, 2 usage, 4 damage found, 8 failed, 16 wrong key,\n"
       "32 in use");

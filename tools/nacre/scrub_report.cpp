@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scrub_report.h.
 #include "tools/nacre/scrub_report.h"
 
 #include <fmt/format.h>

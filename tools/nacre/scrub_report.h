@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nacre scrub and nacre stats say of the scrub of a mounted volume.
+// How nacre scrub and nacre stats report the scrub of a mounted volume.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace nacre::tools {
 
-// A number, or text, of a reply that anything may have sent; 0 and empty where there is none.
+// A number or a text of a reply that anybody may have sent; 0 or empty if it is missing.
 std::uint64_t number_of(const nlohmann::json& object, const char* name);
 std::string text_of(const nlohmann::json& object, const char* name);
 
 // scrub: what fs::to_json() makes of a ScrubRow. One line: "running: 12.0 MiB of …".
 std::string scrub_line(const nlohmann::json& scrub);
-// On stdout: each damaged place with its files, and how it ended.
+// Prints each damaged place with its files, and how the scrub ended.
 void print_scrub(const std::string& volume, const nlohmann::json& scrub);
 
 }  // namespace nacre::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre stats VOLUME|MOUNTPOINT: of a mounted volume the daemon's counters; of any other what its
-// files say, with a key also what its tables say.
+// nacre stats VOLUME|MOUNTPOINT: shows the daemon's counters for a mounted volume. For any other it
+// shows what its files say, and with a key also what its tables say.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -54,7 +54,7 @@ Result<FolderSize> size_of(metadata::BackingDirectory& directory, std::string_vi
   FolderSize size;
   NACRE_ASSIGN(const auto names, directory.list(folder));
   for (const auto& name : names) {
-    // A file that goes meanwhile is none.
+    // A file that disappears meanwhile does not count.
     if (const auto bytes = directory.file_size(fmt::format("{}/{}", folder, name))) {
       ++size.file_count;
       size.bytes += *bytes;
@@ -63,7 +63,7 @@ Result<FolderSize> size_of(metadata::BackingDirectory& directory, std::string_vi
   return size;
 }
 
-// What only the tables know.
+// The figures that only the tables have.
 Result<json> of_tables(const VolumePlace& place, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared}));
@@ -198,7 +198,7 @@ void print_volume(const json& stats) {
                    fmt::format("{} files with {}", number_of(stats, "database_file_count"),
                                format_bytes(number_of(stats, "database_bytes"))));
   if (tables.empty()) {
-    print_safely("Not verified; with a key (--passphrase-file, --identity) there is more to say\n");
+    print_safely("Not verified; with a key (--passphrase-file, --identity) it shows more\n");
   }
 }
 
@@ -228,7 +228,7 @@ int show(const StatsArguments& arguments) {
 }  // namespace
 
 void add_stats_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("stats", "What a volume holds and how it is doing");
+  CLI::App* command = app.add_subcommand("stats", "Show what a volume holds and how it is doing");
   auto arguments = std::make_shared<StatsArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();

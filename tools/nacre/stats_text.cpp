@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stats_text.h.
 #include "tools/nacre/stats_text.h"
 
 #include <algorithm>
@@ -44,12 +43,12 @@ std::string format_age(std::uint64_t seconds) {
   return fmt::format("{} days {} h", minutes / 60 / 24, minutes / 60 % 24);
 }
 
-// Without the space at its end, which may stand past the width.
+// Drops the space at the end, which may stand past the width.
 std::size_t shown_size(std::string_view piece) {
   return piece.size() - (piece.ends_with(' ') ? 1 : 0);
 }
 
-// Up to a comma, semicolon or colon and the space behind it.
+// The text up to a comma, semicolon or colon and the space after it.
 std::string_view take_clause(std::string_view& value) {
   std::size_t end = 0;
   do {

@@ -22,7 +22,7 @@ namespace {
 
 Result<> sync_mount(const std::string& path) {
   NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(path));
-  // Whether somebody answers, before anything that would wait for him.
+  // Asks whether the daemon answers, before anything that would wait for it.
   { NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount)); }
   const Patience patience(
       fmt::format("waiting for the volume at {} to make everything durable: its disk is slow, or "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre top MOUNTPOINT: what a mounted volume is doing, each second; rates and latencies are those
-// since the last look.
+// nacre top MOUNTPOINT: shows each second what a mounted volume is doing. Rates and latencies are
+// those since the last look.
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ fs::HistogramCounts histogram_of(const json& operation) {
   return counts;
 }
 
-// What came between two looks; a daemon that began anew meanwhile counts from nothing.
+// The difference between two looks. The counts of a daemon that was restarted meanwhile begin at 0.
 fs::HistogramCounts since(fs::HistogramCounts now, const fs::HistogramCounts& before) {
   now.count = 0;
   for (std::size_t i = 0; i < now.buckets.size(); ++i) {
@@ -83,7 +83,7 @@ fs::HistogramCounts since(fs::HistogramCounts now, const fs::HistogramCounts& be
   return now;
 }
 
-// Prints one look against the one before it.
+// Prints what changed since the look before.
 class View {
  public:
   View(const Sample& before, const Sample& now, bool bold)
@@ -230,7 +230,7 @@ Result<> watch(const TopArguments& arguments) {
     std::this_thread::sleep_for(std::chrono::seconds(arguments.interval_seconds));
     NACRE_ASSIGN(Sample now, take_sample(mount));
     const bool repeats = on_terminal && !arguments.once;
-    // Home, and nothing below: the cursor and what scrolled by stay as they are.
+    // Moves the cursor home and clears what is below; the scroll-back stays.
     if (repeats) print_raw("\033[H\033[J");
     View(before, now, bold).print();
     if (!repeats) return {};
@@ -241,14 +241,15 @@ Result<> watch(const TopArguments& arguments) {
 }  // namespace
 
 void add_top_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("top", "What a mounted volume is doing, each second");
+  CLI::App* command = app.add_subcommand("top", "Show what a mounted volume is doing, each second");
   auto arguments = std::make_shared<TopArguments>();
   command->add_option("MOUNTPOINT", arguments->path, "Where a volume is mounted, or its directory")
       ->required();
   command->add_option("--interval", arguments->interval_seconds, "Seconds between two looks")
       ->check(CLI::Range(1u, 3600u))
       ->capture_default_str();
-  command->add_flag("--once", arguments->once, "One interval, and end; so where it is no terminal");
+  command->add_flag("--once", arguments->once,
+                    "Show one interval and end; the default if standard output is no terminal");
   command->footer(
       "Ctrl-C ends it.\n"
       "Examples:\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre trim VOLUME|MOUNTPOINT: gives back the space of everything that was overwritten or deleted,
-// by rewriting segments that hold a good share of it. A mounted volume does it itself, beside what
-// goes on there; one that is not mounted is opened for it.
+// nacre trim VOLUME|MOUNTPOINT: frees the space of overwritten and deleted data, by rewriting
+// segments that hold a good share of it. A mounted volume does it itself while it is used; one that
+// is not mounted is opened for it.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -41,13 +41,13 @@ struct TrimArguments {
   bool json = false;
 };
 
-// A number of a reply that anything may have sent.
+// A number of a reply that anybody may have sent.
 std::uint64_t reply_number(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-// What a trim would still free; none when the daemon does not say.
+// What a trim would still free; none if the daemon does not say.
 std::optional<std::uint64_t> reclaimable_bytes(const fs::MountEntry& mount) {
   auto client = fs::ControlClient::connect(mount);
   if (!client) return std::nullopt;
@@ -62,8 +62,8 @@ Result<json> trim_mount(const fs::MountEntry& mount, ProgressPrinter& printer) {
   if (mount.read_only) {
     return fail(ErrorCode::read_only, fmt::format("{} is mounted read-only", mount.mountpoint));
   }
-  // What the kernel still holds dirty would only be overwritten afterwards. Root may not look into
-  // the mount of a user.
+  // Otherwise the kernel's dirty pages would be written only after the trim. Root may not look into
+  // another user's mount.
   if (const auto written = write_back(mount.mountpoint);
       !written && written.error().code != ErrorCode::permission) {
     return tl::unexpected(written.error());
@@ -84,7 +84,7 @@ Result<json> trim_mount(const fs::MountEntry& mount, ProgressPrinter& printer) {
 Result<json> trim_volume(const VolumePlace& place, const SecretOptions& secret_options,
                          ProgressPrinter& printer) {
   harden_process();
-  // Who holds it is known before anybody types a passphrase.
+  // If another process holds the volume, the user learns it before typing a passphrase.
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
@@ -133,8 +133,7 @@ int run(const TrimArguments& arguments) {
 }  // namespace
 
 void add_trim_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("trim", "Give back the space of what was overwritten and deleted");
+  CLI::App* command = app.add_subcommand("trim", "Free the space of overwritten and deleted data");
   auto arguments = std::make_shared<TrimArguments>();
   command->add_option("VOLUME", arguments->path, "A volume's directory, or where one is mounted")
       ->required();

@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds close_timeout{120'000};
 constexpr std::chrono::milliseconds exit_timeout{30'000};
 constexpr std::chrono::milliseconds lock_check_interval{50};
 
-// A process that can be waited for without being its parent. None when it is gone already.
+// A process that can be waited for without being its parent. None if it has ended already.
 class Process {
  public:
   explicit Process(pid_t pid) : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -54,7 +54,7 @@ class Process {
   int descriptor_;
 };
 
-// What could not be made durable is not thrown away without a word.
+// The mount stays if something could not be made durable; the user decides.
 int refuse(const fs::MountEntry& mount, const Error& error) {
   const int code = report(error);
   print_note(fmt::format("{} stays mounted. To unmount it all the same: {} {}", mount.mountpoint,
@@ -73,7 +73,7 @@ std::string durable_notice(const fs::MountEntry& mount) {
       mount.mountpoint);
 }
 
-// What is left is a mount that answers nobody.
+// Unmounts a mount whose daemon has ended.
 int unmount_dead(const fs::MountEntry& mount, const fs::DaemonLife& life) {
   fs::remove_dead_socket(mount);
   const auto unmounted =
@@ -92,7 +92,7 @@ int unmount_dead(const fs::MountEntry& mount, const fs::DaemonLife& life) {
   return exit_operational;
 }
 
-// The daemon closes the volume by itself when it is unmounted; the lock tells when, and how.
+// The daemon closes the volume by itself once it is unmounted; the lock tells when, and how.
 int wait_for_lock(const fs::MountEntry& mount, const fs::DaemonLife& life) {
   const Patience patience(
       fmt::format("{} is unmounted; waiting for its daemon{} to close the volume", mount.mountpoint,
@@ -127,7 +127,7 @@ Result<> unmount_when_free(const fs::MountEntry& mount) {
   return unmounted;
 }
 
-// Bound to a second place, it lives on there, and so does the daemon.
+// If the mount is bound to a second place, it lives on there, and so does the daemon.
 bool stays_elsewhere(const fs::MountEntry& mount) {
   const auto table = fs::read_mount_table();
   if (!table) return false;
@@ -139,8 +139,7 @@ bool stays_elsewhere(const fs::MountEntry& mount) {
   return true;
 }
 
-// Nobody answers. That may be the sockets' fault and not the daemon's: what cannot be asked is
-// looked up.
+// Nobody answers. Perhaps only the sockets are gone and the daemon runs, so the lock is looked up.
 int unmount_unasked(const fs::MountEntry& mount) {
   const auto life = fs::look_up_daemon(mount);
   if (life.state == fs::DaemonState::ended || life.state == fs::DaemonState::ended_closed) {
@@ -176,7 +175,7 @@ int unmount_volume(const std::string& path) {
   std::optional<Patience> patience(std::in_place, durable_notice(*mount));
   if (!mount->read_only) {
     const auto written = write_back(mount->mountpoint);
-    // Root may not look into the mount of a user; unmounting makes the kernel write back as well.
+    // Root may not look into another user's mount. Unmounting makes the kernel write back as well.
     if (!written && written.error().code != ErrorCode::permission) {
       return refuse(*mount, written.error());
     }

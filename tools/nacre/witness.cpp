@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre witness: how far this machine has seen a volume.
+// nacre witness: shows how far this machine has seen a volume.
 #include <memory>
 #include <string>
 

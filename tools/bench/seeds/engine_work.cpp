@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See engine_work.h.
 #include "tools/bench/seeds/engine_work.h"
 
 #include <algorithm>
@@ -33,8 +32,8 @@ Result<std::unique_ptr<EngineWork>> EngineWork::make(engine::Engine& engine,
   payload.output = work->output_.data();
   payload.output_size = work->output_.size();
   payload.order = order;
-  // As Payload::add_key(), which looks for an equal one among all that are there: too long where
-  // each of many messages has a key of its own.
+  // Payload::add_key() would look for an equal key among all of them, which takes too long if each
+  // of many messages has a key of its own.
   std::size_t keys_size = 0;
   for (const SeedKey& key : keys)
     keys_size += key.key.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A payload of any messages under any keys, in the engine's memory, to be run again and again.
+// A payload of any messages under any keys, in the engine's memory, that can be run repeatedly.
 #pragma once
 
 #include <memory>
@@ -22,23 +22,23 @@ struct SeedMessage {
 
 class EngineWork {
  public:
-  // keys may be empty where no message needs one. out_of_memory.
+  // keys may be empty if no message needs one. Error: out_of_memory.
   static Result<std::unique_ptr<EngineWork>> make(
       engine::Engine& engine, const std::vector<SeedKey>& keys,
       const std::vector<SeedMessage>& messages,
       engine::MessageOrder order = engine::MessageOrder::soonest);
 
-  // Everything once. An error names the first message that could not be done.
+  // Runs everything once. An error names the first message that failed.
   Result<> run();
   // Whether a device did all messages of the last run.
   bool ran_on_device() const { return ran_on_device_; }
-  // What the engine took for the last run; that its results were then looked at is not in it.
+  // The engine's time for the last run, without the look at its results.
   double last_seconds() const { return last_seconds_; }
-  // Of the last run. A checksum's is its value, u32 little-endian.
+  // The output of the last run; for a checksum its value, u32 little-endian.
   ByteView output(std::size_t index) const;
-  // What a message was coded with.
+  // The codec that a message was encoded with.
   engine::Codec codec(std::size_t index) const { return payload_.results[index].codec; }
-  // Seconds that a device's kernels take, everything being on the device; runs them. The errors of
+  // Runs a device's kernels with everything on the device, and returns their seconds. Errors as of
   // Engine::measure_resident().
   Result<double> resident_seconds(unsigned repetitions);
 

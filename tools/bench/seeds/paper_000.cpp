@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tosoni and Sorio: the table of section V, what figures 4 and 5 say of the kernels, and batches of
-// such messages, which they leave out.
+// Tosoni and Sorio: the table of section V, what figures 4 and 5 say about the kernels, and batches
+// of such messages, which the paper does not have.
 #include <algorithm>
 #include <array>
 
@@ -41,11 +41,11 @@ class Paper000 {
   }
 
  private:
-  // Nothing where there is no device; an error where the way computes something else.
+  // Nothing without a device; an error if the paper's way computes something else.
   Result<std::optional<CrcOutcome>> measure(CrcWay way, ByteView message, std::uint32_t crc) const {
     if (run_.cuda() == nullptr) return std::optional<CrcOutcome>();
     const auto outcome = engine::seeds::crc_on_device(way, message, run_.repetitions());
-    // A table of 2 GiB may be more than a device has.
+    // A table of 2 GiB may need more memory than a device has.
     if (!outcome && (outcome.error().code == ErrorCode::unsupported ||
                      outcome.error().code == ErrorCode::out_of_memory))
       return std::optional<CrcOutcome>();
@@ -128,14 +128,14 @@ class Paper000 {
     comparison.add_notes(table);
     table.notes.push_back(
         "The overall time of a parallel way is the host's, from the message on the device to the "
-        "value on the host; of Nacre on the GPU it is the kernels'. Making the tables is in "
-        "neither, as in the paper. On all threads the message is cut into a piece for each, and "
-        "the values are combined.");
+        "value on the host. For Nacre on the GPU it is the kernels' time. Neither includes "
+        "making the tables, as in the paper. On all threads the message is cut into a piece for "
+        "each, and the values are combined.");
     tables_.push_back(std::move(table));
     return {};
   }
 
-  // One message by the best library on all threads: a piece for each, the values combined.
+  // One message by the best library on all threads: each has a piece, and the values are combined.
   Result<std::optional<double>> time_in_pieces(ByteView message) const {
     const unsigned threads = run_.thread_count();
     const std::size_t piece_size = (message.size() + threads - 1) / threads;
@@ -212,8 +212,8 @@ class Paper000 {
     add(2, &CrcTimes::copy_out);
     add(3, &CrcTimes::copy_in);
     table.notes.push_back(
-        "The paper's copy to the device, 221 and 222 ms, is of the tables: the message's is not "
-        "told apart from it.");
+        "The paper's copy to the device, 221 and 222 ms, includes the tables; the message's "
+        "share is not given.");
     tables_.push_back(std::move(table));
   }
 

@@ -45,7 +45,7 @@ class Paper001 {
   }
 
  private:
-  // Nothing where there is no device; an error where the step computes something else.
+  // Nothing without a device; an error if the step computes something else.
   Result<std::optional<CryptTimes>> measure(AesStep step, bool encrypts, ByteView in,
                                             ByteView expected) const {
     if (run_.cuda() == nullptr) return std::optional<CryptTimes>();
@@ -59,7 +59,7 @@ class Paper001 {
     return std::optional(*times);
   }
 
-  // As the library has it, which every plain code and the engine were compared with.
+  // The library's output, which every plain code and the engine were compared with.
   Result<Bytes> encrypt(ByteView plain) const {
     const BenchTask task =
         seed_cipher_task(engine::Operation::encrypt, BlockCipher::aes_256, CipherMode::ecb);
@@ -106,8 +106,8 @@ class Paper001 {
       comparison.add_place(double(size), times);
     }
     table.notes.push_back(
-        "In messages of 64 KiB, ECB; the article's kernel has one buffer. The article's \"25+ "
-        "times\" is of large inputs, without saying how large.");
+        "ECB in messages of 64 KiB; the article's kernel has one buffer. The article's \"25+ "
+        "times\" is for large inputs, and it does not say how large.");
     comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
@@ -165,7 +165,7 @@ class Paper001 {
       table.rows.push_back(std::move(row));
     }
     table.notes.push_back(
-        "The article gives no figures of its steps. Without copies: of a GPU its kernels alone. "
+        "The article gives no figures for its steps. Without copies means the kernels of a GPU. "
         "Nacre, which expands keys on the device, and the processor have messages of 64 KiB.");
     tables_.push_back(std::move(table));
     return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Harrison and Waldron: tables 1 and 2, figures 1 and 4 to 7, all AES with keys of 128 bits, and
-// the authenticated mode that they leave to later work. Of most of their figures the text names the
-// highest value alone.
+// the authenticated mode that they leave to later work. For most of their figures the text names
+// only the highest value.
 #include <array>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using engine::seeds::TableMemory;
 
 constexpr std::size_t aes_block_size = 16;
 constexpr std::size_t table_2_size = 64u << 20;
-constexpr std::size_t mode_message_size = 64u << 10;  // where the paper has one long one
+constexpr std::size_t mode_message_size = 64u << 10;  // the paper has one long message here
 constexpr std::array<std::size_t, 3> payload_sizes = {1u << 20, 16u << 20, 64u << 20};
 
 struct Lookup {
@@ -44,7 +44,7 @@ SeedCell rate(std::size_t size, const std::optional<double>& seconds) {
   return rate_cell(double(size), seconds, SeedUnit::bits_per_second);
 }
 
-// Of the paper's kernel.
+// Figures of the paper's kernel.
 std::optional<double> kernel_of(const std::optional<CryptTimes>& times) {
   return times ? std::optional(times->kernel) : std::nullopt;
 }
@@ -59,7 +59,7 @@ SeedContenders contenders_of(std::vector<SeedTime> shown, std::vector<SeedTime> 
           .beaten = std::move(beaten)};
 }
 
-// Of payloads, whose sizes are counts of messages.
+// Figures of payloads, whose sizes are counts of messages.
 SeedContenders payload_contenders_of(std::vector<SeedTime> shown, std::vector<SeedTime> beaten) {
   SeedContenders contenders = contenders_of(std::move(shown), std::move(beaten));
   contenders.size_unit = SeedUnit::count;
@@ -95,9 +95,9 @@ class Paper002 {
                                    {"coherent reads", SeedUnit::seconds},
                                    {"random reads", SeedUnit::seconds}},
                        .rows = {},
-                       .notes = {"The paper's own figures are not in its text; it finds constant "
-                                 "memory best for coherent reads and shared memory for random "
-                                 "ones. These are a GPU's memories: a processor has none of them."},
+                       .notes = {"The paper's own figures are not in its text. It finds constant "
+                                 "memory best for coherent reads, and shared memory for random "
+                                 "ones. A processor has none of these memories of a GPU."},
                        .plot = {.x = 0, .y = {1, 2}}};
     const std::pair<const char*, TableMemory> memories[] = {{"constant", TableMemory::constant},
                                                             {"texture", TableMemory::texture},
@@ -122,7 +122,7 @@ class Paper002 {
     return seed_cipher_task(engine::Operation::encrypt, BlockCipher::aes_128, CipherMode::ctr);
   }
 
-  // By the paper's kernel; nothing where there is no device.
+  // The time of the paper's kernel; nothing without a device.
   Result<std::optional<CryptTimes>> measure(const Lookup& lookup, ByteView in,
                                             ByteView expected) const {
     if (run_.cuda() == nullptr) return std::optional<CryptTimes>();
@@ -197,8 +197,8 @@ class Paper002 {
          {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library, &SeedTimes::library_all})
       add_row(comparison.title(time), false, ours.*time, std::nullopt);
     table.notes.push_back(
-        "On 64 MiB under one key; without copies: of a GPU its kernels alone. The paper's ways "
-        "have one message, Nacre and the processor messages of 64 KiB.");
+        "64 MiB under one key. Without copies means the kernels of a GPU. The paper's ways have "
+        "one message, Nacre and the processor messages of 64 KiB.");
     tables_.push_back(std::move(table));
     return {};
   }
@@ -213,11 +213,11 @@ class Paper002 {
                     {"paper's way, kernel", SeedUnit::bits_per_second},
                     {"paper's way with copies", SeedUnit::bits_per_second}},
         .rows = {},
-        .notes = {"The paper's highest are 15,423 Mbit/s, and 6,914 with transfers; beside them it "
-                  "sets 1,583 (Matsui) and 1,151 of a processor (AMD64 at 2.2 and 2.4 GHz), 3,584 "
-                  "of an AMD HD 2900 XT and 870 of a GeForce 7900 GT.",
-                  "One message, on all threads messages of 64 KiB. A device's engine takes no "
-                  "message longer than 32 MiB."},
+        .notes = {"The paper's highest figures are 15,423 Mbit/s, and 6,914 with transfers. It "
+                  "compares them with 1,583 (Matsui) and 1,151 for a processor (AMD64 at 2.2 and "
+                  "2.4 GHz), 3,584 for an AMD HD 2900 XT and 870 for a GeForce 7900 GT.",
+                  "There is one message; on all threads it is cut into messages of 64 KiB. A "
+                  "device's engine takes no message longer than 32 MiB."},
         .plot = {.x = 0, .y = {2, 3}}};
     SeedComparison comparison(contenders_of(
         seed_times_all, {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all}));
@@ -251,7 +251,7 @@ class Paper002 {
     return {};
   }
 
-  // Payloads of CTR messages: what it costs that there are many, and many keys.
+  // Payloads of CTR messages: the cost of many messages, and of many keys.
   Result<> figure_4() {
     SeedTable table = {
         .paper = "002",
@@ -272,10 +272,11 @@ class Paper002 {
                     {"overhead with a key each, kernels", SeedUnit::percent},
                     {"overhead with a key each, with copies", SeedUnit::percent}},
         .rows = {},
-        .notes = {fmt::format("The paper's highest is {:.0f} Mbit/s, 16 % below the {:.0f} of one "
-                              "message, both with transfers: beside its overheads stand ours with "
-                              "copies. A device takes no message longer than 32 MiB. The GPU's "
-                              "speed-ups and crossovers are of messages under one key.",
+        .notes = {fmt::format("The paper's highest is {:.0f} Mbit/s, 16 % below the {:.0f} of "
+                              "one message, both with transfers, so our overheads with copies "
+                              "compare with the paper's. A device takes no message longer than "
+                              "32 MiB. The GPU's speed-ups and crossovers are for messages under "
+                              "one key.",
                               published_002_payload / mega, published_002_with_transfer / mega)},
         .plot = {.x = 1, .y = {6, 7, 10, 11}, .series = 0}};
     SeedComparison comparison(payload_contenders_of(
@@ -330,8 +331,8 @@ class Paper002 {
                     {"in all", SeedUnit::bytes},
                     {"GPU kernels, the parallel mode", SeedUnit::bits_per_second}},
         .rows = {},
-        .notes = {"The paper's figures are not in its text, which shows a parallel mode beside "
-                  "messages of 2,048 blocks."},
+        .notes = {"The paper's figures are not in its text. They compare messages of 2,048 "
+                  "blocks with a parallel mode."},
         .plot = {.x = 1, .y = {}, .series = 0}};
     SeedComparison comparison(payload_contenders_of(
         seed_times_all, {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library_all}));
@@ -373,9 +374,9 @@ class Paper002 {
         .columns = {{"blocks a thread", SeedUnit::count}},
         .rows = {},
         .notes =
-            {"The paper's figures are not in its text: from 128 blocks a "
-             "thread on it finds the rate dropping dramatically. A GPU's memory alone: nothing "
-             "of a processor's is like it."},
+            {"The paper's figures are not in its text. From 128 blocks a thread on it finds that "
+             "the rate drops dramatically. This is about a GPU's memory, and a processor has "
+             "nothing like it."},
         .plot = {.x = 0, .y = {1, 2, 3}}};
     for (const std::uint32_t threads : thread_counts)
       table.columns.push_back({fmt::format("{} threads", threads), SeedUnit::bytes_per_second});
@@ -404,11 +405,11 @@ class Paper002 {
                                    {"CPU, all threads, as ordered", SeedUnit::bits_per_second},
                                    {"CPU, all threads, Nacre's order", SeedUnit::bits_per_second}},
                        .rows = {},
-                       .notes = {"The paper's figures are not in its text, which says that their "
-                                 "differences count alone.",
-                                 "GPU with copies: in Nacre's order. Its kernels, the plain code "
-                                 "and the library have the messages of one mode after those of "
-                                 "the other."},
+                       .notes = {"The paper's figures are not in its text, which says that only "
+                                 "their differences count.",
+                                 "The GPU with copies has Nacre's order. In the other columns, "
+                                 "its kernels too, the messages of one mode follow those of the "
+                                 "other."},
                        .plot = {.x = 0, .y = {1, 2}}};
     SeedComparison comparison(
         contenders_of(seed_times_all, {&SeedTimes::plain, &SeedTimes::library_all}));
@@ -444,7 +445,7 @@ class Paper002 {
                     {"messages", SeedUnit::count},
                     {"in all", SeedUnit::bytes}},
         .rows = {},
-        .notes = {"The paper has no plain code of it."},
+        .notes = {"The paper has no plain code for it."},
         .plot = {.x = 1, .y = {}, .series = 0}};
     SeedComparison comparison(
         payload_contenders_of({&SeedTimes::library, &SeedTimes::library_all, &SeedTimes::kernels,

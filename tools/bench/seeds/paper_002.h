@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the text of Harrison and Waldron says of their figures: the highest values, and what
+// What the text of Harrison and Waldron says about their figures: the highest values, and what
 // payloads cost.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace nacre::tools {
 
 inline constexpr double mega = 1e6;
-// Bits a second, of one message and (with transfers) of the best payload.
+// Bits a second of one message, and (with transfers) of the best payload.
 inline constexpr double published_002_kernel = 15423 * mega;
 inline constexpr double published_002_with_transfer = 6914 * mega;
 inline constexpr double published_002_payload = 5810 * mega;

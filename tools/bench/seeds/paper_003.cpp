@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guan and Li: DES, AES and RSA on files of figure 7, key pairs, and the packers on files of figure
-// 12; and beside these longer inputs and batches of the small ones, which they leave out.
+// 12; also longer inputs and batches of the small ones, which the report does not have.
 #include <array>
 #include <span>
 #include <string_view>
@@ -30,22 +30,23 @@ constexpr std::size_t keys_a_thread = 16;
 // An input of a table: a file of the report, or one of ours.
 struct Input {
   std::string name;
-  std::size_t size = 0;          // of all
-  std::size_t message_size = 0;  // what it is cut into
+  std::size_t size = 0;          // of the whole input
+  std::size_t message_size = 0;  // the input is cut into these
   Published003Direction forward = {}, back = {};
-  bool is_batch = false;  // of small files, which have an order of their own
+  bool is_batch = false;  // a batch of small files, which has an order of its own
 };
 
 std::vector<Input> inputs_of(std::span<const Published003Row> rows) {
   std::vector<Input> inputs;
   for (const Published003Row& row : rows) {
-    // A copy of a file is a longer file.
+    // Several copies of a file are one longer file.
     inputs.push_back({row.file, row.copies * row.size, message_size, row.forward, row.back});
   }
   return inputs;
 }
 
-// Many small files, each a message: what a device is for where one of them is too short for it.
+// Many small files, each one message: a device gains from these, while one alone is too short for
+// it.
 void add_small_files(std::vector<Input>& inputs, std::size_t file_size) {
   for (const auto& [count, words] : small_file_counts) {
     inputs.push_back(
@@ -58,7 +59,7 @@ void add_small_files(std::vector<Input>& inputs, std::size_t file_size) {
   }
 }
 
-// Whole blocks, in messages of a size.
+// Makes the pair of operations for an input, which is cut into messages of whole blocks.
 using MakePair = std::function<SeedPair(const SeedRun& run, const Input& input)>;
 
 struct Figure {
@@ -68,7 +69,7 @@ struct Figure {
   std::vector<std::string> notes;
 };
 
-// A table of a figure in one direction.
+// The table of a figure in one direction.
 struct Direction {
   SeedTable table;
   SeedComparison comparison;
@@ -136,7 +137,7 @@ class Paper003 {
     return {};
   }
 
-  // ECB, so whole blocks: the last bytes that make none are left out.
+  // ECB needs whole blocks, so the last bytes that fill none are left out.
   static std::vector<ByteView> block_messages(const SeedRun& run, const Input& input) {
     return run.messages(input.size / 16 * 16, input.message_size);
   }
@@ -150,15 +151,15 @@ class Paper003 {
                        "encryption",
                        "decryption",
                        des_inputs,
-                       {"ECB, in messages of 64 KiB, as the files of all these figures. The plain "
-                        "code goes bit by bit, as the standard does."}},
+                       {"ECB in messages of 64 KiB, as in all of these figures. The plain code "
+                        "works bit by bit, as the standard does."}},
                       [](const SeedRun& run, const Input& input) {
                         return seed_des(block_messages(run, input));
                       }));
     for (const BlockCipher cipher :
          {BlockCipher::aes_128, BlockCipher::aes_192, BlockCipher::aes_256}) {
       std::vector<Input> inputs = inputs_of(published_003_aes);
-      // The report does not say of which length the figure is.
+      // The report does not say which length the figure is for.
       const bool is_first = cipher == BlockCipher::aes_128;
       if (!is_first) {
         for (Input& input : inputs)
@@ -171,8 +172,8 @@ class Paper003 {
                          "encryption",
                          "decryption",
                          inputs,
-                         {"ECB. The plain code goes byte by byte. The report does not say of which "
-                          "key length its figures are."}},
+                         {"ECB. The plain code works byte by byte. The report does not say which "
+                          "key length its figures are for."}},
                         [cipher](const SeedRun& run, const Input& input) {
                           return seed_aes(block_messages(run, input), cipher, CipherMode::ecb,
                                           true);
@@ -181,7 +182,7 @@ class Paper003 {
     return {};
   }
 
-  // Numbers that hold a file's bytes, a zero in front of each so that it is below the modulus.
+  // The numbers hold a file's bytes, with a zero in front of each so that it is below the modulus.
   Result<> rsa_figure(int bits, const std::vector<Input>& inputs) {
     NACRE_ASSIGN(const RsaNumbers key, engine::seeds::make_rsa_numbers(bits));
     const std::size_t size = static_cast<std::size_t>(bits) / 8;
@@ -199,11 +200,12 @@ class Paper003 {
          "encryption",
          "decryption",
          inputs,
-         {fmt::format("{} bytes of the file in each number. The plain code squares and multiplies "
-                      "over Montgomery products, the private exponent too; the library and Nacre "
-                      "use Chinese remainders. Every row is a batch of such short messages.",
+         {fmt::format("Each number holds {} bytes of the file. The plain code squares and "
+                      "multiplies with Montgomery products, for the private exponent too; the "
+                      "library and Nacre use Chinese remainders. Every row is a batch of such "
+                      "short messages.",
                       size - 1),
-          bits == 1024 ? "Messages may name such short keys; no volume takes one."
+          bits == 1024 ? "The engine takes such short keys; volumes do not."
                        : "The report has no such keys."}},
         [&](const SeedRun&, const Input& input) {
           std::vector<ByteView> messages;
@@ -221,7 +223,8 @@ class Paper003 {
     return rsa_figure(2048, inputs);
   }
 
-  // Seconds for each key, the mean of some: how long the search takes is a matter of luck.
+  // Seconds for each key, the mean of several, because the length of the search is a matter of
+  // luck.
   Result<std::optional<double>> time_keys(const engine::BaselineLibrary& maker, int bits,
                                           unsigned threads) const {
     if (!maker.make) return std::optional<double>();
@@ -246,13 +249,12 @@ class Paper003 {
                     {"GPU", SeedUnit::seconds, true},
                     {"GPU by CPU", SeedUnit::times, true}},
         .rows = {},
-        .notes = {"The plain code is the report's search (division by the primes "
-                  "below 1,000, 32 rounds of Miller and Rabin) over OpenSSL's big "
-                  "numbers.",
-                  "The GPU's kernels search primes; of these the host makes keys, "
-                  "and checks them, which is in the GPU with copies alone. A thread's "
-                  "figures are of 16 keys one after the other; fewer keys at a time "
-                  "than threads keep so many threads busy."},
+        .notes = {"The plain code is the report's search (division by the primes below 1,000, "
+                  "then 32 rounds of Miller and Rabin) with OpenSSL's big numbers.",
+                  "The GPU's kernels search primes. The host makes keys of them and checks "
+                  "these; only the GPU with copies includes that. One thread's figures are for "
+                  "16 keys one after the other. If there are fewer keys at a time than threads, "
+                  "the other threads are idle."},
         .plot = {.x = 1, .y = {2, 3}, .series = 0}};
     SeedComparison comparison(
         {.shown = {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all,
@@ -296,7 +298,7 @@ class Paper003 {
     return {};
   }
 
-  // Seconds for each key of so many; nothing where no device makes them.
+  // Seconds for each key, if this many are made at a time; nothing if no device makes them.
   Result<> time_device_keys(const BenchTask& task, int bits, std::size_t count,
                             SeedTimes& times) const {
     times.kernels = times.with_copies = std::nullopt;
@@ -330,7 +332,7 @@ class Paper003 {
         {"003_figure_14", "Figure 14: LZ77", Codec::lz77, published_003_lz77,
          "Nacre's lz77 is LZ4; the plain code has the report's triples in gamma codes."},
         {"003_figure_15", "Figure 15: Huffman", Codec::huffman, published_003_huffman,
-         "Nacre's huffman is GDeflate of literals alone; the library's deflate likewise."},
+         "Nacre's huffman is GDeflate with literals only; so is the library's deflate."},
         {"003_figure_16", "Figure 16: LZW", Codec::lzw, published_003_lzw,
          "Nacre's lzw is TIFF's, with codes of 9 to 12 bits; the plain code's have 16."}};
     for (const Packer& packer : all) {
@@ -338,16 +340,16 @@ class Paper003 {
       inputs.push_back({"1 MiB (not in the report)", 1u << 20, message_size});
       inputs.push_back({"16 MiB (not in the report)", 16u << 20, message_size});
       add_small_files(inputs, small_file_size);
-      NACRE_TRY(
-          measure({packer.figure,
-                   packer.title,
-                   "compression",
-                   "decompression",
-                   inputs,
-                   {packer.note, "Files are cut into messages of 64 KiB, as a volume has them."}},
-                  [&](const SeedRun& run, const Input& input) {
-                    return seed_codec(run.messages(input.size, input.message_size), packer.codec);
-                  }));
+      NACRE_TRY(measure({packer.figure,
+                         packer.title,
+                         "compression",
+                         "decompression",
+                         inputs,
+                         {packer.note, "Files are cut into messages of 64 KiB, as in a volume."}},
+                        [&](const SeedRun& run, const Input& input) {
+                          return seed_codec(run.messages(input.size, input.message_size),
+                                            packer.codec);
+                        }));
     }
     return {};
   }

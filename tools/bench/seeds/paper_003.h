@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Guan and Li publish: files (figures 7 and 12) and what they take (figures 8 to 11 and 13 to
-// 16). Seconds; sizes in units of 1,024 bytes. A 0 is the report's own: less than its clock's tick.
+// What Guan and Li publish: files (figures 7 and 12) and their times (figures 8 to 11 and 13 to
+// 16), in seconds; sizes in units of 1,024 bytes. A 0 is the report's: less than a tick of its
+// clock.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ struct Published003Direction {
 struct Published003Row {
   const char* file;
   std::size_t size;
-  std::size_t copies;  // of a file of that size
+  std::size_t copies;  // how many files of that size
   Published003Direction forward, back;
 };
 

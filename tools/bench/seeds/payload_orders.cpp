@@ -37,7 +37,7 @@ Messages parallel_messages() {
   return messages;
 }
 
-// Groups of so many serial messages, evenly among the others.
+// Groups of this many serial messages, spread evenly among the others.
 Messages spread(const Messages& serial, const Messages& parallel, std::size_t group_size) {
   Messages messages;
   const std::size_t group_count = serial.size() / group_size;
@@ -54,7 +54,7 @@ Messages spread(const Messages& serial, const Messages& parallel, std::size_t gr
   return messages;
 }
 
-// Whole groups at places drawn by lot.
+// Whole groups at random places.
 Messages scatter_groups(const Messages& serial, const Messages& parallel) {
   Messages places(parallel);
   places.insert(places.end(), serial.size() / warp, {true, 0});
@@ -79,8 +79,8 @@ std::vector<OrderedMessage> payload_order(int number) {
   Messages parallel = parallel_messages();
   switch (number) {
     case 1: {
-      // In front, each serial message with a short one behind it, whose blocks fill the threads
-      // beside its own.
+      // Each serial message stands in front, followed by a short one whose blocks fill the threads
+      // next to its own.
       std::stable_partition(parallel.begin(), parallel.end(), [](const OrderedMessage& message) {
         return message.block_count == short_blocks;
       });

@@ -17,7 +17,7 @@ inline constexpr int payload_order_count = 7;
 // number: 1 to 7. 960 parallel messages of 512 blocks, 992 of 32, and 1,024 serial ones of 16, 32,
 // … 2,048 blocks.
 std::vector<OrderedMessage> payload_order(int number);
-// What the paper says of it, in short.
+// What the paper says about it, in short.
 const char* payload_order_name(int number);
 
 }  // namespace nacre::tools

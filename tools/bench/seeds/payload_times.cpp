@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See payload_times.h.
 #include "tools/bench/seeds/payload_times.h"
 
 #include "tools/bench/measure.h"
@@ -17,7 +16,7 @@ Result<> compare_works(const EngineWork& work, const EngineWork& expected, std::
   return {};
 }
 
-// A payload, ready to be laid out for an engine.
+// A payload that can be laid out for an engine.
 struct PayloadMessages {
   std::size_t size = 0;
   std::vector<SeedKey> keys;
@@ -60,12 +59,12 @@ Result<Works> make_works(engine::Engine& engine, const std::vector<PayloadMessag
 
 struct TimedOrders {
   std::vector<double> seconds;
-  bool ran_on_device = true;  // all of them
+  bool ran_on_device = true;  // all messages did
 };
 
-// Compared with what was expected. Each payload lies in several places of memory, at the same time,
-// and the median counts: in one run on a virtual machine two payloads were slower by a quarter in
-// every round, in no other run, so presumably for where they lay.
+// Outputs are compared with what was expected. Each payload lies in several places of memory at the
+// same time, and the median counts. In one run on a virtual machine two payloads were slower by a
+// quarter in every round, but in no other run; presumably their places in memory were the cause.
 Result<TimedOrders> time_orders(const SeedRun& run, engine::Engine& engine,
                                 const std::vector<PayloadMessages>& orders, const Works& expected,
                                 engine::MessageOrder order = engine::MessageOrder::soonest) {
@@ -106,7 +105,7 @@ PayloadMessages counter_messages(const SeedRun& run, std::size_t whole, std::siz
   return made;
 }
 
-// Of a payload's messages mode by mode: plain code, libraries, and a device's kernels.
+// Times of a payload's messages mode by mode: plain code, libraries, and a device's kernels.
 Result<SeedTimes> time_modes(const SeedRun& run, const PayloadMessages& order) {
   std::vector<ByteView> parallel, serial;
   for (const SeedMessage& message : order.messages)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See render.h.
 #include "tools/bench/seeds/render.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Characters, of UTF-8 without any that are wide.
+// The number of characters of UTF-8 text that has no wide ones.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -78,7 +77,7 @@ ordered_json to_json(const SeedTable& table) {
           {"columns", columns},   {"rows", rows},       {"notes", table.notes}};
 }
 
-// What has lines of its own, in the order of the rows; empty where the plot has no series.
+// The series that have lines of their own, in the order of the rows; empty if the plot has none.
 std::vector<SeedCell> series_of(const SeedTable& table) {
   std::vector<SeedCell> series;
   if (!table.plot.series) return series;
@@ -103,8 +102,9 @@ std::string data_line(const std::vector<SeedCell>& row) {
   return line;
 }
 
-// Text in quotes, numbers in the unit's base, "?" for nothing. To gnuplot an empty line ends a
-// line: there is one before each row apart; two end a block, which a series is.
+// Text in quotes, numbers in the unit's base, "?" for nothing. In gnuplot's files an empty line
+// ends a line, so there is one before each separate row. Two empty lines end a block, which is a
+// series.
 std::string data_of(const SeedTable& table) {
   std::string data = "#";
   for (const SeedColumn& column : table.columns)
@@ -126,12 +126,12 @@ std::string data_of(const SeedTable& table) {
 // A line of a figure, or the bars of a column.
 struct PlotLine {
   std::string title;
-  std::string source;  // as gnuplot's plot command has it
+  std::string source;  // in the syntax of gnuplot's plot command
   std::size_t style;   // the same in all panels
 };
 struct PlotPanel {
   std::string title;
-  SeedUnit unit;  // of its vertical axis
+  SeedUnit unit;  // that of its vertical axis
   std::vector<PlotLine> lines;
 };
 
@@ -146,11 +146,11 @@ std::string title_of(const SeedColumn& column) {
   return (column.is_published ? "paper: " : "") + column.title;
 }
 
-// all: with lines of which nothing was measured.
+// all: also lines of which nothing was measured.
 std::vector<PlotPanel> panels_of(const SeedTable& table, bool all) {
   const SeedPlot& plot = table.plot;
   const std::vector<SeedCell> series = series_of(table);
-  // Of one of the series, or of the whole table.
+  // The rows of one of the series, or of the whole table.
   const auto add = [&](PlotPanel& panel, const std::string& title, std::size_t y,
                        const std::optional<std::size_t>& of, std::size_t place) {
     if (!all && !has_numbers(table, y, of ? &series[*of] : nullptr)) return;
@@ -186,7 +186,7 @@ std::vector<PlotPanel> panels_of(const SeedTable& table, bool all) {
   return panels;
 }
 
-// How gnuplot writes numbers of an axis.
+// gnuplot's format for the numbers of an axis.
 const char* axis_format(SeedUnit unit) {
   switch (unit) {
     case SeedUnit::seconds:
@@ -215,7 +215,7 @@ std::string plot_command(const std::vector<PlotLine>& lines, const char* with) {
   return command + "\n";
 }
 
-// What several panels show, in a place of its own.
+// The key of several panels, in a place of its own.
 std::string key_command(const std::vector<PlotPanel>& panels) {
   std::vector<PlotLine> key;
   for (const PlotPanel& panel : panels) {
@@ -268,7 +268,7 @@ Result<> write_file(const std::filesystem::path& path, const std::string& text) 
   return fail(ErrorCode::io, fmt::format("{}: {}", path.string(), std::strerror(errno)));
 }
 
-// An image is there once gnuplot made it.
+// The image exists once gnuplot has made it.
 std::string links_to(const std::string& name, const SeedFigures& figures) {
   std::error_code error;
   std::string links;
@@ -321,19 +321,20 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
                           const SeedFigures& figures) {
   std::string text = fmt::format(
       "# The source papers' tables\n\n"
-      "Written by `nacre bench seeds --markdown`. Columns that begin with \"paper\" are what the "
-      "paper says, in its units, on\nits machine; all others were measured here:\n\n"
+      "Written by `nacre bench seeds --markdown`. Columns whose names begin with \"paper\" show "
+      "what "
+      "the paper says, in its\nunits, on its machine. All others were measured here:\n\n"
       "* {}; {}\n* \"all threads\" are {}; {} s for each figure, medians; {}{}\n* the bytes: {}\n\n"
-      "A dash in a paper's column: its text does not say. In ours: nothing here does it (no "
-      "device, "
-      "or the device's engine\ndoes not take such messages; then it is never the processor's "
-      "figure), "
-      "or the row was left out. *plain code* is a serial\nprogram as the papers describe "
-      "theirs; *library* the best of those that this build knows. *kernels* are without copies, "
-      "all "
-      "being on\nthe device; *with copies* goes from page-locked memory to the device and back. "
-      "What every column computed was compared with\nwhat a library computes, or undone and then "
-      "compared. A *crossover* is the size from which on the GPU, with copies, stays faster.\n",
+      "A dash in a paper's column means that its text does not say. In our columns it means that "
+      "the "
+      "row was left out, or that\nnothing here does it: there is no device, or its engine does not "
+      "take such messages. The processor's figure never takes\nits place. *plain code* is a serial "
+      "program as the papers describe theirs. *library* is the best one that this build has.\n"
+      "*kernels* are without copies, with everything on the device. *with copies* goes from "
+      "page-locked memory to the device and\nback. All outputs were compared with a library's, or "
+      "undone and then compared. A *crossover* is the size from which on the\nGPU with copies "
+      "stays "
+      "faster.\n",
       setting.processor, setting.engine, setting.thread_count, setting.seconds, setting.date,
       setting.note.empty() ? "" : "; " + setting.note, setting.data);
   for (const SeedPaper& paper : seed_papers) {
@@ -378,7 +379,7 @@ std::string seed_json(const SeedSetting& setting, const std::vector<SeedTable>& 
                               {"date", setting.date},
                               {"note", setting.note},
                               {"tables", all}};
-  // Paths are any bytes.
+  // Paths may be any bytes.
   return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -14,28 +14,29 @@ namespace nacre::tools {
 struct SeedSetting {
   std::string processor;
   unsigned thread_count = 1;  // "all"
-  std::string engine;         // as it calls itself, with the device
-  std::string data;           // what the bytes are
+  std::string engine;         // its own name, with the device
+  std::string data;           // where the bytes come from
   double seconds = 0;         // for each figure
   std::string date;           // YYYY-MM-DD
-  std::string note;           // given by whoever ran it: a commit; may be empty
+  std::string note;           // given by the user, such as a commit; may be empty
 };
 
-// Columns side by side, lines of any width; ends with an empty line.
+// Plain text: columns side by side, lines of any width; ends with an empty line.
 std::string seed_text(const SeedTable& table);
-// Where the figures are.
+// The place of the figures.
 struct SeedFigures {
   std::string folder;
-  std::string link;  // the folder as links of the document name it; empty: no links
+  std::string link;  // the folder in links of the document; empty: no links
 };
 // A whole document.
 std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTable>& tables,
                           const SeedFigures& figures);
 std::string seed_json(const SeedSetting& setting, const std::vector<SeedTable>& tables);
-// NAME.dat of every table in the folder, and NAME.gp, which makes NAME.svg of it. io.
+// Writes NAME.dat and NAME.gp of every table into the folder; gnuplot makes NAME.svg of them.
+// Error: io.
 Result<> write_seed_figures(const std::string& folder, const std::vector<SeedTable>& tables);
 
-// What a paper is: "000" to its authors and title.
+// The authors and title of a paper, by its number: "000".
 struct SeedPaper {
   const char* number;
   const char* reference;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See run.h.
 #include "tools/bench/seeds/run.h"
 
 #include <algorithm>
@@ -13,14 +12,14 @@ constexpr std::uint64_t buffer_size_max = 256u << 20;
 constexpr std::size_t resident_count_max = 4096;
 constexpr int run_count_min = 3;
 constexpr int run_count_max = 1001;
-// What is compared by a few per cent takes more runs than what is compared by factors.
+// Contenders that differ by a few per cent need more runs than those that differ by factors.
 constexpr int round_count_min = 21;
 
-// The first so many messages, done and timed.
+// Some messages from the first on, done and timed.
 struct SpeedSample {
   std::unique_ptr<Contender> contender;
   std::size_t count = 0;
-  double seconds = 0;  // of all messages there are
+  double seconds = 0;  // scaled to all messages
 };
 
 double weight_of(const std::vector<ByteView>& inputs, std::size_t count) {
@@ -47,7 +46,7 @@ class PairRun {
   }
 
  private:
-  // As many messages as the time allows, the first one for each thread at least.
+  // As many messages as the time allows, at least one for each thread.
   Result<SpeedSample> take_sample(const engine::BaselineLibrary& library, unsigned threads,
                                   const std::vector<ByteView>& inputs,
                                   const std::vector<std::size_t>& output_sizes) const {
@@ -84,7 +83,8 @@ class PairRun {
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t size = pair_.plain[i].size();
       const std::size_t bound = pair_.output_bound(size);
-      // Tens of thousands of short messages must not each get a library's generous room.
+      // Tens of thousands of short messages must not each get the large outputs that libraries
+      // need.
       sizes.push_back(crypts ? bound
                              : std::max(bound, engine::baseline_output_size_bound(words, size)) +
                                    pair_.library_room);
@@ -92,7 +92,7 @@ class PairRun {
     return sizes;
   }
 
-  // What comes out forward must be what came out first, where that is so for all.
+  // If equal inputs give equal outputs, each must equal the first contender's.
   Result<> compare_forward(std::size_t index, ByteView output) {
     if (!pair_.same_bytes) return {};
     if (index < reference_.size()) return compare_output(index, output, reference_[index]);
@@ -104,7 +104,7 @@ class PairRun {
     double forward;
     std::optional<double> back;
   };
-  // Forward, and back what came out of it.
+  // Runs forward, and back on the outputs.
   Result<Both> run_both(const engine::BaselineLibrary& forward, const engine::BaselineLibrary* back,
                         unsigned threads) {
     const auto context = [&](const Error& error) {
@@ -180,9 +180,9 @@ class PairRun {
     BenchTask task;
     std::vector<ByteView> inputs;
     std::vector<std::size_t> output_sizes;
-    std::vector<engine::Codec> codecs = {};  // of each; empty: the task's
+    std::vector<engine::Codec> codecs = {};  // one for each message; empty: the task's
   };
-  // The first so many of them.
+  // This many of them, from the first on.
   Result<std::unique_ptr<EngineWork>> make_work(const DeviceTask& given, std::size_t count) const {
     std::vector<SeedKey> keys;
     if (given.task.has_key) keys.push_back({given.task.key_use, given.task.key});
@@ -198,11 +198,12 @@ class PairRun {
     std::unique_ptr<EngineWork> work;
     std::optional<double> kernels, with_copies;
   };
-  // Nothing where the device does not take them.
+  // Nothing if the device does not take them.
   Result<OnDevice> time_work(const DeviceTask& given) const {
     const std::vector<ByteView>& inputs = given.inputs;
     OnDevice done;
-    // One message says whether a device takes them: the processor is not to do all of them instead.
+    // One message shows whether a device takes them. Otherwise the processor would do all of them
+    // instead.
     NACRE_ASSIGN(const auto first, make_work(given, 1));
     if (!first->run() || !first->ran_on_device()) return done;
     NACRE_ASSIGN(done.work, make_work(given, inputs.size()));
@@ -211,7 +212,7 @@ class PairRun {
     const std::size_t few = std::min(inputs.size(), resident_count_max);
     if (few == inputs.size()) {
       done.kernels = run_.time_kernels(*done.work);
-      // It left outputs of its own.
+      // The measurement left outputs of its own.
       NACRE_TRY(done.work->run());
       return done;
     }

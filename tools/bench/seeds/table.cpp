@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See table.h.
 #include "tools/bench/seeds/table.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ struct Prefix {
   const char* name;
 };
 
-// Three figures that matter.
+// The number with three significant digits.
 std::string figures(double value) {
   if (std::abs(value) >= 100 || value == std::round(value)) {
     std::string digits = fmt::format("{:.0f}", value);

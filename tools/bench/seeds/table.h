@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table or figure of a paper with ours beside it: columns with units, rows of cells, and what the
-// contenders of its rows compare to. How it looks as text, Markdown, JSON and gnuplot is elsewhere
-// (render.h).
+// A table or figure of a paper, with our figures next to the paper's: columns with units, rows of
+// cells, and how the contenders of its rows compare. render.h makes text, Markdown, JSON and
+// gnuplot's files of it.
 #pragma once
 
 #include <optional>
@@ -23,25 +23,25 @@ enum class SeedUnit {
   count,
 };
 
-// Nothing: a dash. Numbers are in the column's unit, without prefixes.
+// Nothing is shown as a dash. Numbers are in the column's unit, without prefixes.
 using SeedCell = std::variant<std::monostate, std::string, double>;
 
-// A number where there is one, else a dash.
+// The number, or a dash if there is none.
 SeedCell cell(const std::optional<double>& value);
-// Seconds, or the rate of so many bytes in them: bytes or bits a second.
+// Seconds, or the rate of these bytes in that time: bytes or bits a second.
 SeedCell rate_cell(double bytes, const std::optional<double>& seconds, SeedUnit unit);
-// a / b, where there are both and b is not 0.
+// a / b, if there are both and b is not 0.
 SeedCell ratio(const std::optional<double>& a, const std::optional<double>& b);
 
 struct SeedColumn {
   std::string title;
   SeedUnit unit = SeedUnit::text;
-  bool is_published = false;  // what the paper says; else measured in this run
+  bool is_published = false;  // the paper says it; otherwise measured in this run
 };
 
 // Which columns a figure shows, on logarithmic axes: bars for each text in column x, lines over
-// numbers. A column of series keeps rows apart: those of a text are a line in the panel of each y,
-// those of a number have a panel of their own.
+// numbers. A column of series separates rows: the rows of one text are a line in the panel of each
+// y, the rows of one number have a panel of their own.
 struct SeedPlot {
   std::size_t x = 0;
   std::vector<std::size_t> y;
@@ -50,22 +50,22 @@ struct SeedPlot {
 
 struct SeedTable {
   std::string paper;  // "000"
-  std::string name;   // of its files: "000_section_5"
+  std::string name;   // that of its files: "000_section_5"
   std::string title;
   std::vector<SeedColumn> columns;
   std::vector<std::vector<SeedCell>> rows;  // as long as columns
-  std::size_t rows_apart = 0;  // how many of the last have lines of their own in a figure
+  std::size_t rows_apart = 0;  // how many of the last rows have lines of their own in a figure
   std::vector<std::string> notes;
   SeedPlot plot;
 };
 
 // "4.35 s", "78.9 MiB", "15,423"; a dash for nothing.
 std::string to_text(const SeedCell& cell, SeedUnit unit);
-// The unit as a column's head names it; empty where each cell has its own.
+// The unit as a column's head names it; empty if each cell has its own.
 const char* unit_name(SeedUnit unit);
 
-// What the contenders of a row take for the same work, in seconds; nothing where it was not
-// measured. kernels and with_copies are the engine's on a device.
+// What the contenders of a row take for the same work, in seconds; nothing if it was not measured.
+// kernels and with_copies are the engine's on a device.
 struct SeedTimes {
   std::optional<double> plain, plain_all, library, library_all, kernels, with_copies;
   std::string library_name;  // the fastest on one thread
@@ -79,27 +79,27 @@ inline const std::vector<SeedTime> seed_times_all = {&SeedTimes::plain,   &SeedT
 struct SeedContenders {
   std::string plain_name = "plain code";
   SeedUnit unit = SeedUnit::seconds;  // or bytes or bits a second
-  std::vector<SeedTime> shown;        // a column each
+  std::vector<SeedTime> shown;        // each has a column
   std::vector<SeedTime> beaten = {};  // the GPU's speed-ups by each, without and with copies
-  // Of the sizes from which on a contender is behind: "16 KiB", "16 messages".
+  // The sizes from which on a contender is behind: "16 KiB", "16 messages".
   SeedUnit size_unit = SeedUnit::bytes;
   std::string size_noun = {};
 };
 
-// The columns of a table that SeedTimes fill, and what its rows say of where the GPU is ahead.
+// The columns of a table that SeedTimes fill, and from which sizes on the GPU is ahead.
 class SeedComparison {
  public:
   explicit SeedComparison(SeedContenders contenders) : contenders_(std::move(contenders)) {}
 
   // Columns of the contenders, which the table's figure shows then, and of the speed-ups.
   void add_columns(SeedTable& table) const;
-  // The cells of those columns, for work on so many bytes, behind the others of the row.
+  // Appends the cells of those columns to the row, for work on this many bytes.
   void add_row(SeedTable& table, std::vector<SeedCell> row, const SeedTimes& times, double bytes);
   // A row that crossovers count, those of a group in the order of their sizes. The group is "" or
   // what its rows have in common, as "messages of 16 blocks".
   void add_place(double size, const SeedTimes& times, const std::string& group = {});
-  // The library's name, and of each group the sizes from which on the GPU with copies is faster
-  // than the processor's contenders, where it stays so.
+  // The library's name, and for each group the sizes from which on the GPU with copies stays faster
+  // than the processor's contenders.
   void add_notes(SeedTable& table) const;
   // As columns have it.
   std::string title(SeedTime time) const;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tasks.h.
 #include "tools/bench/seeds/tasks.h"
 
 #include "gpu_engine/seeds/packers.h"
@@ -55,7 +54,7 @@ SeedPair seed_aes(std::vector<ByteView> messages, BlockCipher cipher, CipherMode
     return bytewise ? engine::seeds::plain_aes_bytewise(to_baseline_task(task))
                     : engine::seeds::plain_aes_by_tables(to_baseline_task(task));
   };
-  // The plain codes undo ECB alone.
+  // The plain codes can undo only ECB.
   if (mode != CipherMode::ecb) pair.back.reset();
   pair.plain_on_all_threads = !bytewise;
   return pair;

@@ -7,22 +7,22 @@
 
 namespace nacre::tools {
 
-// A key of so many bytes that is good for measurements.
+// A key of this many bytes, good for measurements only.
 Bytes seed_key(std::size_t size);
 // A task under a block cipher.
 BenchTask seed_cipher_task(engine::Operation operation, engine::BlockCipher cipher,
                            engine::CipherMode mode);
 
 SeedPair seed_checksum(std::vector<ByteView> messages);
-// AES byte by byte (as 003 has it; ECB alone), or by tables, on one and on all threads (001, 002:
-// ECB, CTR, CBC). Of ECB both directions.
+// AES byte by byte (as in 003; only ECB), or by tables, on one and on all threads (001, 002: ECB,
+// CTR, CBC). ECB has both directions.
 SeedPair seed_aes(std::vector<ByteView> messages, engine::BlockCipher cipher,
                   engine::CipherMode mode, bool bytewise);
 SeedPair seed_des(std::vector<ByteView> messages);
 SeedPair seed_codec(std::vector<ByteView> messages, engine::Codec codec);
 // AES-256-GCM: there is no plain code for it.
 SeedPair seed_gcm(std::vector<ByteView> messages);
-// Numbers below the modulus. key outlives the pair.
+// Numbers below the modulus. key must outlive the pair.
 SeedPair seed_rsa(std::vector<ByteView> numbers, const engine::seeds::RsaNumbers& key);
 
 }  // namespace nacre::tools
