@@ -51,11 +51,11 @@ no_leftovers 'plain use'
 
 # --- Nothing is replaced.
 expect 8 'data.ncr exists already and was not changed: give -f' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" data
-expect 8 'out/data is there already' nacre crypt decrypt "${secret[@]}" -C out data.ncr
+expect 8 'out/data exists already' nacre crypt decrypt "${secret[@]}" -C out data.ncr
 expect 0 '^$' nacre crypt decrypt "${secret[@]}" -f -C out data.ncr
 expect 2 'would replace what is being read' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" -f data -o data
 ln -s data link
-expect 8 'link is there already' nacre crypt decrypt "${secret[@]}" data.ncr -o link
+expect 8 'link exists already' nacre crypt decrypt "${secret[@]}" data.ncr -o link
 expect 8 'out is a folder: to write into it, give -C' nacre crypt decrypt "${secret[@]}" -f data.ncr -o out
 cp data keepsake
 expect 0 '^$' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --remove keepsake
@@ -78,7 +78,7 @@ else
 fi
 encrypt --no-sync data small -C unsynced && decrypt --no-sync unsynced/data.ncr -C unsynced && cmp data unsynced/data ||
   failed '--no-sync'
-expect 8 'unsynced/small.ncr is there already' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --no-sync small -C unsynced
+expect 8 'unsynced/small.ncr exists already' nacre crypt encrypt "${secret[@]}" "${cheap[@]}" --no-sync small -C unsynced
 expect 2 'remove' nacre crypt encrypt "${secret[@]}" --no-sync --remove data -o x
 no_leftovers '--no-sync'
 # Room that was made ahead is given back, behind the end of the file too.
@@ -92,7 +92,7 @@ rm long long.ncr
 # --- What is not right on the command line.
 expect 2 'does not end with .ncr' nacre crypt decrypt "${secret[@]}" data
 expect 2 '-o is for one file' nacre crypt encrypt "${secret[@]}" data small -o x
-expect 2 'give one of them' nacre crypt encrypt "${secret[@]}" data -o x -C out
+expect 2 'give only one of them' nacre crypt encrypt "${secret[@]}" data -o x -C out
 expect 2 'cannot be given together' nacre crypt encrypt "${secret[@]}" - data
 expect 2 'two of the files would become' nacre crypt encrypt "${secret[@]}" data ./out/../data -C out
 expect 2 'legacy' nacre crypt encrypt "${secret[@]}" --cipher des-cbc data

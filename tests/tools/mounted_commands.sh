@@ -52,7 +52,7 @@ refuse 2 "'fast' is no engine" mount.nacre "${secret[@]}" --engine fast "$v" "$m
 if ! nvidia-smi >/dev/null 2>&1; then
   refuse 8 'the engine cuda cannot run here' mount.nacre "${secret[@]}" --engine cuda "$v" "$m"
 fi
-refuse 2 'from two places' mount.nacre "${secret[@]}" -o passphrase-command=true "$v" "$m"
+refuse 2 'two options say where' mount.nacre "${secret[@]}" -o passphrase-command=true "$v" "$m"
 refuse 2 '-t ext4' mount.nacre "${secret[@]}" -t ext4 "$v" "$m"
 refuse 2 'within one another' mount.nacre "${secret[@]}" -o nonempty "$v" "$v"
 refuse 2 'within one another' mount.nacre "${secret[@]}" -o nonempty "$v" "$v/segments"

@@ -46,7 +46,7 @@ printf 'XXXX' | dd of="$(printf '%s/segments/%012d.seg' "$v" "$segment")" bs=1 \
   seek=$((offset + 1000)) conv=notrunc status=none
 printf 'X' | dd of="$v/keyring.copy" bs=1 seek=50 conv=notrunc status=none
 before=$(everything)
-expect_fsck 4 'errors found.*What a repair would do: fsck.nacre --repair --dry-run' --deep
+expect_fsck 4 'errors found.*To see what a repair would do: fsck.nacre --repair --dry-run' --deep
 expect 4 'errors found.*To see which files are hit, with the key: fsck.nacre --deep' fsck.nacre --scrub "$v"
 expect_fsck 4 'lost: inode [0-9]+, 16384 bytes at offset 131072: rot.*/folder/file.*nothing was changed' \
   --dry-run

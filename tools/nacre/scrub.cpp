@@ -103,7 +103,7 @@ int scrub_mount(const fs::MountEntry& mount, const ScrubArguments& arguments,
     print_scrub(mount.mountpoint, *scrub);
     if (number_of(*scrub, "damage_count") != 0) {
       print_safely(
-          "What a repair would do, once it is unmounted: fsck.nacre --repair --dry-run {}\n",
+          "To see what a repair would do, once it is unmounted: fsck.nacre --repair --dry-run {}\n",
           printable(mount.source));
     }
   }
