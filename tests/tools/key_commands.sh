@@ -90,7 +90,7 @@ assert [k["bits"] for k in keys] == [3072, 2048, 3072, 3072], keys' || failed "k
   expect 8 'no recipient has' nacre key remove "$where" "${ann:0:7}" "${secret[@]}"
   expect 8 'revoke takes a secret that stays' \
     nacre key remove --revoke "$where" laptop --passphrase-file "$work/second"
-  expect 0 'Removed passphrase [0-9a-f]{16} .recovery key.: 3 left.*copies of the keyring.*key rotate' \
+  expect 0 'Removed passphrase [0-9a-f]{16} .recovery key.: 3 left.*Copies of the keyring.*key rotate' \
     nacre key remove "$where" 'recovery key' "${secret[@]}"
   check "the recovery key still opens it" may_not_open --passphrase-file "$work/recovery.key"
   expect 0 "Removed RSA key ${ann:0:16} .*2 left" \
