@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The papers' own methods on a GPU, each as its paper describes it, for `nacre bench seeds` to
+// The papers' own methods on a GPU, each as its paper describes it, for `nacre-papers` to
 // compare with the engine. Nothing else uses them, and the engine does not.
 //
 // Every call takes its device memory, does the work, measures the time and frees the memory. It

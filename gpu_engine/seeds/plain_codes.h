@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The papers' plain serial codes in the form of libraries, so that `nacre bench seeds` measures
+// The papers' plain serial codes in the form of libraries, so that `nacre-papers` measures
 // them as it measures libraries.
 #pragma once
 

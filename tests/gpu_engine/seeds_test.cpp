@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the engine in `nacre bench seeds`: the papers' plain codes against the
+// What stands beside the engine in `nacre-papers`: the papers' plain codes against the
 // engine (whose own judges are OpenSSL, zlib and published vectors) and against themselves undone,
 // and, where there is a device, the papers' ways on it.
 #include <gtest/gtest.h>

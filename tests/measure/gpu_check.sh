@@ -6,7 +6,7 @@
 #   tests/measure/gpu_check.sh --bin DIR --corpus DIR [--lib DIR] [--vectors DIR] [--gib N] [--repeat N]
 #                      [--engines LIST] [--seconds N] [--auto-seconds N] [--reference FILE] [PART…]
 #
-# --bin:       the built programs: cuda_tests, engine_tests, seeds_tests, nacre, mkfs.nacre, mount.nacre,
+# --bin:       the built programs: cuda_tests, engine_tests, seeds_tests, nacre, nacre-papers, mkfs.nacre, mount.nacre,
 #              fsck.nacre; for some parts also bus_ceilings and memory_mount
 # --lib:       the shared libraries that this machine lacks
 # --vectors:   a copy of tests/vectors, if the sources are not where the tests were built
@@ -256,11 +256,11 @@ check_volume() {  # ENGINE NAME BYTES
   verdict "$2" $code
 }
 if wants seeds; then
-  nacre bench seeds "$corpus" --seconds 0.02 --threads "$(nproc)" --json "$work/seeds.json" \
+  nacre-papers "$corpus" --seconds 0.02 --threads "$(nproc)" --json "$work/seeds.json" \
     --markdown "${OUT:-$work}/SEEDS.md" --figures "${OUT:-$work}/seeds" >"$work/seeds.log" 2>&1
   code=$?
   tail -5 "$work/seeds.log"
-  verdict 'bench seeds' $code
+  verdict 'nacre-papers' $code
 fi
 echo 'a passphrase of the check' >"$work/pw"
 mkdir "$work/in" "$work/mnt"

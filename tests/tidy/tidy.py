@@ -59,7 +59,7 @@ FIGURE = re.compile(r"\|\s*\**[0-9]")  # a cell that begins with a number
 SOURCE = re.compile(r"\bmade by\b[^`]*`|\bnot repeatable\b|\bmade by th\w+ tests\b", re.I)
 TERMINAL = re.compile(r"\b(std::cout|std::cerr|fmt::print|printf|puts)\b\s*[(<]")
 # What of tools/ prints by itself: all else shows what others wrote, and goes through terminal.h.
-OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "gpu_engine/cuda/kernels/find_des_sboxes")
+OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "tools/papers/", "gpu_engine/cuda/kernels/find_des_sboxes")
 CODE = (".h", ".cpp", ".cu", ".cuh")
 SCRIPT = (".sh", ".py", ".cmake", "CMakeLists.txt")
 

@@ -3,12 +3,10 @@
 // second on this machine, with the user's own bytes.
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,22 +14,20 @@
 
 #include "gpu_engine/base/limits.h"
 #include "tools/bench/families.h"
+#include "tools/bench/list_argument.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
-#include "tools/nacre/bench_seeds.h"
 #include "tools/nacre/commands.h"
 
 namespace nacre::tools {
 
 namespace {
 
-constexpr unsigned thread_count_max = 1024;
 constexpr std::size_t chunk_size_min = 16;
 constexpr std::uint64_t generated_size_max = 64u << 20;
 constexpr std::uint64_t payload_size_max = 16ull << 30;
-constexpr const char* seeds_name = "seeds";
 
 struct BenchArguments {
   std::string what = "all";
@@ -45,37 +41,7 @@ struct BenchArguments {
   unsigned repeat = 1;
   double seconds = 1;
   std::string json;
-  SeedArguments seeds;
 };
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
-}
-
-Result<std::vector<unsigned>> parse_threads(const std::string& text) {
-  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
-  if (text.empty()) return cores == 1 ? std::vector{1u} : std::vector{1u, cores};
-  std::vector<unsigned> counts;
-  for (const std::string& part : split_list(text)) {
-    unsigned count = 0;
-    const char* const end = part.data() + part.size();
-    const auto [rest, error] = std::from_chars(part.data(), end, count);
-    if (error != std::errc() || rest != end || count < 1 || count > thread_count_max) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--threads {}: '{}' is not a number from 1 to {}; give some, with "
-                              "commas between them: 1,2,4",
-                              text, part, thread_count_max));
-    }
-    counts.push_back(count);
-  }
-  return counts;
-}
 
 Result<std::vector<std::size_t>> parse_chunk_sizes(const std::string& text, bool for_records) {
   std::vector<std::size_t> sizes;
@@ -115,7 +81,7 @@ std::string family_names() {
   std::string names = "all";
   for (const BenchFamily& family : bench_families())
     names += fmt::format(", {}", family.name);
-  return names + fmt::format(", {}", seeds_name);
+  return names;
 }
 
 Result<BenchOptions> parse(const BenchArguments& arguments) {
@@ -132,17 +98,14 @@ Result<BenchOptions> parse(const BenchArguments& arguments) {
     if (arguments.what == "all" || arguments.what == family.name)
       options.families.emplace_back(family.name);
   }
-  if (options.families.empty() && arguments.what != seeds_name) {
+  if (options.families.empty()) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} cannot be measured; there are {}. To measure with a file of "
                             "yours: nacre bench all FILE",
                             arguments.what, family_names()));
   }
-  if (!(options.seconds > 0 && options.seconds <= 3600)) {
-    return fail(ErrorCode::invalid_argument,
-                "--seconds: the time for each operation is more than 0 and at most 3600");
-  }
-  NACRE_ASSIGN(options.thread_counts, parse_threads(arguments.threads));
+  NACRE_TRY(check_seconds(options.seconds));
+  NACRE_ASSIGN(options.thread_counts, parse_thread_counts(arguments.threads));
   const bool for_records =
       std::find(options.families.begin(), options.families.end(), "seal") != options.families.end();
   NACRE_ASSIGN(options.chunk_sizes, parse_chunk_sizes(arguments.chunk_sizes, for_records));
@@ -171,8 +134,6 @@ Result<> bench(const BenchArguments& arguments) {
   } else {
     NACRE_ASSIGN(data, load_bench_data(options.path, options.sample_size_max));
   }
-  if (arguments.what == seeds_name)
-    return bench_seeds(arguments.seeds, options, engines, data, arguments.json);
   if (arguments.repeat > 1) repeat_bench_data(data, arguments.repeat);
   // The file is opened before minutes of work rather than after.
   const bool json_on_stdout = arguments.json == "-";
@@ -249,24 +210,15 @@ void add_bench_command(CLI::App& app, Action& action) {
       "Measure only the engines, with whole payloads of these sizes, separated by commas");
   command->add_option("--only", arguments->only,
                       "Only these codecs, ciphers and checksums, separated by commas: "
-                      "lz77,aes-256-gcm; with seeds only these papers: 000,002");
+                      "lz77,aes-256-gcm");
   command->add_option("--seconds", arguments->seconds, "About this long for each operation")
       ->capture_default_str();
   command->add_option(
       "--json", arguments->json,
       "Also write the figures to this file as JSON; - : to standard output, instead "
       "of the table");
-  SeedArguments& seeds = arguments->seeds;
-  command->add_option("--size-max", seeds.size_max, "With seeds: leave out longer inputs")
-      ->capture_default_str();
-  command->add_option("--markdown", seeds.markdown, "With seeds: also write a document");
-  command->add_option("--figures", seeds.figures,
-                      "With seeds: also write the input of gnuplot into this folder");
-  command->add_option("--note", seeds.note,
-                      "With seeds: a line for the document, such as a commit");
   command->get_option("--only")->type_name("LIST");
-  mark_seldom(*command, {"--threads", "--chunk-size", "--sample", "--repeat", "--payload",
-                         "--size-max", "--markdown", "--figures", "--note"});
+  mark_seldom(*command, {"--threads", "--chunk-size", "--sample", "--repeat", "--payload"});
   command->footer(
       "Examples:\n"
       "  nacre bench seal                               text, by all cores\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/table.h"
+#include "tools/papers/table.h"
 
 #include <algorithm>
 #include <array>

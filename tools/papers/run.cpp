@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/run.h"
+#include "tools/papers/run.h"
 
 #include <algorithm>
 

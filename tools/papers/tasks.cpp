@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/tasks.h"
 
 #include "gpu_engine/seeds/packers.h"
 #include "gpu_engine/seeds/plain_codes.h"

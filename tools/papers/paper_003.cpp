@@ -10,8 +10,8 @@
 
 #include "gpu_engine/publickey/rsa.h"
 #include "gpu_engine/seeds/plain_codes.h"
-#include "tools/bench/seeds/paper_003.h"
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/paper_003.h"
+#include "tools/papers/tasks.h"
 
 namespace nacre::tools {
 namespace {

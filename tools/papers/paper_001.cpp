@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "gpu_engine/seeds/device_codes.h"
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/tasks.h"
 
 namespace nacre::tools {
 namespace {

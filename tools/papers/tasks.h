@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu_engine/seeds/rsa_plain.h"
-#include "tools/bench/seeds/run.h"
+#include "tools/papers/run.h"
 
 namespace nacre::tools {
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what `nacre bench seeds` wrote without a device: which tables there are, that published figures
+"""Judges what `nacre-papers` wrote without a device: which tables there are, that published figures
 are the papers', that every contender, speed-up and crossover has its place, and that just the device's are
-empty. Called by bench_seeds.sh with its folder."""
+empty. Called by papers.sh with its folder."""
 import json
 import os
 import sys
@@ -147,7 +147,7 @@ def check_figure(table):
 
 
 WHOLE = load("seeds.json")
-check(WHOLE["schema"] == "nacre bench seeds 1" and WHOLE["note"] == "a note", f"{WHOLE['schema']} {WHOLE['note']}")
+check(WHOLE["schema"] == "nacre-papers 1" and WHOLE["note"] == "a note", f"{WHOLE['schema']} {WHOLE['note']}")
 BY_NAME = {table["name"]: table for table in WHOLE["tables"]}
 check([table["name"] for table in WHOLE["tables"]] == sum(TABLES.values(), []),
       f"tables: {sorted(set(BY_NAME) ^ set(sum(TABLES.values(), [])))}")

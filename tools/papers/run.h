@@ -12,8 +12,8 @@
 
 #include "tools/bench/data.h"
 #include "tools/bench/group.h"
-#include "tools/bench/seeds/engine_work.h"
-#include "tools/bench/seeds/render.h"
+#include "tools/papers/engine_work.h"
+#include "tools/papers/render.h"
 
 namespace nacre::tools {
 

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "gpu_engine/seeds/device_codes.h"
-#include "tools/bench/seeds/paper_002.h"
-#include "tools/bench/seeds/payload_orders.h"
-#include "tools/bench/seeds/payload_times.h"
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/paper_002.h"
+#include "tools/papers/payload_orders.h"
+#include "tools/papers/payload_times.h"
+#include "tools/papers/tasks.h"
 
 namespace nacre::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include "gpu_engine/cuda/kernels/crc_tables.h"
 #include "gpu_engine/seeds/device_codes.h"
 #include "gpu_engine/seeds/plain_codes.h"
-#include "tools/bench/seeds/paper_000.h"
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/paper_000.h"
+#include "tools/papers/tasks.h"
 
 namespace nacre::tools {
 namespace {

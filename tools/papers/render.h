@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu_engine/base/result.h"
-#include "tools/bench/seeds/table.h"
+#include "tools/papers/table.h"
 
 namespace nacre::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/engine_work.h"
+#include "tools/papers/engine_work.h"
 
 #include <algorithm>
 

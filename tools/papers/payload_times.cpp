@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/payload_times.h"
+#include "tools/papers/payload_times.h"
 
 #include "tools/bench/measure.h"
-#include "tools/bench/seeds/payload_orders.h"
-#include "tools/bench/seeds/tasks.h"
+#include "tools/papers/payload_orders.h"
+#include "tools/papers/tasks.h"
 
 namespace nacre::tools {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/seeds/render.h"
+#include "tools/papers/render.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -321,7 +321,7 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
                           const SeedFigures& figures) {
   std::string text = fmt::format(
       "# The source papers' tables\n\n"
-      "Written by `nacre bench seeds --markdown`. Columns whose names begin with \"paper\" show "
+      "Written by `nacre-papers --markdown`. Columns whose names begin with \"paper\" show "
       "what "
       "the paper says, in its\nunits, on its machine. All others were measured here:\n\n"
       "* {}; {}\n* \"all threads\" are {}; {} s for each figure, medians; {}{}\n* the bytes: {}\n\n"
@@ -369,16 +369,12 @@ std::string seed_json(const SeedSetting& setting, const std::vector<SeedTable>& 
   ordered_json all = ordered_json::array();
   for (const SeedTable& table : tables)
     all.push_back(to_json(table));
-  const ordered_json whole = {{"schema", "nacre bench seeds 1"},
-                              {"version", NACRE_VERSION},
-                              {"processor", setting.processor},
-                              {"thread_count", setting.thread_count},
-                              {"engine", setting.engine},
-                              {"data", setting.data},
-                              {"seconds", setting.seconds},
-                              {"date", setting.date},
-                              {"note", setting.note},
-                              {"tables", all}};
+  const ordered_json whole = {
+      {"schema", "nacre-papers 1"},     {"version", NACRE_VERSION},
+      {"processor", setting.processor}, {"thread_count", setting.thread_count},
+      {"engine", setting.engine},       {"data", setting.data},
+      {"seconds", setting.seconds},     {"date", setting.date},
+      {"note", setting.note},           {"tables", all}};
   // Paths may be any bytes.
   return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

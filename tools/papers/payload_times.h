@@ -2,7 +2,7 @@
 // Payloads of many AES-128 messages, as in figures 4 and 7 of Harrison and Waldron.
 #pragma once
 
-#include "tools/bench/seeds/run.h"
+#include "tools/papers/run.h"
 
 namespace nacre::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/nacre/bench_seeds.h"
+#include "tools/papers/papers.h"
 
 #include <algorithm>
 #include <array>
@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "tools/bench/seeds/render.h"
-#include "tools/bench/seeds/run.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/terminal.h"
+#include "tools/papers/render.h"
+#include "tools/papers/run.h"
 
 namespace nacre::tools {
 namespace {
@@ -63,8 +63,8 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-Result<SeedOptions> parse(const SeedArguments& arguments, const BenchOptions& options) {
-  SeedOptions seeds = {.papers = options.only, .seconds = options.seconds};
+Result<SeedOptions> parse(const PaperArguments& arguments) {
+  SeedOptions seeds = {.papers = arguments.only, .seconds = arguments.seconds};
   for (const std::string& name : seeds.papers) {
     if (std::ranges::find(papers, name, [](const Paper& p) { return std::string(p.number); }) ==
         papers.end())
@@ -86,11 +86,10 @@ std::string link_to(const std::string& figures, const std::string& markdown) {
 
 }  // namespace
 
-Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options,
-                     BenchEngines& engines, const BenchData& data, const std::string& json) {
-  NACRE_ASSIGN(const SeedOptions seeds, parse(arguments, options));
-  const unsigned thread_count =
-      *std::max_element(options.thread_counts.begin(), options.thread_counts.end());
+Result<> run_papers(const PaperArguments& arguments, BenchEngines& engines, const BenchData& data) {
+  NACRE_ASSIGN(const SeedOptions seeds, parse(arguments));
+  const unsigned thread_count = *std::ranges::max_element(arguments.thread_counts);
+  const std::string& json = arguments.json;
   NACRE_ASSIGN(const TableFile json_file, open_output(json));
   NACRE_ASSIGN(const TableFile markdown_file, open_output(arguments.markdown));
 
@@ -108,7 +107,7 @@ Result<> bench_seeds(const SeedArguments& arguments, const BenchOptions& options
       .engine =
           device != nullptr ? device->backend_name() : cpu->backend_name() + "; no CUDA device",
       .data = data.source.empty() ? "generated text" : printable(data.source),
-      .seconds = options.seconds,
+      .seconds = arguments.seconds,
       .date = today(),
       .note = arguments.note};
   const bool has_text = json != "-";

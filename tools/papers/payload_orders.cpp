@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See payload_orders.h. Random orders are always the same ones.
-#include "tools/bench/seeds/payload_orders.h"
+#include "tools/papers/payload_orders.h"
 
 #include <algorithm>
 #include <random>
