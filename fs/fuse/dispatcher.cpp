@@ -8,6 +8,7 @@
 #include <new>
 
 #include "fs/fuse/operations.h"
+#include "fs/fuse/protocol.h"
 #include "fs/fuse/raw_requests.h"
 #include "fs/fuse/uring_protocol.h"
 
@@ -208,6 +209,13 @@ void Dispatcher::complete_init_reply(iovec* parts, int count) noexcept {
   if (over_rings_) {
     reply->flags |= FUSE_INIT_EXT;
     reply->flags2 |= static_cast<std::uint32_t>(protocol::flag_over_io_uring >> 32);
+  }
+  // Without it the kernel still makes something of handles of inodes that it has in its cache.
+  const std::uint64_t declined =
+      context_.no_handles ? protocol::flag_no_export & offered_flags_ : std::uint64_t{0};
+  if (declined != 0) {
+    reply->flags |= FUSE_INIT_EXT;
+    reply->flags2 |= static_cast<std::uint32_t>(declined >> 32);
   }
   context_.extended_setxattr = (reply->flags & FUSE_SETXATTR_EXT) != 0;
 }

@@ -111,6 +111,7 @@ FuseSession::FuseSession(const ServedVolume& served, const FuseOptions& options)
       context_{.volume = served.volume,
                .pacer = served.pacer,
                .no_xattr = options.no_xattr,
+               .no_handles = options.no_handles,
                .sync_names = options.sync_names,
                .owners = options.owners} {}
 

@@ -28,6 +28,8 @@ struct FuseOptions {
   bool read_only = false;
   bool nonempty = false;         // the mount point may hold files
   bool no_xattr = false;         // no extended attributes, no ACLs: saves the kernel's questions
+  bool no_handles = false;       // nothing is opened by handle: no NFS export, but overlayfs with
+                                 // lower and upper directories in one mount (KERNEL.md)
   bool sync_names = false;       // changes of names are durable before they are answered
   std::string fsname = "nacre";  // what the mount table calls the volume
   unsigned thread_count = 0;     // 0: default_thread_count(); not of the rings

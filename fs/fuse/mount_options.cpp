@@ -114,6 +114,7 @@ constexpr Switch switches[] = {
     {"allow_other", [](Target& target) { target.fuse.allow_other = true; }},
     {"nonempty", [](Target& target) { target.fuse.nonempty = true; }},
     {"noxattr", [](Target& target) { target.fuse.no_xattr = true; }},
+    {"nohandles", [](Target& target) { target.fuse.no_handles = true; }},
     {"atime", [](Target& target) { target.volume.access_times = AccessTimes::relative; }},
     {"relatime", [](Target& target) { target.volume.access_times = AccessTimes::relative; }},
     {"strictatime", [](Target& target) { target.volume.access_times = AccessTimes::always; }},

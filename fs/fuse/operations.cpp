@@ -27,7 +27,7 @@ void on_init(void* user_data, fuse_conn_info* connection) {
   want(FUSE_CAP_WRITEBACK_CACHE);
   want(FUSE_CAP_CACHE_SYMLINKS);
   want(FUSE_CAP_READDIRPLUS);
-  want(FUSE_CAP_EXPORT_SUPPORT);
+  if (!context.no_handles) want(FUSE_CAP_EXPORT_SUPPORT);
   // New files get their directory's default ACL instead of the umask.
   want(FUSE_CAP_DONT_MASK);
   if (!context.no_xattr) want(FUSE_CAP_POSIX_ACL);

@@ -80,6 +80,7 @@ struct Context {
   Volume& volume;
   WritePacer& pacer;
   bool no_xattr = false;    // extended attributes do not exist here
+  bool no_handles = false;  // the kernel opens nothing by handle
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
   OwnerView owners = {};
   bool extended_setxattr = false;  // the kernel sends SETXATTR with setxattr_flags

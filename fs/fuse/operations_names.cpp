@@ -14,8 +14,9 @@ using metadata::InodeNumber;
 
 void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "lookup", parent, [&](Context& context) -> Result<> {
-    // "." is how the NFS server asks for an inode by its number.
-    const bool itself = std::string_view(name) == ".";
+    // "." is how the kernel asks for the inode of a handle. What it makes of the answer is named
+    // "/" until somebody comes to it by a path, and overlayfs asks whether that name is good.
+    const bool itself = std::string_view(name) == "." || std::string_view(name) == "/";
     const Result<Attributes> found = itself ? context.volume.lookup_inode(InodeNumber{parent})
                                             : context.volume.lookup(InodeNumber{parent}, name);
     if (found) {

@@ -28,14 +28,15 @@ using Options = std::vector<std::string>;
 TEST(MountOptions, nothing_changes_nothing) {
   const Parsed parsed = parse("");
   EXPECT_EQ(parsed.error, "");
-  EXPECT_FALSE(parsed.fuse.read_only || parsed.fuse.allow_other || parsed.fuse.nonempty);
+  EXPECT_FALSE(parsed.fuse.read_only || parsed.fuse.allow_other || parsed.fuse.nonempty ||
+               parsed.fuse.no_handles);
   EXPECT_EQ(parsed.volume.commit_interval_ms, 5000u);
   EXPECT_EQ(parsed.fuse.read_ahead_kib, 1024u);
 }
 
 TEST(MountOptions, switches_and_settings) {
   const Parsed parsed = parse(
-      "ro,allow_other,nonempty,noxattr,fsname=my volume,commit=30,cache=64M,dirty=1g,"
+      "ro,allow_other,nonempty,noxattr,nohandles,fsname=my volume,commit=30,cache=64M,dirty=1g,"
       "threads=3,readahead=256K");
   EXPECT_EQ(parsed.error, "");
   EXPECT_TRUE(parsed.fuse.read_only);
@@ -43,6 +44,7 @@ TEST(MountOptions, switches_and_settings) {
   EXPECT_TRUE(parsed.fuse.allow_other);
   EXPECT_TRUE(parsed.fuse.nonempty);
   EXPECT_TRUE(parsed.fuse.no_xattr);
+  EXPECT_TRUE(parsed.fuse.no_handles);
   EXPECT_EQ(parsed.fuse.fsname, "my volume");
   EXPECT_EQ(parsed.volume.commit_interval_ms, 30'000u);
   EXPECT_EQ(parsed.volume.cache_budget_bytes, 64u << 20);

@@ -406,6 +406,28 @@ TEST_F(FuseHandles, of_files_that_are_gone_are_stale) {
   EXPECT_EQ(errno_of([&] { return open_handle(handle, O_RDONLY); }), ESTALE);
 }
 
+// As overlayfs wants it that has all its directories in one mount (docs/KERNEL.md).
+class FuseWithoutHandles : public FuseHandles {
+  fs::FuseOptions options() const override {
+    fs::FuseOptions options = FuseHandles::options();
+    options.no_handles = true;
+    return options;
+  }
+};
+
+TEST_F(FuseWithoutHandles, nothing_is_opened_by_handle) {
+  put(path("f"), "x");
+  Handle handle;
+  handle.get()->handle_bytes = MAX_HANDLE_SZ;
+  int mount_id;
+  if (name_to_handle_at(AT_FDCWD, path("f").c_str(), handle.get(), &mount_id, 0) == 0) {
+    drop_kernel_caches();  // before Linux 6.9 handles of what the kernel has are good
+    EXPECT_EQ(errno_of([&] { return open_handle(handle, O_RDONLY); }), ESTALE);
+  } else {
+    EXPECT_EQ(errno, EOPNOTSUPP);
+  }
+}
+
 TEST_F(FuseHandles, inodes_that_the_kernel_forgets_are_forgotten) {
   ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
   for (int i = 0; i < 100; ++i)
