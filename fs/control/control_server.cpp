@@ -68,20 +68,20 @@ std::string ControlServer::socket_path() const {
   return listeners_.front().folder.path() + "/" + listeners_.front().name;
 }
 
-// One place is enough, since clients look in all of them. A read-only mount makes nothing in the
-// volume's folder.
+// One place is enough, since clients look in all of them; the second is for the day on which the
+// first is gone. The volume's folder comes last: whoever copies it with a plain tool would meet a
+// socket there, and a read-only mount makes nothing in it.
 Result<> ControlServer::listen() {
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_ < 0) return system_failure("eventfd");
   const auto own = listen_in(SocketFolder::make_own(description_.mountpoint));
-  Result<> in_volume = fail(ErrorCode::read_only, "a read-only mount");
+  const auto second = listen_in(SocketFolder::make_fallback(description_.mountpoint));
   if (!description_.read_only) {
-    in_volume = listen_in(SocketFolder::of_volume(description_.volume_directory));
+    if (auto volume = SocketFolder::of_volume(description_.volume_directory)) {
+      volume->remove_stale_sockets();
+      if (!second) static_cast<void>(listen_in(std::move(volume)));
+    }
   }
-  const bool is_found = in_volume && description_.source_is_volume;
-  const bool may_lose_own = !own || ::geteuid() != 0;
-  if (!is_found && may_lose_own)
-    static_cast<void>(listen_in(SocketFolder::make_fallback(description_.mountpoint)));
   if (listeners_.empty()) return own;
   return {};
 }
@@ -93,7 +93,6 @@ Result<> ControlServer::listen_in(Result<SocketFolder> folder) {
   for (const auto& other : listeners_) {
     if (other.folder.path() == listener.folder.path()) return {};
   }
-  if (listener.folder.is_volume()) listener.folder.remove_stale_sockets(listener.name);
   if (auto listening = listen_at(listener); !listening) {
     if (listener.socket >= 0) ::close(listener.socket);
     return add_context(listening.error(), listener.folder.path() + "/" + listener.name);

@@ -60,7 +60,6 @@ struct MountDescription {
   std::string label;
   std::uint32_t chunk_size_bytes = 0;
   bool read_only = false;
-  bool source_is_volume = true;  // the mount table names the volume's folder
 };
 
 // What the commands do. Called from several threads; may block.

@@ -155,7 +155,7 @@ std::string SocketFolder::name_of(unsigned device_major, unsigned device_minor) 
                      socket_suffix);
 }
 
-void SocketFolder::remove_stale_sockets(const std::string& but) const {
+void SocketFolder::remove_stale_sockets() const {
   const int descriptor = ::openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(descriptor), ::closedir);
@@ -165,7 +165,7 @@ void SocketFolder::remove_stale_sockets(const std::string& but) const {
   }
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(volume_prefix) || !name.ends_with(socket_suffix) || name == but) continue;
+    if (!name.starts_with(volume_prefix) || !name.ends_with(socket_suffix)) continue;
     struct stat status {};
     if (::fstatat(descriptor_, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISSOCK(status.st_mode)) {

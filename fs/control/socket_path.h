@@ -2,12 +2,11 @@
 // Where the control sockets of a mounted volume lie, all of them named for the mount's device
 // number:
 //
-//   RUNTIME/nacre/MAJOR-MINOR.sock      RUNTIME is /run for root, else $XDG_RUNTIME_DIR, else
-//                                       /tmp/nacre-UID
-//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock: a runtime folder goes when its
-//                                       user logs out, and a container may have none
-//   /tmp/nacre-UID/nacre/…              where nothing may be made in the volume's folder (mounted
-//                                       read-only), or the mount table does not name it
+//   RUNTIME/nacre/MAJOR-MINOR.sock      RUNTIME is /run for root, else $XDG_RUNTIME_DIR
+//   /tmp/nacre-UID/nacre/…              as well: a runtime folder goes when its user logs out, and
+//                                       a container may have none
+//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock, where nothing can be made in
+//                                       /tmp (read-only, or somebody else has that folder)
 //
 // Every folder on the way that is ours must belong to the owner of the mount and be closed to all
 // others, and must not be a symbolic link: /tmp is everybody's. The volume's folder may be
@@ -47,8 +46,9 @@ class SocketFolder {
   bool is_volume() const { return is_volume_; }
   // The socket of a mount in this folder.
   std::string name_of(unsigned device_major, unsigned device_minor) const;
-  // Sockets that mounts which are gone left in a volume's folder: for who holds its lock.
-  void remove_stale_sockets(const std::string& but) const;
+  // Sockets that mounts which are gone left in a volume's folder: for who holds its lock and does
+  // not listen there yet.
+  void remove_stale_sockets() const;
   // What bind() takes.
   std::string address_of(const std::string& name) const;
 

@@ -16,7 +16,12 @@ tool() { as_user timeout 600 "$user_bin/$1" "${@:2}"; }
 
 tool mkfs.nacre --passphrase-file "$passphrase_file" "${cheap_kdf[@]}" "$volume" >/dev/null ||
   fail "an ordinary user cannot make a volume"
-mount_as_user() { tool mount.nacre --passphrase-file "$passphrase_file" "$@" "$volume" "$mnt"; }
+sockets=()
+mount_as_user() {
+  tool mount.nacre --passphrase-file "$passphrase_file" "$@" "$volume" "$mnt" || return
+  sockets+=("/tmp/nacre-$user_id/nacre/$(findmnt -rn -o MAJ:MIN "$mnt" | tr : -).sock")
+  [ -S "${sockets[-1]}" ] || fail "there is no ${sockets[-1]}"
+}
 unmount_as_user() { tool nacre umount "$mnt" || fail "an ordinary user cannot unmount"; }
 
 # Mine alone: not even root may look in.
@@ -77,6 +82,7 @@ chmod 700 "$volume" && chown 0:0 "$volume"
 refused "another's volume" mount_as_user
 chown $user_id:$user_id "$volume"
 
-rmdir /tmp/nacre-$user_id/nacre /tmp/nacre-$user_id || fail "a control socket was left behind"
+[ ${#sockets[@]} -gt 0 ] || fail "no control socket was seen"
+for socket in "${sockets[@]}"; do [ ! -e "$socket" ] || fail "$socket was left behind"; done
 tool fsck.nacre --deep --passphrase-file "$passphrase_file" "$volume" >"$work/fsck.log" 2>&1 ||
   fail "fsck.nacre --deep ended with $?: $(cat "$work/fsck.log")"

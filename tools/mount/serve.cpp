@@ -163,8 +163,7 @@ fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
                                    .volume_id = hex(superblock.volume_id),
                                    .label = superblock.label,
                                    .chunk_size_bytes = superblock.chunk_size_bytes,
-                                   .read_only = plan.volume_options.read_only,
-                                   .source_is_volume = plan.fuse.fsname == place.path};
+                                   .read_only = plan.volume_options.read_only};
   // "major:minor", as the mount table has it.
   std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
               &description.device_minor);
