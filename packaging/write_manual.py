@@ -7,7 +7,8 @@ one of its help alone.
     write_manual.py --bin DIR --pages DIR --format FILE --version V --out DIR [--gzip]
                     PROGRAM…
 
-In a page, the lines .\\" SYNOPSIS and .\\" OPTIONS stand for what is written here.
+In a page, the lines .\\" SYNOPSIS and .\\" OPTIONS, each with the line below it, stand for what is
+written here, and so do .Dd and .Os. So the sources are pages that man(1) can show, too.
 """
 import argparse
 import datetime
@@ -97,7 +98,7 @@ def fallback(command, section):
     below = ".Sh DESCRIPTION\n" + sentence(command.text)
     status = sentence(exit_status(command) or "0 fine; others as of nacre(1)")
     return (f".Dt {page.upper()} {section}\n.Sh NAME\n.Nm {page}\n.Nd {escape(command.text)}\n"
-            f".Sh SYNOPSIS\n.\\\" SYNOPSIS\n{below}\n.Sh OPTIONS\n.\\\" OPTIONS\n"
+            f".Sh SYNOPSIS\n.\\\" SYNOPSIS\n\n{below}\n.Sh OPTIONS\n.\\\" OPTIONS\n\n"
             f".Sh EXIT STATUS\n{status}\n"
             ".Sh SEE ALSO\n.Xr mkfs.nacre 8\n")
 
@@ -114,11 +115,13 @@ def fill(template, command, version, date):
     if apart and command.commands:
         options += [".Ss Commands"] + commands_list(command)
     head = f".\\\" SPDX-License-Identifier: Apache-2.0\n.Dd {date}\n.Os Nacre {version}\n"
-    text = re.sub(r'^\.\\" SPDX.*\n', "", template)
+    text = re.sub(r'^\.(\\" SPDX|Dd|Os).*\n', "", template, flags=re.M)
     # .Dd, .Dt, .Os: in this order.
     text = re.sub(r"^(\.Dt .*\n)", lambda m: head.replace(".Os", m.group(1) + ".Os"), text, count=1)
-    text = text.replace('.\\" SYNOPSIS', "\n".join(synopsis))
-    return text.replace('.\\" OPTIONS', "\n".join(options))
+    for place, lines in (("SYNOPSIS", synopsis), ("OPTIONS", options)):
+        text = re.sub(rf'^\.\\" {place}\n.*\n', lambda _, lines=lines: "\n".join([*lines, ""]), text,
+                      count=1, flags=re.M)
+    return text
 
 
 def release_date(format_path):

@@ -14,6 +14,26 @@ namespace {
 // Slots take at most this part of a device's memory.
 constexpr std::size_t slot_memory_divisor = 3;
 
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// What an error means to whoever has this machine: the runtime calls a driver that is not there too
+// old.
+std::string words_for(cudaError_t error) {
+  if (error == cudaErrorNoDevice) return "this machine has no CUDA device, or it is hidden";
+  int driver = 0;
+  int runtime = 0;
+  if (error != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess ||
+      cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+    return cudaGetErrorString(error);
+  }
+  if (driver == 0) return "this machine has no NVIDIA driver";
+  return fmt::format(
+      "the NVIDIA driver is made for CUDA {}, this program needs {}: update the driver",
+      version_text(driver), version_text(runtime));
+}
+
 }  // namespace
 
 Result<int> count_devices() {
@@ -21,7 +41,7 @@ Result<int> count_devices() {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    return fail(ErrorCode::unsupported, fmt::format("cuda: none ({})", cudaGetErrorString(error)));
+    return fail(ErrorCode::unsupported, fmt::format("cuda: none ({})", words_for(error)));
   }
   if (count == 0) return fail(ErrorCode::unsupported, "cuda: none (the driver knows no device)");
   return count;

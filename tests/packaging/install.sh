@@ -60,6 +60,7 @@ if command -v systemd-analyze >/dev/null; then
     check "the mount's unit has $line" grep -qx "$line" "$work/mnt-volume.mount"
   done
   check "the mount's unit has nosuid,nodev" grep -q '^Options=.*nosuid,nodev' "$work/mnt-volume.mount"
+  check "others may enter what the mount's unit mounts" grep -q '^Options=.*[,=]allow_other' "$work/mnt-volume.mount"
 else
   skip_part units 'there is no systemd-analyze'
 fi
@@ -69,6 +70,8 @@ if command -v findmnt >/dev/null; then
     printf '%s\n' "$line" >"$work/fstab"
     seen=$(findmnt --fstab --tab-file "$work/fstab" -rn -o FSTYPE,TARGET)
     check "a line of fstab has nosuid,nodev: $line" grep -q '[, ]nosuid,nodev[, ]' <<<"$line"
+    # Root's mounts are for others, too; a user's are not.
+    check "a line of fstab has allow_other: $line" grep -qE '[, ](allow_other|user)[, ]' <<<"$line"
     check "a line of fstab: $line" grep -q '^nacre /' <<<"$seen"
   done < <(grep -v -e '^#' -e '^$' "$share"/doc/nacre*/examples/fstab)
 fi

@@ -6,6 +6,7 @@ without a warning, and what they refer to exists.
 
 NACRE_BIN names the folder of the programs.
 """
+import glob
 import os
 import re
 import shutil
@@ -20,8 +21,8 @@ import help_tree  # noqa: E402
 BIN = os.environ["NACRE_BIN"]
 PROGRAMS = ["mkfs.nacre", "mount.nacre", "fsck.nacre", "nacre"]
 # Pages of others that ours refer to.
-OTHERS = {"fstab(5)", "pam_mount(8)", "mount(8)", "umount(8)", "sync(1)", "syncfs(2)",
-          "fsync(2)", "systemd.timer(5)", "openssl(1)", "df(1)"}
+OTHERS = {"fstab(5)", "pam_mount(8)", "mount(8)", "umount(8)", "sync(1)", "syncfs(2)", "fsync(2)",
+          "open_by_handle_at(2)", "systemd.mount(5)", "systemd.timer(5)", "openssl(1)", "df(1)"}
 failures = []
 
 
@@ -71,6 +72,17 @@ def check_command_page(folder, command, section):
         for one in command.commands:
             check(f"nacre-{one.words[-1]}(1)" in text, f"nacre.1 does not name {one.name()}")
     return text
+
+
+def check_sources():
+    """A page that was not built can be read, too, by whoever has the sources alone."""
+    for path in sorted(glob.glob(ROOT + "/docs/man/*.[18]")):
+        text = rendered(path)
+        name = os.path.basename(path)
+        check(re.search(r"\nNAME\n\s+" + re.escape(name[:-2]) + " — ", text),
+              f"{name}, not built, has no name: {text[:200]}")
+        check(text.startswith(name[:-2].upper() + "("), f"{name}, not built, has no head")
+        check("--help says" in text and 'built from' not in text, f"{name}, not built, does not say what is missing")
 
 
 def check_mount_options(page):
@@ -128,6 +140,7 @@ def main():
                 plain = re.sub(r"[`*]", "", heading).upper()
                 check(f"\n{plain}\n" in texts["nacre-format.5"], f"nacre-format.5 lacks {plain}")
         check_mount_options(texts["mount.nacre.8"])
+        check_sources()
         check_references(folder, texts)
         for page in os.listdir(ROOT + "/docs/man"):
             check(page in texts, f"docs/man/{page} is of no command")

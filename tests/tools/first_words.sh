@@ -47,6 +47,10 @@ for command in "fsck.nacre $m" "mount.nacre $m $empty" "mount.nacre $empty $v" "
 done
 expect 2 "$v is a volume.*mount.nacre $v $empty" mount.nacre "${secret[@]}" "$empty" "$v"
 
+# Without a GPU nothing sounds as if something were too old.
+not_said 'insufficient' nacre stats "$m"
+[ -e /dev/nvidiactl ] || expect 0 'cuda: none \((this machine has no|this build has no)' nacre stats "$m"
+
 # What keeps a mount busy is named.
 mkdir "$m/inner"
 if is_root && mount -t tmpfs none "$m/inner" 2>/dev/null; then
