@@ -17,6 +17,7 @@
 #include "fs/control/mount_table.h"
 #include "fs/fuse/connection_watcher.h"
 #include "fs/fuse/mount_point.h"
+#include "gpu_engine/base/printable.h"
 #include "metadata/volume_files.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -117,8 +118,19 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   return plan;
 }
 
+// As mount(8) has it for devices: whoever mounts all that /etc/fstab lists goes on.
+bool is_left_out(const MountArguments& arguments) {
+  const auto plan = make_mount_plan(arguments);
+  std::error_code error;
+  if (!plan || !plan->no_fail || std::filesystem::exists(plan->volume, error) || error)
+    return false;
+  print_note(fmt::format("{} is not there: nothing was mounted (nofail)", printable(plan->volume)));
+  return true;
+}
+
 int run(const MountArguments& arguments) {
   harden_process();
+  if (is_left_out(arguments)) return exit_fine;
   const auto plan = prepare(arguments);
   if (!plan) return report(plan.error());
   if (arguments.fake) return exit_fine;

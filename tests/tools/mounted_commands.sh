@@ -231,6 +231,10 @@ unmount_it || failed "umount: $(cat "$work/umount.log")"
 expect 0 '' mount.nacre "$v" "$m" -s -v -t nacre -o "unheard-of,passphrase-file=$work/passphrase"
 unmount_it || failed "umount: $(cat "$work/umount.log")"
 
+expect 0 "$work/none is not there: nothing was mounted" mount.nacre "$work/none" "$m" -o nofail
+expect 8 'No such file' mount.nacre "$work/none" "$m" -o "passphrase-file=$work/passphrase"
+expect 16 '' mount.nacre "$v" "$m" -o "nofail,passphrase-file=$work/wrong"
+
 # --- A desktop's keyring as the passphrase's place, a name for the mount table, one owner for all, and the end of
 # a mount that nobody uses.
 mkdir "$work/desktop"

@@ -25,7 +25,7 @@ constexpr std::string_view mount_type = "nacre";
 constexpr std::string_view own_options =
     " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
     "fingerprint=HEX accept-older-state kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
-    "metrics=ADDRESS";
+    "metrics=ADDRESS nofail";
 
 Result<int> parse_descriptor(std::string_view value) {
   int number = -1;
@@ -64,6 +64,10 @@ Result<> choose_log(std::string_view value, MountPlan& plan) {
 Result<bool> take_own_option(std::string_view option, std::string& engine_name, MountPlan& plan) {
   if (option == "accept-older-state" || option == "accept_older_state") {
     plan.secret.accept_older_state = true;
+    return true;
+  }
+  if (option == "nofail") {
+    plan.no_fail = true;
     return true;
   }
   const auto equals = option.find('=');

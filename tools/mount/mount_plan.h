@@ -50,11 +50,12 @@ struct MountPlan {
   std::optional<fs::MetricsAddress> metrics;
   bool foreground = false;
   bool verbose = false;
+  bool no_fail = false;  // nofail: a volume that is not there is no failure
 };
 
 // invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
 // /etc/fstab: passphrase-file=, passphrase-fd=, passphrase-command=, identity=, fingerprint=,
-// accept-older-state, kdf-limit=, engine=, log-file=, log=, metrics= (also with '_').
+// accept-older-state, kdf-limit=, engine=, log-file=, log=, metrics= (also with '_'), nofail.
 Result<MountPlan> make_mount_plan(const MountArguments& arguments);
 
 }  // namespace nacre::tools
