@@ -57,11 +57,16 @@ Result<void> parse_features_into(Superblock& superblock, const json& fields) {
   NACRE_ASSIGN(superblock.compatible_features, parse_features(*features, "compatible"));
   NACRE_ASSIGN(superblock.read_only_features, parse_features(*features, "read_only_compatible"));
   NACRE_ASSIGN(const auto incompatible, parse_features(*features, "incompatible"));
-  if (incompatible.empty()) return {};
-  return fail(ErrorCode::unsupported,
-              fmt::format("the volume uses the feature \"{}\", which this Nacre does not have: "
-                          "open it with a newer one",
-                          incompatible.front()));
+  for (const std::string& name : incompatible) {
+    if (name != format_2_feature) {
+      return fail(ErrorCode::unsupported,
+                  fmt::format("the volume uses the feature \"{}\", which this Nacre does not "
+                              "have: open it with a newer one",
+                              name));
+    }
+    superblock.has_format_2 = true;
+  }
+  return {};
 }
 
 Result<Superblock> parse_superblock_fields(const Document& document) {
@@ -104,6 +109,8 @@ Result<engine::Padding> padding_from_name(std::string_view name) {
 }
 
 std::string encode_superblock(const Superblock& superblock, const KeyTree& keys) {
+  json incompatible = json::array();
+  if (superblock.has_format_2) incompatible.push_back(format_2_feature);
   const json fields = {
       {"generation", superblock.generation},
       {"volume_id", to_hex(superblock.volume_id)},
@@ -117,7 +124,7 @@ std::string encode_superblock(const Superblock& superblock, const KeyTree& keys)
       {"features",
        {{"compatible", superblock.compatible_features},
         {"read_only_compatible", superblock.read_only_features},
-        {"incompatible", json::array()}}},
+        {"incompatible", std::move(incompatible)}}},
   };
   return write_document(superblock_kind, fields, mac_key(keys).view());
 }

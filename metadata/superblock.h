@@ -7,7 +7,7 @@
 //     "codec": "lz77",                       of new records
 //     "crc32": "89abcdef",
 //     "created": "2026-01-31T23:59:59Z",
-//     "features": {                          names; this version of Nacre knows none
+//     "features": {                          names; this version of Nacre knows format_2_feature
 //       "compatible": [],                    an older Nacre may ignore them
 //       "incompatible": [],                  it must not open the volume
 //       "read_only_compatible": []           it may open it for reading
@@ -40,6 +40,8 @@ namespace nacre::metadata {
 
 inline constexpr std::string_view superblock_file = "superblock";
 inline constexpr int codec_level_max = 9;
+// An incompatible feature: the volume's keyring may have epochs of format 2. docs/FORMAT.md.
+inline constexpr std::string_view format_2_feature = "format-2-draft";
 
 struct Superblock {
   engine::VolumeId volume_id = {};
@@ -51,6 +53,7 @@ struct Superblock {
   engine::Codec codec = engine::Codec::lz77;
   int level = 0;
   engine::CipherSuite cipher = engine::CipherSuite::aes_256_gcm;
+  bool has_format_2 = false;  // format_2_feature
   std::vector<std::string> compatible_features;
   std::vector<std::string> read_only_features;
 };

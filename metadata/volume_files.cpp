@@ -147,10 +147,11 @@ Result<NewVolume> create_volume_files(BackingDirectory& directory,
                        .padding = parameters.padding,
                        .codec = parameters.codec,
                        .level = parameters.level,
-                       .cipher = parameters.cipher};
+                       .cipher = parameters.cipher,
+                       .has_format_2 = parameters.format == EpochFormat::two};
   engine::random_bytes(volume.superblock.volume_id);
-  NACRE_ASSIGN(NewKeyring made,
-               create_keyring(volume.superblock.volume_id, parameters.cipher, recipients));
+  NACRE_ASSIGN(NewKeyring made, create_keyring(volume.superblock.volume_id, parameters.cipher,
+                                               recipients, parameters.format));
   volume.keyring = std::move(made.keyring);
   volume.keys = std::move(made.keys);
 
@@ -191,6 +192,13 @@ Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSec
   }
   volume.superblock = std::move(*verified);
   volume.keyring = std::move(keyring.keyring.claims);
+  if (volume.keyring.epochs.back().format == EpochFormat::two && !volume.superblock.has_format_2) {
+    return unopened(directory,
+                    Error{ErrorCode::tampered,
+                          "the superblock does not say of which format the volume is, so "
+                          "an older one was put in its place"},
+                    "put the true one back from a backup");
+  }
   volume.warnings = std::move(superblock.warnings);
   for (Error& warning : keyring.warnings)
     volume.warnings.push_back(std::move(warning));

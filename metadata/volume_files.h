@@ -44,6 +44,7 @@ struct VolumeParameters {
   engine::Codec codec = engine::Codec::lz77;
   int level = 0;
   engine::CipherSuite cipher = engine::CipherSuite::aes_256_gcm;
+  EpochFormat format = EpochFormat::one;
 };
 
 struct NewVolume {

@@ -43,6 +43,7 @@ struct Arguments {
   std::string label;
   KdfOptions kdf;
   int level = 0;
+  int format = 1;
   bool allow_legacy_cipher = false;
 };
 
@@ -100,6 +101,7 @@ Result<metadata::VolumeParameters> parse_parameters(const Arguments& arguments) 
   NACRE_ASSIGN(parameters.codec, engine::codec_from_name(arguments.codec));
   NACRE_ASSIGN(parameters.cipher, engine::suite_from_name(arguments.cipher));
   NACRE_TRY(check_legacy_consent(parameters.cipher, arguments.allow_legacy_cipher));
+  if (arguments.format == 2) parameters.format = metadata::EpochFormat::two;
   NACRE_ASSIGN(parameters.padding, metadata::padding_from_name(arguments.padding));
   NACRE_ASSIGN(const auto chunk_size, parse_size(arguments.chunk_size));
   if (chunk_size < chunk_size_bytes_min || chunk_size > chunk_size_bytes_max ||
@@ -287,6 +289,8 @@ std::function<int()> add_arguments(CLI::App& app) {
       ->capture_default_str();
   add_kdf_options(app, arguments->kdf);
   app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");
+  // No help names it as long as format 2 is a draft.
+  app.add_option("--format", arguments->format, "1 or 2")->check(CLI::Range(1, 2))->group("");
   mark_seldom(app, {"--level", "--allow-legacy-cipher", "--kdf-memory", "--kdf-time"});
   app.footer(
       "Without a passphrase option or --recipient it asks for a passphrase, twice.\n"

@@ -28,9 +28,11 @@ constexpr std::size_t salt_size_max = 64;
 constexpr std::uint32_t lanes_max = 16;
 
 json to_json(const WrappedEpoch& epoch) {
-  return {{"number", epoch.number},
-          {"cipher", engine::to_string(epoch.suite)},
-          {"wrapped_key", to_base64(epoch.wrapped_key)}};
+  json fields = {{"number", epoch.number},
+                 {"cipher", engine::to_string(epoch.suite)},
+                 {"wrapped_key", to_base64(epoch.wrapped_key)}};
+  if (epoch.format != EpochFormat::one) fields["format"] = static_cast<unsigned>(epoch.format);
+  return fields;
 }
 
 json to_json(const Recipient& recipient) {
@@ -62,6 +64,15 @@ Result<WrappedEpoch> parse_epoch(const json& fields) {
   epoch.suite = *suite;
   const std::size_t size = engine::key_size_bytes(epoch.suite) + sealed_secret_overhead_bytes;
   NACRE_ASSIGN(epoch.wrapped_key, get_base64(fields, "wrapped_key", size, size));
+  if (!fields.contains("format")) return epoch;
+  NACRE_ASSIGN(const std::uint64_t format, get_number(fields, "format", 2, UINT8_MAX));
+  if (format > static_cast<std::uint64_t>(EpochFormat::two)) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("it is of format {}, which this Nacre does not have: open the volume "
+                            "with a newer one",
+                            format));
+  }
+  epoch.format = EpochFormat::two;
   return epoch;
 }
 
@@ -136,6 +147,9 @@ Result<Keyring> parse_keyring(const Document& document) {
   NACRE_ASSIGN(const json* epochs, get_array(fields, "epochs", 1, epoch_count_max));
   for (const json& epoch : *epochs) {
     NACRE_ASSIGN(WrappedEpoch parsed, entry(parse_epoch(epoch), "epoch", keyring.epochs.size()));
+    if (!keyring.epochs.empty() && parsed.format < keyring.epochs.back().format) {
+      return fail(ErrorCode::corrupt, "an epoch has an older format than the one before it");
+    }
     if (!keyring.epochs.empty() && parsed.number <= keyring.epochs.back().number) {
       return fail(ErrorCode::corrupt, "the epochs are not in order");
     }

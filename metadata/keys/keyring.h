@@ -6,9 +6,11 @@
 //     "epochs": [                               1 … 4096, numbers ascending
 //       {
 //         "cipher": "aes-256-gcm",
+//         "format": 2,                          not there when it is 1
 //         "number": 1,                          1 … 2^32 - 1
-//         "wrapped_key": "base64"               sealed under volume_subkey("epoch wrap"),
-//       }                                       AAD: volume id [16] | number u32 | suite u8
+//         "wrapped_key": "base64"               sealed under volume_subkey("epoch wrap"), AAD:
+//       }                                       volume id [16] | number u32 | suite u8, and the
+//                                               format u8 unless it is 1
 //     ],
 //     "format": "nacre keyring",
 //     "generation": 1,
@@ -98,6 +100,7 @@ struct WrappedEpoch {
   std::uint32_t number = 0;
   engine::CipherSuite suite = engine::CipherSuite::aes_256_gcm;
   Bytes wrapped_key;
+  EpochFormat format = EpochFormat::one;
 };
 struct Keyring {
   engine::VolumeId volume_id = {};
@@ -142,11 +145,12 @@ struct NewKeyring {
   Keyring keyring;
   std::shared_ptr<KeyTree> keys;
 };
-// A new volume key and epoch 1. invalid_argument: no recipient, one given twice, an empty
-// passphrase, a bad label, KDF parameters out of bounds. not_permitted: together the passphrases
-// cost more than kdf_limit() lets an opening try.
+// A new volume key and epoch 1, of that format. invalid_argument: no recipient, one given twice, an
+// empty passphrase, a bad label, KDF parameters out of bounds. not_permitted: together the
+// passphrases cost more than kdf_limit() lets an opening try.
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
-                                  std::span<const NewRecipient> recipients);
+                                  std::span<const NewRecipient> recipients,
+                                  EpochFormat format = EpochFormat::one);
 
 std::string encode_keyring(const Keyring& keyring, const KeyTree& keys);
 // corrupt, also for KDF parameters out of bounds; unsupported for a later version or a suite that

@@ -147,7 +147,7 @@ Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit&
 }
 
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
-                                  std::span<const NewRecipient> recipients) {
+                                  std::span<const NewRecipient> recipients, EpochFormat format) {
   if (recipients.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "a volume needs a passphrase or a public key that can open it");
@@ -159,7 +159,10 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
   for (const NewRecipient& wanted : recipients)
     NACRE_TRY(append_recipient(keyring, volume_key.view(), wanted));
 
-  EpochKey epoch{.number = 1, .suite = suite, .key = SecretBytes(engine::key_size_bytes(suite))};
+  EpochKey epoch{.number = 1,
+                 .suite = suite,
+                 .key = SecretBytes(engine::key_size_bytes(suite)),
+                 .format = format};
   engine::random_bytes(epoch.key.mutable_view());
   NACRE_ASSIGN(WrappedEpoch wrapped, wrap_epoch(volume_id, volume_key.view(), epoch));
   keyring.epochs.push_back(std::move(wrapped));

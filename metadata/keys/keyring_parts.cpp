@@ -15,12 +15,13 @@ namespace nacre::metadata {
 
 namespace {
 
-Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number,
-                engine::CipherSuite suite) {
+Bytes epoch_aad(const engine::VolumeId& volume_id, std::uint32_t number, engine::CipherSuite suite,
+                EpochFormat format) {
   Bytes aad(volume_id.begin(), volume_id.end());
   aad.resize(aad.size() + sizeof number);
   store_le(aad.data() + volume_id.size(), number);
   aad.push_back(static_cast<Byte>(suite));
+  if (format != EpochFormat::one) aad.push_back(static_cast<Byte>(format));
   return aad;
 }
 
@@ -159,19 +160,22 @@ Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
 
 Result<WrappedEpoch> wrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
                                 const EpochKey& epoch) {
-  WrappedEpoch wrapped{.number = epoch.number, .suite = epoch.suite};
-  NACRE_ASSIGN(wrapped.wrapped_key,
-               seal_secret(epoch_wrapping(volume_id, volume_key).view(),
-                           epoch_aad(volume_id, epoch.number, epoch.suite), epoch.key.view()));
+  WrappedEpoch wrapped{.number = epoch.number, .suite = epoch.suite, .format = epoch.format};
+  NACRE_ASSIGN(
+      wrapped.wrapped_key,
+      seal_secret(epoch_wrapping(volume_id, volume_key).view(),
+                  epoch_aad(volume_id, epoch.number, epoch.suite, epoch.format), epoch.key.view()));
   return wrapped;
 }
 
 Result<EpochKey> unwrap_epoch(const engine::VolumeId& volume_id, ByteView volume_key,
                               const WrappedEpoch& epoch) {
-  auto key = open_secret(epoch_wrapping(volume_id, volume_key).view(),
-                         epoch_aad(volume_id, epoch.number, epoch.suite), epoch.wrapped_key);
+  auto key =
+      open_secret(epoch_wrapping(volume_id, volume_key).view(),
+                  epoch_aad(volume_id, epoch.number, epoch.suite, epoch.format), epoch.wrapped_key);
   if (!key) return add_context(key.error(), fmt::format("key of epoch {}", epoch.number));
-  return EpochKey{.number = epoch.number, .suite = epoch.suite, .key = std::move(*key)};
+  return EpochKey{
+      .number = epoch.number, .suite = epoch.suite, .key = std::move(*key), .format = epoch.format};
 }
 
 Result<Bytes> seal_previous_volume_key(const engine::VolumeId& volume_id, ByteView volume_key,

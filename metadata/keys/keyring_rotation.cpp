@@ -36,7 +36,8 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
   engine::random_bytes(volume_key.mutable_view());
   EpochKey epoch{.number = keyring.epochs.back().number + 1,
                  .suite = suite,
-                 .key = SecretBytes(engine::key_size_bytes(suite))};
+                 .key = SecretBytes(engine::key_size_bytes(suite)),
+                 .format = keyring.epochs.back().format};
   engine::random_bytes(epoch.key.mutable_view());
 
   std::vector<EpochKey> epochs = keys.epochs();

@@ -28,7 +28,10 @@ const EpochKey* find_epoch(const std::vector<EpochKey>& epochs, std::uint32_t nu
 }
 
 EpochKey copy_of(const EpochKey& epoch) {
-  return {.number = epoch.number, .suite = epoch.suite, .key = epoch.key.clone()};
+  return {.number = epoch.number,
+          .suite = epoch.suite,
+          .key = epoch.key.clone(),
+          .format = epoch.format};
 }
 
 engine::Sha256Digest fingerprint_under(const engine::VolumeId& volume_id,
@@ -119,11 +122,22 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> KeyTree::session_key(
   return session;
 }
 
-Result<SecretBytes> KeyTree::database_file_key(std::uint32_t epoch, ByteView file_salt) const {
+Result<EpochFormat> KeyTree::epoch_format(std::uint32_t epoch) const {
   const std::lock_guard lock(mutex_);
   const EpochKey* from = find_epoch(epochs_, epoch);
   if (!from) return unknown_epoch(epoch);
-  return engine::hkdf_sha256(from->key.view(), file_salt, "nacre database file",
+  return from->format;
+}
+
+Result<SecretBytes> KeyTree::database_file_key(std::uint32_t epoch, ByteView file_salt,
+                                               std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const EpochKey* from = find_epoch(epochs_, epoch);
+  if (!from) return unknown_epoch(epoch);
+  const std::string info = from->format == EpochFormat::one
+                               ? "nacre database file"
+                               : fmt::format("nacre database file 2 {}", name);
+  return engine::hkdf_sha256(from->key.view(), file_salt, info,
                              engine::key_size_bytes(engine::CipherSuite::aes_256_gcm));
 }
 

@@ -18,10 +18,15 @@
 
 namespace nacre::metadata {
 
+// How what is sealed under an epoch is sealed. docs/FORMAT.md, "Format 2". Values are on-disk
+// numbers.
+enum class EpochFormat : std::uint8_t { one = 1, two = 2 };
+
 struct EpochKey {
   std::uint32_t number = 0;
   engine::CipherSuite suite = engine::CipherSuite::aes_256_gcm;
   SecretBytes key;
+  EpochFormat format = EpochFormat::one;
 };
 
 // A subkey of the volume key: HKDF-SHA256(volume key, salt = volume id, info = "nacre " + purpose),
@@ -34,7 +39,8 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 //     +- "superblock mac", "keyring mac", "epoch wrap", "fingerprint": derive_volume_subkey()
 //     +- wraps each epoch key (random; as long as its suite's key)
 //          +- write session: HKDF(epoch key, salt, "nacre write session " + suite name)
-//          +- database file: HKDF(epoch key, file salt, "nacre database file"), 32 bytes
+//          +- database file: HKDF(epoch key, file salt, "nacre database file"), 32 bytes; of an
+//             epoch of format 2 "nacre database file 2 " and the file's name
 //
 // While the volume is rotated there are an older epoch and the volume key before this one as well:
 // what they made is still opened, and nothing new is made with them.
@@ -69,8 +75,12 @@ class KeyTree {
   };
   Result<std::shared_ptr<const SessionKey>> session_key(std::uint32_t epoch,
                                                         const engine::SessionSalt& salt) const;
-  // Key of one file under RocksDB. Always aes-256-gcm, 32 bytes.
-  Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt) const;
+  // Of an epoch; corrupt when it is unknown.
+  Result<EpochFormat> epoch_format(std::uint32_t epoch) const;
+  // Key of one file under RocksDB. Always aes-256-gcm, 32 bytes. name: the one that the file has
+  // for good; format 1 leaves it out.
+  Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt,
+                                        std::string_view name) const;
   // Subkeys of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
   SecretBytes volume_subkey(std::string_view purpose) const;
   // The same of the volume key before this one; none but during a rotation.

@@ -54,7 +54,8 @@ class LogRescue {
     ++log_.frame_count;
     at += opened->frame.stored_size;
     if ((opened->frame.header.flags & frame_flag_witness) != 0) {
-      if (const auto witness = decode_log_witness(opened->plain)) log_.witness = witness;
+      const auto witness = decode_log_witness(opened->plain, seal_.header().format);
+      if (witness) log_.witness = witness;
       return true;
     }
     is_whole_ = is_whole_ || begins_record_;
@@ -88,8 +89,10 @@ class LogRescue {
     const bool says_witness = header.size() == frame_header_size_bytes &&
                               (load_le<std::uint32_t>(&header[24]) & frame_flag_witness) != 0;
     // The first frame always is one.
-    if (count == 1 && plain_size == log_witness_size_bytes &&
-        (says_witness || log_.frame_count == 1)) {
+    const std::size_t witness_size = seal_.header().format == EpochFormat::one
+                                         ? log_witness_size_bytes_1
+                                         : log_witness_size_bytes_2;
+    if (count == 1 && plain_size == witness_size && (says_witness || log_.frame_count == 1)) {
       return;  // no part of the stream
     }
     log_.lost_bytes += size;

@@ -67,10 +67,36 @@ FileName parse_file_name(std::string_view path) {
   return {FileClass::other, 0};
 }
 
+std::string lasting_file_name(std::string_view path) {
+  constexpr std::string_view resealed_prefix = "rekey-";
+  constexpr std::string_view temporary_suffix = ".dbtmp";
+  const FileName parsed = parse_file_name(path);
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  switch (parsed.file_class) {
+    case FileClass::table:
+      return fmt::format("{:06}.sst", parsed.number);
+    case FileClass::log:
+      return fmt::format("{:06}.log", parsed.number);
+    case FileClass::manifest:
+      return fmt::format("MANIFEST-{:06}", parsed.number);
+    case FileClass::info_log:
+      return "LOG";
+    case FileClass::other:
+      break;
+  }
+  if (!name.ends_with(temporary_suffix)) return std::string(name);
+  name.remove_suffix(temporary_suffix.size());
+  if (name.starts_with(resealed_prefix)) {
+    return lasting_file_name(name.substr(resealed_prefix.size()));
+  }
+  if (!name.empty() && name.find_first_not_of('0') == std::string_view::npos) return "IDENTITY";
+  return parse_number(name) != 0 ? "CURRENT" : std::string(name);
+}
+
 std::array<Byte, file_header_size_bytes> encode(const FileHeader& header) {
   std::array<Byte, file_header_size_bytes> bytes = {};
   std::copy(file_magic.begin(), file_magic.end(), bytes.begin());
-  bytes[4] = file_format_version;
+  bytes[4] = static_cast<Byte>(header.format);
   bytes[5] = static_cast<Byte>(header.file_class);
   store_le(&bytes[8], header.epoch);
   store_le(&bytes[12], header.page_size);
@@ -90,10 +116,11 @@ Result<FileHeader> decode_file_header(ByteView bytes) {
   if (engine::crc32(0, bytes.first(crc_offset)) != load_le<std::uint32_t>(&bytes[crc_offset])) {
     return fail(ErrorCode::corrupt, "the checksum of the file header is wrong");
   }
-  if (bytes[4] != file_format_version) {
+  constexpr Byte newest = static_cast<Byte>(EpochFormat::two);
+  if (bytes[4] < static_cast<Byte>(EpochFormat::one) || bytes[4] > newest) {
     return fail(ErrorCode::unsupported,
-                fmt::format("the file has format version {}, this program knows {}", bytes[4],
-                            file_format_version));
+                fmt::format("the file has format version {}, this program knows up to {}", bytes[4],
+                            newest));
   }
   if (!is_zero(bytes.subspan(6, 2)) || !is_zero(bytes.subspan(48, 12)) ||
       bytes[5] < static_cast<Byte>(FileClass::table) ||
@@ -101,6 +128,7 @@ Result<FileHeader> decode_file_header(ByteView bytes) {
     return fail(ErrorCode::corrupt, "the file header holds values that no version writes");
   }
   FileHeader header;
+  header.format = static_cast<EpochFormat>(bytes[4]);
   header.file_class = static_cast<FileClass>(bytes[5]);
   header.epoch = load_le<std::uint32_t>(&bytes[8]);
   header.page_size = load_le<std::uint32_t>(&bytes[12]);

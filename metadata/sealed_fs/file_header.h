@@ -9,11 +9,13 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/record/record.h"
+#include "metadata/keys/keys.h"
 
 namespace nacre::metadata {
 
@@ -33,6 +35,9 @@ struct FileName {
   std::uint64_t number = 0;  // 0 for other and info_log
 };
 FileName parse_file_name(std::string_view path);
+// The name that the file is to have for good, without folder: what binds files of format 2. RocksDB
+// makes CURRENT and IDENTITY under other names and renames them, a rotation whatever it seals anew.
+std::string lasting_file_name(std::string_view path);
 
 inline constexpr std::size_t file_salt_size_bytes = 16;
 using FileSalt = std::array<Byte, file_salt_size_bytes>;
@@ -41,13 +46,13 @@ using FileSalt = std::array<Byte, file_salt_size_bytes>;
 //   |"NDBF"| v | class | 0[2] | epoch  | page size | volume id[16]| salt[16]| 0[12] | crc32 (0…59)
 //   |
 inline constexpr std::size_t file_header_size_bytes = 64;
-inline constexpr std::uint8_t file_format_version = 1;
 struct FileHeader {
   FileClass file_class = FileClass::other;
   std::uint32_t epoch = 0;
   std::uint32_t page_size = 0;  // of a table, else 0
   engine::VolumeId volume_id = {};
-  FileSalt salt = {};  // random: the file's id, and what its key is derived from
+  FileSalt salt = {};                     // random: the file's id, and what its key is derived from
+  EpochFormat format = EpochFormat::one;  // version v; that of the epoch
 };
 std::array<Byte, file_header_size_bytes> encode(const FileHeader& header);
 // corrupt (short, magic, CRC, zero fields, class), unsupported (version).

@@ -40,7 +40,7 @@ FileSeal::FileSeal(std::string_view path, const FileHeader& header,
 
 Result<FileSeal> FileSeal::make(const KeyTree& keys, std::string_view path,
                                 const FileHeader& header) {
-  auto key = keys.database_file_key(header.epoch, header.salt);
+  auto key = keys.database_file_key(header.epoch, header.salt, lasting_file_name(path));
   if (!key) return add_context(key.error(), path);
   NACRE_ASSIGN(auto aead, engine::AeadKey::create(engine::CipherSuite::aes_256_gcm, key->view()));
   return FileSeal(path, header, std::move(aead));
@@ -50,6 +50,7 @@ Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path) {
   FileHeader header;
   header.file_class = parse_file_name(path).file_class;
   header.epoch = keys.current_epoch_number();
+  NACRE_ASSIGN(header.format, keys.epoch_format(header.epoch));
   header.page_size = header.file_class == FileClass::table ? page_size_bytes : 0;
   header.volume_id = keys.volume_id();
   engine::random_bytes(header.salt);
@@ -65,6 +66,14 @@ Result<FileSeal> FileSeal::open(const KeyTree& keys, std::string_view path, Byte
   if (header->file_class != parse_file_name(path).file_class) {
     return fail_in_file(ErrorCode::tampered, path,
                         fmt::format("the file was written as a {}", to_string(header->file_class)));
+  }
+  const auto format = keys.epoch_format(header->epoch);
+  if (!format) return add_context(format.error(), path);
+  if (header->format != *format) {
+    return fail_in_file(
+        ErrorCode::tampered, path,
+        fmt::format("its header says format {}, but its keys are of format {}",
+                    static_cast<unsigned>(header->format), static_cast<unsigned>(*format)));
   }
   return make(keys, path, *header);
 }

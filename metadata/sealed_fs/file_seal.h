@@ -3,6 +3,7 @@
 //
 // Additional data of every page and frame = volume id, file class, file number, salt, then the
 // page's or frame's own fields. So nothing opens in another volume, another file or another place.
+// The key of format 2 is bound to the file's name as well (lasting_file_name()).
 #pragma once
 
 #include <memory>
@@ -22,7 +23,8 @@ class FileSeal {
  public:
   // For a new file: current epoch, a random salt.
   static Result<FileSeal> create(const KeyTree& keys, std::string_view path);
-  // For an existing file, from its header. tampered when volume or class do not fit keys and path.
+  // For an existing file, from its header. tampered when volume, class or format do not fit keys
+  // and path.
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);
 
   const FileHeader& header() const { return header_; }

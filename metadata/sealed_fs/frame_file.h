@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "metadata/backing/backing.h"
 #include "metadata/sealed_fs/file_seal.h"
@@ -24,6 +25,9 @@ struct FrameWalk {
   std::uint64_t vouched_end = 0;
   bool is_complete = false;           // the last frame says that the content is whole up to it
   std::optional<LogWitness> witness;  // the last one, when frames are opened
+  std::optional<ManifestLink> link;   // of a manifest of format 2, likewise
+  FrameTag last_tag = {};             // of the last frame
+  std::vector<FrameTag> tags;         // of a manifest: of all frames
 };
 // Walks over stored (a whole file, header included). With seal, frames are opened and their content
 // appended to plain; without, CRC and structure alone decide. corrupt, tampered, io.
@@ -40,6 +44,7 @@ bool is_unborn_log(std::string_view path, FrameBytes& stored);
 
 // The content of a frames file. corrupt (damage; a small file that is not complete), tampered.
 struct FramesContent {
+  FileHeader header;  // of an unborn log the default
   Bytes plain;
   FrameWalk walk;
   Bytes unvouched;  // what is stored from walk.vouched_end to walk.end
@@ -65,8 +70,9 @@ class FrameWriter {
 
   // Takes the bytes, whatever it returns: an error says that they are not written yet.
   Result<void> append(ByteView bytes);
-  // Appends a witness to a log; as append, not written yet.
+  // Appends a witness to a log, or the link to a new manifest; as append, not written yet.
   void append_witness(const LogWitness& witness);
+  void append_link(const ManifestLink& link);
   // Hands what was appended to the operating system: it survives the process. A small file keeps it
   // back until it is whole.
   Result<void> flush();
@@ -75,15 +81,24 @@ class FrameWriter {
   // As flush, and cuts off the space written ahead.
   Result<void> close();
 
-  // The file was replaced by one with the same frames, sealed otherwise: goes on there. Only while
+  // The file was replaced by one with the same content, sealed otherwise: goes on there. Only while
   // is_synced().
-  void continue_in(FileSeal seal, std::unique_ptr<BackingFile> file);
+  struct Replacement {
+    FileSeal seal;
+    std::unique_ptr<BackingFile> file;
+    std::uint64_t stored_bytes = 0;
+    std::uint64_t frame_count = 0;
+    FrameTag last_tag = {};
+  };
+  void continue_in(Replacement replacement);
 
   // Nothing appended is only in memory, or not durable.
   bool is_written() const { return pending_.empty() && output_.empty(); }
   bool is_synced() const { return is_written() && synced_up_to_ == next_sequence_; }
   std::uint64_t stored_bytes() const { return end_; }  // without the space written ahead
   std::uint64_t synced_frames() const { return synced_up_to_; }
+  const FrameTag& synced_tag() const { return synced_tag_; }  // of the last of these frames
+  const FileHeader& header() const { return seal_.header(); }
   const std::string& path() const { return seal_.path(); }
 
  private:
@@ -103,6 +118,8 @@ class FrameWriter {
   std::uint64_t allocated_ = 0;  // the size of the file; past end_ it holds zeros
   std::uint64_t next_sequence_ = 0;
   std::uint64_t synced_up_to_ = 0;
+  FrameTag last_tag_ = {};
+  FrameTag synced_tag_ = {};
   bool is_complete_ = false;  // the last frame is
   bool is_closed_ = false;    // no more space is written ahead
   std::optional<Error> sync_error_;

@@ -8,6 +8,9 @@
 #include "gpu_engine/checksum/crc32.h"
 
 namespace nacre::metadata {
+
+static_assert(sizeof(FileSalt) == sizeof(FrameTag));
+
 namespace {
 
 constexpr std::array<Byte, 4> magic = {'N', 'F', 'R', 'M'};
@@ -54,25 +57,55 @@ std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes) {
   return frame;
 }
 
-std::array<Byte, log_witness_size_bytes> encode(const LogWitness& witness) {
-  std::array<Byte, log_witness_size_bytes> bytes;
+Bytes encode(const LogWitness& witness, EpochFormat format) {
+  Bytes bytes(format == EpochFormat::one ? log_witness_size_bytes_1 : log_witness_size_bytes_2);
   store_le(&bytes[0], witness.previous_log);
   store_le(&bytes[8], witness.previous_frames);
   store_le(&bytes[16], witness.done_log);
   store_le(&bytes[24], witness.manifest);
   store_le(&bytes[32], witness.manifest_frames);
+  if (format == EpochFormat::one) return bytes;
+  auto at = bytes.begin() + log_witness_size_bytes_1;
+  for (const auto* part : {&witness.previous_salt, &witness.previous_tag, &witness.manifest_salt,
+                           &witness.manifest_tag}) {
+    at = std::copy(part->begin(), part->end(), at);
+  }
   return bytes;
 }
 
-std::optional<LogWitness> decode_log_witness(ByteView bytes) {
-  if (bytes.size() != log_witness_size_bytes) return std::nullopt;
+std::optional<LogWitness> decode_log_witness(ByteView bytes, EpochFormat format) {
+  const bool is_first = format == EpochFormat::one;
+  if (bytes.size() != (is_first ? log_witness_size_bytes_1 : log_witness_size_bytes_2)) {
+    return std::nullopt;
+  }
   LogWitness witness;
   witness.previous_log = load_le<std::uint64_t>(&bytes[0]);
   witness.previous_frames = load_le<std::uint64_t>(&bytes[8]);
   witness.done_log = load_le<std::uint64_t>(&bytes[16]);
   witness.manifest = load_le<std::uint64_t>(&bytes[24]);
   witness.manifest_frames = load_le<std::uint64_t>(&bytes[32]);
+  if (is_first) return witness;
+  auto at = bytes.begin() + log_witness_size_bytes_1;
+  for (auto* part : {&witness.previous_salt, &witness.previous_tag, &witness.manifest_salt,
+                     &witness.manifest_tag}) {
+    std::copy_n(at, part->size(), part->begin());
+    at += static_cast<std::ptrdiff_t>(part->size());
+  }
   return witness;
+}
+
+std::array<Byte, manifest_link_size_bytes> encode(const ManifestLink& link) {
+  std::array<Byte, manifest_link_size_bytes> bytes;
+  store_le(&bytes[0], link.log);
+  std::copy(link.salt.begin(), link.salt.end(), bytes.begin() + 8);
+  return bytes;
+}
+
+std::optional<ManifestLink> decode_manifest_link(ByteView bytes) {
+  if (bytes.size() != manifest_link_size_bytes) return std::nullopt;
+  ManifestLink link{.log = load_le<std::uint64_t>(&bytes[0])};
+  std::copy_n(bytes.begin() + 8, link.salt.size(), link.salt.begin());
+  return link;
 }
 
 std::size_t find_frame_magic(ByteView bytes, std::size_t offset) {

@@ -27,7 +27,7 @@ inline constexpr std::size_t frame_overhead_bytes = frame_header_size_bytes + fr
 inline constexpr std::size_t frame_plain_bytes_max = 64u << 10;
 // The content is whole up to and with this frame. Small files end with such a frame, always.
 inline constexpr std::uint32_t frame_flag_complete = 1u << 0;
-// The frame holds no content but a LogWitness; in logs only.
+// The frame holds no content but a LogWitness, or the ManifestLink of a manifest of format 2.
 inline constexpr std::uint32_t frame_flag_witness = 1u << 1;
 inline constexpr std::size_t frame_size_bytes_max = frame_plain_bytes_max + frame_overhead_bytes;
 // No frames file grows past this. Logs are bounded by the size of the memtables; a manifest is
@@ -69,18 +69,41 @@ std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes);
 // What a log knows of the files around it; each number was durable when the witness was written. So
 // a log or a manifest that is missing, cut or older than another file says shows when the database
 // is opened. RocksDB tells nobody: it takes what it finds.
-//   0                8                  16          24         32
+//   0                8                  16          24         32                40
 //   | previous log   | its frame count  | done log  | manifest | its frame count |
+// and in format 2
+//   40                      56                   72                 88                   104
+//   | previous log: salt[16] | its last tag[16]  | manifest: salt[16] | its last tag[16] |
+// Salt and count say which file is meant, and of which branch of history; the tag shows that it is
+// that very frame.
+using FrameTag = std::array<Byte, frame_tag_size_bytes>;
 struct LogWitness {
   std::uint64_t previous_log = 0;  // the number of the log before this one; 0: none
   std::uint64_t previous_frames = 0;
   std::uint64_t done_log = 0;  // logs up to this number are of no use any more
   std::uint64_t manifest = 0;  // the number that CURRENT names
   std::uint64_t manifest_frames = 0;
+  FileSalt previous_salt = {};
+  FrameTag previous_tag = {};  // of frame previous_frames - 1
+  FileSalt manifest_salt = {};
+  FrameTag manifest_tag = {};  // of frame manifest_frames - 1
 };
-inline constexpr std::size_t log_witness_size_bytes = 40;
-std::array<Byte, log_witness_size_bytes> encode(const LogWitness& witness);
-std::optional<LogWitness> decode_log_witness(ByteView bytes);
+inline constexpr std::size_t log_witness_size_bytes_1 = 40;
+inline constexpr std::size_t log_witness_size_bytes_2 = 104;
+Bytes encode(const LogWitness& witness, EpochFormat format);
+std::optional<LogWitness> decode_log_witness(ByteView bytes, EpochFormat format);
+
+// The first frame of a manifest of format 2: the newest log when it was made, 0 for none.
+//   0              8            24
+//   | log u64      | its salt[16]
+struct ManifestLink {
+  std::uint64_t log = 0;
+  FileSalt salt = {};
+  friend bool operator==(const ManifestLink&, const ManifestLink&) = default;
+};
+inline constexpr std::size_t manifest_link_size_bytes = 24;
+std::array<Byte, manifest_link_size_bytes> encode(const ManifestLink& link);
+std::optional<ManifestLink> decode_manifest_link(ByteView bytes);
 
 // The first place at or after offset where a frame's magic stands; bytes.size() when there is none.
 std::size_t find_frame_magic(ByteView bytes, std::size_t offset);

@@ -17,11 +17,11 @@ class Walker {
  public:
   Walker(std::string_view path, const FileHeader& header, FrameBytes& stored, const FileSeal* seal,
          Bytes* plain)
-      : path_(path), salt_(header.salt), stored_(stored), seal_(seal), plain_(plain) {}
+      : path_(path), header_(header), stored_(stored), seal_(seal), plain_(plain) {}
 
   Result<FrameWalk> run() {
     std::uint64_t offset = file_header_size_bytes;
-    while (const auto frame = parse_frame(salt_, stored_.frame_at(offset))) {
+    while (const auto frame = parse_frame(header_.salt, stored_.frame_at(offset))) {
       if (frame->header.sequence != walk_.frame_count) {
         return fail_at(seal_ == nullptr ? ErrorCode::corrupt : ErrorCode::tampered, offset,
                        fmt::format("frame {} stands where frame {} belongs", frame->header.sequence,
@@ -31,6 +31,7 @@ class Walker {
       if (is_witness ? !open_witness(*frame) : !open(*frame)) {
         return fail_at(ErrorCode::tampered, offset, "the tag is wrong");
       }
+      note_tag(frame->tag);
       walk_.frame_count++;
       if (!is_witness) walk_.plain_size += frame->header.plain_size;
       note_begin(offset, frame->header.synced_up_to);
@@ -44,6 +45,12 @@ class Walker {
   }
 
  private:
+  bool is_manifest() const { return header_.file_class == FileClass::manifest; }
+  void note_tag(ByteView tag) {
+    std::copy(tag.begin(), tag.end(), walk_.last_tag.begin());
+    if (is_manifest() && seal_ != nullptr) walk_.tags.push_back(walk_.last_tag);
+  }
+
   // Frame synced is the first for which this one does not vouch. Where keys are at hand frames are
   // genuine, and what they vouch for only grows: what lies below is not asked for again.
   void note_begin(std::uint64_t offset, std::uint64_t synced) {
@@ -76,7 +83,11 @@ class Walker {
                      bytes)) {
       return false;
     }
-    walk_.witness = decode_log_witness(bytes);
+    if (is_manifest()) {
+      walk_.link = decode_manifest_link(bytes);
+    } else {
+      walk_.witness = decode_log_witness(bytes, header_.format);
+    }
     return true;
   }
 
@@ -90,7 +101,7 @@ class Walker {
         return fail_at(ErrorCode::corrupt, end,
                        "damaged, and more that looks like frames follows than a crash leaves");
       }
-      const auto frame = parse_frame(salt_, bytes);
+      const auto frame = parse_frame(header_.salt, bytes);
       if (!frame) continue;
       if (seal_ != nullptr) {
         Bytes scratch(frame->header.plain_size);
@@ -110,7 +121,7 @@ class Walker {
   }
 
   std::string_view path_;
-  const FileSalt salt_;
+  const FileHeader header_;
   FrameBytes& stored_;
   const FileSeal* seal_;
   Bytes* plain_;
@@ -129,6 +140,10 @@ Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, F
         ErrorCode::corrupt, path,
         fmt::format("the file was damaged or cut: no whole frame at offset {}", walk.end));
   }
+  if (seal != nullptr && header.file_class == FileClass::manifest &&
+      header.format != EpochFormat::one && !walk.link) {
+    return fail_in_file(ErrorCode::corrupt, path, "the manifest does not begin with its link");
+  }
   return walk;
 }
 
@@ -145,6 +160,7 @@ Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view 
   if (stored.error()) return tl::unexpected(*stored.error());
   if (is_unborn) return content;
   NACRE_ASSIGN(const FileSeal seal, FileSeal::open(keys, path, header));
+  content.header = seal.header();
   NACRE_ASSIGN(content.walk, walk_frames(path, seal.header(), stored, &seal, &content.plain));
   const std::uint64_t from = content.walk.vouched_end;
   content.unvouched.resize(content.walk.end - from);

@@ -53,7 +53,11 @@ Result<void> FrameWriter::append(ByteView bytes) {
 
 void FrameWriter::append_witness(const LogWitness& witness) {
   if (!pending_.empty()) seal_pending(0);
-  seal_frame(frame_flag_witness, encode(witness));
+  seal_frame(frame_flag_witness, encode(witness, seal_.header().format));
+}
+
+void FrameWriter::append_link(const ManifestLink& link) {
+  seal_frame(frame_flag_witness, encode(link));
 }
 
 void FrameWriter::seal_pending(std::uint32_t flags) {
@@ -75,6 +79,8 @@ void FrameWriter::seal_frame(std::uint32_t flags, ByteView plain) {
              frame.subspan(frame_header_size_bytes, plain.size()),
              frame.last(frame_tag_size_bytes));
   store_le(&frame[frame_authenticated_bytes], frame_crc(seal_.header().salt, frame));
+  const MutableByteView tag = frame.last(frame_tag_size_bytes);
+  std::copy(tag.begin(), tag.end(), last_tag_.begin());
   next_sequence_++;
   is_complete_ = (flags & frame_flag_complete) != 0;
 }
@@ -109,13 +115,15 @@ Result<void> FrameWriter::extend(std::uint64_t end) {
   return {};
 }
 
-void FrameWriter::continue_in(FileSeal seal, std::unique_ptr<BackingFile> file) {
+void FrameWriter::continue_in(Replacement replacement) {
   // Frames left here would be sealed under the old key at places of the new file.
   NACRE_CHECK(is_synced(), "a file is replaced below {} frames of which {} are synced",
               next_sequence_, synced_up_to_);
-  seal_ = std::move(seal);
-  file_ = std::move(file);
-  allocated_ = end_;
+  seal_ = std::move(replacement.seal);
+  file_ = std::move(replacement.file);
+  allocated_ = end_ = replacement.stored_bytes;
+  next_sequence_ = synced_up_to_ = replacement.frame_count;
+  last_tag_ = synced_tag_ = replacement.last_tag;
 }
 
 Result<void> FrameWriter::flush() {
@@ -136,6 +144,7 @@ Result<void> FrameWriter::sync() {
     return tl::unexpected<Error>(*sync_error_);
   }
   synced_up_to_ = next_sequence_;
+  synced_tag_ = last_tag_;
   return {};
 }
 

@@ -20,6 +20,7 @@ LogWriter::LogWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal,
                      std::shared_ptr<LogWriter> previous, const LogWitness& witness,
                      std::shared_ptr<FailStop> fail_stop)
     : fail_stop_(std::move(fail_stop)),
+      name_{.log = parse_file_name(seal.path()).number, .salt = seal.header().salt},
       frames_(std::move(directory), std::move(seal)),
       previous_(std::move(previous)),
       witness_(witness) {}
@@ -32,7 +33,10 @@ Result<void> LogWriter::note(Result<void> result) {
 Result<void> LogWriter::settle_previous() {
   if (previous_ == nullptr) return {};
   NACRE_TRY(previous_->settle(true));
-  witness_.previous_frames = previous_->synced_frames();  // it gets no more
+  // It gets no more.
+  witness_.previous_frames = previous_->synced_frames();
+  witness_.previous_salt = previous_->name().salt;
+  witness_.previous_tag = previous_->synced_tag();
   previous_ = nullptr;
   return {};
 }
@@ -83,13 +87,12 @@ Result<void> LogWriter::settle(bool sync) {
   return note(sync ? frames_.sync() : frames_.flush());
 }
 
-Result<void> LogWriter::write_witness(std::uint64_t done_log, std::uint64_t manifest,
-                                      std::uint64_t manifest_frames) {
+Result<void> LogWriter::write_witness(std::uint64_t done_log,
+                                      const ManifestState::Durable& manifest) {
   std::lock_guard lock(mutex_);
   NACRE_TRY(ensure_exists_locked());
   witness_.done_log = done_log;
-  witness_.manifest = manifest;
-  witness_.manifest_frames = manifest_frames;
+  manifest.write_to(witness_);
   frames_.append_witness(witness_);
   return note(frames_.sync());
 }
@@ -102,6 +105,11 @@ std::uint64_t LogWriter::stored_bytes() const {
 std::uint64_t LogWriter::synced_frames() const {
   std::lock_guard lock(mutex_);
   return frames_.synced_frames();
+}
+
+FrameTag LogWriter::synced_tag() const {
+  std::lock_guard lock(mutex_);
+  return frames_.synced_tag();
 }
 
 LogWitness LogWriter::witness() const {

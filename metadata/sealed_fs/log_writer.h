@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "metadata/sealed_fs/frame_file.h"
+#include "metadata/sealed_fs/manifest_state.h"
 
 namespace nacre::metadata {
 
@@ -50,11 +51,12 @@ class LogWriter {
   Result<void> settle(bool sync);
   // Makes durable that logs up to done_log are of no use any more, and what the manifest holds. An
   // error other than no_space is final.
-  Result<void> write_witness(std::uint64_t done_log, std::uint64_t manifest,
-                             std::uint64_t manifest_frames);
+  Result<void> write_witness(std::uint64_t done_log, const ManifestState::Durable& manifest);
   std::uint64_t stored_bytes() const;
   std::uint64_t synced_frames() const;
-  LogWitness witness() const;  // the last one
+  FrameTag synced_tag() const;
+  ManifestLink name() const { return name_; }  // its number and salt
+  LogWitness witness() const;                  // the last one
   const std::string& path() const { return frames_.path(); }
 
  private:
@@ -63,6 +65,7 @@ class LogWriter {
   Result<void> note(Result<void> result);  // stops the file system unless it is no_space
 
   const std::shared_ptr<FailStop> fail_stop_;
+  const ManifestLink name_;
   mutable std::mutex mutex_;  // of a newer log before that of an older one
   FrameWriter frames_;
   std::shared_ptr<LogWriter> previous_;  // until it is durable

@@ -8,33 +8,40 @@
 
 namespace nacre::metadata {
 
-void ManifestState::set(Durable durable) {
+void ManifestState::Durable::write_to(LogWitness& witness) const {
+  witness.manifest = number;
+  witness.manifest_frames = frames;
+  witness.manifest_salt = salt;
+  witness.manifest_tag = tag;
+}
+
+void ManifestState::set(const Durable& durable) {
   std::lock_guard lock(mutex_);
-  frames_[durable.number] = durable.frames;
+  synced_[durable.number] = durable;
   renamed_ = durable_ = durable.number;
 }
 
-void ManifestState::manifest_synced(std::uint64_t number, std::uint64_t frames) {
+void ManifestState::manifest_synced(const Durable& synced) {
   std::lock_guard lock(mutex_);
-  frames_[number] = frames;
+  synced_[synced.number] = synced;
 }
 
 void ManifestState::current_renamed() {
   std::lock_guard lock(mutex_);
-  if (!frames_.empty())
-    renamed_ = frames_.rbegin()->first;  // the newest is what it was renamed for
+  if (!synced_.empty())
+    renamed_ = synced_.rbegin()->first;  // the newest is what it was renamed for
 }
 
 void ManifestState::folder_synced() {
   std::lock_guard lock(mutex_);
   durable_ = renamed_;
-  frames_.erase(frames_.begin(), frames_.lower_bound(durable_));
+  synced_.erase(synced_.begin(), synced_.lower_bound(durable_));
 }
 
 ManifestState::Durable ManifestState::durable() const {
   std::lock_guard lock(mutex_);
-  const auto found = frames_.find(durable_);
-  return found == frames_.end() ? Durable{} : Durable{found->first, found->second};
+  const auto found = synced_.find(durable_);
+  return found == synced_.end() ? Durable{} : found->second;
 }
 
 void ManifestState::write_failed(std::uint64_t number) {
@@ -74,20 +81,30 @@ Result<void> ManifestWriter::close() {
 // What is appended since the last sync would be no more durable than before, but is counted as it
 // stands: so it is synced first.
 Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& keys,
+                                    const ManifestLink& link,
                                     const std::function<Result<void>()>& replaced) {
   std::lock_guard lock(mutex_);
   NACRE_TRY(frames_->sync());
-  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys));
+  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, link));
   if (!fresh) return {};
-  frames_->continue_in(std::move(fresh->seal), std::move(fresh->file));
-  return replaced();
+  frames_->continue_in(std::move(*fresh));
+  NACRE_TRY(replaced());
+  note_synced();
+  return {};
 }
 
 Result<void> ManifestWriter::sync() {
   std::lock_guard lock(mutex_);
   NACRE_TRY(note(frames_->sync()));
-  state_->manifest_synced(number_, frames_->synced_frames());
+  note_synced();
   return {};
+}
+
+void ManifestWriter::note_synced() {
+  state_->manifest_synced({.number = number_,
+                           .frames = frames_->synced_frames(),
+                           .salt = frames_->header().salt,
+                           .tag = frames_->synced_tag()});
 }
 
 }  // namespace nacre::metadata

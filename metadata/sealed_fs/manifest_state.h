@@ -20,9 +20,12 @@ class ManifestState {
   struct Durable {
     std::uint64_t number = 0;  // 0: none yet
     std::uint64_t frames = 0;
+    FileSalt salt = {};
+    FrameTag tag = {};  // of the last of these frames
+    void write_to(LogWitness& witness) const;
   };
-  void set(Durable durable);
-  void manifest_synced(std::uint64_t number, std::uint64_t frames);
+  void set(const Durable& durable);
+  void manifest_synced(const Durable& synced);  // whether or not CURRENT names it
   void current_renamed();
   void folder_synced();
   Durable durable() const;
@@ -33,8 +36,8 @@ class ManifestState {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> frames_;  // of the manifests of this session
-  std::uint64_t renamed_ = 0;                      // what CURRENT names, durably or not
+  std::map<std::uint64_t, Durable> synced_;  // the manifests of this session
+  std::uint64_t renamed_ = 0;                // what CURRENT names, durably or not
   std::uint64_t durable_ = 0;
   std::uint64_t failed_ = 0;  // the newest whose write failed; 0: none
 };
@@ -51,14 +54,16 @@ class ManifestWriter {
   Result<void> flush();
   Result<void> sync();
   Result<void> close();
-  // Seals the file anew under the current epoch, if it is of an older one, and goes on there.
+  // Seals the file anew under the current epoch, if it is of an older one, and goes on there. link:
+  // to the newest log, which no other may follow meanwhile.
   // replaced: the file under the name is another one now, and the folder must be synced before
   // anything else happens; called under the lock.
-  Result<void> reseal(BackingDirectory& directory, const KeyTree& keys,
+  Result<void> reseal(BackingDirectory& directory, const KeyTree& keys, const ManifestLink& link,
                       const std::function<Result<void>()>& replaced);
 
  private:
   Result<void> note(Result<void> written);
+  void note_synced();
 
   std::mutex mutex_;  // guards the next two
   std::unique_ptr<FrameWriter> frames_;

@@ -12,16 +12,12 @@
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/file_seal.h"
 #include "metadata/sealed_fs/frame_file.h"
+#include "metadata/sealed_fs/log_chain.h"
 
 namespace nacre::metadata {
 namespace {
 
 constexpr std::string_view arriving_log_suffix = ".log.new";
-
-// Logs as RocksDB names them.
-std::string log_path(std::string_view folder, std::uint64_t number) {
-  return fmt::format("{}/{:06}.log", folder, number);
-}
 
 Result<FramesContent> read_present(BackingDirectory& directory, const std::string& path,
                                    const KeyTree& keys) {
@@ -41,13 +37,6 @@ Result<void> make_certain(BackingDirectory& directory, const std::string& path,
   NACRE_TRY(file->write(content.walk.vouched_end, ByteView(content.unvouched)));
   return file->sync();
 }
-
-struct FoundManifest {
-  std::string path;
-  std::uint64_t number = 0;
-  std::uint64_t frames = 0;
-  FramesContent content;
-};
 
 Result<FoundManifest> read_manifest(BackingDirectory& directory, std::string_view folder,
                                     const KeyTree& keys) {
@@ -81,10 +70,10 @@ Result<std::vector<std::uint64_t>> list_logs(BackingDirectory& directory, std::s
 
 // What the logs say that nacre backup brings, as far as they are whole, this volume's, and hold no
 // rows.
-Result<std::vector<LogWitness>> read_arriving_logs(BackingDirectory& directory,
-                                                   std::string_view folder, const KeyTree& keys) {
+Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
+                                                    std::string_view folder, const KeyTree& keys) {
   NACRE_ASSIGN(const auto names, directory.list(folder));
-  std::vector<LogWitness> witnesses;
+  std::vector<ArrivingLog> logs;
   for (const auto& name : names) {
     if (!is_arriving_log(name)) continue;
     NACRE_ASSIGN(auto file, directory.open(fmt::format("{}/{}", folder, name), OpenMode::read));
@@ -96,105 +85,13 @@ Result<std::vector<LogWitness>> read_arriving_logs(BackingDirectory& directory,
     Bytes rows;
     const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
                            : tl::unexpected(seal.error());
-    if (walk && walk->witness && rows.empty()) witnesses.push_back(*walk->witness);
+    if (!walk || !walk->witness || !rows.empty()) continue;
+    logs.push_back({.name = {.log = parse_file_name(path).number, .salt = seal->header().salt},
+                    .format = seal->header().format,
+                    .witness = *walk->witness});
   }
-  return witnesses;
+  return logs;
 }
-
-// Follows the logs from the newest back to the last that still counts. Each names the one before
-// it: one that is missing, was cut or was put back breaks the chain.
-class LogChain {
- public:
-  LogChain(std::string_view folder, const FoundManifest& manifest)
-      : folder_(folder), manifest_(manifest) {}
-
-  bool still_counts(std::uint64_t number) const { return number > summary_.done_log; }
-
-  // The next older log that is there and has frames.
-  Result<void> add(std::uint64_t number, const FrameWalk& walk) {
-    const std::string path = log_path(folder_, number);
-    if (!walk.witness) {
-      return fail_in_file(ErrorCode::corrupt, path, "the log does not say what came before it");
-    }
-    if (is_empty_) {
-      newest_ = *walk.witness;
-      summary_.previous_log = number;
-      summary_.previous_frames = walk.frame_count;
-    } else {
-      NACRE_TRY(check_link(path, number, walk.frame_count));
-    }
-    is_empty_ = false;
-    oldest_ = *walk.witness;
-    summary_.done_log = std::max(summary_.done_log, oldest_.done_log);
-    return check_manifest(path);
-  }
-
-  // Beside the logs lies one that a backup brought for a manifest of more frames. Then the backup's
-  // earlier state counts still, and its manifest has the frames that its own log says; any other
-  // number is left of the new one, whose rows would be there in part.
-  Result<void> check_arriving(const LogWitness& arriving) const {
-    if (is_empty_ || arriving.manifest != manifest_.number ||
-        arriving.manifest_frames <= manifest_.frames) {
-      return {};
-    }
-    if (newest_.manifest == manifest_.number && newest_.manifest_frames == manifest_.frames) {
-      return {};
-    }
-    return fail_cut_manifest(arriving.manifest_frames);
-  }
-
-  Result<LogWitness> finish() {
-    if (still_counts(oldest_.previous_log)) return fail_missing();
-    summary_.manifest = manifest_.number;
-    summary_.manifest_frames = manifest_.frames;
-    return summary_;
-  }
-
- private:
-  tl::unexpected<Error> fail_missing() const {
-    return fail_in_file(ErrorCode::missing, log_path(folder_, oldest_.previous_log),
-                        "the file is missing, and with it changes that were safe");
-  }
-
-  Result<void> check_link(const std::string& path, std::uint64_t number,
-                          std::uint64_t frame_count) const {
-    if (number < oldest_.previous_log) return fail_missing();
-    if (number > oldest_.previous_log) {
-      return fail_in_file(ErrorCode::rolled_back, path,
-                          "the log was put back: no newer log knows of it");
-    }
-    if (frame_count < oldest_.previous_frames) {
-      return fail_in_file(ErrorCode::corrupt, path,
-                          fmt::format("the log was cut: {} of {} frames are left", frame_count,
-                                      oldest_.previous_frames));
-    }
-    return {};
-  }
-
-  Result<void> check_manifest(const std::string& log) const {
-    if (oldest_.manifest > manifest_.number) {
-      return fail_in_file(ErrorCode::rolled_back, fmt::format("{}/CURRENT", folder_),
-                          fmt::format("it names manifest {}, but {} knows of manifest {}",
-                                      manifest_.number, log, oldest_.manifest));
-    }
-    if (oldest_.manifest == manifest_.number && oldest_.manifest_frames > manifest_.frames) {
-      return fail_cut_manifest(oldest_.manifest_frames);
-    }
-    return {};
-  }
-  tl::unexpected<Error> fail_cut_manifest(std::uint64_t frames) const {
-    return fail_in_file(
-        ErrorCode::corrupt, manifest_.path,
-        fmt::format("the manifest was cut: {} of {} frames are left", manifest_.frames, frames));
-  }
-
-  std::string_view folder_;
-  const FoundManifest& manifest_;
-  bool is_empty_ = true;
-  LogWitness newest_;   // of the newest log with frames
-  LogWitness oldest_;   // of the oldest log so far
-  LogWitness summary_;  // what a new log would say
-};
 
 // The largest number that a name of digits and other characters holds; the largest of all where it
 // does not fit.
@@ -254,16 +151,16 @@ Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::st
     const std::string path = log_path(folder, number);
     NACRE_ASSIGN(const FramesContent content, read_present(directory, path, keys));
     if (content.walk.frame_count == 0) continue;  // it was just being made
-    NACRE_TRY(chain.add(number, content.walk));
+    NACRE_TRY(chain.add(number, content));
     newest_log = std::max(newest_log, number);
     found.frame_counts[path] = content.walk.frame_count;
     if (make_durable) NACRE_TRY(make_certain(directory, path, content));
   }
   NACRE_ASSIGN(const auto arriving, read_arriving_logs(directory, folder, keys));
-  for (const LogWitness& witness : arriving)
-    NACRE_TRY(chain.check_arriving(witness));
+  for (const ArrivingLog& log : arriving)
+    NACRE_TRY(chain.check_arriving(log));
   if (make_durable) NACRE_TRY(make_certain(directory, manifest.path, manifest.content));
-  NACRE_ASSIGN(found.witness, chain.finish());
+  NACRE_ASSIGN(found.witness, chain.finish(arriving));
   NACRE_TRY(check_numbers(directory, folder, std::max(manifest.number, newest_log)));
   return found;
 }
@@ -274,13 +171,11 @@ bool is_arriving_log(std::string_view name) {
 
 Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folder,
                              const KeyTree& keys) {
-  NACRE_ASSIGN(const auto witnesses, read_arriving_logs(directory, folder, keys));
-  if (witnesses.empty()) return false;
+  NACRE_ASSIGN(const auto logs, read_arriving_logs(directory, folder, keys));
+  if (logs.empty()) return false;
   NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
-  return std::any_of(witnesses.begin(), witnesses.end(), [&](const LogWitness& said) {
-    return manifest.number > said.manifest ||
-           (manifest.number == said.manifest && manifest.frames >= said.manifest_frames);
-  });
+  return std::any_of(logs.begin(), logs.end(),
+                     [&](const ArrivingLog& log) { return stands_in(log, manifest); });
 }
 
 }  // namespace nacre::metadata

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "metadata/sealed_fs/frame_file.h"
+#include <algorithm>
 
 namespace nacre::metadata {
 namespace {
@@ -16,51 +16,97 @@ std::string unfinished_path(std::string_view path) {
   return fmt::format("{}rekey-{}.dbtmp", path.substr(0, name_at), path.substr(name_at));
 }
 
-// The frames of a file, opened with one seal and sealed with another.
-Result<Bytes> reseal_frames(FrameBytes& stored, const FileSeal& from, const FileSeal& to) {
-  // Whether it is whole, and where it ends.
-  Bytes plain;
-  NACRE_ASSIGN(const FrameWalk walk,
-               walk_frames(from.path(), from.header(), stored, &from, &plain));
-  const auto header = encode(to.header());
-  Bytes fresh(header.begin(), header.end());
-  fresh.resize(walk.end);
-  for (std::uint64_t at = file_header_size_bytes; at < walk.end;) {
-    const auto frame = parse_frame(from.header().salt, stored.frame_at(at));
-    if (!frame) return fail_in_file(ErrorCode::corrupt, from.path(), "a frame changed meanwhile");
-    plain.resize(frame->header.plain_size);
-    if (!from.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext, frame->tag,
-                   plain)) {
-      return fail_in_file(ErrorCode::tampered, from.path(), "the tag of a frame is wrong");
+struct Resealed {
+  Bytes bytes;  // of the whole file
+  std::uint64_t frame_count = 0;
+  FrameTag last_tag = {};
+};
+
+class Resealer {
+ public:
+  Resealer(FrameBytes& stored, const FileSeal& from, const FileSeal& to,
+           const std::optional<ManifestLink>& link)
+      : stored_(stored), from_(from), to_(to), link_(link) {}
+
+  Result<Resealed> run() {
+    Bytes plain;
+    // Whether it is whole, and where it ends.
+    NACRE_ASSIGN(const FrameWalk walk,
+                 walk_frames(from_.path(), from_.header(), stored_, &from_, &plain));
+    const auto header = encode(to_.header());
+    fresh_.bytes.assign(header.begin(), header.end());
+    const bool has_link =
+        to_.header().file_class == FileClass::manifest && to_.header().format != EpochFormat::one;
+    if (has_link) {
+      const ManifestLink link = link_.value_or(walk.link.value_or(ManifestLink{}));
+      add({.flags = frame_flag_witness}, encode(link));
     }
-    const MutableByteView out = MutableByteView(fresh).subspan(at, frame->stored_size);
-    encode_frame_header(frame->header, out);
-    to.seal(frame->header.sequence, 0, out.first(frame_authenticated_bytes), plain,
-            out.subspan(frame_header_size_bytes, plain.size()), out.last(frame_tag_size_bytes));
-    store_le(&out[frame_authenticated_bytes], frame_crc(to.header().salt, out));
-    at += frame->stored_size;
+    // All frames behind it have one more before them than they had.
+    shift_ = has_link && !walk.link ? 1 : 0;
+    for (std::uint64_t at = file_header_size_bytes; at < walk.end;) {
+      const auto frame = parse_frame(from_.header().salt, stored_.frame_at(at));
+      if (!frame) {
+        return fail_in_file(ErrorCode::corrupt, from_.path(), "a frame changed meanwhile");
+      }
+      plain.resize(frame->header.plain_size);
+      if (!from_.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext,
+                      frame->tag, plain)) {
+        return fail_in_file(ErrorCode::tampered, from_.path(), "the tag of a frame is wrong");
+      }
+      at += frame->stored_size;
+      const bool is_link = walk.link && (frame->header.flags & frame_flag_witness) != 0;
+      if (!is_link) add(frame->header, plain);
+    }
+    return std::move(fresh_);
   }
-  return fresh;
-}
+
+ private:
+  void add(FrameHeader header, ByteView plain) {
+    header.plain_size = static_cast<std::uint32_t>(plain.size());
+    header.sequence = fresh_.frame_count++;
+    if (header.synced_up_to > 0) header.synced_up_to += shift_;
+    const std::size_t begin = fresh_.bytes.size();
+    fresh_.bytes.resize(begin + frame_overhead_bytes + plain.size());
+    const MutableByteView out = MutableByteView(fresh_.bytes).subspan(begin);
+    encode_frame_header(header, out);
+    const MutableByteView tag = out.last(frame_tag_size_bytes);
+    to_.seal(header.sequence, 0, out.first(frame_authenticated_bytes), plain,
+             out.subspan(frame_header_size_bytes, plain.size()), tag);
+    store_le(&out[frame_authenticated_bytes], frame_crc(to_.header().salt, out));
+    std::copy(tag.begin(), tag.end(), fresh_.last_tag.begin());
+  }
+
+  FrameBytes& stored_;
+  const FileSeal& from_;
+  const FileSeal& to_;
+  const std::optional<ManifestLink>& link_;
+  std::uint64_t shift_ = 0;
+  Resealed fresh_;
+};
 
 }  // namespace
 
-Result<std::optional<ResealedFile>> reseal_frames_file(BackingDirectory& directory,
-                                                       const std::string& path,
-                                                       const KeyTree& keys) {
+Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
+    BackingDirectory& directory, const std::string& path, const KeyTree& keys,
+    const std::optional<ManifestLink>& link) {
   NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
   NACRE_ASSIGN(const FileSeal from,
                FileSeal::open(keys, path, stored.view(0, file_header_size_bytes)));
-  if (from.header().epoch == keys.current_epoch_number()) return std::optional<ResealedFile>();
+  if (from.header().epoch == keys.current_epoch_number()) {
+    return std::optional<FrameWriter::Replacement>();
+  }
   NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path));
-  NACRE_ASSIGN(const Bytes fresh, reseal_frames(stored, from, to));
+  NACRE_ASSIGN(const Resealed fresh, Resealer(stored, from, to, link).run());
   const std::string unfinished = unfinished_path(path);
   NACRE_ASSIGN(auto file, directory.open(unfinished, OpenMode::create_or_empty));
-  NACRE_TRY(file->write(0, ByteView(fresh)));
+  NACRE_TRY(file->write(0, ByteView(fresh.bytes)));
   NACRE_TRY(file->sync());
   NACRE_TRY(directory.rename(unfinished, path));
-  return std::optional(
-      ResealedFile{.seal = std::move(to), .file = std::move(file), .stored_bytes = fresh.size()});
+  return std::optional(FrameWriter::Replacement{.seal = std::move(to),
+                                                .file = std::move(file),
+                                                .stored_bytes = fresh.bytes.size(),
+                                                .frame_count = fresh.frame_count,
+                                                .last_tag = fresh.last_tag});
 }
 
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

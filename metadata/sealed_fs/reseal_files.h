@@ -2,9 +2,10 @@
 // Files under db/ that RocksDB keeps open or never replaces, sealed anew under the current epoch;
 // and which files are still of an older one.
 //
-// Such a file is written again frame by frame, with the same numbers and flags, under a salt of its
-// own: so it has as many frames as before, which is what witnesses count, and no nonce is used
-// twice. It gets its name when it is durable: a crash leaves the one or the other.
+// Such a file is written again frame by frame, with the same flags, under a salt of its own: so it
+// has as many frames as before, which is what witnesses count, and no nonce is used twice. A
+// manifest that comes to format 2 gets its link before them, so one frame more. The file gets its
+// name when it is durable: a crash leaves the one or the other.
 #pragma once
 
 #include <memory>
@@ -14,20 +15,16 @@
 #include <vector>
 
 #include "metadata/backing/backing.h"
-#include "metadata/sealed_fs/file_seal.h"
+#include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
 
-struct ResealedFile {
-  FileSeal seal;
-  std::unique_ptr<BackingFile> file;  // under its name already, but not durably so
-  std::uint64_t stored_bytes = 0;
-};
-// None when the file is of the current epoch. Nobody else may write to it or replace it meanwhile;
-// the caller syncs the folder. Errors: those of read_frames().
-Result<std::optional<ResealedFile>> reseal_frames_file(BackingDirectory& directory,
-                                                       const std::string& path,
-                                                       const KeyTree& keys);
+// Under its name already, but not durably so. None when the file is of the current epoch. Nobody
+// else may write to it or replace it meanwhile; the caller syncs the folder. link: of a manifest,
+// in the place of the one that it has. Errors: those of read_frames().
+Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
+    BackingDirectory& directory, const std::string& path, const KeyTree& keys,
+    const std::optional<ManifestLink>& link = {});
 
 // The epoch that a file's header names; none when it has no header (yet).
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

@@ -112,17 +112,19 @@ Result<void> SealedFileSystem::recover(std::string_view folder) {
                check_before_recovery(*directory_, folder, *keys_, !read_only_));
   std::lock_guard lock(log_mutex_);
   witness_ = found.witness;
+  recovered_done_log_ = witness_.done_log;
   frame_counts_ = std::move(found.frame_counts);
-  manifest_->set({witness_.manifest, witness_.manifest_frames});
+  manifest_->set({.number = witness_.manifest,
+                  .frames = witness_.manifest_frames,
+                  .salt = witness_.manifest_salt,
+                  .tag = witness_.manifest_tag});
   return {};
 }
 
 Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path));
   std::lock_guard lock(log_mutex_);
-  const auto manifest = manifest_->durable();
-  witness_.manifest = manifest.number;
-  witness_.manifest_frames = manifest.frames;
+  manifest_->durable().write_to(witness_);
   auto log =
       std::make_shared<LogWriter>(directory_, std::move(seal), live_log_, witness_, fail_stop_);
   if (auto made = log->ensure_exists(); !made && made.error().code != ErrorCode::no_space) {
@@ -131,6 +133,11 @@ Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::strin
   live_log_ = log;
   witness_.previous_log = parse_file_name(path).number;
   return log;
+}
+
+ManifestLink SealedFileSystem::newest_log_locked() const {
+  if (live_log_ != nullptr) return live_log_->name();
+  return {.log = witness_.previous_log, .salt = witness_.previous_salt};
 }
 
 // A log goes only when its successor is there and says so.
@@ -142,7 +149,7 @@ Result<void> SealedFileSystem::release_log(std::uint64_t number) {
 Result<void> SealedFileSystem::release_log_locked(std::uint64_t number) {
   if (live_log_ == nullptr || number <= witness_.done_log) return {};
   const auto manifest = manifest_->durable();
-  NACRE_TRY(live_log_->write_witness(number, manifest.number, manifest.frames));
+  NACRE_TRY(live_log_->write_witness(number, manifest));
   witness_.done_log = number;
   return {};
 }
@@ -173,7 +180,10 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
   std::lock_guard lock(replacing_mutex_);
   const auto manifest = live_manifest_.lock();
   if (manifest != nullptr && path == live_manifest_path_) {
-    return manifest->reseal(*directory_, *keys_, [&] { return sync_replaced(folder); });
+    // No other log is made meanwhile: it would name the manifest as it was.
+    std::lock_guard log_lock(log_mutex_);
+    return manifest->reseal(*directory_, *keys_, newest_log_locked(),
+                            [&] { return sync_replaced(folder); });
   }
   auto fresh = reseal_frames_file(*directory_, path, *keys_);
   if (!fresh && fresh.error().code == ErrorCode::not_found) return {};
@@ -192,6 +202,11 @@ Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
     }
   }
   return {};
+}
+
+bool SealedFileSystem::is_done_log(std::string_view path) const {
+  std::lock_guard lock(log_mutex_);
+  return parse_file_name(path).number <= recovered_done_log_;
 }
 
 Result<void> SealedFileSystem::check_frame_count(const std::string& path,
@@ -214,6 +229,11 @@ IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const 
       auto reader = PageReader::open(*directory_, path, *keys_);
       if (!reader) return open_status(reader.error(), path);
       *result = make_sequential_file(std::shared_ptr<PageReader>(std::move(*reader)));
+      return IOStatus::OK();
+    }
+    if (file_class == FileClass::log && is_done_log(path)) {
+      logs_read_++;
+      *result = make_sequential_file(Bytes());
       return IOStatus::OK();
     }
     auto content = read_frames(*directory_, path, *keys_);
@@ -272,6 +292,10 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       auto seal = FileSeal::create(*keys_, path);
       if (!seal) return to_io_status(seal.error());
       auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
+      if (file_class == FileClass::manifest && writer->header().format != EpochFormat::one) {
+        std::lock_guard lock(log_mutex_);
+        writer->append_link(newest_log_locked());
+      }
       if (auto made = writer->open(); !made) return to_io_status(made);
       if (file_class == FileClass::manifest) {
         auto manifest = std::make_shared<ManifestWriter>(std::move(writer),
@@ -420,6 +444,11 @@ IOStatus SealedFileSystem::RenameFile(const std::string& raw_from, const std::st
     const std::string from = normal_path(raw_from);
     const std::string to = normal_path(raw_to);
     if (auto writable = check_writable(to); !writable) return to_io_status(writable);
+    const std::string lasting = lasting_file_name(from);
+    if (parse_file_name(to).file_class != FileClass::other || lasting != lasting_file_name(to)) {
+      return to_io_status(fail_in_file(ErrorCode::unsupported, from,
+                                       fmt::format("was sealed to be {}, not {}", lasting, to)));
+    }
     std::lock_guard lock(replacing_mutex_);
     auto renamed = directory_->rename(from, to);
     if (renamed && to.ends_with("/CURRENT")) manifest_->current_renamed();

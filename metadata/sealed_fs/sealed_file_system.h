@@ -135,8 +135,10 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
   Result<void> release_log(std::uint64_t number);
   Result<void> release_log_locked(std::uint64_t number);
+  ManifestLink newest_log_locked() const;
   Result<void> reseal_file(const std::string& path);
   Result<void> sync_replaced(const std::string& folder);
+  bool is_done_log(std::string_view path) const;
   Result<void> check_frame_count(const std::string& path, std::uint64_t count) const;
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
@@ -149,7 +151,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::atomic<std::uint64_t> logs_read_{0};
   mutable std::mutex log_mutex_;
   std::shared_ptr<LogWriter> live_log_;
-  LogWitness witness_;  // what the next log says of those before it
+  LogWitness witness_;                    // what the next log says of those before it
+  std::uint64_t recovered_done_log_ = 0;  // logs up to it hold nothing that counts
   std::map<std::string, std::uint64_t, std::less<>> frame_counts_;  // as recover() found them
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
   std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two

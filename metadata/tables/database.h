@@ -47,6 +47,7 @@ struct DatabaseOptions {
   bool read_only = false;  // nothing is written, not even recovery: works on a read-only medium
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t write_buffer_bytes = 16u << 20;
+  std::uint64_t manifest_bytes_max = 4u << 20;  // then another is begun
 };
 
 struct DatabaseStats {

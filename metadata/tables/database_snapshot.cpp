@@ -42,7 +42,7 @@ Result<std::optional<FramesPrefix>> prefix_of(BackingDirectory& directory, const
   for (std::uint64_t plain = 0; plain < plain_size; prefix.frame_count++) {
     const auto frame = parse_frame(header.salt, stored.frame_at(prefix.stored_size));
     if (!frame) return std::optional<FramesPrefix>();
-    plain += frame->header.plain_size;
+    if ((frame->header.flags & frame_flag_witness) == 0) plain += frame->header.plain_size;
     prefix.stored_size += frame->stored_size;
     if (plain > plain_size) return std::optional<FramesPrefix>();
   }

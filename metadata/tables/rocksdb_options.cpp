@@ -97,7 +97,7 @@ rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env
   db.allow_mmap_reads = false;
   db.allow_mmap_writes = false;
   db.use_direct_reads = false;
-  db.max_manifest_file_size = 4u << 20;
+  db.max_manifest_file_size = options.manifest_bytes_max;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.skip_stats_update_on_db_open = true;

@@ -18,6 +18,7 @@
 #include "metadata/volume_files.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/format_under_test.h"
 #include "tests/support/noise.h"
 
 namespace nacre::tests {
@@ -42,7 +43,9 @@ class BackupTest : public ::testing::Test {
 
   void make_volume(MemoryBacking& backing) {
     const auto made = metadata::create_volume_files(
-        backing, {.chunk_size_bytes = options_.store.chunk_size_bytes}, recipients(public_key(0)));
+        backing,
+        {.chunk_size_bytes = options_.store.chunk_size_bytes, .format = format_under_test()},
+        recipients(public_key(0)));
     NACRE_ASSERT_OK(made);
     NACRE_ASSERT_OK(fs::Mounted::format(backing_of(backing), made->keys, 1, {}));
     NACRE_ASSERT_OK(metadata::complete_volume_files(backing, *made));

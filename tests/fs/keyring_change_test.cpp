@@ -10,6 +10,7 @@
 #include "tests/crash/sample.h"
 #include "tests/fs/volume_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/format_under_test.h"
 
 namespace nacre::tests {
 namespace {
@@ -24,7 +25,8 @@ class KeyringChange : public ::testing::Test {
     spdlog::set_level(spdlog::level::off);
     base_ = MemoryBacking::create();
     const auto made = metadata::create_volume_files(
-        *base_, {.chunk_size_bytes = options_.store.chunk_size_bytes},
+        *base_,
+        {.chunk_size_bytes = options_.store.chunk_size_bytes, .format = format_under_test()},
         recipients(public_key(0, "zero"), public_key(1, "one"), passphrase("old", "words")));
     NACRE_ASSERT_OK(made);
     NACRE_ASSERT_OK(fs::Mounted::format(base_, made->keys, 1, {}));

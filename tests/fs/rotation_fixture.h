@@ -13,6 +13,7 @@
 #include "metadata/volume_files.h"
 #include "tests/fs/compaction_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/format_under_test.h"
 
 namespace nacre::tests {
 
@@ -31,6 +32,7 @@ class RotationTest : public ::testing::Test {
     parameters.chunk_size_bytes = chunk_size;
     parameters.codec = engine::Codec::none;
     parameters.cipher = suite;
+    parameters.format = format_under_test();
     const auto who = recipients(passphrase(word), public_key(0));
     auto made = metadata::create_volume_files(*backing_, parameters, who);
     NACRE_ASSERT_OK(made);

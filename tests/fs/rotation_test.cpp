@@ -457,7 +457,7 @@ TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_remo
   const auto old_keys = metadata::open_keyring(*parsed, removed());
   NACRE_ASSERT_OK(old_keys);
   EXPECT_FALSE(old_keys->keys->session_key(2, {}));
-  EXPECT_FALSE(old_keys->keys->database_file_key(2, Bytes(16)));
+  EXPECT_FALSE(old_keys->keys->database_file_key(2, Bytes(16), "CURRENT"));
   // Put back, it is refused, with the secret of whoever is left as well.
   backing_->store("keyring", old_keyring);
   backing_->store("keyring.copy", old_keyring);

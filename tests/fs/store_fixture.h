@@ -18,6 +18,7 @@
 #include "metadata/format/rows.h"
 #include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
+#include "tests/support/format_under_test.h"
 #include "tests/support/memory_backing.h"
 
 namespace nacre::tests {
@@ -37,7 +38,8 @@ namespace nacre::tests {
 
 inline std::shared_ptr<metadata::KeyTree> test_keys() {
   std::vector<metadata::EpochKey> epochs;
-  epochs.push_back(metadata::EpochKey{.number = 1, .key = SecretBytes(Bytes(32, 7))});
+  epochs.push_back(metadata::EpochKey{
+      .number = 1, .key = SecretBytes(Bytes(32, 7)), .format = format_under_test()});
   return std::make_shared<metadata::KeyTree>(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)),
                                              std::move(epochs));
 }

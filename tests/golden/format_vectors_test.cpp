@@ -80,7 +80,7 @@ TEST(FormatVectors, derivations) {
   EXPECT_EQ(suites.size(), std::size_t{engine::cipher_suite_number_max});
   for (const json& vector : vectors.at("database_files")) {
     const auto key =
-        keys_of(vector).database_file_key(vector.at("epoch"), unhex(vector.at("salt")));
+        keys_of(vector).database_file_key(vector.at("epoch"), unhex(vector.at("salt")), "CURRENT");
     EXPECT_EQ(metadata::to_hex(key->view()), vector.at("key")) << vector.at("suite");
   }
   const auto hash_key = unhex_array<16>(vectors.at("name_hash_key"));

@@ -15,6 +15,7 @@
 #include "metadata/keys/keyring_recipients.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/format_under_test.h"
 #include "tests/support/noise.h"
 
 namespace nacre::tests {
@@ -30,7 +31,8 @@ constexpr InodeNumber root = metadata::root_inode;
 std::shared_ptr<MemoryBacking> format() {
   auto backing = MemoryBacking::create();
   const auto made = metadata::create_volume_files(
-      *backing, {.label = "specimen", .chunk_size_bytes = specimen_chunk_size},
+      *backing,
+      {.label = "specimen", .chunk_size_bytes = specimen_chunk_size, .format = format_under_test()},
       recipients(public_key(0, "zero"), passphrase("words", "said")));
   NACRE_EXPECT_OK(made);
   NACRE_EXPECT_OK(fs::Mounted::format(backing, made->keys, 1, {.uid = 1000, .gid = 100}));

@@ -7,12 +7,15 @@ namespace nacre::tests {
 using metadata::Database;
 using metadata::DatabaseOptions;
 
-std::shared_ptr<const metadata::KeyTree> make_keys(Byte id) {
+std::shared_ptr<const metadata::KeyTree> make_keys(Byte id, metadata::EpochFormat format) {
   engine::VolumeId volume_id;
   volume_id.fill(id);
   const Bytes key(32, static_cast<Byte>(id + 1));
   std::vector<metadata::EpochKey> epochs;
-  epochs.push_back({1, engine::CipherSuite::aes_256_gcm, SecretBytes(ByteView(key))});
+  epochs.push_back({.number = 1,
+                    .suite = engine::CipherSuite::aes_256_gcm,
+                    .key = SecretBytes(ByteView(key)),
+                    .format = format});
   return std::make_shared<metadata::KeyTree>(volume_id, SecretBytes(ByteView(key)),
                                              std::move(epochs));
 }
@@ -21,6 +24,7 @@ DatabaseOptions small_options() {
   DatabaseOptions options;
   options.block_cache_bytes = 1u << 20;
   options.write_buffer_bytes = 1u << 20;
+  options.manifest_bytes_max = 4u << 10;
   return options;
 }
 

@@ -9,12 +9,14 @@
 
 #include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
+#include "tests/support/format_under_test.h"
 #include "tests/support/memory_backing.h"
 
 namespace nacre::tests {
 
 // Keys of a volume whose id is sixteen times `id`; equal ids give equal keys.
-std::shared_ptr<const metadata::KeyTree> make_keys(Byte id = 7);
+std::shared_ptr<const metadata::KeyTree> make_keys(
+    Byte id = 7, metadata::EpochFormat format = format_under_test());
 
 // Small buffers, so that few rows reach every kind of file.
 metadata::DatabaseOptions small_options();

@@ -24,6 +24,8 @@ std::unique_ptr<FrameWriter> make_writer(std::shared_ptr<MemoryBacking> backing,
   auto seal = FileSeal::create(*make_keys(), path);
   EXPECT_TRUE(seal);
   auto writer = std::make_unique<FrameWriter>(std::move(backing), std::move(*seal));
+  const bool is_manifest = parse_file_name(path).file_class == FileClass::manifest;
+  if (is_manifest && writer->header().format != EpochFormat::one) writer->append_link({});
   EXPECT_TRUE(writer->open());
   return writer;
 }

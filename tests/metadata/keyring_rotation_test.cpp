@@ -5,6 +5,7 @@
 #include "metadata/keys/keyring_rotation.h"
 #include "metadata/volume_files.h"
 #include "tests/metadata/test_keys.h"
+#include "tests/support/format_under_test.h"
 #include "tests/support/memory_backing.h"
 
 namespace nacre::tests {
@@ -16,7 +17,7 @@ class KeyringRotationTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto who = recipients(passphrase("first"), passphrase("second"), public_key(0));
-    auto made = create_volume_files(*backing_, {}, who);
+    auto made = create_volume_files(*backing_, {.format = format_under_test()}, who);
     ASSERT_TRUE(made) << made.error().message;
     ASSERT_TRUE(complete_volume_files(*backing_, *made));
   }
@@ -69,7 +70,7 @@ TEST_F(KeyringRotationTest, keeps_the_key_of_the_older_epoch_until_its_end) {
   ASSERT_TRUE(save_keyring(*backing_, last, *during->keys));
   EXPECT_FALSE(during->keys->is_rotating());
   EXPECT_FALSE(during->keys->session_key(1, {}));
-  EXPECT_FALSE(during->keys->database_file_key(1, Bytes(16)));
+  EXPECT_FALSE(during->keys->database_file_key(1, Bytes(16), "CURRENT"));
   EXPECT_FALSE(during->keys->previous_fingerprint());
 
   const auto after = open("second");

@@ -48,7 +48,7 @@ TEST_F(Keys, are_derived_as_described) {
   EXPECT_EQ(to_hex((*keys->session_key(2, salt))->key.view()),
             "80ede21e1265075212329bd05efc67ad7f027f23c64953ea640da9b3cfad9f5d");
   EXPECT_EQ((*keys->session_key(2, salt))->suite, engine::CipherSuite::aes_256_gcm);
-  EXPECT_EQ(to_hex(keys->database_file_key(2, salt_bytes)->view()),
+  EXPECT_EQ(to_hex(keys->database_file_key(2, salt_bytes, "CURRENT")->view()),
             "c7d9e93650b964152481ff8ded584abef1c6254d1f1767346876dcc1fdb12527");
   EXPECT_EQ(to_hex(keys->volume_subkey("keyring mac").view()),
             "6d718a1d2da381c60fd6211c789887d5ae6aad8300cccbc7ca83ab0c33cd7ac4");
@@ -67,7 +67,7 @@ TEST_F(Keys, differ_with_epoch_salt_and_purpose) {
   for (const std::uint32_t epoch : {2u, 5u}) {
     for (const std::uint64_t number : {0u, 1u}) {
       add((*keys->session_key(epoch, salt_of(number)))->key.view());
-      add(keys->database_file_key(epoch, salt_of(number))->view());
+      add(keys->database_file_key(epoch, salt_of(number), "CURRENT")->view());
     }
   }
   for (const char* purpose : {"superblock mac", "keyring mac", "epoch wrap", "fingerprint"}) {
@@ -77,7 +77,7 @@ TEST_F(Keys, differ_with_epoch_salt_and_purpose) {
 
 TEST_F(Keys, of_an_unknown_epoch_are_refused) {
   EXPECT_EQ(keys->session_key(3, salt_of(0)).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(keys->database_file_key(6, salt_of(0)).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(keys->database_file_key(6, salt_of(0), "CURRENT").error().code, ErrorCode::corrupt);
 }
 
 TEST_F(Keys, of_sessions_are_kept_and_right_beyond_what_is_kept) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tests/fs/store_fixture.h"
+#include "tests/support/format_under_test.h"
 
 namespace nacre::tests {
 
@@ -16,7 +17,10 @@ namespace {
 Result<std::shared_ptr<metadata::KeyTree>> keys_of_suite(std::string_view name) {
   NACRE_ASSIGN(const auto suite, engine::suite_from_name(name));
   std::vector<metadata::EpochKey> epochs;
-  epochs.push_back({.number = 1, .suite = suite, .key = SecretBytes(Bytes(32, 7))});
+  epochs.push_back({.number = 1,
+                    .suite = suite,
+                    .key = SecretBytes(Bytes(32, 7)),
+                    .format = format_under_test()});
   return std::make_shared<metadata::KeyTree>(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)),
                                              std::move(epochs));
 }
