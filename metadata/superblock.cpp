@@ -143,12 +143,28 @@ Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock,
         "superblock and keyring are of different volumes: one was put in the other's place");
   }
   const auto verified = verify(superblock.seal, mac_key(keys).view(), "superblock");
-  // A rotation replaces the keyring before the superblock.
+  if (verified) return superblock.claims;
+  // A rotation replaces the keyring before the superblock. Whoever had the older key can still MAC
+  // what he likes, so no other counts than the one that was there when the rotation began.
   const auto previous = keys.previous_volume_subkey(mac_purpose);
-  if (!verified && !(previous && verify(superblock.seal, previous->view(), "superblock"))) {
+  if (!previous || !verify(superblock.seal, previous->view(), "superblock")) {
     return tl::unexpected(verified.error());
   }
+  const auto genuine = keys.previous_superblock();
+  if (genuine && *genuine != superblock_digest(superblock)) {
+    return fail(ErrorCode::tampered,
+                "the superblock is not the one that was there when the rotation of keys began: it "
+                "was written by somebody who had the key before, or an older one was put back");
+  }
   return superblock.claims;
+}
+
+engine::Sha256Digest superblock_digest(const Unverified<Superblock>& superblock) {
+  return engine::sha256(as_bytes(superblock.seal.text));
+}
+
+engine::Sha256Digest superblock_digest(const Superblock& superblock, const KeyTree& keys) {
+  return superblock_digest(parse_superblock(as_bytes(encode_superblock(superblock, keys))).value());
 }
 
 Result<void> check_writable(const Superblock& superblock) {
@@ -173,6 +189,7 @@ Result<FoundSuperblock> find_superblock(BackingDirectory& directory) {
 
 Result<void> save_superblock(BackingDirectory& directory, const Superblock& superblock,
                              const KeyTree& keys) {
+  NACRE_TRY(check_generation(superblock.generation, "superblock"));
   return write_copies(directory, superblock_file, encode_superblock(superblock, keys));
 }
 

@@ -34,6 +34,7 @@
 #include "gpu_engine/record/record.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
+#include "metadata/text/generation.h"
 #include "metadata/text/unverified.h"
 
 namespace nacre::metadata {
@@ -65,8 +66,14 @@ std::string encode_superblock(const Superblock& superblock, const KeyTree& keys)
 // corrupt; unsupported for a later version, an incompatible feature, a codec or suite that this
 // build does not have.
 Result<Unverified<Superblock>> parse_superblock(ByteView text);
-// tampered when the MAC is not of these keys, or the volume id not theirs.
+// tampered when the MAC is not of these keys, or the volume id not theirs; while keys are rotated
+// also when it is that of the volume key before and the superblock not the one of then.
 Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock, const KeyTree& keys);
+
+// What KeyTree::previous_superblock() holds of it: SHA-256 of all that its MAC covers.
+engine::Sha256Digest superblock_digest(const Unverified<Superblock>& superblock);
+// Of one that save_superblock() writes.
+engine::Sha256Digest superblock_digest(const Superblock& superblock, const KeyTree& keys);
 
 // ok, or read_only: names the feature that lets this build read the volume but not write to it.
 Result<void> check_writable(const Superblock& superblock);

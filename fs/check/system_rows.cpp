@@ -44,6 +44,12 @@ Result<> StructureCheck::read_system() {
     } else if (key == metadata::system_key_rotation) {
       const auto row = metadata::decode_rotation_row(value);
       if (!row) undecodable(Table::system, key, row.error());
+    } else if (key == metadata::system_key_genuine) {
+      const auto epoch = metadata::decode_u64(value);
+      if (!epoch) undecodable(Table::system, key, epoch.error());
+    } else if (key.starts_with(metadata::system_key_genuine_prefix)) {
+      const auto digest = metadata::decode_genuine(value);
+      if (!digest) undecodable(Table::system, key, digest.error());
     } else if (key.starts_with(session_prefix)) {
       engine::SessionSalt salt;
       const auto rest = key.substr(session_prefix.size());

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/store/genuine_records.h"
 #include "gpu_engine/forget_keys.h"
 #include "metadata/keys/keyring_rotation.h"
 #include "metadata/volume_files.h"
@@ -70,6 +71,7 @@ Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
       keys_(std::move(keys)),
       keyring_(keyring),
       mounted_(mounted) {
+  if (const auto opened = load_superblock()) known_superblock_ = opened->digest;
   if (!keys_->is_rotating()) return;
   const bool is_read_only = mounted_.is_read_only();
   if (!is_read_only) row_ = remembered().value_or(metadata::RotationRow{});
@@ -78,11 +80,6 @@ Rotation::Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
 
 Rotation::~Rotation() {
   stop();
-}
-
-Result<metadata::Superblock> Rotation::load_superblock() const {
-  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
-  return metadata::verify_superblock(found.superblock, *keys_);
 }
 
 Result<> Rotation::remember(const metadata::RotationRow& row) {
@@ -117,17 +114,10 @@ Result<> Rotation::begin(const RotationOptions& options) {
   }
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
-  NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
-  const engine::CipherSuite suite = options.suite.value_or(superblock.cipher);
-  if (options.codec || suite != superblock.cipher) {
-    superblock.cipher = suite;
-    superblock.codec = options.codec.value_or(superblock.codec);
-    superblock.level = options.codec ? options.level : superblock.level;
-    ++superblock.generation;
-    NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
-  }
+  engine::CipherSuite suite{};
+  NACRE_ASSIGN(const engine::Sha256Digest superblock, settle_before(options, suite));
   NACRE_TRY(remember(row));
-  NACRE_TRY(save_new_keyring(options, suite));
+  NACRE_TRY(save_new_keyring(options, suite, superblock));
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
     std::lock_guard lock(mutex_);
@@ -143,35 +133,6 @@ Result<> Rotation::begin(const RotationOptions& options) {
   std::lock_guard lock(mutex_);
   row_.total_bytes = row.total_bytes;
   return {};
-}
-
-// Nothing is sealed under the new epoch before both copies are durable.
-Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::CipherSuite suite) {
-  const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {
-    NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(current, *keys_, suite));
-    if (options.passphrase != nullptr) {
-      NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
-                                                                      options.passphrase->view()));
-      static_cast<void>(confirmed);
-    }
-    return next;
-  };
-  return keyring_.rotate(make, [&](const metadata::KeyringRotation& next) {
-    keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch());
-  });
-}
-
-Result<> Rotation::settle_superblock() {
-  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
-  const bool is_current =
-      metadata::verify(found.superblock.seal, keys_->volume_subkey("superblock mac").view(),
-                       "superblock")
-          .has_value();
-  if (is_current && found.warnings.empty()) return {};
-  NACRE_ASSIGN(metadata::Superblock superblock, load_superblock());
-  ++superblock.generation;
-  superblock.cipher = keys_->current_epoch().suite;
-  return metadata::save_superblock(*directory_, superblock, *keys_);
 }
 
 Result<> Rotation::go_on() {
@@ -219,8 +180,8 @@ Result<> Rotation::work(Mode mode) {
   NACRE_TRY(mounted_.store().begin_epoch());
   NACRE_ASSIGN(const auto row, remembered());
   if (row.recompress) {
-    NACRE_ASSIGN(const auto superblock, load_superblock());
-    mounted_.store().set_codec(superblock.codec, superblock.level);
+    NACRE_ASSIGN(const auto loaded, load_superblock());
+    mounted_.store().set_codec(loaded.superblock.codec, loaded.superblock.level);
     mounted_.store().recompress_old_epochs();
   }
   NACRE_TRY(renew_checkpoint());
@@ -318,6 +279,9 @@ Result<> Rotation::finish() {
     return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
                                              counts.first_other));
   }
+  NACRE_TRY(forget_genuine_records(mounted_.database(), [this] {
+    return mounted_.committer().commit(CommitScope{.everything = true});
+  }));
   NACRE_TRY(keyring_.end_rotation());
   keys_->end_rotation();
   engine::forget_keys(mounted_.engine());

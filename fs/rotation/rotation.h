@@ -37,6 +37,7 @@ struct RotationOptions {
   std::optional<engine::Codec> codec;       // and all records are compressed anew with it
   int level = 0;                            // of that codec
   std::uint64_t rate_bytes_per_second = 0;  // see RekeyOrder
+  bool to_format_2 = false;                 // else the format stays what it is
   // Of whoever begins it, if he has one: his recipient's MAC is made at once.
   const SecretBytes* passphrase = nullptr;
 };
@@ -104,8 +105,16 @@ class Rotation {
   Result<> settle();
   Result<> finish();
   Result<> repair_copies();
-  Result<> save_new_keyring(const RotationOptions& options, engine::CipherSuite suite);
-  Result<metadata::Superblock> load_superblock() const;
+  Result<> save_new_keyring(const RotationOptions& options, engine::CipherSuite suite,
+                            const engine::Sha256Digest& superblock);
+  struct LoadedSuperblock {
+    metadata::Superblock superblock;
+    engine::Sha256Digest digest = {};
+    bool are_copies_equal = false;
+  };
+  Result<LoadedSuperblock> load_superblock() const;
+  Result<engine::Sha256Digest> settle_before(const RotationOptions& options,
+                                             engine::CipherSuite& suite);
   // The row of the table system; durable when remember() returns.
   Result<> remember(const metadata::RotationRow& row);
   Result<metadata::RotationRow> remembered() const;
@@ -122,6 +131,9 @@ class Rotation {
 
   std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_
   Progress progress_;      // under work_mutex_
+  // Of the superblock that the volume was opened with, or that this has written since: nobody else
+  // writes any. None where it could not be read again. Under work_mutex_.
+  std::optional<engine::Sha256Digest> known_superblock_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;

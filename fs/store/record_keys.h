@@ -25,8 +25,10 @@ class RecordKeys {
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
   // The key that opens the record, whose header this is. Errors: tampered where no session of this
-  // salt and epoch has a row, unless the record's CRC is wrong too; corrupt where that, or the row,
-  // is, or where the epoch is not in the keyring; the database's own.
+  // salt and epoch has a row, and where keys are rotated and the record is of an older epoch, but
+  // not one that was there when that began (genuine_records.h), unless the record's CRC is wrong
+  // too; corrupt where that, or the row, is, or where the epoch is not in the keyring; the
+  // database's own.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header, ByteView record) const;
 
@@ -35,6 +37,7 @@ class RecordKeys {
 
  private:
   Result<> check_session(const engine::RecordHeader& header) const;
+  Result<> check_digest(const engine::RecordHeader& header, ByteView record) const;
 
   const metadata::Database& database_;
   const std::shared_ptr<const metadata::KeyTree> keys_;

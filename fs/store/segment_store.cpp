@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/store/genuine_records.h"
 #include "fs/store/segment_store_impl.h"
 #include "gpu_engine/base/check.h"
 
@@ -32,7 +33,7 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
   const std::uint64_t size_bytes_max = std::min(
       options_.session_size_bytes_max, engine::session_size_bytes_max(session_->key->suite));
   if (session_->record_count + count > session_record_count_max ||
-      session_->stored_bytes + bytes > size_bytes_max) {
+      session_->stored_bytes + bytes > size_bytes_max || keys_->is_superseded(session_->epoch)) {
     NACRE_TRY(begin_session());
   }
   session_->stored_bytes += bytes;
@@ -44,7 +45,7 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
 }
 
 // A segment holds records of the session that made it and of earlier ones: both end here.
-Result<> SegmentStoreImpl::begin_session() {
+Result<std::shared_ptr<WriteSession>> SegmentStoreImpl::draw_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
   if (session_ && session->ordinal <= session_->ordinal) {
     return fail(ErrorCode::rolled_back,
@@ -55,11 +56,19 @@ Result<> SegmentStoreImpl::begin_session() {
   NACRE_CHECK(!session_ || session->epoch >= session_->epoch, "epoch {} follows epoch {}",
               session->epoch, session_->epoch);
   record_keys_.admit(session->salt, session->epoch);
-  std::vector<std::unique_lock<std::mutex>> locks;
+  return session;
+}
+
+SegmentStoreImpl::AppenderLocks SegmentStoreImpl::lock_appenders() {
+  AppenderLocks locks;
   each_appender([&](Appender& appender) {
     locks.emplace_back(appender.mutex);
     appender.close(table_);
   });
+  return locks;
+}
+
+void SegmentStoreImpl::take_session(std::shared_ptr<WriteSession> session) {
   const std::uint64_t first = session->ordinal << metadata::record_version_session_shift;
   NACRE_CHECK(options_.session_version_count_max < std::uint64_t{1}
                                                        << metadata::record_version_session_shift,
@@ -67,6 +76,28 @@ Result<> SegmentStoreImpl::begin_session() {
   next_version_ = first;
   version_end_ = first + options_.session_version_count_max;
   session_ = std::move(session);
+}
+
+Result<> SegmentStoreImpl::begin_session() {
+  NACRE_ASSIGN(auto session, draw_session());
+  const AppenderLocks locks = lock_appenders();
+  take_session(std::move(session));
+  return {};
+}
+
+// What was sealed before and is not written yet is sealed anew, as where any epoch begins.
+Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
+                                        const std::function<Result<>()>& change) {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  GenuineRecords genuine(table_, database_);
+  NACRE_TRY(genuine.survey(go_on));
+  std::lock_guard lock(session_mutex_);
+  const AppenderLocks locks = lock_appenders();
+  NACRE_TRY(genuine.survey(go_on));  // what came meanwhile
+  NACRE_TRY(genuine.complete(next));
+  NACRE_TRY(change());
+  NACRE_ASSIGN(auto session, draw_session());
+  take_session(std::move(session));
   return {};
 }
 
@@ -353,7 +384,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
   }
   std::unique_lock lock(appender.mutex);
   NACRE_TRY(make_room(appender, total, lock));
-  if (epoch != session_->epoch) return false;
+  if (epoch != session_->epoch || keys_->is_superseded(epoch)) return false;
   Segment& segment = *appender.segment;
   NACRE_CHECK(segment.open_for_append && segment.epoch == epoch,
               "records of epoch {} are appended to segment {} of epoch {}", epoch,

@@ -254,6 +254,11 @@ class SegmentStore {
   // For a rotation of keys. The keys have another current epoch: whatever is sealed or moved from
   // now on is under it, and no segment that is made holds a record of an older one.
   virtual Result<> begin_epoch() = 0;
+  // To an epoch of format 2: notes which records are genuine (genuine_records.h), then, while
+  // nobody can append, has change bring the keys of the next epoch, and begins a session of it.
+  // go_on is asked before that; its error ends the call. Reads go on.
+  virtual Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
+                                const std::function<Result<>()>& change) = 0;
   virtual void set_codec(engine::Codec codec, int level) = 0;  // of new records
   virtual engine::Codec codec() const = 0;
   // Records of older epochs are also compressed anew when they are moved.

@@ -102,6 +102,8 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records, unsigned lane,
                                                    PageCache page_cache) override;
   Result<> begin_epoch() override;
+  Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
+                        const std::function<Result<>()>& change) override;
   void set_codec(engine::Codec codec, int level) override;
   engine::Codec codec() const override { return codec_; }
   void recompress_old_epochs() override { recompress_ = true; }
@@ -212,6 +214,10 @@ class SegmentStoreImpl final : public SegmentStore {
   // Room for so many records, of so many bytes at most.
   Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
+  using AppenderLocks = std::vector<std::unique_lock<std::mutex>>;
+  AppenderLocks lock_appenders();
+  Result<std::shared_ptr<WriteSession>> draw_session();
+  void take_session(std::shared_ptr<WriteSession> session);  // under lock_appenders()
   Result<> renew_versions();
   // Of a record under any suite.
   std::size_t bound_of(std::size_t plain_size) const {

@@ -184,6 +184,15 @@ Result<> SegmentTable::recover_unknown(const std::string& path, const engine::Vo
   return {};
 }
 
+std::vector<SharedSegment> SegmentTable::all() const {
+  std::shared_lock lock(mutex_);
+  std::vector<SharedSegment> segments;
+  segments.reserve(segments_.size());
+  for (const auto& [number, segment] : segments_)
+    segments.push_back(segment);
+  return segments;
+}
+
 Result<SharedSegment> SegmentTable::find(SegmentNumber number) const {
   std::shared_lock lock(mutex_);
   const auto found = segments_.find(number);

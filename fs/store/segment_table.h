@@ -74,6 +74,7 @@ class SegmentTable {
   // commit named, or refuses (see segment_store.h). Writes nothing when read_only.
   Result<> recover(const engine::VolumeId& volume_id, bool read_only);
 
+  std::vector<SharedSegment> all() const;  // by their numbers
   // missing when the table does not know it.
   Result<SharedSegment> find(metadata::SegmentNumber number) const;
   Result<std::shared_ptr<metadata::BackingFile>> file(Segment& segment);

@@ -104,6 +104,14 @@ std::string session_key_of(const engine::SessionSalt& salt) {
   return key;
 }
 
+std::string genuine_key_of(const engine::SessionSalt& salt, std::uint32_t counter) {
+  std::string key(system_key_genuine_prefix);
+  key.append(as_text(salt));
+  for (int shift = 24; shift >= 0; shift -= 8)
+    key.push_back(static_cast<char>(counter >> shift));
+  return key;
+}
+
 std::string prefix_end(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<std::uint8_t>(end.back()) == 0xff)

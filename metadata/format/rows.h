@@ -168,6 +168,16 @@ struct SessionRow {
   std::int64_t opened_seconds = 0;  // since 1970
 };
 
+// While keys are rotated in format 2: the digests of the records that were there when the rotation
+// began, and, once all of them are there, the epoch below which no other record counts.
+// docs/FORMAT.md, "Records of older epochs".
+inline constexpr std::string_view system_key_genuine = "genuine";          // u64
+inline constexpr std::string_view system_key_genuine_prefix = "genuine/";  // genuine_key_of()
+std::string genuine_key_of(const engine::SessionSalt& salt, std::uint32_t counter);
+// value: 1 | SHA-256 of the whole record [32]
+std::string encode_genuine(const std::array<Byte, 32>& digest);
+Result<std::array<Byte, 32>> decode_genuine(std::string_view value);
+
 // How the last rotation of keys was asked to run; absent before the first one. Whether one runs,
 // the keyring says.
 inline constexpr std::string_view system_key_rotation = "rotation";

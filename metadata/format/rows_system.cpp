@@ -85,4 +85,19 @@ Result<std::uint64_t> decode_u64(std::string_view value) {
   return number;
 }
 
+std::string encode_genuine(const std::array<Byte, 32>& digest) {
+  std::string value(1, '\1');
+  value.append(as_text(digest));
+  return value;
+}
+
+Result<std::array<Byte, 32>> decode_genuine(std::string_view value) {
+  std::array<Byte, 32> digest{};
+  if (value.size() != 1 + digest.size() || value.front() != '\1') {
+    return fail(ErrorCode::corrupt, "the digest of a record is malformed");
+  }
+  std::copy(value.begin() + 1, value.end(), digest.begin());
+  return digest;
+}
+
 }  // namespace nacre::metadata

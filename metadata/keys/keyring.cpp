@@ -171,6 +171,9 @@ Result<Keyring> parse_keyring(const Document& document) {
     NACRE_ASSIGN(keyring.sealed_previous_volume_key,
                  get_base64(fields, "previous_volume_key", size, size));
   }
+  if (fields.contains("previous_superblock")) {
+    NACRE_TRY(get_hex(fields, "previous_superblock", keyring.previous_superblock.emplace()));
+  }
   return keyring;
 }
 
@@ -189,6 +192,9 @@ std::string encode_keyring(const Keyring& keyring, const KeyTree& keys) {
                  {"recipients", std::move(recipients)}};
   if (!keyring.sealed_previous_volume_key.empty()) {
     fields["previous_volume_key"] = to_base64(keyring.sealed_previous_volume_key);
+  }
+  if (keyring.previous_superblock) {
+    fields["previous_superblock"] = to_hex(*keyring.previous_superblock);
   }
   return write_document(keyring_kind, fields, keys.volume_subkey("keyring mac").view());
 }
@@ -223,6 +229,7 @@ Result<FoundKeyring> find_keyring(BackingDirectory& directory) {
 
 Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring,
                           const KeyTree& keys) {
+  NACRE_TRY(check_generation(keyring.generation, "keyring"));
   return write_copies(directory, keyring_file, encode_keyring(keyring, keys));
 }
 

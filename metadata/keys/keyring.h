@@ -15,6 +15,9 @@
 //     "format": "nacre keyring",
 //     "generation": 1,
 //     "mac": "64 hex digits",
+//     "previous_superblock": "64 hex digits",   only while the volume is rotated: SHA-256 of the
+//                                               canonical dump, without mac and crc32, of the one
+//                                               superblock that counts under that key
 //     "previous_volume_key": "base64",          only while the volume is rotated: sealed under
 //                                               volume_subkey("previous volume key"),
 //                                               AAD: volume id [16]
@@ -108,6 +111,8 @@ struct Keyring {
   std::vector<WrappedEpoch> epochs;
   std::vector<Recipient> recipients;
   Bytes sealed_previous_volume_key;  // empty but during a rotation
+  // KeyTree::previous_superblock().
+  std::optional<engine::Sha256Digest> previous_superblock;
 };
 
 // What opens a volume: a passphrase, or the private key of an RSA recipient.

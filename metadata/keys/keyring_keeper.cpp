@@ -8,6 +8,7 @@
 
 #include "gpu_engine/base/check.h"
 #include "metadata/backing/two_copies.h"
+#include "metadata/text/document.h"
 
 namespace nacre::metadata {
 
@@ -69,13 +70,24 @@ Result<> KeyringKeeper::check_usable() const {
 }
 
 Result<> KeyringKeeper::rotate(const MakeKeyring& make,
-                               const std::function<void(const KeyringRotation&)>& taken) {
+                               const std::function<void(const KeyringRotation&)>& taken,
+                               const AroundCommit& around) {
   const std::lock_guard lock(mutex_);
   NACRE_TRY(check_usable());
   NACRE_ASSIGN(const KeyringRotation next, make(current_));
+  NACRE_TRY(check_generation(next.keyring.generation, "keyring"));
   NACRE_CHECK(next.keyring.generation == current_.generation + 1,
               "a keyring of generation {} follows one of {}", next.keyring.generation,
               current_.generation);
+  const auto commit = [&]() -> Result<> {
+    NACRE_TRY(save_rotation(next));
+    taken(next);
+    return {};
+  };
+  return around ? around(*next.keys, commit) : commit();
+}
+
+Result<> KeyringKeeper::save_rotation(const KeyringRotation& next) {
   if (const auto saved = save_keyring(*directory_, next.keyring, *next.keys); !saved) {
     is_unknown_ = true;
     return add_context(saved.error(),
@@ -83,7 +95,6 @@ Result<> KeyringKeeper::rotate(const MakeKeyring& make,
                        "rotation begins at the next mount");
   }
   current_ = next.keyring;
-  taken(next);
   return {};
 }
 
@@ -95,12 +106,15 @@ Result<> KeyringKeeper::note_generation() {
 Result<> KeyringKeeper::end_rotation() {
   const std::lock_guard lock(mutex_);
   NACRE_TRY(check_usable());
-  return replace_locked(end_keyring_rotation(current_));
+  Keyring next = end_keyring_rotation(current_);
+  NACRE_TRY(check_generation(next.generation, "keyring"));
+  return replace_locked(next);
 }
 
 Result<> KeyringKeeper::replace(const Keyring& next) {
   const std::lock_guard lock(mutex_);
   NACRE_TRY(check_usable());
+  NACRE_TRY(check_generation(next.generation, "keyring"));
   if (next.generation != current_.generation + 1) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("a keyring of generation {} cannot follow one of generation {}",

@@ -58,8 +58,14 @@ class KeyringKeeper {
   // change anything; note_generation() is to follow. When writing fails nobody knows which of the
   // two will count: then every later change is refused until the volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
-  Result<> rotate(const MakeKeyring& make,
-                  const std::function<void(const KeyringRotation&)>& taken);
+  // around, where it is given, gets what the new keyring has and the function that writes it and
+  // calls taken, which it calls once or not at all: what it does before that, is done when nobody
+  // can change the keyring any more. It may take the locks of the database; whoever holds those
+  // never comes here.
+  using AroundCommit =
+      std::function<Result<>(const KeyTree& next, const std::function<Result<>()>& commit)>;
+  Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken,
+                  const AroundCommit& around = {});
   // Makes the row name the current generation.
   Result<> note_generation();
   // The keyring with nothing but the last epoch takes its place, as by replace().
@@ -70,6 +76,7 @@ class KeyringKeeper {
 
  private:
   Result<> check_usable() const;
+  Result<> save_rotation(const KeyringRotation& next);
   Result<> replace_locked(const Keyring& next);
   void look_again();
 

@@ -196,8 +196,9 @@ Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
     NACRE_ASSIGN(previous, open_previous_volume_key(keyring.volume_id, access.volume_key.view(),
                                                     keyring.sealed_previous_volume_key));
   }
-  auto keys = std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(),
-                                        std::move(epochs), std::move(previous));
+  auto keys =
+      std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(), std::move(epochs),
+                                std::move(previous), keyring.previous_superblock);
   return OpenedKeyring{std::move(keys), std::move(access)};
 }
 

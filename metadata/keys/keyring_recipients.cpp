@@ -7,12 +7,13 @@
 #include <algorithm>
 
 #include "metadata/keys/keyring_parts.h"
+#include "metadata/text/document.h"
 #include "metadata/text/text_bytes.h"
 
 namespace nacre::metadata {
 
 Keyring confirm_recipient(Keyring keyring, const KeyringAccess& access) {
-  ++keyring.generation;
+  keyring.generation = next_generation(keyring.generation);
   if (access.missing_mac) {
     keyring.recipients[access.recipient_index].passphrase->mac = access.missing_mac;
   }
@@ -73,7 +74,7 @@ Result<Keyring> change_passphrase(Keyring keyring, const KeyringAccess& access,
                 "is lost, add another one with 'nacre key add', then remove it");
   }
   wanted.label = old.label;
-  ++keyring.generation;
+  keyring.generation = next_generation(keyring.generation);
   // Its place in the list, so that making the new one counts it neither as one more nor as a twin.
   const auto place =
       keyring.recipients.begin() + static_cast<std::ptrdiff_t>(access.recipient_index);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "metadata/keys/keyring_parts.h"
+#include "metadata/text/document.h"
 
 namespace nacre::metadata {
 
@@ -21,7 +22,8 @@ Result<void> wrap_for(Recipient& recipient, const engine::VolumeId& volume_id,
 }  // namespace
 
 Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
-                                               engine::CipherSuite suite) {
+                                               const engine::Sha256Digest& superblock,
+                                               engine::CipherSuite suite, EpochFormat format) {
   if (keys.is_rotating() || keyring.epochs.size() != 1) {
     return fail(ErrorCode::busy,
                 "a rotation of this volume's keys is under way: let it come to its end first "
@@ -37,12 +39,12 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
   EpochKey epoch{.number = keyring.epochs.back().number + 1,
                  .suite = suite,
                  .key = SecretBytes(engine::key_size_bytes(suite)),
-                 .format = keyring.epochs.back().format};
+                 .format = std::max(format, keyring.epochs.back().format)};
   engine::random_bytes(epoch.key.mutable_view());
 
   std::vector<EpochKey> epochs = keys.epochs();
   epochs.push_back(std::move(epoch));
-  next.keyring.generation = keyring.generation + 1;
+  next.keyring.generation = next_generation(keyring.generation);
   next.keyring.epochs.clear();
   for (const EpochKey& each : epochs) {
     NACRE_ASSIGN(WrappedEpoch wrapped, wrap_epoch(volume_id, volume_key.view(), each));
@@ -55,12 +57,14 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
   NACRE_ASSIGN(next.keyring.sealed_previous_volume_key,
                seal_previous_volume_key(volume_id, volume_key.view(), previous.view()));
   next.keys = std::make_unique<KeyTree>(volume_id, std::move(volume_key), std::move(epochs),
-                                        std::move(previous));
+                                        std::move(previous), superblock);
+  next.keyring.previous_superblock = superblock;
   return next;
 }
 
 Keyring end_keyring_rotation(Keyring keyring) {
-  keyring.generation++;
+  keyring.generation = next_generation(keyring.generation);
+  keyring.previous_superblock.reset();
   keyring.epochs.erase(keyring.epochs.begin(), std::prev(keyring.epochs.end()));
   keyring.sealed_previous_volume_key.clear();
   return keyring;

@@ -21,8 +21,11 @@ struct KeyringRotation {
 // keyring: verified, and that of keys. Nobody's secret is needed: a volume key is wrapped with
 // public keys. The MACs of passphrases are dropped, since they cannot be made here. busy when a
 // rotation is under way; too_big: the volume has had all its epochs.
+// superblock: digest of the one that counts now (superblock_digest()). format: of the new epoch;
+// not below that of the last one.
 Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
-                                               engine::CipherSuite suite);
+                                               const engine::Sha256Digest& superblock,
+                                               engine::CipherSuite suite, EpochFormat format);
 // Of a verified keyring: generation + 1, and nothing but the last epoch.
 Keyring end_keyring_rotation(Keyring keyring);
 

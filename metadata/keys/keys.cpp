@@ -50,10 +50,12 @@ tl::unexpected<Error> unknown_epoch(std::uint32_t number) {
 }  // namespace
 
 KeyTree::KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector<EpochKey> epochs,
-                 SecretBytes previous_volume_key)
+                 SecretBytes previous_volume_key,
+                 std::optional<engine::Sha256Digest> previous_superblock)
     : volume_id_(volume_id),
       volume_key_(std::move(volume_key)),
       previous_volume_key_(std::move(previous_volume_key)),
+      previous_superblock_(previous_superblock),
       epochs_(std::move(epochs)) {
   std::sort(epochs_.begin(), epochs_.end(),
             [](const EpochKey& a, const EpochKey& b) { return a.number < b.number; });
@@ -87,17 +89,20 @@ bool KeyTree::is_rotating() const {
   return epochs_.size() > 1 || !previous_volume_key_.empty();
 }
 
-void KeyTree::begin_rotation(SecretBytes volume_key, EpochKey epoch) {
+void KeyTree::begin_rotation(SecretBytes volume_key, EpochKey epoch,
+                             std::optional<engine::Sha256Digest> previous_superblock) {
   const std::lock_guard lock(mutex_);
   NACRE_CHECK(epoch.number > epochs_.back().number, "epoch {} follows epoch {}", epoch.number,
               epochs_.back().number);
   previous_volume_key_ = std::exchange(volume_key_, std::move(volume_key));
+  previous_superblock_ = previous_superblock;
   epochs_.push_back(std::move(epoch));
 }
 
 void KeyTree::end_rotation() {
   const std::lock_guard lock(mutex_);
   previous_volume_key_ = {};
+  previous_superblock_.reset();
   epochs_.erase(epochs_.begin(), std::prev(epochs_.end()));
   std::erase_if(sessions_,
                 [&](const auto& known) { return known.first.first != epochs_.back().number; });
@@ -120,6 +125,11 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> KeyTree::session_key(
   if (sessions_.size() >= cached_session_count_max) sessions_.erase(sessions_.begin());
   sessions_.emplace(id, session);
   return session;
+}
+
+bool KeyTree::is_superseded(std::uint32_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  return epochs_.back().format != EpochFormat::one && epoch < epochs_.back().number;
 }
 
 Result<EpochFormat> KeyTree::epoch_format(std::uint32_t epoch) const {
@@ -150,6 +160,11 @@ std::optional<SecretBytes> KeyTree::previous_volume_subkey(std::string_view purp
   const std::lock_guard lock(mutex_);
   if (previous_volume_key_.empty()) return std::nullopt;
   return derive_volume_subkey(volume_id_, previous_volume_key_.view(), purpose);
+}
+
+std::optional<engine::Sha256Digest> KeyTree::previous_superblock() const {
+  const std::lock_guard lock(mutex_);
+  return previous_superblock_;
 }
 
 engine::Sha256Digest KeyTree::fingerprint() const {

@@ -50,8 +50,10 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 class KeyTree {
  public:
   // epochs: at least one, no number twice. previous_volume_key: empty but during a rotation.
+  // previous_superblock: see there.
   KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector<EpochKey> epochs,
-          SecretBytes previous_volume_key = {});
+          SecretBytes previous_volume_key = {},
+          std::optional<engine::Sha256Digest> previous_superblock = {});
 
   const engine::VolumeId& volume_id() const { return volume_id_; }
   EpochKey current_epoch() const;  // the one with the highest number
@@ -63,7 +65,8 @@ class KeyTree {
 
   // A rotation begins: the volume key becomes the previous one, the epoch (of a higher number) the
   // current one. In the same moment for everybody.
-  void begin_rotation(SecretBytes volume_key, EpochKey epoch);
+  void begin_rotation(SecretBytes volume_key, EpochKey epoch,
+                      std::optional<engine::Sha256Digest> previous_superblock);
   // Forgets everything but the current epoch and the volume key. Whoever still has something of an
   // older epoch cannot open it any more.
   void end_rotation();
@@ -75,6 +78,9 @@ class KeyTree {
   };
   Result<std::shared_ptr<const SessionKey>> session_key(std::uint32_t epoch,
                                                         const engine::SessionSalt& salt) const;
+  // An epoch before the current one, which is of format 2: nothing of it counts that was not there
+  // when the current one began.
+  bool is_superseded(std::uint32_t epoch) const;
   // Of an epoch; corrupt when it is unknown.
   Result<EpochFormat> epoch_format(std::uint32_t epoch) const;
   // Key of one file under RocksDB. Always aes-256-gcm, 32 bytes. name: the one that the file has
@@ -85,6 +91,10 @@ class KeyTree {
   SecretBytes volume_subkey(std::string_view purpose) const;
   // The same of the volume key before this one; none but during a rotation.
   std::optional<SecretBytes> previous_volume_subkey(std::string_view purpose) const;
+  // The digest of the one superblock that counts under the volume key before this one
+  // (superblock_digest()): whoever knew that key can still make others. None but during a rotation,
+  // and where a program began it that kept none.
+  std::optional<engine::Sha256Digest> previous_superblock() const;
   // What known_volumes pins: SHA-256 over volume id and a subkey. Not secret.
   engine::Sha256Digest fingerprint() const;
   // Of the volume key before this one: who knows the volume by it may take the new one for its
@@ -96,6 +106,7 @@ class KeyTree {
   mutable std::mutex mutex_;  // guards what follows
   SecretBytes volume_key_;
   SecretBytes previous_volume_key_;
+  std::optional<engine::Sha256Digest> previous_superblock_;
   std::vector<EpochKey> epochs_;
   mutable std::map<std::pair<std::uint32_t, engine::SessionSalt>, std::shared_ptr<const SessionKey>>
       sessions_;

@@ -12,6 +12,11 @@ void FileHolds::hold(std::span<const std::string> paths) {
     held_[path]++;
 }
 
+bool FileHolds::are_there() const {
+  std::lock_guard lock(mutex_);
+  return !held_.empty();
+}
+
 void FileHolds::release(std::span<const std::string> paths) {
   std::lock_guard lock(mutex_);
   for (const auto& path : paths) {

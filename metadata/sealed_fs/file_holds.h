@@ -29,6 +29,7 @@ class FileHolds {
   void release(std::span<const std::string> paths);
   // Removes the file, now or when it is released.
   Result<void> remove(const std::string& path);
+  bool are_there() const;  // holds
   // Stored bytes of the files that are there only because they are held.
   std::uint64_t removed_bytes() const;
 

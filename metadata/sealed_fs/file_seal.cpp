@@ -75,7 +75,19 @@ Result<FileSeal> FileSeal::open(const KeyTree& keys, std::string_view path, Byte
         fmt::format("its header says format {}, but its keys are of format {}",
                     static_cast<unsigned>(header->format), static_cast<unsigned>(*format)));
   }
+  NACRE_TRY(check_epoch(keys, path, header->epoch));
   return make(keys, path, *header);
+}
+
+// A rotation to an epoch of format 2 begins by sealing all of db/ anew (epoch_switch.h).
+Result<void> FileSeal::check_epoch(const KeyTree& keys, std::string_view path,
+                                   std::uint32_t epoch) {
+  const std::uint32_t current = keys.current_epoch_number();
+  NACRE_ASSIGN(const EpochFormat format, keys.epoch_format(current));
+  if (format == EpochFormat::one || epoch == current) return {};
+  return fail_in_file(ErrorCode::tampered, path,
+                      "the file is sealed under an older key, which no file of the database is any "
+                      "more: it was put back, or made by somebody who had that key");
 }
 
 FileSeal::Aad FileSeal::aad_of(ByteView fields) const {

@@ -24,7 +24,7 @@ class FileSeal {
   // For a new file: current epoch, a random salt.
   static Result<FileSeal> create(const KeyTree& keys, std::string_view path);
   // For an existing file, from its header. tampered when volume, class or format do not fit keys
-  // and path.
+  // and path, and for a file of an older epoch where the current one is of format 2.
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);
 
   const FileHeader& header() const { return header_; }
@@ -40,6 +40,7 @@ class FileSeal {
  private:
   FileSeal(std::string_view path, const FileHeader& header,
            std::shared_ptr<const engine::AeadKey> key);
+  static Result<void> check_epoch(const KeyTree& keys, std::string_view path, std::uint32_t epoch);
   static Result<FileSeal> make(const KeyTree& keys, std::string_view path,
                                const FileHeader& header);
 

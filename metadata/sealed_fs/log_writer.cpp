@@ -2,6 +2,8 @@
 // A write-ahead log that keeps its errors from RocksDB.
 #include "metadata/sealed_fs/log_writer.h"
 
+#include "metadata/sealed_fs/reseal_files.h"
+
 namespace nacre::metadata {
 
 void FailStop::stop(const Error& error) {
@@ -20,7 +22,6 @@ LogWriter::LogWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal,
                      std::shared_ptr<LogWriter> previous, const LogWitness& witness,
                      std::shared_ptr<FailStop> fail_stop)
     : fail_stop_(std::move(fail_stop)),
-      name_{.log = parse_file_name(seal.path()).number, .salt = seal.header().salt},
       frames_(std::move(directory), std::move(seal)),
       previous_(std::move(previous)),
       witness_(witness) {}
@@ -105,6 +106,27 @@ std::uint64_t LogWriter::stored_bytes() const {
 std::uint64_t LogWriter::synced_frames() const {
   std::lock_guard lock(mutex_);
   return frames_.synced_frames();
+}
+
+ManifestLink LogWriter::name() const {
+  std::lock_guard lock(mutex_);
+  return {.log = parse_file_name(frames_.path()).number, .salt = frames_.header().salt};
+}
+
+Result<FrameWriter::Replacement> LogWriter::make_resealed(BackingDirectory& directory,
+                                                          const KeyTree& keys, FileSeal to,
+                                                          const LogWitness& witness) {
+  std::lock_guard lock(mutex_);
+  NACRE_TRY(ensure_exists_locked());
+  NACRE_TRY(note(frames_.sync()));
+  return make_resealed_frames(directory, frames_.path(), keys, std::move(to),
+                              {.link = {}, .witness = witness});
+}
+
+void LogWriter::replace(FrameWriter::Replacement replacement, const LogWitness& witness) {
+  std::lock_guard lock(mutex_);
+  frames_.continue_in(std::move(replacement));
+  witness_ = witness;
 }
 
 FrameTag LogWriter::synced_tag() const {

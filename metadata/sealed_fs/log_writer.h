@@ -55,8 +55,12 @@ class LogWriter {
   std::uint64_t stored_bytes() const;
   std::uint64_t synced_frames() const;
   FrameTag synced_tag() const;
-  ManifestLink name() const { return name_; }  // its number and salt
-  LogWitness witness() const;                  // the last one
+  ManifestLink name() const;  // its number and salt
+  // As ManifestWriter's: for a switch of epochs. witness: what each of the log's says from then on.
+  Result<FrameWriter::Replacement> make_resealed(BackingDirectory& directory, const KeyTree& keys,
+                                                 FileSeal to, const LogWitness& witness);
+  void replace(FrameWriter::Replacement replacement, const LogWitness& witness);
+  LogWitness witness() const;  // the last one
   const std::string& path() const { return frames_.path(); }
 
  private:
@@ -65,7 +69,6 @@ class LogWriter {
   Result<void> note(Result<void> result);  // stops the file system unless it is no_space
 
   const std::shared_ptr<FailStop> fail_stop_;
-  const ManifestLink name_;
   mutable std::mutex mutex_;  // of a newer log before that of an older one
   FrameWriter frames_;
   std::shared_ptr<LogWriter> previous_;  // until it is durable

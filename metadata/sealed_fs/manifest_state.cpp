@@ -93,6 +93,21 @@ Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& 
   return {};
 }
 
+Result<FrameWriter::Replacement> ManifestWriter::make_resealed(BackingDirectory& directory,
+                                                               const KeyTree& keys, FileSeal to,
+                                                               const ManifestLink& link) {
+  std::lock_guard lock(mutex_);
+  NACRE_TRY(note(frames_->sync()));
+  return make_resealed_frames(directory, frames_->path(), keys, std::move(to),
+                              {.link = link, .witness = {}});
+}
+
+void ManifestWriter::replace(FrameWriter::Replacement replacement) {
+  std::lock_guard lock(mutex_);
+  frames_->continue_in(std::move(replacement));
+  note_synced();
+}
+
 Result<void> ManifestWriter::sync() {
   std::lock_guard lock(mutex_);
   NACRE_TRY(note(frames_->sync()));

@@ -60,6 +60,12 @@ class ManifestWriter {
   // anything else happens; called under the lock.
   Result<void> reseal(BackingDirectory& directory, const KeyTree& keys, const ManifestLink& link,
                       const std::function<Result<void>()>& replaced);
+  // The two halves of that for a switch of epochs (epoch_switch.h), between which nobody writes:
+  // the file under resealed_path(), and going on there once it is under its name, durably so.
+  Result<FrameWriter::Replacement> make_resealed(BackingDirectory& directory, const KeyTree& keys,
+                                                 FileSeal to, const ManifestLink& link);
+  void replace(FrameWriter::Replacement replacement);
+  std::uint64_t number() const { return number_; }
 
  private:
   Result<void> note(Result<void> written);

@@ -112,7 +112,24 @@ Result<void> PageReader::open_pages(ByteView stored, std::uint64_t first, std::u
   return {};
 }
 
+Result<void> PageReader::reopen(BackingDirectory& directory, const KeyTree& keys) {
+  const std::string path = seal_.path();
+  NACRE_ASSIGN(const auto fresh, open(directory, path, keys));
+  if (fresh->plain_size_ != plain_size_) {
+    return fail_in_file(ErrorCode::corrupt, path, "the file has another size than it had");
+  }
+  const std::unique_lock lock(mutex_);
+  file_ = std::move(fresh->file_);
+  seal_ = fresh->seal_;
+  return {};
+}
+
 Result<std::size_t> PageReader::read(std::uint64_t offset, MutableByteView out) const {
+  const std::shared_lock lock(mutex_);
+  return read_locked(offset, out);
+}
+
+Result<std::size_t> PageReader::read_locked(std::uint64_t offset, MutableByteView out) const {
   if (offset >= plain_size_ || out.empty()) return 0;
   out = out.first(std::min<std::uint64_t>(out.size(), plain_size_ - offset));
   const std::uint64_t last = page_of(offset + out.size() - 1);
@@ -146,6 +163,11 @@ PageWriter::PageWriter(std::unique_ptr<BackingFile> file, FileSeal seal)
 Result<std::unique_ptr<PageWriter>> PageWriter::create(BackingDirectory& directory,
                                                        std::string_view path, const KeyTree& keys) {
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(keys, path));
+  return create_at(directory, path, std::move(seal));
+}
+
+Result<std::unique_ptr<PageWriter>> PageWriter::create_at(BackingDirectory& directory,
+                                                          std::string_view path, FileSeal seal) {
   NACRE_ASSIGN(auto file, directory.open(path, OpenMode::create_or_empty));
   return std::unique_ptr<PageWriter>(new PageWriter(std::move(file), std::move(seal)));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string_view>
 
@@ -16,6 +17,9 @@ namespace nacre::metadata {
 // Reads a finished table file. Thread-safe.
 class PageReader {
  public:
+  // The file has taken the place of another with the same content: goes on there. Errors: as
+  // open(); then it reads the old one.
+  Result<void> reopen(BackingDirectory& directory, const KeyTree& keys);
   // corrupt when the size or the last page show that the file was cut or grew.
   static Result<std::unique_ptr<PageReader>> open(BackingDirectory& directory,
                                                   std::string_view path, const KeyTree& keys);
@@ -26,13 +30,15 @@ class PageReader {
 
  private:
   PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t plain_size);
+  Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const;
   // Opens pages [first, first + count) from their stored bytes into the part of out they cover.
   Result<void> open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
                           MutableByteView out) const;
 
+  mutable std::shared_mutex mutex_;  // guards the next two; held while they are read with
   std::unique_ptr<BackingFile> file_;
   FileSeal seal_;
-  std::uint64_t plain_size_;
+  const std::uint64_t plain_size_;
 };
 
 // Checks one stored page but not its tag; none when CRC or final bit are wrong. Shared with the
@@ -52,6 +58,9 @@ class PageWriter {
   // Creates or empties the file.
   static Result<std::unique_ptr<PageWriter>> create(BackingDirectory& directory,
                                                     std::string_view path, const KeyTree& keys);
+  // Of a file that is to take the place of another: seal is of its lasting path.
+  static Result<std::unique_ptr<PageWriter>> create_at(BackingDirectory& directory,
+                                                       std::string_view path, FileSeal seal);
   Result<void> append(ByteView bytes);
   Result<void> flush() { return {}; }  // a table that is not finished is of no use to anybody
   // Makes what was appended a whole file and durable. More may be appended: the last page is then

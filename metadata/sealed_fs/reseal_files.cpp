@@ -7,14 +7,14 @@
 #include <algorithm>
 
 namespace nacre::metadata {
-namespace {
 
-// RocksDB takes no name that begins so for one of its own, and opening the database removes what
-// ends so.
-std::string unfinished_path(std::string_view path) {
+// Opening the database removes what ends so.
+std::string resealed_path(std::string_view path) {
   const auto name_at = path.rfind('/') + 1;
   return fmt::format("{}rekey-{}.dbtmp", path.substr(0, name_at), path.substr(name_at));
 }
+
+namespace {
 
 struct Resealed {
   Bytes bytes;  // of the whole file
@@ -25,8 +25,8 @@ struct Resealed {
 class Resealer {
  public:
   Resealer(FrameBytes& stored, const FileSeal& from, const FileSeal& to,
-           const std::optional<ManifestLink>& link)
-      : stored_(stored), from_(from), to_(to), link_(link) {}
+           const ResealChanges& changes)
+      : stored_(stored), from_(from), to_(to), changes_(changes) {}
 
   Result<Resealed> run() {
     Bytes plain;
@@ -38,7 +38,7 @@ class Resealer {
     const bool has_link =
         to_.header().file_class == FileClass::manifest && to_.header().format != EpochFormat::one;
     if (has_link) {
-      const ManifestLink link = link_.value_or(walk.link.value_or(ManifestLink{}));
+      const ManifestLink link = changes_.link.value_or(walk.link.value_or(ManifestLink{}));
       add({.flags = frame_flag_witness}, encode(link));
     }
     // All frames behind it have one more before them than they had.
@@ -54,8 +54,16 @@ class Resealer {
         return fail_in_file(ErrorCode::tampered, from_.path(), "the tag of a frame is wrong");
       }
       at += frame->stored_size;
-      const bool is_link = walk.link && (frame->header.flags & frame_flag_witness) != 0;
-      if (!is_link) add(frame->header, plain);
+      const bool is_witness = (frame->header.flags & frame_flag_witness) != 0;
+      if (!is_witness) {
+        add(frame->header, plain);
+      } else if (!walk.link) {
+        const auto said = decode_log_witness(plain, from_.header().format);
+        if (!said) {
+          return fail_in_file(ErrorCode::corrupt, from_.path(), "a witness cannot be read");
+        }
+        add(frame->header, encode(changes_.witness.value_or(*said), to_.header().format));
+      }
     }
     return std::move(fresh_);
   }
@@ -79,34 +87,42 @@ class Resealer {
   FrameBytes& stored_;
   const FileSeal& from_;
   const FileSeal& to_;
-  const std::optional<ManifestLink>& link_;
+  const ResealChanges& changes_;
   std::uint64_t shift_ = 0;
   Resealed fresh_;
 };
 
 }  // namespace
 
-Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
-    BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    const std::optional<ManifestLink>& link) {
+Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& directory,
+                                                      const std::string& path, const KeyTree& keys,
+                                                      FileSeal to, const ResealChanges& changes) {
   NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
   NACRE_ASSIGN(const FileSeal from,
                FileSeal::open(keys, path, stored.view(0, file_header_size_bytes)));
-  if (from.header().epoch == keys.current_epoch_number()) {
+  NACRE_ASSIGN(const Resealed fresh, Resealer(stored, from, to, changes).run());
+  NACRE_ASSIGN(auto file, directory.open(resealed_path(path), OpenMode::create_or_empty));
+  NACRE_TRY(file->write(0, ByteView(fresh.bytes)));
+  NACRE_TRY(file->sync());
+  return FrameWriter::Replacement{.seal = std::move(to),
+                                  .file = std::move(file),
+                                  .stored_bytes = fresh.bytes.size(),
+                                  .frame_count = fresh.frame_count,
+                                  .last_tag = fresh.last_tag};
+}
+
+Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
+    BackingDirectory& directory, const std::string& path, const KeyTree& keys,
+    const std::optional<ManifestLink>& link) {
+  NACRE_ASSIGN(const auto epoch, epoch_of_file(directory, path));
+  if (epoch && *epoch == keys.current_epoch_number()) {
     return std::optional<FrameWriter::Replacement>();
   }
   NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path));
-  NACRE_ASSIGN(const Resealed fresh, Resealer(stored, from, to, link).run());
-  const std::string unfinished = unfinished_path(path);
-  NACRE_ASSIGN(auto file, directory.open(unfinished, OpenMode::create_or_empty));
-  NACRE_TRY(file->write(0, ByteView(fresh.bytes)));
-  NACRE_TRY(file->sync());
-  NACRE_TRY(directory.rename(unfinished, path));
-  return std::optional(FrameWriter::Replacement{.seal = std::move(to),
-                                                .file = std::move(file),
-                                                .stored_bytes = fresh.bytes.size(),
-                                                .frame_count = fresh.frame_count,
-                                                .last_tag = fresh.last_tag});
+  NACRE_ASSIGN(auto fresh, make_resealed_frames(directory, path, keys, std::move(to),
+                                                {.link = link, .witness = {}}));
+  NACRE_TRY(directory.rename(resealed_path(path), path));
+  return std::optional(std::move(fresh));
 }
 
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

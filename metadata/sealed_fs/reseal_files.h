@@ -19,6 +19,21 @@
 
 namespace nacre::metadata {
 
+// Where a file lies that is to take the place of another; RocksDB takes no name that begins so for
+// one of its own.
+std::string resealed_path(std::string_view path);
+
+// What a resealed file has otherwise than the one that it comes from.
+struct ResealChanges {
+  std::optional<ManifestLink> link;   // of a manifest
+  std::optional<LogWitness> witness;  // of a log, in the place of each that it has
+};
+// Makes the file, durable but for its name, under resealed_path(). path: of the one that there is,
+// which keys open. Errors: those of read_frames().
+Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& directory,
+                                                      const std::string& path, const KeyTree& keys,
+                                                      FileSeal to, const ResealChanges& changes);
+
 // Under its name already, but not durably so. None when the file is of the current epoch. Nobody
 // else may write to it or replace it meanwhile; the caller syncs the folder. link: of a manifest,
 // in the place of the one that it has. Errors: those of read_frames().

@@ -193,6 +193,8 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
 
 Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
   NACRE_TRY(check_writable(folder));
+  NACRE_ASSIGN(const EpochFormat format, keys_->epoch_format(keys_->current_epoch_number()));
+  if (format != EpochFormat::one) return {};  // switch_epoch() did, and nothing else counts
   NACRE_ASSIGN(const auto paths,
                list_files_of_other_epochs(*directory_, folder, keys_->current_epoch_number()));
   for (const auto& path : paths) {
@@ -226,9 +228,9 @@ IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const 
     const std::string path = normal_path(raw_path);
     const FileClass file_class = parse_file_name(path).file_class;
     if (file_class == FileClass::table) {
-      auto reader = PageReader::open(*directory_, path, *keys_);
+      auto reader = open_table(path);
       if (!reader) return open_status(reader.error(), path);
-      *result = make_sequential_file(std::shared_ptr<PageReader>(std::move(*reader)));
+      *result = make_sequential_file(std::move(*reader));
       return IOStatus::OK();
     }
     if (file_class == FileClass::log && is_done_log(path)) {
@@ -253,9 +255,9 @@ IOStatus SealedFileSystem::NewRandomAccessFile(const std::string& raw_path, cons
   return without_exceptions([&] {
     const std::string path = normal_path(raw_path);
     if (parse_file_name(path).file_class == FileClass::table) {
-      auto reader = PageReader::open(*directory_, path, *keys_);
+      auto reader = open_table(path);
       if (!reader) return open_status(reader.error(), path);
-      *result = make_random_access_file(std::shared_ptr<PageReader>(std::move(*reader)));
+      *result = make_random_access_file(std::move(*reader));
       return IOStatus::OK();
     }
     std::lock_guard lock(probe_mutex_);

@@ -18,13 +18,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/file_holds.h"
 #include "metadata/sealed_fs/log_writer.h"
 #include "metadata/sealed_fs/manifest_state.h"
+#include "metadata/sealed_fs/page_file.h"
 
 namespace nacre::metadata {
 
@@ -58,6 +62,12 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // Seals anew what is of an older epoch and RocksDB keeps open or never replaces: manifest,
   // CURRENT, IDENTITY, OPTIONS. The rest goes when RocksDB has other tables and logs.
   Result<void> reseal_files(const std::string& folder);
+  // Begins a rotation to an epoch of format 2 (epoch_switch.h): next has it, needed names the files
+  // that must be there, commit makes next's keys durable and these keys. Only while nobody writes
+  // and RocksDB is at rest; logs before the live one must be done. busy; after any other error of
+  // commit or behind it nothing can be written any more: the next opening finds out what counts.
+  Result<void> switch_epoch(const std::string& folder, const std::set<std::string>& needed,
+                            const KeyTree& next, const std::function<Result<void>()>& commit);
   // Keep files that RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
 
@@ -136,6 +146,11 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<void> release_log(std::uint64_t number);
   Result<void> release_log_locked(std::uint64_t number);
   ManifestLink newest_log_locked() const;
+  Result<std::vector<std::string>> reseal_finished(const std::string& folder,
+                                                   const std::set<std::string>& needed,
+                                                   const KeyTree& next);
+  Result<void> reopen_tables();
+  Result<std::shared_ptr<PageReader>> open_table(const std::string& path);
   Result<void> reseal_file(const std::string& path);
   Result<void> sync_replaced(const std::string& folder);
   bool is_done_log(std::string_view path) const;
@@ -155,6 +170,11 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::uint64_t recovered_done_log_ = 0;  // logs up to it hold nothing that counts
   std::map<std::string, std::uint64_t, std::less<>> frame_counts_;  // as recover() found them
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
+  // Whoever opens a table holds it while that happens; alone: its file may become another.
+  std::shared_mutex switch_mutex_;
+  std::mutex tables_mutex_;                        // guards the next two; before it switch_mutex_
+  std::vector<std::weak_ptr<PageReader>> tables_;  // that are open
+  std::size_t tables_swept_at_ = 64;
   std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two
   std::string live_manifest_path_;
   std::weak_ptr<ManifestWriter> live_manifest_;

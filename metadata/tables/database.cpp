@@ -61,6 +61,8 @@ class DatabaseImpl final : public Database {
   std::unique_ptr<CommittedView> committed_view() const override {
     return store_->committed_view();
   }
+  Result<void> switch_epoch(const KeyTree& next,
+                            const std::function<Result<void>()>& commit) override;
   Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override;
   Result<std::set<std::string>> needed_files() const override { return store_->needed_files(); }
   std::uint64_t durable_change_count() const override { return durable_change_count_; }
@@ -371,6 +373,13 @@ Result<DatabaseSnapshot> DatabaseImpl::snapshot() {
   std::lock_guard commit_lock(commit_mutex_);
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
   return store_->snapshot();
+}
+
+Result<void> DatabaseImpl::switch_epoch(const KeyTree& next,
+                                        const std::function<Result<void>()>& commit) {
+  if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
+  std::lock_guard commit_lock(commit_mutex_);
+  return store_->switch_epoch(next, commit);
 }
 
 Result<std::vector<std::string>> DatabaseImpl::reseal(const std::function<Result<void>()>& go_on) {

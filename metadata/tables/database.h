@@ -130,6 +130,14 @@ class Database {
   // What has been committed until now; the groups are not part of it. Holds nobody up.
   virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
+  // The beginning of a rotation of keys to an epoch of format 2, which next has: every file of the
+  // database is sealed anew under it; then commit makes next's keys durable, and the current ones
+  // of this database's; from then on nothing sealed under the older ones counts. Commits wait,
+  // reads go on. busy while a snapshot is held; no_space; errors of commit. After an error of
+  // commit or behind it nothing can be written until the database is opened anew.
+  virtual Result<void> switch_epoch(const KeyTree& next,
+                                    const std::function<Result<void>()>& commit) = 0;
+
   // For a rotation of keys: seals every file of the database anew under the current epoch, where it
   // is of an older one. Rows of the groups are no part of it: once committed they are sealed under
   // the current epoch anyway. Commits and reads go on but for moments. go_on is asked between two

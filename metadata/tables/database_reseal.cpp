@@ -35,6 +35,26 @@ Result<void> RocksdbStore::begin_reseal() {
   return {};
 }
 
+Result<void> RocksdbStore::switch_epoch(const KeyTree& next,
+                                        const std::function<Result<void>()>& commit) {
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  NACRE_TRY(flush_everything());
+  NACRE_ASSIGN(const auto log, file_system_->retire_logs());
+  static_cast<void>(log);
+  const std::lock_guard lock(rewriting_);
+  if (const auto paused = db_->PauseBackgroundWork(); !paused.ok()) {
+    return tl::unexpected<Error>(to_error(paused, rewriting));
+  }
+  auto switched = [&]() -> Result<void> {
+    NACRE_ASSIGN(auto needed, needed_files());
+    return file_system_->switch_epoch(std::string(database_folder), needed, next, commit);
+  }();
+  const auto resumed = db_->ContinueBackgroundWork();
+  NACRE_TRY(switched);
+  if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, rewriting));
+  return {};
+}
+
 // RocksDB would refuse all writes after it met damage in a compaction.
 Result<void> RocksdbStore::check_table(const std::string& path) const {
   NACRE_ASSIGN(const auto reader, PageReader::open(*directory_, path, *keys_));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "metadata/sealed_fs/epoch_switch.h"
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/recovery_check.h"
 #include "metadata/sealed_fs/status.h"
@@ -62,6 +63,18 @@ bool is_unfinished(std::string_view name) {
   return name.ends_with(".dbtmp");
 }
 
+// Where a rotation of keys was interrupted at its very beginning.
+Result<void> settle_epoch(BackingDirectory& directory, const KeyTree& keys, bool read_only) {
+  const std::string folder(database_folder);
+  if (!read_only) return finish_epoch_switch(directory, folder, keys);
+  NACRE_ASSIGN(const bool is_unfinished, is_epoch_switch_unfinished(directory, folder, keys));
+  if (!is_unfinished) return {};
+  return fail(ErrorCode::read_only,
+              fmt::format("{}: a rotation of keys was interrupted when it had just begun, and "
+                          "opening the volume for writing ends that: mount it once without -o ro",
+                          directory.description()));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
@@ -81,6 +94,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
   bool has_arrived = false;
   if (!options.create) {
+    NACRE_TRY(settle_epoch(*directory, *keys, options.read_only));
     NACRE_TRY(store->file_system_->recover(database_folder));
     NACRE_ASSIGN(has_arrived, has_arrived_log(*directory, database_folder, *keys));
     if (!options.read_only) NACRE_TRY(remove_where(*directory, is_unfinished));

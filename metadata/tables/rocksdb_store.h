@@ -62,6 +62,8 @@ class RocksdbStore {
   // See Database; by the writing thread.
   Result<DatabaseSnapshot> snapshot();
   std::unique_ptr<CommittedView> committed_view() const;
+  // See Database; by the writing thread.
+  Result<void> switch_epoch(const KeyTree& next, const std::function<Result<void>()>& commit);
   // See Database::reseal(). The first by the writing thread.
   Result<void> begin_reseal();
   Result<std::vector<std::string>> finish_reseal(const std::function<Result<void>()>& go_on);

@@ -104,8 +104,19 @@ Result<Document> parse_document(const DocumentKind& kind, ByteView text) {
                             "version {}",
                             version, kind.version));
   }
-  NACRE_ASSIGN(document.generation, get_number(document.fields, "generation", 1, ~0ull));
+  NACRE_ASSIGN(document.generation,
+               get_number(document.fields, "generation", 1, generation_end - 1));
   return document;
+}
+
+Result<void> check_generation(std::uint64_t generation, std::string_view what) {
+  if (generation != generation_end) return {};
+  return fail(
+      ErrorCode::too_big,
+      fmt::format("the {} has had the most generations that there are: somebody who had its "
+                  "key has counted up, and it cannot be changed any more; copy what the "
+                  "volume holds to a new one",
+                  what));
 }
 
 Result<void> verify(const Seal& seal, ByteView mac_key, std::string_view what) {

@@ -21,6 +21,7 @@
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/kdf/kdf.h"
+#include "metadata/text/generation.h"
 #include "metadata/text/unverified.h"
 
 namespace nacre::metadata {

@@ -26,13 +26,13 @@ class RotationTest : public ::testing::Test {
   void SetUp() override { make_volume(engine::CipherSuite::aes_256_gcm); }
   void TearDown() override { close(); }
 
-  void make_volume(engine::CipherSuite suite) {
+  void make_volume(engine::CipherSuite suite, metadata::EpochFormat format = format_under_test()) {
     backing_ = MemoryBacking::create();
     metadata::VolumeParameters parameters;
     parameters.chunk_size_bytes = chunk_size;
     parameters.codec = engine::Codec::none;
     parameters.cipher = suite;
-    parameters.format = format_under_test();
+    parameters.format = format;
     const auto who = recipients(passphrase(word), public_key(0));
     auto made = metadata::create_volume_files(*backing_, parameters, who);
     NACRE_ASSERT_OK(made);

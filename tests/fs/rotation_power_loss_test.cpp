@@ -10,7 +10,8 @@ namespace {
 class RotationPowerLoss : public RotationTest {
  protected:
   void rotate() {
-    if (rotation_->begin({.suite = engine::CipherSuite::aes_256_ctr})) {
+    if (rotation_->begin(
+            {.suite = engine::CipherSuite::aes_256_ctr, .to_format_2 = to_format_2_})) {
       static_cast<void>(rotation_->run({}));
     }
   }
@@ -19,7 +20,7 @@ class RotationPowerLoss : public RotationTest {
     NACRE_ASSERT_OK(try_open(left));
     EXPECT_TRUE(holds_everything());
     if (!keys_.keys->is_rotating() && keys_.keys->current_epoch_number() == 1) {
-      NACRE_ASSERT_OK(rotation_->begin({}));
+      NACRE_ASSERT_OK(rotation_->begin({.to_format_2 = to_format_2_}));
     }
     write("after", 9, 3);
     NACRE_ASSERT_OK(rotation_->run({}));
@@ -27,12 +28,31 @@ class RotationPowerLoss : public RotationTest {
     close();
     contents_.erase("after");
     expect_rotated(2);
+    if (to_format_2_) expect_format_2();
   }
+  void expect_format_2() {
+    const auto keys = unlock(*backing_);
+    NACRE_ASSERT_OK(keys);
+    EXPECT_TRUE(keys->superblock.has_format_2);
+    EXPECT_EQ(keys->keyring.epochs.back().format, metadata::EpochFormat::two);
+  }
+  void lose_power_everywhere();
 
+  bool to_format_2_ = false;
   Sample sample_;
 };
 
 TEST_F(RotationPowerLoss, anywhere_leaves_a_volume_that_opens_and_ends_its_rotation) {
+  lose_power_everywhere();
+}
+
+TEST_F(RotationPowerLoss, anywhere_in_a_move_to_format_2_leaves_a_volume_that_opens_and_ends_it) {
+  make_volume(engine::CipherSuite::aes_256_gcm, metadata::EpochFormat::one);
+  to_format_2_ = true;
+  lose_power_everywhere();
+}
+
+void RotationPowerLoss::lose_power_everywhere() {
   open();
   fill(9);
   close();

@@ -144,6 +144,24 @@ TEST_F(RotationTest, is_refused_while_one_is_under_way) {
   EXPECT_CODE(busy, rotation_->begin({}));
 }
 
+// Nobody but a rotation writes one, so the new key vouches for none that came from elsewhere.
+TEST_F(RotationTest, is_not_begun_over_a_superblock_that_changed_while_the_volume_was_open) {
+  open();
+  fill(4);
+  auto forged = keys_.superblock;
+  forged.codec = engine::Codec::lz77;
+  ++forged.generation;
+  NACRE_ASSERT_OK(metadata::save_superblock(*backing_, forged, *keys_.keys));
+  const auto begun = rotation_->begin({});
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(to_string(begun.error().code), to_string(ErrorCode::tampered));
+  NACRE_ASSERT_OK(metadata::save_superblock(*backing_, keys_.superblock, *keys_.keys));
+  NACRE_EXPECT_OK(rotation_->begin({}));
+  NACRE_EXPECT_OK(rotation_->run({}));
+  close();
+  expect_rotated(2);
+}
+
 TEST_F(RotationTest, is_refused_while_a_backup_is_under_way) {
   open();
   fill(4);

@@ -38,7 +38,7 @@ class StoreMoves : public testing::Test {
   }
   void begin_epoch() {
     keys_->begin_rotation(SecretBytes(Bytes(32, 10)),
-                          {.number = 2, .key = SecretBytes(Bytes(32, 8))});
+                          {.number = 2, .key = SecretBytes(Bytes(32, 8))}, {});
     NACRE_ASSERT_OK(store_->begin_epoch());
   }
   Result<std::optional<fs::SealedBatch>> append_sealed(const std::vector<ByteView>& records) {

@@ -17,13 +17,17 @@ namespace {
 using namespace nacre;
 using namespace nacre::metadata;
 
-const KeyTree& keys() {
-  static const KeyTree tree = [] {
-    std::vector<EpochKey> epochs;
-    epochs.push_back({.number = 1, .key = SecretBytes(Bytes(32, 7))});
-    return KeyTree(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)), std::move(epochs));
-  }();
-  return tree;
+KeyTree make_keys(EpochFormat format) {
+  std::vector<EpochKey> epochs;
+  epochs.push_back({.number = 1, .key = SecretBytes(Bytes(32, 7)), .format = format});
+  return KeyTree(engine::VolumeId{1, 2, 3}, SecretBytes(Bytes(32, 9)), std::move(epochs));
+}
+
+// Half of the inputs are files of format 2.
+const KeyTree& keys(std::size_t input_size) {
+  static const KeyTree first = make_keys(EpochFormat::one);
+  static const KeyTree second = make_keys(EpochFormat::two);
+  return input_size % 2 == 0 ? first : second;
 }
 
 struct Input {
@@ -57,7 +61,7 @@ void add_frame(Bytes& file, const FileSeal& seal, const FrameHeader& header, Byt
 }
 
 void try_frames(Input input, std::string_view path, bool is_raw) {
-  const auto seal = FileSeal::create(keys(), path).value();
+  const auto seal = FileSeal::create(keys(input.rest.size()), path).value();
   Bytes file = begin_file(seal);
   Bytes expected;
   if (is_raw) file.insert(file.end(), input.rest.begin(), input.rest.end());
@@ -89,7 +93,8 @@ void try_frames(Input input, std::string_view path, bool is_raw) {
 
 void try_pages(Input input, bool is_raw) {
   constexpr std::string_view path = "db/000012.sst";
-  const auto seal = FileSeal::create(keys(), path).value();
+  const KeyTree& tree = keys(input.rest.size());
+  const auto seal = FileSeal::create(tree, path).value();
   Bytes file = begin_file(seal);
   if (is_raw) file.insert(file.end(), input.rest.begin(), input.rest.end());
   for (std::uint64_t number = 0; !is_raw && !input.rest.empty(); ++number) {
@@ -118,7 +123,7 @@ void try_pages(Input input, bool is_raw) {
   }
   const auto backing = tests::MemoryBacking::create();
   backing->store(path, file);
-  const auto reader = PageReader::open(*backing, path, keys());
+  const auto reader = PageReader::open(*backing, path, tree);
   if (!reader) return;
   if ((*reader)->size() > file.size()) std::abort();
   Bytes whole((*reader)->size());

@@ -2,6 +2,8 @@
 // The keyrings of a rotation: who opens them, what they open, and what they keep from whom.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "metadata/keys/keyring_rotation.h"
 #include "metadata/volume_files.h"
 #include "tests/metadata/test_keys.h"
@@ -28,13 +30,18 @@ class KeyringRotationTest : public ::testing::Test {
     auto key = engine::RsaPrivateKey::from_der(identity(0).to_der()->view());
     return open_volume_keys(*backing_, VolumeSecret(std::move(*key)));
   }
+  engine::Sha256Digest superblock() const {
+    return superblock_digest(find_superblock(*backing_)->superblock);
+  }
   // Writes the keyring that a rotation begins with; keys become those of the rotation.
   void begin(VolumeKeys& volume, engine::CipherSuite suite = engine::CipherSuite::aes_256_gcm) {
-    auto next = begin_keyring_rotation(volume.keyring, *volume.keys, suite);
+    auto next = begin_keyring_rotation(volume.keyring, *volume.keys, superblock(), suite,
+                                       format_under_test());
     ASSERT_TRUE(next) << next.error().message;
     ASSERT_TRUE(save_keyring(*backing_, next->keyring, *next->keys));
     volume.keyring = next->keyring;
-    volume.keys->begin_rotation(next->keys->volume_key(), next->keys->current_epoch());
+    volume.keys->begin_rotation(next->keys->volume_key(), next->keys->current_epoch(),
+                                superblock());
   }
 
   std::shared_ptr<MemoryBacking> backing_ = MemoryBacking::create();
@@ -98,6 +105,66 @@ TEST_F(KeyringRotationTest, ends_with_a_keyring_that_refuses_a_superblock_of_the
   EXPECT_EQ(to_string(refused.error().code), to_string(ErrorCode::tampered));
 }
 
+// AUDIT F1: a removed recipient has the older volume key, and MACs what he likes while a rotation
+// is under way, however long it is paused.
+TEST_F(KeyringRotationTest, takes_no_superblock_that_somebody_makes_with_the_older_key) {
+  const auto before = open();
+  ASSERT_TRUE(before);
+  const Superblock genuine = before->superblock;
+  auto volume = open();
+  begin(*volume);
+  const auto text = backing_->load("superblock").value();
+  const std::function<void(Superblock&)> forgeries[] = {
+      [](Superblock& it) { it.chunk_size_bytes *= 2; },
+      [](Superblock& it) { it.padding = engine::Padding::padme; },
+      [](Superblock& it) { it.codec = engine::Codec::rle; },
+      [](Superblock& it) { it.label = "another"; },
+      [](Superblock& it) { it.generation += 1000; },
+      [](Superblock& it) { it.generation = generation_end - 1; },
+      [](Superblock& it) { it.has_format_2 = !it.has_format_2; },
+  };
+  for (const auto& forge : forgeries) {
+    Superblock forged = genuine;
+    forge(forged);
+    ASSERT_TRUE(save_superblock(*backing_, forged, *before->keys));
+    for (const auto& opened : {open("first"), open_identity()}) {
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(to_string(opened.error().code), to_string(ErrorCode::tampered))
+          << opened.error().message;
+    }
+  }
+  backing_->store("superblock", text);
+  backing_->store("superblock.copy", text);
+  EXPECT_TRUE(open());
+}
+
+TEST_F(KeyringRotationTest, takes_no_older_superblock_that_is_put_back) {
+  const auto older = *backing_->load("superblock");
+  auto volume = open();
+  Superblock newer = volume->superblock;
+  newer.codec = engine::Codec::none;
+  newer.generation++;
+  ASSERT_TRUE(save_superblock(*backing_, newer, *volume->keys));
+  begin(*volume);
+  ASSERT_TRUE(open());
+  backing_->store("superblock", older);
+  backing_->store("superblock.copy", older);
+  const auto refused = open();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error().code), to_string(ErrorCode::tampered));
+}
+
+// A rotation that an earlier program began names no superblock.
+TEST_F(KeyringRotationTest, that_names_no_superblock_takes_the_older_key_for_it) {
+  auto volume = open();
+  auto next = begin_keyring_rotation(volume->keyring, *volume->keys, superblock(),
+                                     engine::CipherSuite::aes_256_gcm, format_under_test());
+  ASSERT_TRUE(next);
+  next->keyring.previous_superblock.reset();
+  ASSERT_TRUE(save_keyring(*backing_, next->keyring, *next->keys));
+  EXPECT_TRUE(open());
+}
+
 TEST_F(KeyringRotationTest, confirms_a_passphrase_once_it_is_known_again) {
   auto volume = open();
   begin(*volume);
@@ -126,8 +193,8 @@ TEST_F(KeyringRotationTest, confirms_a_passphrase_once_it_is_known_again) {
 TEST_F(KeyringRotationTest, is_refused_while_another_one_runs) {
   auto volume = open();
   begin(*volume);
-  const auto second =
-      begin_keyring_rotation(volume->keyring, *volume->keys, engine::CipherSuite::aes_256_gcm);
+  const auto second = begin_keyring_rotation(volume->keyring, *volume->keys, superblock(),
+                                             engine::CipherSuite::aes_256_gcm, format_under_test());
   ASSERT_FALSE(second);
   EXPECT_EQ(to_string(second.error().code), to_string(ErrorCode::busy));
 }
@@ -136,8 +203,8 @@ TEST_F(KeyringRotationTest, is_refused_while_another_one_runs) {
 TEST_F(KeyringRotationTest, opens_wherever_power_is_lost) {
   const auto whole = backing_->process_kill();
   auto volume = open();
-  auto next =
-      begin_keyring_rotation(volume->keyring, *volume->keys, engine::CipherSuite::aes_256_gcm);
+  auto next = begin_keyring_rotation(volume->keyring, *volume->keys, superblock(),
+                                     engine::CipherSuite::aes_256_gcm, format_under_test());
   ASSERT_TRUE(save_keyring(*whole, next->keyring, *next->keys));
   const std::uint64_t count = whole->change_count();
   ASSERT_GT(count, 4u);

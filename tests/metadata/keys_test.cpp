@@ -104,7 +104,7 @@ TEST_F(Keys, may_be_asked_for_by_many_threads) {
 TEST_F(Keys, of_an_epoch_that_is_no_later_one_end_the_process) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(keys->begin_rotation(SecretBytes(counting(1, 32)),
-                                   {.number = 5, .key = SecretBytes(counting(3, 32))}),
+                                   {.number = 5, .key = SecretBytes(counting(3, 32))}, {}),
               testing::KilledBySignal(SIGABRT),
               "an internal check failed.*epoch 5 follows epoch 5");
 }

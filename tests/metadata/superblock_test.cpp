@@ -49,6 +49,32 @@ ErrorCode parse_error(const std::string& text) {
   return parsed ? ErrorCode::exists : parsed.error().code;
 }
 
+// A counter that wraps would make the oldest superblock the newest.
+TEST(Superblock, of_the_last_generation_is_never_written_and_refused) {
+  EXPECT_EQ(next_generation(7), 8u);
+  EXPECT_EQ(next_generation(generation_end - 1), generation_end);
+  EXPECT_EQ(next_generation(generation_end), generation_end);
+  auto superblock = some_superblock();
+  superblock.generation = generation_end - 1;
+  EXPECT_TRUE(parse_superblock(as_bytes(encode_superblock(superblock, some_keys()))));
+  superblock.generation = generation_end;
+  EXPECT_EQ(parse_error(encode_superblock(superblock, some_keys())), ErrorCode::corrupt);
+  const auto backing = MemoryBacking::create();
+  const auto saved = save_superblock(*backing, superblock, some_keys());
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(to_string(saved.error().code), to_string(ErrorCode::too_big));
+  EXPECT_TRUE(backing->files().empty());
+}
+
+TEST(Superblock, says_whether_its_keyring_may_have_epochs_of_format_2) {
+  auto superblock = some_superblock();
+  superblock.has_format_2 = true;
+  const std::string text = encode_superblock(superblock, some_keys());
+  EXPECT_NE(text.find(format_2_feature), std::string::npos);
+  EXPECT_TRUE(parse_superblock(as_bytes(text))->claims.has_format_2);
+  EXPECT_FALSE(parse_superblock(as_bytes(some_text()))->claims.has_format_2);
+}
+
 TEST(Superblock, comes_back) {
   const auto parsed = parse_superblock(as_bytes(some_text()));
   ASSERT_TRUE(parsed) << parsed.error().message;

@@ -43,6 +43,10 @@ class CountedDatabase final : public metadata::Database {
   std::unique_ptr<metadata::CommittedView> committed_view() const override {
     return below_->committed_view();
   }
+  Result<void> switch_epoch(const metadata::KeyTree& next,
+                            const std::function<Result<void>()>& commit) override {
+    return below_->switch_epoch(next, commit);
+  }
   Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override {
     return below_->reseal(go_on);
   }

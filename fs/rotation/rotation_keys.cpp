@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rotation begins: the superblock that counts under the older key, and the new keyring.
+#include <utility>
+
+#include "fs/rotation/rotation.h"
+#include "metadata/keys/keyring_rotation.h"
+
+namespace nacre::fs {
+
+Result<Rotation::LoadedSuperblock> Rotation::load_superblock() const {
+  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
+  NACRE_ASSIGN(auto superblock, metadata::verify_superblock(found.superblock, *keys_));
+  return LoadedSuperblock{.superblock = std::move(superblock),
+                          .digest = metadata::superblock_digest(found.superblock),
+                          .are_copies_equal = found.warnings.empty()};
+}
+
+// Both copies of the superblock are what counts under the key that is about to go; its digest.
+Result<engine::Sha256Digest> Rotation::settle_before(const RotationOptions& options,
+                                                     engine::CipherSuite& suite) {
+  NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
+  if (known_superblock_ && *known_superblock_ != loaded.digest) {
+    return fail(ErrorCode::tampered,
+                "the superblock is not the one with which the volume was opened: somebody who has "
+                "the volume key wrote it; put the true one back from a backup");
+  }
+  metadata::Superblock& superblock = loaded.superblock;
+  suite = options.suite.value_or(superblock.cipher);
+  const bool upgrades = options.to_format_2 && !superblock.has_format_2;
+  const bool changes = options.codec || suite != superblock.cipher || upgrades;
+  if (!changes && loaded.are_copies_equal) return loaded.digest;
+  if (changes) {
+    superblock.has_format_2 = superblock.has_format_2 || upgrades;
+    superblock.cipher = suite;
+    superblock.codec = options.codec.value_or(superblock.codec);
+    superblock.level = options.codec ? options.level : superblock.level;
+    superblock.generation = metadata::next_generation(superblock.generation);
+  }
+  NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
+  known_superblock_ = metadata::superblock_digest(superblock, *keys_);
+  return *known_superblock_;
+}
+
+// Nothing is sealed under the new epoch before both copies are durable; but for the files of the
+// database in format 2, which count only then.
+Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::CipherSuite suite,
+                                    const engine::Sha256Digest& superblock) {
+  bool is_format_2 = false;
+  const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {
+    const auto format =
+        options.to_format_2 ? metadata::EpochFormat::two : current.epochs.back().format;
+    is_format_2 = format != metadata::EpochFormat::one;
+    NACRE_ASSIGN(auto next,
+                 metadata::begin_keyring_rotation(current, *keys_, superblock, suite, format));
+    if (options.passphrase != nullptr) {
+      NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
+                                                                      options.passphrase->view()));
+      static_cast<void>(confirmed);
+    }
+    return next;
+  };
+  const auto take = [&](const metadata::KeyringRotation& next) {
+    keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), superblock);
+  };
+  const auto go_on = [this]() -> Result<> {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) return {};
+    return fail(ErrorCode::cancelled, "the volume is closing");
+  };
+  return keyring_.rotate(
+      make, take, [&](const metadata::KeyTree& next, const std::function<Result<>()>& commit) {
+        if (!is_format_2) return commit();
+        return mounted_.store().switch_epoch(next.current_epoch_number(), go_on, [&] {
+          return mounted_.database().switch_epoch(next, commit);
+        });
+      });
+}
+
+Result<> Rotation::settle_superblock() {
+  NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
+  const bool is_current =
+      metadata::verify(found.superblock.seal, keys_->volume_subkey("superblock mac").view(),
+                       "superblock")
+          .has_value();
+  if (is_current && found.warnings.empty()) return {};
+  NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
+  loaded.superblock.generation = metadata::next_generation(loaded.superblock.generation);
+  loaded.superblock.cipher = keys_->current_epoch().suite;
+  NACRE_TRY(metadata::save_superblock(*directory_, loaded.superblock, *keys_));
+  known_superblock_ = metadata::superblock_digest(loaded.superblock, *keys_);
+  return {};
+}
+
+}  // namespace nacre::fs

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// See epoch_switch.h.
+#include "metadata/sealed_fs/epoch_switch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/reseal_files.h"
+#include "metadata/sealed_fs/sealed_file_system.h"
+
+namespace nacre::metadata {
+namespace {
+
+constexpr std::string_view resealed_prefix = "rekey-";
+constexpr std::string_view resealed_suffix = ".dbtmp";
+constexpr std::size_t copy_piece_bytes = 256u << 10;
+
+bool is_resealed(std::string_view name) {
+  return name.starts_with(resealed_prefix) && name.ends_with(resealed_suffix) &&
+         name.size() > resealed_prefix.size() + resealed_suffix.size();
+}
+
+std::string lasting_path(const std::string& folder, std::string_view name) {
+  name.remove_prefix(resealed_prefix.size());
+  name.remove_suffix(resealed_suffix.size());
+  return fmt::format("{}/{}", folder, name);
+}
+
+// Paths that files of the current epoch are to have and do not have yet.
+Result<std::vector<std::string>> list_unnamed(BackingDirectory& directory,
+                                              const std::string& folder, const KeyTree& keys) {
+  std::vector<std::string> paths;
+  const std::uint32_t current = keys.current_epoch_number();
+  NACRE_ASSIGN(const EpochFormat format, keys.epoch_format(current));
+  if (format == EpochFormat::one || !keys.is_rotating()) return paths;
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const std::string& name : names) {
+    if (!is_resealed(name)) continue;
+    NACRE_ASSIGN(const auto fresh, epoch_of_file(directory, fmt::format("{}/{}", folder, name)));
+    if (!fresh || *fresh != current) continue;
+    const std::string path = lasting_path(folder, name);
+    const auto present = epoch_of_file(directory, path);
+    if (!present && present.error().code != ErrorCode::not_found) {
+      return tl::unexpected(present.error());
+    }
+    if (!present || !*present || **present != current) paths.push_back(path);
+  }
+  return paths;
+}
+
+Result<void> give_names(BackingDirectory& directory, const std::string& folder,
+                        const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    NACRE_TRY(directory.rename(resealed_path(path), path));
+  return directory.sync_directory(folder);
+}
+
+}  // namespace
+
+Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const std::string& name : names) {
+    if (is_resealed(name)) NACRE_TRY(directory.remove(fmt::format("{}/{}", folder, name)));
+  }
+  return {};
+}
+
+Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
+                                 const KeyTree& keys, const KeyTree& next) {
+  NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create(next, path));
+  NACRE_ASSIGN(const auto writer,
+               PageWriter::create_at(directory, resealed_path(path), std::move(seal)));
+  Bytes piece(copy_piece_bytes);
+  for (std::uint64_t at = 0; at < reader->size();) {
+    NACRE_ASSIGN(const std::size_t got, reader->read(at, piece));
+    NACRE_TRY(writer->append(ByteView(piece).first(got)));
+    at += got;
+  }
+  return writer->sync();
+}
+
+Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::string& folder,
+                                        const KeyTree& keys) {
+  NACRE_ASSIGN(const auto paths, list_unnamed(directory, folder, keys));
+  return !paths.empty();
+}
+
+Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string& folder,
+                                 const KeyTree& keys) {
+  NACRE_ASSIGN(const auto paths, list_unnamed(directory, folder, keys));
+  return paths.empty() ? Result<void>() : give_names(directory, folder, paths);
+}
+
+// What is there of the folder's files that are never written to any more. A file that is needed
+// must be among them; another may be gone or damaged.
+Result<std::vector<std::string>> SealedFileSystem::reseal_finished(
+    const std::string& folder, const std::set<std::string>& needed, const KeyTree& next) {
+  NACRE_ASSIGN(const auto names, directory_->list(folder));
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    const FileClass file_class = parse_file_name(path).file_class;
+    const bool is_small = file_class == FileClass::other && !name.ends_with(resealed_suffix);
+    if (file_class != FileClass::table && !is_small) continue;
+    const auto made = [&]() -> Result<void> {
+      if (!is_small) return make_resealed_table(*directory_, path, *keys_, next);
+      NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path));
+      NACRE_ASSIGN(const auto fresh,
+                   make_resealed_frames(*directory_, path, *keys_, std::move(to), {}));
+      static_cast<void>(fresh);
+      return {};
+    }();
+    const bool may_fail =
+        !made && !needed.contains(name) &&
+        (made.error().code == ErrorCode::not_found || made.error().code == ErrorCode::corrupt ||
+         made.error().code == ErrorCode::tampered);
+    if (may_fail) {
+      static_cast<void>(directory_->remove(resealed_path(path)));
+      continue;
+    }
+    NACRE_TRY(made);
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
+                                            const std::set<std::string>& needed,
+                                            const KeyTree& next,
+                                            const std::function<Result<void>()>& commit) {
+  NACRE_TRY(check_writable(folder));
+  NACRE_TRY(remove_resealed_files(*directory_, folder));
+  std::lock_guard replacing(replacing_mutex_);
+  std::lock_guard log_lock(log_mutex_);
+  const auto manifest = live_manifest_.lock();
+  if (manifest == nullptr || live_log_ == nullptr ||
+      manifest_->durable().number != manifest->number() || holds_->are_there()) {
+    return fail(ErrorCode::busy, "the database's files are in somebody's hands: try again");
+  }
+  NACRE_ASSIGN(auto paths, reseal_finished(folder, needed, next));
+  const std::string log_path = live_log_->path();
+  NACRE_ASSIGN(FileSeal log_seal, FileSeal::create(next, log_path));
+  NACRE_ASSIGN(FileSeal manifest_seal, FileSeal::create(next, live_manifest_path_));
+  const ManifestLink log_name{.log = live_log_->name().log, .salt = log_seal.header().salt};
+  ManifestState::Durable named{.number = manifest->number(), .salt = manifest_seal.header().salt};
+  NACRE_ASSIGN(auto new_manifest,
+               manifest->make_resealed(*directory_, *keys_, std::move(manifest_seal), log_name));
+  // The logs before it are done.
+  LogWitness witness = live_log_->witness();
+  witness.previous_salt = {};
+  witness.previous_tag = {};
+  named.frames = new_manifest.frame_count;
+  named.tag = new_manifest.last_tag;
+  named.write_to(witness);
+  NACRE_ASSIGN(auto new_log,
+               live_log_->make_resealed(*directory_, *keys_, std::move(log_seal), witness));
+  paths.push_back(live_manifest_path_);
+  paths.push_back(log_path);
+  NACRE_TRY(directory_->sync_directory(folder));
+
+  // From here on there are two states of the folder, and the keyring says which one counts.
+  std::unique_lock switching(switch_mutex_);
+  auto switched = commit();
+  if (switched) switched = give_names(*directory_, folder, paths);
+  if (switched) {
+    manifest->replace(std::move(new_manifest));
+    live_log_->replace(std::move(new_log), witness);
+    switched = reopen_tables();
+  }
+  if (!switched) fail_stop_->stop(switched.error());
+  return switched;
+}
+
+Result<void> SealedFileSystem::reopen_tables() {
+  for (const auto& known : tables_) {
+    const auto reader = known.lock();
+    if (reader == nullptr) continue;
+    const auto reopened = reader->reopen(*directory_, *keys_);
+    // One that is gone is read by somebody who began before.
+    if (!reopened && reopened.error().code != ErrorCode::not_found) return reopened;
+  }
+  return {};
+}
+
+Result<std::shared_ptr<PageReader>> SealedFileSystem::open_table(const std::string& path) {
+  const std::shared_lock switching(switch_mutex_);
+  NACRE_ASSIGN(auto opened, PageReader::open(*directory_, path, *keys_));
+  std::shared_ptr<PageReader> reader = std::move(opened);
+  const std::lock_guard lock(tables_mutex_);
+  if (tables_.size() >= tables_swept_at_) {
+    std::erase_if(tables_, [](const auto& known) { return known.expired(); });
+    tables_swept_at_ = 2 * tables_.size() + 64;
+  }
+  tables_.push_back(reader);
+  return reader;
+}
+
+}  // namespace nacre::metadata

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// While keys are rotated somebody has the older ones: a recipient who was removed (AUDIT F1). In
+// format 2 nothing that he makes counts from the rotation's beginning on, however long it is
+// paused.
+#include "metadata/tables/database.h"
+#include "tests/fs/rotation_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+class RotationForgery : public RotationTest {
+ protected:
+  void SetUp() override {
+    make_volume(engine::CipherSuite::aes_256_gcm, metadata::EpochFormat::two);
+    auto engine = engine::Engine::create({.thread_count = 1});
+    NACRE_ASSERT_OK(engine);
+    engine_ = std::move(*engine);
+  }
+
+  // A record of the same session, counter, identity and size, with other content.
+  Bytes forged(ByteView record, const metadata::KeyTree& keys) {
+    const auto header = engine::parse_record_header(record);
+    const auto key = keys.session_key(header->epoch, header->salt);
+    EXPECT_TRUE(key);
+    auto input = engine_->allocate(record.size());
+    auto plain = engine_->allocate(chunk_size);
+    auto output = engine_->allocate(2 * record.size() + 4096);
+    std::copy(record.begin(), record.end(), input->data());
+    engine::Payload payload;
+    const auto begin = [&](engine::Arena& from, engine::Arena& to) {
+      payload.clear();
+      payload.input = from.data();
+      payload.input_size = from.size();
+      payload.output = to.data();
+      payload.output_size = to.size();
+      payload.volume_id = keys.volume_id();
+    };
+    begin(*input, *plain);
+    payload.messages.push_back({.operation = engine::Operation::unseal,
+                                .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
+                                .input_size = record.size(),
+                                .output_capacity = chunk_size});
+    engine_->run(payload);
+    if (!payload.results.front().ok) return {};  // a part of a checkpoint is larger than a chunk
+    const std::size_t size = payload.results.front().output_size;
+    const auto identity = payload.results.front().identity;
+    std::fill_n(plain->data(), size, Byte{'X'});
+    begin(*plain, *output);
+    payload.messages.push_back({.operation = engine::Operation::seal,
+                                .codec = engine::Codec::none,
+                                .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
+                                .input_size = size,
+                                .output_capacity = output->size(),
+                                .epoch = header->epoch,
+                                .counter = header->counter,
+                                .salt = header->salt,
+                                .identity = identity});
+    engine_->run(payload);
+    EXPECT_TRUE(payload.results.front().ok);
+    const ByteView made(output->data(), payload.results.front().output_size);
+    return {made.begin(), made.end()};
+  }
+
+  // Every record of that epoch for which it can be done; how many.
+  unsigned forge_records(MemoryBacking& disk, const metadata::KeyTree& keys, std::uint32_t epoch) {
+    unsigned count = 0;
+    for (const std::string& path : disk.files()) {
+      if (!path.starts_with("segments/")) continue;
+      Bytes bytes = disk.load(path).value();
+      for (std::size_t at = metadata::segment_header_size_bytes; at < bytes.size();) {
+        const auto header = engine::parse_record_header(ByteView(bytes).subspan(at));
+        if (!header) break;
+        const ByteView record = ByteView(bytes).subspan(at, header->stored_size);
+        if (header->epoch == epoch) {
+          const Bytes made = forged(record, keys);
+          if (made.size() == record.size()) {
+            std::copy(made.begin(), made.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+            ++count;
+          }
+        }
+        at += header->stored_size;
+      }
+      disk.store(path, bytes);
+    }
+    return count;
+  }
+
+  // In how many files some byte is neither right nor refused, and in how many some are refused.
+  struct Reading {
+    unsigned forged = 0;
+    unsigned refused = 0;
+  };
+  Reading read_all() {
+    Reading reading;
+    for (const auto& [name, content] : contents_) {
+      const auto file = volume_->lookup(root, name);
+      if (!file) continue;
+      bool is_forged = false;
+      bool is_refused = false;
+      for (std::uint64_t at = 0; at < content.size(); at += chunk_size) {
+        Bytes bytes(std::min<std::size_t>(chunk_size, content.size() - at));
+        const auto got = volume_->read(file->inode, at, bytes);
+        is_refused = is_refused || !got;
+        if (got) is_forged = is_forged || as_text(bytes) != content.substr(at, bytes.size());
+      }
+      volume_->forget(file->inode, 1);
+      reading.forged += is_forged;
+      reading.refused += is_refused;
+    }
+    return reading;
+  }
+
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+TEST_F(RotationForgery, of_records_is_nobodys_business_while_the_keys_count) {
+  open();
+  fill(9);
+  close();
+  const auto old_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(old_keys);
+
+  // Who has the keys of today forges what he likes: so this is how it is done.
+  const auto today = backing_->process_kill();
+  ASSERT_GT(forge_records(*today, *old_keys->keys, 1), 20u);
+  NACRE_ASSERT_OK(try_open(today));
+  EXPECT_GT(read_all().forged, 5u);
+  abandon();
+}
+
+TEST_F(RotationForgery, of_records_while_a_rotation_is_paused_is_tampering) {
+  open();
+  fill(9);
+  const auto old_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(old_keys);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  write("during", 5, 4);  // under the new key
+  NACRE_ASSERT_OK(volume_->sync_all());
+  close();
+  const auto genuine = backing_->process_kill();
+  ASSERT_GT(forge_records(*backing_, *old_keys->keys, 1), 20u);
+
+  open();
+  Reading reading = read_all();
+  EXPECT_EQ(reading.forged, 0u);
+  EXPECT_GT(reading.refused, 5u);
+  const auto rotated = rotation_->run({});
+  ASSERT_FALSE(rotated);
+  EXPECT_EQ(to_string(rotated.error().code), to_string(ErrorCode::corrupt));
+  reading = read_all();
+  EXPECT_EQ(reading.forged, 0u);
+  EXPECT_GT(reading.refused, 5u);
+  close();
+
+  // Nothing was forged: the rotation comes to its end.
+  NACRE_ASSERT_OK(try_open(genuine));
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+TEST_F(RotationForgery, leaves_no_digest_when_the_rotation_ends) {
+  open();
+  fill(6);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  close();
+  const auto keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  const auto database = metadata::Database::open(backing_, keys->keys, {.read_only = true});
+  NACRE_ASSERT_OK(database);
+  unsigned count = 0;
+  NACRE_ASSERT_OK(
+      (*database)->scan(metadata::Table::system, "genuine", "genuinf",
+                        [&](std::string_view, std::string_view) { return ++count > 0; }));
+  EXPECT_EQ(count, 0u);
+}
+
+TEST_F(RotationTest, moves_a_volume_to_format_2) {
+  make_volume(engine::CipherSuite::aes_256_gcm, metadata::EpochFormat::one);
+  open();
+  fill(9);
+  NACRE_ASSERT_OK(rotation_->begin({.to_format_2 = true}));
+  write("during", 8, 5);
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+  auto keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  EXPECT_TRUE(keys->superblock.has_format_2);
+  EXPECT_EQ(keys->keyring.epochs.back().format, metadata::EpochFormat::two);
+  open();
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  close();
+  expect_rotated(3);
+  keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  EXPECT_EQ(keys->keyring.epochs.back().format, metadata::EpochFormat::two);
+}
+
+}  // namespace
+}  // namespace nacre::tests

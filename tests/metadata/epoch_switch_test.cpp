@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rotation of keys to an epoch of format 2, as the database sees it: from its beginning on no
+// file of an older epoch counts, whatever somebody makes who had the older keys (AUDIT F1).
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "metadata/sealed_fs/reseal_files.h"
+#include "tests/metadata/database_fixture.h"
+
+namespace nacre::tests {
+namespace {
+
+using namespace metadata;
+
+using SwitchRows = std::map<std::string, std::string>;
+constexpr std::string_view marker = "new keyring";
+
+engine::VolumeId switch_volume() {
+  engine::VolumeId id;
+  id.fill(5);
+  return id;
+}
+
+EpochKey epoch_of(std::uint32_t number, EpochFormat format) {
+  return {
+      .number = number, .key = SecretBytes(Bytes(32, static_cast<Byte>(number))), .format = format};
+}
+
+std::shared_ptr<KeyTree> keys_before(EpochFormat format) {
+  std::vector<EpochKey> epochs;
+  epochs.push_back(epoch_of(1, format));
+  return std::make_shared<KeyTree>(switch_volume(), SecretBytes(Bytes(32, 1)), std::move(epochs));
+}
+
+std::shared_ptr<KeyTree> keys_after(EpochFormat format) {
+  std::vector<EpochKey> epochs;
+  epochs.push_back(epoch_of(1, format));
+  epochs.push_back(epoch_of(2, EpochFormat::two));
+  return std::make_shared<KeyTree>(switch_volume(), SecretBytes(Bytes(32, 2)), std::move(epochs),
+                                   SecretBytes(Bytes(32, 1)));
+}
+
+Result<SwitchRows> read_rows(const Database& database) {
+  SwitchRows rows;
+  for (const Table table : {Table::inodes, Table::dentries}) {
+    NACRE_TRY(database.scan(table, "", "", [&](std::string_view key, std::string_view value) {
+      rows[std::string(to_string(table)) + std::string(key)] = value;
+      return true;
+    }));
+  }
+  return rows;
+}
+
+Result<SwitchRows> rows_on(const std::shared_ptr<MemoryBacking>& disk,
+                           const std::shared_ptr<KeyTree>& keys) {
+  NACRE_ASSIGN(const auto database, Database::open(disk, keys, small_options()));
+  return read_rows(*database);
+}
+
+void put_some(Database& database, int group) {
+  for (int i = 0; i < 30; i++) {
+    const std::string key = "row" + std::to_string(100 * group + i);
+    database.put(Table::inodes, key, std::string(300, static_cast<char>('a' + i % 26)));
+    database.put(Table::dentries, key, std::to_string(group));
+  }
+  ASSERT_TRUE(commit(database));
+}
+
+// A database with rows in tables and in the live log.
+class EpochSwitch : public ::testing::TestWithParam<EpochFormat> {
+ protected:
+  void SetUp() override {
+    auto options = small_options();
+    options.create = true;
+    auto database = Database::open(disk_, keys_, options);
+    ASSERT_TRUE(database) << database.error().message;
+    put_some(**database, 0);
+    ASSERT_TRUE((*database)->close());
+    reopen();
+    put_some(*database_, 1);
+    ASSERT_TRUE(database_->snapshot());
+    put_some(*database_, 2);
+    rows_ = read_rows(*database_).value();
+  }
+  void reopen() {
+    auto database = Database::open(disk_, keys_, small_options());
+    ASSERT_TRUE(database) << database.error().message;
+    database_ = std::move(*database);
+  }
+  Result<void> begin() {
+    const auto next = keys_after(GetParam());
+    return database_->switch_epoch(*next, [&]() -> Result<void> {
+      NACRE_TRY(replace_file(*disk_, marker, as_bytes("2")));
+      keys_->begin_rotation(next->volume_key(), next->current_epoch(), {});
+      return {};
+    });
+  }
+
+  std::shared_ptr<MemoryBacking> disk_ = MemoryBacking::create();
+  std::shared_ptr<KeyTree> keys_ = keys_before(GetParam());
+  std::unique_ptr<Database> database_;
+  SwitchRows rows_;
+};
+
+INSTANTIATE_TEST_SUITE_P(From, EpochSwitch, ::testing::Values(EpochFormat::one, EpochFormat::two));
+
+TEST_P(EpochSwitch, leaves_every_row_and_only_files_of_the_new_epoch) {
+  ASSERT_TRUE(begin());
+  EXPECT_EQ(read_rows(*database_).value(), rows_);
+  put_some(*database_, 3);
+  rows_ = read_rows(*database_).value();
+  const auto killed = disk_->process_kill();
+  EXPECT_EQ(rows_on(killed, keys_after(GetParam())).value(), rows_);
+  ASSERT_TRUE(database_->reseal([] { return Result<void>(); }));
+  const auto left = list_files_of_other_epochs(*disk_, "db", 2);
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->empty()) << left->front();
+  ASSERT_TRUE(database_->close());
+  database_ = nullptr;
+  EXPECT_EQ(rows_on(disk_, keys_after(GetParam())).value(), rows_);
+}
+
+// Tables that are open are read from their new files: the old ones may be anything by now.
+TEST_P(EpochSwitch, reads_nothing_from_files_of_the_older_epoch) {
+  const auto before = disk_->process_kill();
+  ASSERT_TRUE(begin());
+  for (const std::string& path : before->files()) {
+    if (!path.ends_with(".sst")) continue;
+    EXPECT_EQ(epoch_of_file(*disk_, path).value(), 2u) << path;
+  }
+  EXPECT_EQ(read_rows(*database_).value(), rows_);
+}
+
+// All that there was, genuine under the older keys, file by file and all together.
+TEST_P(EpochSwitch, refuses_every_file_of_the_older_epoch_that_is_put_back) {
+  const auto before = disk_->process_kill();
+  ASSERT_TRUE(begin());
+  const auto after = disk_->process_kill();
+  for (const std::string& path : before->files()) {
+    if (!path.starts_with("db/") || path.ends_with("/LOG") || path.ends_with(".old")) continue;
+    const auto changed = after->process_kill();
+    changed->store(path, before->load(path).value());
+    const auto rows = rows_on(changed, keys_after(GetParam()));
+    if (rows) {
+      // What nothing depends on any more: a log that is done, a manifest that is not the one.
+      EXPECT_EQ(*rows, rows_) << path;
+      continue;
+    }
+    EXPECT_EQ(to_string(rows.error().code), to_string(ErrorCode::tampered)) << path;
+  }
+  const auto all = after->process_kill();
+  for (const std::string& path : after->files()) {
+    if (path.starts_with("db/")) all->erase(path);
+  }
+  for (const std::string& path : before->files()) {
+    if (path.starts_with("db/")) all->store(path, before->load(path).value());
+  }
+  const auto rows = rows_on(all, keys_after(GetParam()));
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(to_string(rows.error().code), to_string(ErrorCode::tampered)) << rows.error().message;
+}
+
+// Power is lost at each change in turn. Which keyring counts, the marker says.
+TEST_P(EpochSwitch, keeps_every_row_wherever_power_is_lost) {
+  unsigned before = 0;
+  unsigned after = 0;
+  for (std::uint64_t step = 0;; step++) {
+    ASSERT_LT(step, 400u);
+    database_ = nullptr;
+    disk_ = MemoryBacking::create();
+    keys_ = keys_before(GetParam());
+    SetUp();
+    disk_->fail_at(disk_->change_count() + step);
+    const bool done = begin().has_value();
+    for (const std::uint64_t seed : {0u, 1u, 7u, 8u}) {
+      const auto disk = disk_->power_loss(seed);
+      const bool is_new = disk->exists(marker).value();
+      ++(is_new ? after : before);
+      const auto rows = rows_on(disk, is_new ? keys_after(GetParam()) : keys_before(GetParam()));
+      ASSERT_TRUE(rows) << "step " << step << " seed " << seed << ": " << rows.error().message;
+      ASSERT_EQ(*rows, rows_) << "step " << step << " seed " << seed;
+    }
+    if (done) break;
+  }
+  EXPECT_GT(before, 8u);
+  EXPECT_GT(after, 8u);
+}
+
+// The keyring may lie there or not: whoever opens the volume next knows.
+TEST_P(EpochSwitch, stops_all_writing_when_nobody_knows_which_keyring_counts) {
+  const auto next = keys_after(GetParam());
+  const auto failed = database_->switch_epoch(
+      *next, []() -> Result<void> { return fail(ErrorCode::io, "the disk is gone"); });
+  ASSERT_FALSE(failed);
+  database_->put(Table::inodes, "late", "row");
+  EXPECT_FALSE(commit(*database_));
+  EXPECT_EQ(rows_on(disk_->process_kill(), keys_before(GetParam())).value(), rows_);
+}
+
+TEST_P(EpochSwitch, waits_for_the_end_of_a_backup) {
+  auto held = database_->snapshot();
+  ASSERT_TRUE(held);
+  const auto busy = begin();
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(to_string(busy.error().code), to_string(ErrorCode::busy));
+  put_some(*database_, 4);
+  rows_ = read_rows(*database_).value();
+  held->hold = nullptr;
+  ASSERT_TRUE(begin());
+  EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
+}
+
+}  // namespace
+}  // namespace nacre::tests
