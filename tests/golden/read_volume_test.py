@@ -556,10 +556,10 @@ def check_lost(volume, made, seen):
     print("ok      lost chunks and ranges, as a repair states them", flush=True)
 
 
-def check_many_files(count, chance):
+def check_many_files(count, chance, volume_format):
     seen = Seen()
     with Volume("read-volume") as volume:
-        volume.make("--chunk-size", "256K", "--codec", "lz77")
+        volume.make("--chunk-size", "256K", "--codec", "lz77", "--format", str(volume_format))
         volume.mount()
         made = make_files(volume.mnt, count, chance)
         make_special_files(volume.mnt, made, chance)
@@ -625,7 +625,8 @@ def main():
             for archive in archives() if full_counts() else (CLOSED, chance.choice(others)):
                 check_golden(archive, work)
         if os.path.exists("/dev/fuse"):
-            check_many_files(options.files, chance)
+            check_many_files(options.files, chance, 1)
+            check_many_files(options.files // 4, chance, 2)
         else:
             skip_part("read_volume_test, a volume made just now", "there is no /dev/fuse")
     except (Failure, VolumeError) as failure:

@@ -24,6 +24,13 @@ def class_and_number(name):
     return (CLASS_INFO_LOG if name.startswith("LOG") else CLASS_OTHER), 0
 
 
+def lasting_name(name):
+    """FORMAT.md, Format 2, "Files under db/": the name that a file has for good."""
+    file_class, number = class_and_number(name)
+    return {CLASS_TABLE: f"{number:06d}.sst", CLASS_LOG: f"{number:06d}.log",
+            CLASS_MANIFEST: f"MANIFEST-{number:06d}", CLASS_INFO_LOG: "LOG"}.get(file_class, name)
+
+
 class FileHeader:
     """FORMAT.md, Files under db/, the first table."""
 
@@ -33,7 +40,7 @@ class FileHeader:
         cursor = Cursor(data[:HEADER_SIZE], what)
         require(cursor.take(4) == b"NDBF", f"{what}: not a database file")
         version, own_class = cursor.u8(), cursor.u8()
-        require(version == 1, f"{what}: version {version} is not known")
+        require(version in (1, 2), f"{what}: version {version} is not known")
         cursor.reserved(2)
         self.epoch, page_size = cursor.u32(), cursor.u32()
         own_volume_id, self.salt = cursor.take(16), cursor.take(16)
@@ -45,7 +52,13 @@ class FileHeader:
         require(own_volume_id == volume_id, f"{what}: of another volume")
         # The key is the database file key; the suite is always AES-256-GCM.
         _, epoch_key = keys.epoch(self.epoch, what)
-        self.key = database_file_key(epoch_key, self.salt)
+        self.format = keys.formats[self.epoch]
+        require(version == self.format, f"{what}: tampered with, of another format than its epoch")
+        # FORMAT.md, Format 2, "The beginning of a rotation": no file of an older epoch counts.
+        require(keys.formats[keys.newest_epoch] == 1 or self.epoch == keys.newest_epoch,
+                f"{what}: tampered with, sealed under an older key")
+        self.key = database_file_key(epoch_key, self.salt,
+                                     lasting_name(name) if self.format == 2 else None)
         self.additional = volume_id + self.salt + struct.pack("<QB7x", self.number, self.file_class)
 
 
@@ -102,6 +115,7 @@ class FrameFile:
         self.name = name
         self.header = header = FileHeader(data, name, volume_id, keys)
         self.content, self.witnesses, self.frame_count = b"", [], 0
+        self.tags, self.link = [], None
         self.complete = False
         self.begins_with_witness = False
         pieces = []
@@ -118,17 +132,31 @@ class FrameFile:
             require(not self.complete, f"{frame_what}: behind the last frame")
             plain = self.open_frame(frame, frame_what)
             if frame.flags & FRAME_WITNESS:
-                require(header.file_class == CLASS_LOG, f"{frame_what}: a witness outside of a log")
-                self.witnesses.append(Witness(plain, frame_what))
-                self.begins_with_witness |= self.frame_count == 0
+                self.note_witness(plain, frame_what)
             else:
                 pieces.append(plain)
             self.complete = bool(frame.flags & FRAME_COMPLETE)
+            self.tags.append(frame.sealed[-16:])
             place = frame.end
             self.frame_count += 1
         self.content = b"".join(pieces)
         if header.file_class == CLASS_OTHER:
             require(self.complete, f"{what}: damaged, its last frame is missing")
+        if header.file_class == CLASS_MANIFEST and header.format == 2:
+            require(self.link, f"{what}: damaged, it has no link")
+
+    def note_witness(self, plain, what):
+        """A log's witness, or the link of a manifest of format 2."""
+        if self.header.file_class == CLASS_MANIFEST and self.header.format == 2:
+            require(self.frame_count == 0 and len(plain) == 24, f"{what}: not a link")
+            self.link = struct.unpack("<Q16s", plain)
+            return
+        require(self.header.file_class == CLASS_LOG, f"{what}: a witness outside of a log")
+        self.witnesses.append(Witness(plain, self.header.format, what))
+        self.begins_with_witness |= self.frame_count == 0
+
+    def id(self):
+        return self.header.number, self.header.salt
 
     def open_frame(self, frame, what):
         return open_gcm(self.header.key, struct.pack("<Q4x", frame.sequence), frame.sealed,
@@ -155,12 +183,16 @@ class FrameFile:
 
 
 class Witness:
-    """FORMAT.md, Files under db/: a log's witness frame holds five u64."""
+    """FORMAT.md, Files under db/: a log's witness frame holds five u64; Format 2, "The chain"."""
 
-    def __init__(self, plain, what):
-        require(len(plain) == 40, f"{what}: a witness of another size")
+    def __init__(self, plain, file_format, what):
+        require(len(plain) == (40 if file_format == 1 else 104), f"{what}: a witness of another size")
         (self.previous_log, self.previous_frames, self.done_log, self.manifest,
-         self.manifest_frames) = struct.unpack("<5Q", plain)
+         self.manifest_frames) = struct.unpack("<5Q", plain[:40])
+        self.names_salts = file_format == 2
+        if self.names_salts:
+            (self.previous_salt, self.previous_tag, self.manifest_salt,
+             self.manifest_tag) = struct.unpack("<16s16s16s16s", plain[40:])
 
 
 class Database:
@@ -226,38 +258,85 @@ class Database:
                 require(number == after.previous_log, f"{what}: put back, no later log names it")
                 require(log.frame_count >= after.previous_frames,
                         f"{what}: cut, a later log knows of more frames")
+                require(not after.names_salts or
+                        (log.header.salt == after.previous_salt
+                         and log.frame_count == after.previous_frames
+                         and log.tags[-1] == after.previous_tag),
+                        f"{what}: tampered with, of another branch of history")
             after = log.witnesses[-1]
             self.check_manifest(log, after)
             chain.append((number, log))
             done = max(done, after.done_log)
         require(chain, "db/: no log has a frame")
+        stand_ins = self.stand_ins(arriving)
+        require(self.is_vouched_for([log for _, log in chain]) or
+                any(chain[0][0] <= log.witnesses[-1].done_log for log in stand_ins),
+                f"db/{self.manifest.name}: tampered with, of another branch of history")
         require(after.previous_log <= done,
                 f"db/{after.previous_log:06d}.log: missing, a later log names it")
-        self.has_stand_in = self.check_arriving(arriving, chain[0][1].witnesses[-1])
+        self.has_stand_in = bool(stand_ins)
+        self.check_arriving(arriving, chain[0][1].witnesses[-1])
         return chain[::-1]
 
     def check_manifest(self, log, witness):
         own_number, own_frames = self.manifest.header.number, self.manifest.frame_count
         require(witness.manifest <= own_number,
                 f"db/{self.manifest.name}: older than {log.name} says")
-        require(witness.manifest < own_number or witness.manifest_frames <= own_frames,
+        # Sealed anew from format 1 it has got a link before them.
+        counted = witness.manifest_frames
+        if not witness.names_salts and self.manifest.header.format == 2:
+            counted += 1
+        require(witness.manifest < own_number or counted <= own_frames,
                 f"db/{self.manifest.name}: cut, {log.name} knows of more frames")
 
-    def check_arriving(self, names, newest):
-        """FORMAT.md, Files under db/, the logs of a backup: gives whether one stands in."""
+    def names_manifest(self, witness):
+        """FORMAT.md, The chain, 1: salt, and the tag of the last frame that was counted."""
+        if not witness.names_salts or witness.manifest_salt != self.manifest.header.salt:
+            return False
+        count = witness.manifest_frames
+        return 0 < count <= len(self.manifest.tags) and \
+            self.manifest.tags[count - 1] == witness.manifest_tag
+
+    def is_vouched_for(self, chain):
+        """FORMAT.md, Format 2, "The chain", 1 to 3; chain has the newest log first."""
+        witness, link = chain[0].witnesses[-1], self.manifest.link
+        if witness.names_salts and witness.manifest_salt == self.manifest.header.salt:
+            return self.names_manifest(witness)
+        if link is None:
+            return not witness.names_salts
+        if witness.manifest == self.manifest.header.number:
+            return link == chain[0].id()
+        return any(link == log.id() for log in chain)
+
+    def stands_in(self, log):
+        """FORMAT.md, Files under db/, the logs of a backup, and The chain, 4."""
+        last = log.witnesses[-1]
         have = (self.manifest.header.number, self.manifest.frame_count)
-        stands_in = False
+        if not last.names_salts and self.manifest.header.format == 1:
+            return (last.manifest, last.manifest_frames) <= have
+        if last.names_salts and last.manifest_salt == self.manifest.header.salt:
+            return self.names_manifest(last)
+        return last.manifest <= have[0] and self.manifest.link == log.id()
+
+    def arriving_logs(self, names):
         for name in names:
             try:
                 log = self.log_file(name, name[:name.index(".log.new")] + ".log")
             except VolumeError:
                 continue
-            if log is None or log.content:
-                continue
+            if log is not None and not log.content:
+                yield log
+
+    def stand_ins(self, names):
+        return [log for log in self.arriving_logs(names) if self.stands_in(log)]
+
+    def check_arriving(self, names, newest):
+        """FORMAT.md, Files under db/, the logs of a backup."""
+        have = (self.manifest.header.number, self.manifest.frame_count)
+        for log in self.arriving_logs(names):
             last = log.witnesses[-1]
             known = (last.manifest, last.manifest_frames)
-            stands_in |= known <= have
             require(known <= have or known[0] != have[0]
+                    or (last.names_salts and last.manifest_salt != self.manifest.header.salt)
                     or (newest.manifest, newest.manifest_frames) == have,
                     f"db/{self.manifest.name}: has another number of frames than its log says")
-        return stands_in

@@ -14,6 +14,8 @@ DERIVATIONS = {
     "write session": b"nacre write session ",
     # HKDF-SHA256(epoch key, salt = file salt, info), 32 bytes
     "database file": b"nacre database file",
+    # the same of an epoch of format 2, before the file's name
+    "database file 2": b"nacre database file 2 ",
     # RSA-OAEP label, before the volume id in hexadecimal
     "oaep label": b"nacre volume key",
     # additional data of a passphrase's private key

@@ -52,6 +52,12 @@ def document_mac(value, key):
     return hmac.new(key, canonical_dump(rest), hashlib.sha256).hexdigest()
 
 
+def superblock_digest(value):
+    """FORMAT.md, keyring, "previous_superblock"."""
+    rest = {name: item for name, item in value.items() if name not in ("mac", "crc32")}
+    return hashlib.sha256(canonical_dump(rest)).hexdigest()
+
+
 def check_fields(value, wanted, optional, what):
     require(isinstance(value, dict), f"{what}: not an object")
     for name, test in wanted.items():
@@ -100,11 +106,13 @@ def is_features(value):
         for names in value.values())
 
 
+FORMAT_2 = "format-2-draft"
+
 SUPERBLOCK_FIELDS = {
     "format": lambda value: value == "nacre",
     "version": is_number(1, 1 << 32),
     "volume_id": is_hex(32),
-    "generation": is_number(1, (1 << 64) - 1),
+    "generation": is_number(1, (1 << 64) - 2),
     "label": is_text,
     "created": is_time,
     "chunk_size_bytes": lambda value: is_number(4096, 1048576)(value) and not value & (value - 1),
@@ -124,7 +132,8 @@ def parse_superblock(text, what):
     require(value.get("format") == "nacre", f"{what}: not the superblock of a volume")
     require(value.get("version") == 1, f"{what}: version {value.get('version')} is not known")
     check_fields(value, SUPERBLOCK_FIELDS, (), what)
-    unknown = value["features"]["incompatible"]
+    # FORMAT.md, Format 2, "Which format".
+    unknown = [name for name in value["features"]["incompatible"] if name != FORMAT_2]
     require(not unknown, f"{what}: incompatible features: {', '.join(unknown)}")
     return value
 
@@ -133,10 +142,11 @@ KEYRING_FIELDS = {
     "format": lambda value: value == "nacre keyring",
     "version": is_number(1, 1),
     "volume_id": is_hex(32),
-    "generation": is_number(1, (1 << 64) - 1),
+    "generation": is_number(1, (1 << 64) - 2),
     "epochs": lambda value: is_list(value) and 1 <= len(value) <= 4096,
     "recipients": lambda value: is_list(value) and 1 <= len(value) <= 1000,
     "previous_volume_key": is_base64,
+    "previous_superblock": is_hex(64),
     "crc32": is_hex(8),
     "mac": is_hex(64),
 }
@@ -144,6 +154,7 @@ EPOCH_FIELDS = {
     "number": is_number(1, (1 << 32) - 1),
     "cipher": lambda value: value in SUITES_BY_NAME,
     "wrapped_key": is_base64,
+    "format": is_number(2, 2),
 }
 RECIPIENT_FIELDS = {
     "kind": lambda value: value in ("passphrase", "rsa"),
@@ -174,9 +185,11 @@ def parse_keyring(text, what):
     value = parse_document(text, what)
     require(value.get("format") == "nacre keyring", f"{what}: not a keyring")
     require(value.get("version") == 1, f"{what}: version {value.get('version')} is not known")
-    check_fields(value, KEYRING_FIELDS, ("previous_volume_key",), what)
+    check_fields(value, KEYRING_FIELDS, ("previous_volume_key", "previous_superblock"), what)
     for epoch in value["epochs"]:
-        check_fields(epoch, EPOCH_FIELDS, (), f"{what}, an epoch")
+        check_fields(epoch, EPOCH_FIELDS, ("format",), f"{what}, an epoch")
+    formats = [epoch.get("format", 1) for epoch in value["epochs"]]
+    require(formats == sorted(formats), f"{what}: formats of epochs do not ascend")
     numbers = [epoch["number"] for epoch in value["epochs"]]
     require(numbers == sorted(set(numbers)), f"{what}: numbers of epochs do not ascend")
     passphrases = 0
@@ -256,14 +269,18 @@ class Keyring:
                 f"{what}: MAC is wrong")
         # FORMAT.md, keyring, "wrapped_key".
         wrap_key = volume_subkey(self.volume_key, self.volume_id, "epoch wrap")
-        self.epochs = {}
+        self.epochs, self.formats = {}, {}
         for epoch in document["epochs"]:
             suite, number = SUITES_BY_NAME[epoch["cipher"]], epoch["number"]
             place = f"{what}, epoch {number}"
+            self.formats[number] = epoch.get("format", 1)
             additional = self.volume_id + struct.pack("<IB", number, suite.number)
+            if self.formats[number] == 2:
+                additional += b"\2"
             key = open_secret(wrap_key, from_base64(epoch["wrapped_key"]), additional, place)
             require(len(key) == suite.key_size, f"{place}: a key of another size")
             self.epochs[number] = (suite, key)
+        self.newest_epoch = max(self.epochs)
         # FORMAT.md, keyring, "previous_volume_key".
         self.previous_volume_key = None
         if "previous_volume_key" in document:
@@ -282,8 +299,12 @@ class Keyring:
         """FORMAT.md, superblock, and keyring, "previous_volume_key"."""
         for volume_key in filter(None, (self.volume_key, self.previous_volume_key)):
             key = volume_subkey(volume_key, self.volume_id, "superblock mac")
-            if hmac.compare_digest(document_mac(superblock, key), superblock["mac"]):
-                return True
+            if not hmac.compare_digest(document_mac(superblock, key), superblock["mac"]):
+                continue
+            # Under the key before, only the one counts that the keyring names.
+            named = self.document.get("previous_superblock")
+            return (volume_key == self.volume_key or named is None
+                    or named == superblock_digest(superblock))
         return False
 
 
@@ -322,4 +343,7 @@ def open_documents(volume, passphrase):
     require(superblock["volume_id"] == document["volume_id"],
             f"{name}: of another volume than the keyring")
     require(keyring.superblock_mac_is_right(superblock), f"{name}: MAC is wrong")
+    require(keyring.formats[keyring.newest_epoch] == 1
+            or FORMAT_2 in superblock["features"]["incompatible"],
+            f"{name}: tampered with, an older one without {FORMAT_2}")
     return superblock, keyring

@@ -62,9 +62,11 @@ def write_session_key(epoch_key, salt, suite):
     return derive(epoch_key, salt, info, suite.key_size)
 
 
-def database_file_key(epoch_key, salt):
-    """FORMAT.md, Keys, "database file key"."""
-    return derive(epoch_key, salt, DERIVATIONS["database file"], 32)
+def database_file_key(epoch_key, salt, name=None):
+    """FORMAT.md, Keys, "database file key"; with a name that of Format 2."""
+    if name is None:
+        return derive(epoch_key, salt, DERIVATIONS["database file"], 32)
+    return derive(epoch_key, salt, DERIVATIONS["database file 2"] + name.encode(), 32)
 
 
 def open_gcm(key, nonce, ciphertext_and_tag, additional_data, what):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows and what they mean: the tree, and the content of files (FORMAT.md, Tables)."""
 
+import hashlib
 import os
 import stat
 import struct
@@ -9,7 +10,7 @@ from .basics import Cursor, VolumeError, crc32, name_hash, require
 from .database_files import Database
 from .documents import open_documents
 from .records import (KIND_CHECKPOINT_PART, KIND_CHECKPOINT_ROOT, KIND_CHUNK, KIND_PATCH, Identity,
-                      Segment, open_record)
+                      RecordHeader, Segment, open_record)
 from .rocksdb import read_rows
 
 TABLE_NAMES = ("inodes", "dentries", "chunks", "inlined", "xattrs", "segments", "orphans", "system")
@@ -162,7 +163,7 @@ class Volume:
 
     def read_system(self):
         """FORMAT.md, Tables, "system key"."""
-        self.sessions, self.checkpoints, self.system = {}, {}, {}
+        self.sessions, self.checkpoints, self.system, self.genuine = {}, {}, {}, {}
         for key, value in self.tables["system"].items():
             what = f"system row {key!r}"
             if key.startswith(b"session/"):
@@ -171,6 +172,12 @@ class Volume:
                 require(len(salt) == 16, f"{what}: a salt of another size")
                 self.sessions[salt] = (cursor.varint(), cursor.varint(), cursor.signed())
                 cursor.end()
+            elif key.startswith(b"genuine/"):
+                # FORMAT.md, Format 2, "Records of older epochs".
+                name = key[len(b"genuine/"):]
+                require(len(name) == 20 and len(value) == 33 and value[0] == 1,
+                        f"{what}: not a digest of a record")
+                self.genuine[name] = value[1:]
             elif key.startswith(b"checkpoint/"):
                 number = key[len(b"checkpoint/"):]
                 require(len(number) == 8, f"{what}: a number of another size")
@@ -180,7 +187,7 @@ class Volume:
                 require(len(value) == 16, f"{what}: a key of another size")
                 self.name_hash_key = value
             elif key in (b"next_inode", b"next_segment", b"next_session", b"inode_count",
-                         b"data_bytes", b"keyring_generation"):
+                         b"data_bytes", b"keyring_generation", b"genuine"):
                 cursor = value_cursor(value, what)
                 self.system[key.decode()] = cursor.varint()
                 cursor.end()
@@ -304,6 +311,12 @@ class Volume:
         """FORMAT.md, Reading a volume, step 5."""
         record, what = self.segment(piece.location.segment).record(
             piece.location.offset, piece.location.stored_size)
+        header = RecordHeader(record, what)
+        keys = self.keyring
+        if keys.formats[keys.newest_epoch] == 2 and header.epoch < self.system.get("genuine", 0):
+            name = header.salt + struct.pack(">I", header.counter)
+            require(self.genuine.get(name) == hashlib.sha256(record).digest(),
+                    f"{what}: tampered with, not there when the rotation of keys began")
         return open_record(record, self.volume_id, self.keyring, identity, piece.plain_size, what)
 
     def piece_bytes(self, row, piece):
