@@ -26,7 +26,6 @@ class GenuineRecords::Walk final : public SegmentVisitor {
   Result<> record(std::uint64_t, const engine::RecordHeader& header, ByteView bytes) override {
     records_.rows_.push_back({metadata::genuine_key_of(header.salt, header.counter),
                               metadata::encode_genuine(engine::sha256(bytes))});
-    ++records_.record_count_;
     if (records_.rows_.size() < rows_at_once) return {};
     NACRE_TRY(go_on_());
     return records_.flush();

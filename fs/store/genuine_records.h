@@ -27,7 +27,6 @@ class GenuineRecords {
   // Behind the last survey, while nobody appends: from now on records of epochs below this one
   // count only with their digest.
   Result<> complete(std::uint32_t epoch);
-  std::uint64_t record_count() const { return record_count_; }
 
  private:
   class Walk;
@@ -37,7 +36,6 @@ class GenuineRecords {
   metadata::Database& database_;
   std::map<metadata::SegmentNumber, std::uint64_t> walked_;  // up to this offset
   std::vector<metadata::Database::Row> rows_;                // not written yet
-  std::uint64_t record_count_ = 0;
 };
 
 // Removes these rows, when nothing of an older epoch is left. commit makes what was erased durable.
