@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "fs/fuse/asking_call.h"
+
 namespace nacre::fs {
 
 namespace {
@@ -56,10 +58,27 @@ void begin_drop(Context& context, InodeNumber inode) {
   }
 }
 
+// Refuses a question that names an open file, unless a reader asks it. To him attributes are given
+// that the kernel does not keep, as in keep_asking(): the next writer is asked all the same.
+Result<> refuse_asking_writer(Context& context, fuse_req_t request, InodeNumber inode,
+                              const Error& error) {
+  if (call_of(requester_of(request).process) != AskingCall::reads) {
+    context.write_gate.take_error(inode);
+    return tl::unexpected(error);
+  }
+  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  const struct stat reply = to_stat(context, attributes);
+  context.kernel->forget_attributes(inode);
+  fuse_reply_attr(request, &reply, attributes_timeout);
+  return {};
+}
+
 // Answers once the pages behind the volume's end were written out.
 Result<> answer_after_appends(Context& context, fuse_req_t request, fuse_ino_t number) {
   const InodeNumber inode{number};
-  if (const auto error = context.write_gate.take_error(inode)) return fail(*error);
+  if (const auto error = context.write_gate.error_of(inode)) {
+    return refuse_asking_writer(context, request, inode, Error{*error});
+  }
   NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
   const struct stat reply = to_stat(context, attributes);
   if (context.write_gate.is_narrow(context.volume)) {
@@ -112,8 +131,7 @@ Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t n
   context.write_gate.close(inode);
   if (Result<> checked = context.volume.check_write(inode, context.write_gate.kept_bytes());
       !checked) {
-    context.write_gate.take_error(inode);
-    return checked;
+    return refuse_asking_writer(context, request, inode, checked.error());
   }
   if (!context.transport->may_wait_for_requests()) {
     return answer_after_appends(context, request, number);

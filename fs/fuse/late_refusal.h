@@ -28,7 +28,7 @@ std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t
 // Whether that is to be taken for more than a question for attributes.
 bool asks_to_write(Context& context, InodeNumber inode);
 // The answer: an error, or attributes once the volume has what was appended before. So no more than
-// one call of write(2) is taken and refused later.
+// one call of write(2) is taken and refused later. Readers who ask this way get attributes.
 Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t inode);
 
 // Before the answer to a lookup, after which it happens. The kernel believes its own size of a file

@@ -131,11 +131,10 @@ bool WriteGate::names_more(InodeNumber inode) const noexcept {
   return find(inode).names_more;
 }
 
-std::optional<ErrorCode> WriteGate::take_error(InodeNumber inode) {
+void WriteGate::take_error(InodeNumber inode) {
   const std::lock_guard lock(mutex_);
   const auto place = files_.find(inode.value);
-  if (place == files_.end()) return std::nullopt;
-  return std::exchange(place->second.error, std::nullopt);
+  if (place != files_.end()) place->second.error.reset();
 }
 
 bool WriteGate::is_narrow(const VolumeSpace& space, std::uint64_t dirty_bytes_max) {

@@ -4,7 +4,8 @@
 // for them first, naming the open file, which nothing else does here. So the daemon makes the
 // kernel forget the attributes of files that it refused pages of, or that are written while there
 // is little room, and answers that question with the error that the bytes would meet: write(2)
-// itself says no.
+// itself says no. Where attributes have expired, instead of being forgotten, readers ask it, too:
+// before an error is the answer, asking_call.h tells them from writers.
 //
 // Past a bound some file is left out: the kernel asks once more, is answered, and takes what is
 // written to it as it does of any file. Thread-safe.
@@ -52,8 +53,9 @@ class WriteGate {
   // The kernel shows a size that the volume never got to, and does so for as long as it knows the
   // inode: it is to forget the name as soon as nobody uses the file.
   bool names_more(InodeNumber inode) const noexcept;
-  // The error of pages that were refused, once.
-  std::optional<ErrorCode> take_error(InodeNumber inode);
+  // The error of pages that were refused, until somebody was told.
+  std::optional<ErrorCode> error_of(InodeNumber inode) const { return find(inode).error; }
+  void take_error(InodeNumber inode);
 
   // The most dirty bytes that the kernel should hold for a volume of this size.
   static std::uint64_t dirty_bytes_wanted(std::uint64_t total_bytes);

@@ -3,6 +3,8 @@
 // cache.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -157,6 +159,36 @@ TEST_F(FuseWriteGate, is_closed_for_files_that_are_made_or_emptied_while_the_dis
   memory().limit_room(plenty);
   EXPECT_EQ(write_errno(File(path("new"), O_WRONLY)), 0);
   EXPECT_EQ(get(path("new")), "wwwww");
+}
+
+// Attributes of such a file hold for no time at all, so readers at its end ask as writers do: those
+// who made it, and their children who got it open.
+TEST_F(FuseWriteGate, is_open_for_readers_of_a_file_that_was_made_while_the_disk_is_full) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  put(path("old"), "text");
+  ASSERT_EQ(fsync(File(path("old"), O_RDWR)), 0);
+  const File first = refused("first");
+  char text[8];
+  iovec part = {.iov_base = text, .iov_len = sizeof text};
+  const auto expect_readable = [&](int file) {
+    EXPECT_EQ(read(file, text, sizeof text), 0) << strerror(errno);
+    EXPECT_EQ(pread(file, text, sizeof text, 0), 0) << strerror(errno);
+    EXPECT_EQ(readv(file, &part, 1), 0) << strerror(errno);
+    EXPECT_EQ(preadv2(file, &part, 1, 0, 0), 0) << strerror(errno);
+    EXPECT_EQ(lseek(file, 0, SEEK_END), 0) << strerror(errno);
+  };
+  for (const char* name : {"new", "old"}) {
+    const File file(path(name), O_RDWR | O_CREAT | O_TRUNC);
+    expect_readable(file);
+    EXPECT_EQ(write_errno(file), ENOSPC) << name;
+    expect_readable(file);
+    const pid_t child = fork();
+    if (child == 0) _exit(read(file, text, sizeof text) == 0 ? 0 : 1);
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << name;
+    EXPECT_EQ(write_errno(file), ENOSPC) << name;
+  }
 }
 
 TEST_F(FuseWriteGate, of_an_immutable_file_follows_the_flag) {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What /proc shows of a thread that waits in the kernel for the answer to a request.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace nacre::fs {
+
+// The folder stays that thread's: when its number is given to another, it is empty.
+class ThreadFolder {
+ public:
+  explicit ThreadFolder(pid_t thread);
+  ~ThreadFolder();
+  ThreadFolder(const ThreadFolder&) = delete;
+  ThreadFolder& operator=(const ThreadFolder&) = delete;
+
+  // False where there is no such thread, or /proc shows the numbers of another PID namespace.
+  bool is_open() const { return folder_ >= 0; }
+  bool is_in_our_user_namespace() const;
+  // Of one of its files; empty where that cannot be read.
+  std::string text_of(const char* name) const;
+
+ private:
+  int folder_ = -1;
+};
+
+}  // namespace nacre::fs
