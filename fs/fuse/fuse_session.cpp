@@ -153,6 +153,7 @@ Result<> FuseSession::mount(const std::string& mount_point) {
                                            log.text_or("fusermount3 refused, see its message")));
   }
   kernel_ = std::make_unique<KernelNotifier>(session_);
+  looker_ = std::make_unique<KernelNotifier>(session_);
   const unsigned thread_count =
       options_.thread_count == 0 ? default_thread_count() : options_.thread_count;
   make_transport(thread_count);
@@ -164,6 +165,7 @@ Result<> FuseSession::mount(const std::string& mount_point) {
                                              });
   context_.transport = measured_transport_.get();
   context_.kernel = kernel_.get();
+  context_.looker = looker_.get();
   context_.dispatcher = dispatcher_.get();
   NACRE_TRY(dispatcher_->connect());
   NACRE_TRY(find_device());
@@ -236,6 +238,7 @@ FuseSession::~FuseSession() {
 
 Result<> FuseSession::run(const std::function<void()>& ready) {
   NACRE_TRY(kernel_->start());
+  NACRE_TRY(looker_->start());
   served_.kernel_cache.set(kernel_.get());
   Result<> started = transport_->start(*dispatcher_);
   if (started) {
@@ -263,6 +266,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
     }
   }
   served_.pacer.stop();
+  looker_->stop();
   kernel_->stop();
   context_.pending.wait_for_none();
   served_.kernel_cache.set(nullptr);

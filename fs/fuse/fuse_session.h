@@ -110,6 +110,7 @@ class FuseSession {
   Context context_;
   fuse_session* session_ = nullptr;
   std::unique_ptr<KernelNotifier> kernel_;
+  std::unique_ptr<KernelNotifier> looker_;
   RequestMetrics metrics_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<MeasuredTransport> measured_transport_;

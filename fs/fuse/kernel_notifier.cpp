@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,6 +51,17 @@ void KernelNotifier::write_out_range(metadata::InodeNumber inode, std::uint64_t 
 void KernelNotifier::forget_attributes(metadata::InodeNumber inode) {
   // A negative offset leaves the pages alone.
   (void)fuse_lowlevel_notify_inval_inode(session_, inode.value, -1, 0);
+}
+
+void KernelNotifier::forget_blocks(metadata::InodeNumber inode) {
+  // Data that the kernel is to keep. Where it lies behind the end of the file the file grows with
+  // it, so that its blocks are not known any more; but here it is no byte, and the file does not
+  // grow.
+  fuse_bufvec nothing = {};
+  nothing.count = 1;
+  nothing.buf[0].fd = -1;
+  (void)fuse_lowlevel_notify_store(session_, inode.value, std::numeric_limits<off_t>::max(),
+                                   &nothing, static_cast<fuse_buf_copy_flags>(0));
 }
 
 void KernelNotifier::forget_name(metadata::InodeNumber directory, std::string_view name) {

@@ -38,6 +38,10 @@ class KernelNotifier final : public KernelCache {
   // The kernel asks for the inode's attributes when it next needs them. Any thread.
   void forget_attributes(metadata::InodeNumber inode);
 
+  // It asks for the blocks that the file takes, and believes all else that it knows. Any thread. Of
+  // kernels whose protocol is at least minor_with_blocks_alone.
+  void forget_blocks(metadata::InodeNumber inode);
+
   // The kernel forgets the name, and the inode with it as soon as nobody uses the file. Not on a
   // thread that serves requests: the kernel waits for what is under way in that directory.
   void forget_name(metadata::InodeNumber directory, std::string_view name);

@@ -59,10 +59,14 @@ void begin_drop(Context& context, InodeNumber inode) {
 }
 
 // Refuses a question that names an open file, unless a reader asks it. To him attributes are given
-// that the kernel does not keep, as in keep_asking(): the next writer is asked all the same.
+// that the kernel does not keep, as in keep_asking(): the next writer is asked all the same. Of a
+// file that had holes readers ask as often as writers do: where nobody can tell, it was one.
 Result<> refuse_asking_writer(Context& context, fuse_req_t request, InodeNumber inode,
                               const Error& error) {
-  if (call_of(requester_of(request).process) != AskingCall::reads) {
+  const AskingCall call = call_of(requester_of(request).process);
+  const bool may_read =
+      call == AskingCall::unknown && context.written_files.may_have_expired(inode);
+  if (call != AskingCall::reads && !may_read) {
     context.write_gate.take_error(inode);
     return tl::unexpected(error);
   }
@@ -116,7 +120,9 @@ void ask_from_now_on(Context& context, InodeNumber inode) {
 std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t process) {
   if (!context.write_gate.is_narrow(context.volume)) {
     context.write_gate.leave_ajar(inode);
-    return attributes_seconds;
+    if (!context.no_xattr) return attributes_seconds;
+    context.written_files.may_expire(inode);
+    return 0;
   }
   context.write_gate.close_with_answer(inode, process);
   return 0;

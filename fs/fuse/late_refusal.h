@@ -21,7 +21,8 @@ Result<> check_refused_pages(Context& context, InodeNumber inode);
 // A write of such pages was taken: where there is little room the next one is to be asked about.
 void ask_from_now_on(Context& context, InodeNumber inode);
 // Of a file that was made or emptied, and will be written now: how long the attributes in the
-// answer are good for, in seconds. process: that made or emptied it.
+// answer are good for, in seconds. Without extended attributes nothing else makes the kernel ask
+// before it takes what is written (shown_blocks.h). process: that made or emptied it.
 std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t process);
 
 // A program is about to write, and the kernel asks for the file's attributes (write_gate.h).

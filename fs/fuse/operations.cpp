@@ -8,6 +8,7 @@
 
 #include "fs/fuse/late_refusal.h"
 #include "fs/fuse/protocol.h"
+#include "fs/fuse/shown_blocks.h"
 
 namespace nacre::fs {
 
@@ -19,7 +20,7 @@ namespace {
 constexpr unsigned background_request_count_max = 512;
 
 void on_init(void* user_data, fuse_conn_info* connection) {
-  const Context& context = *static_cast<const Context*>(user_data);
+  Context& context = *static_cast<Context*>(user_data);
   const auto want = [connection](unsigned capability) {
     connection->want |= capability & connection->capable;
   };
@@ -39,6 +40,7 @@ void on_init(void* user_data, fuse_conn_info* connection) {
                                              FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO |
                                              FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ |
                                              FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  context.can_forget_blocks = connection->proto_minor >= protocol::minor_with_blocks_alone;
   connection->max_write = context.data_size_bytes_max;
   connection->max_background = background_request_count_max;
   connection->congestion_threshold = background_request_count_max * 3 / 4;
@@ -122,12 +124,12 @@ struct stat to_stat(const Context& context, const Attributes& stored) {
   return result;
 }
 
-fuse_entry_param to_entry(const Context& context, const Attributes& attributes) {
+fuse_entry_param to_entry(Context& context, const Attributes& attributes) {
   // Inode numbers are never reused, so one generation is enough.
   return {.ino = attributes.inode.value,
           .generation = 0,
           .attr = to_stat(context, attributes),
-          .attr_timeout = attributes_timeout,
+          .attr_timeout = static_cast<double>(seconds_of_attributes(context, attributes)),
           .entry_timeout = context.write_gate.names_more(attributes.inode) ? 0 : cache_timeout};
 }
 

@@ -34,6 +34,7 @@
 #include "fs/fuse/refused_pages.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
+#include "fs/fuse/written_files.h"
 #include "fs/space/write_pacer.h"
 #include "fs/volume/volume.h"
 
@@ -87,12 +88,16 @@ struct Context {
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
+  KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
+                                     // file, and for nothing else
   Dispatcher* dispatcher = nullptr;
   KnownInodes* known = nullptr;  // null: nobody will ask
   FaultLog faults{volume};
   Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
+  WrittenFiles written_files;
+  bool can_forget_blocks = false;                          // alone, without the other attributes
   std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };
@@ -109,7 +114,7 @@ Context& context_of(fuse_req_t request);
 Caller caller_of(fuse_req_t request);
 Requester requester_of(fuse_req_t request);
 struct stat to_stat(const Context& context, const Attributes& attributes);
-fuse_entry_param to_entry(const Context& context, const Attributes& attributes);
+fuse_entry_param to_entry(Context& context, const Attributes& attributes);
 // The kernel is about to learn of an inode.
 inline void note_known(Context& context, metadata::InodeNumber inode) noexcept {
   if (context.known != nullptr) context.known->add(inode);

@@ -8,6 +8,7 @@
 #include "fs/fuse/late_refusal.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/set_id_bits.h"
+#include "fs/fuse/shown_blocks.h"
 #include "fs/volume/kernel_clock.h"
 
 namespace nacre::fs {
@@ -73,6 +74,13 @@ Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeN
   return set_id_bits_to_clear(context.owners, before, requester_of(request));
 }
 
+void answer_getattr(Context& context, fuse_req_t request, const Attributes& attributes,
+                    double timeout) {
+  const struct stat reply = to_stat(context, attributes);
+  keep_asking(context, attributes.inode, requester_of(request).process);
+  fuse_reply_attr(request, &reply, timeout);
+}
+
 void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file) {
   serve(request, "getattr", inode, [&](Context& context) -> Result<> {
     const InodeNumber number{inode};
@@ -80,9 +88,22 @@ void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file)
       return answer_asking_writer(context, request, inode);
     }
     NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
-    const struct stat reply = to_stat(context, attributes);
-    keep_asking(context, number, requester_of(request).process);
-    fuse_reply_attr(request, &reply, attributes_timeout);
+    if (open_file == nullptr && looks_at_unwritten(context, attributes)) {
+      answer_look(context, number, [request, inode] {
+        serve(request, "getattr", inode, [&](Context& answering) -> Result<> {
+          NACRE_ASSIGN(const Attributes written, answering.volume.attributes(InodeNumber{inode}));
+          answer_getattr(answering, request, written, seconds_of_attributes(answering, written));
+          return {};
+        });
+      });
+      return {};
+    }
+    if (open_file == nullptr) {
+      answer_getattr(context, request, attributes, seconds_of_attributes(context, attributes));
+    } else {
+      answer_getattr(context, request, attributes, attributes_timeout);
+      forget_blocks_for_writer(context, attributes);
+    }
     return {};
   });
 }
@@ -96,7 +117,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
     NACRE_ASSIGN(const Attributes attributes, context.volume.change_attributes(number, change));
     if (S_ISDIR(attributes.mode)) context.listings.changed(number);
     const struct stat reply = to_stat(context, attributes);
-    double timeout = attributes_timeout;
+    double timeout = seconds_of_attributes(context, attributes);
     if ((fields & FUSE_SET_ATTR_SIZE) != 0 && attributes.size == 0) {
       timeout = seconds_for_new_content(context, number,
                                         requester_of(request).process);  // O_TRUNC comes as this

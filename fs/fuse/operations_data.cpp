@@ -13,6 +13,7 @@
 #include "fs/fuse/operations.h"
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/set_id_bits.h"
+#include "fs/fuse/shown_blocks.h"
 
 namespace nacre::fs {
 
@@ -49,6 +50,7 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
 void sync(fuse_req_t request, std::string_view name, fuse_ino_t inode) {
   serve(request, name, inode, [&](Context& context) -> Result<> {
     NACRE_TRY(check_refused_pages(context, InodeNumber{inode}));
+    expect_writes(context, InodeNumber{inode});
     context.pending.add();
     context.volume.sync_inode(InodeNumber{inode}, [&context, request, name, inode,
                                                    mark = RequestScope::current()](Result<> done) {
@@ -81,6 +83,7 @@ Result<> drop_set_id_bits(Context& context, fuse_req_t request, InodeNumber inod
   if (!context.owners.hides_set_id() && has_capability(requester, CAP_FSETID)) return {};
   const ClearSetId which = set_id_bits_to_clear(context.owners, attributes, requester);
   NACRE_TRY(context.volume.change_attributes(inode, {.clear_set_id = which}));
+  context.written_files.must_be_told(inode);
   context.kernel->forget_attributes(inode);
   return {};
 }

@@ -39,6 +39,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
 void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
   context.write_gate.forget(InodeNumber{inode});
   context.refused_pages.forget(InodeNumber{inode});
+  context.written_files.forget(InodeNumber{inode});
   context.listings.forget(InodeNumber{inode});
   const auto forget_lookups = [&] { return context.volume.forget(InodeNumber{inode}, lookups); };
   if (context.known != nullptr) {

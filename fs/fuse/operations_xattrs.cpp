@@ -3,8 +3,10 @@
 // checks permissions by the ACLs that it reads here, the volume keeps them in step with the mode.
 // Setting one is a raw request (raw_requests.cpp): libfuse 3.14 does not know its present layout.
 #include <linux/capability.h>
+#include <linux/xattr.h>
 
 #include "fs/fuse/operations.h"
+#include "fs/fuse/shown_blocks.h"
 
 namespace nacre::fs {
 
@@ -28,6 +30,9 @@ void on_getxattr(fuse_req_t request, fuse_ino_t inode, const char* name, std::si
     if (context.no_xattr) {
       fuse_reply_err(request, ENOSYS);  // the kernel never asks again
       return {};
+    }
+    if (size == 0 && std::string_view(name) == XATTR_NAME_CAPS) {
+      expect_writes(context, InodeNumber{inode});
     }
     NACRE_ASSIGN(const std::string value, context.volume.get_xattr(InodeNumber{inode}, name));
     return answer_text(request, value, size);

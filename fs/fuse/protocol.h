@@ -15,6 +15,9 @@ namespace nacre::fs::protocol {
 inline constexpr std::uint32_t opcode_statx = 52;
 // Of INIT's flags, of which those from bit 32 on are in flags2: nothing is opened by handle (7.41).
 inline constexpr std::uint64_t flag_no_export = std::uint64_t{1} << 38;
+// From this minor version on (Linux 5.16) a kernel that is given data to keep makes the file grow
+// by the bytes that there are, and no more.
+inline constexpr std::uint32_t minor_with_blocks_alone = 35;
 // Counters have a place for every opcode below this.
 inline constexpr std::uint32_t opcode_count = 64;
 

@@ -16,6 +16,7 @@
 #include "fs/fuse/operations.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/set_id_bits.h"
+#include "fs/fuse/shown_blocks.h"
 #include "fs/fuse/transport.h"
 
 namespace nacre::fs {
@@ -117,9 +118,15 @@ Result<> answer_write(RawRequest& request) {
     }
     return written;
   }
-  if (is_write_back) ask_from_now_on(request.context(), inode);
+  if (is_write_back) {
+    note_written_back(request.context(), inode);
+    ask_from_now_on(request.context(), inode);
+  }
   // The reply carries no attributes, and the kernel would go on showing the old mode.
-  if (clear_set_id != ClearSetId::none) request.context().kernel->forget_attributes(inode);
+  if (clear_set_id != ClearSetId::none) {
+    request.context().written_files.must_be_told(inode);
+    request.context().kernel->forget_attributes(inode);
+  }
   answer_writer(request.context(), inode, arguments->size,
                 [answer = request.answer(), size = arguments->size] {
                   fuse_write_out reply = {};
@@ -198,12 +205,10 @@ protocol::StatxTime to_statx_time(const Timestamp& time) {
   return {.seconds = time.seconds, .nanoseconds = time.nanoseconds, .reserved = 0};
 }
 
-Result<> answer_statx(RawRequest& request) {
-  if (!request.take<protocol::StatxIn>()) return malformed();
-  NACRE_ASSIGN(const Attributes stored, request.context().volume.attributes(request.inode()));
-  const Attributes from = request.context().owners.apply(stored);
+protocol::StatxOut to_statx(Context& context, const Attributes& stored) {
+  const Attributes from = context.owners.apply(stored);
   protocol::StatxOut reply = {};
-  reply.valid_seconds = attributes_seconds;
+  reply.valid_seconds = seconds_of_attributes(context, stored);
   protocol::Statx& to = reply.statx;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
   to.block_size = 4096;
@@ -220,7 +225,28 @@ Result<> answer_statx(RawRequest& request) {
   to.modified = to_statx_time(from.modified);
   to.rdev_major = major(from.rdev);
   to.rdev_minor = minor(from.rdev);
-  keep_asking(request.context(), request.inode(), request.requester().process);
+  return reply;
+}
+
+Result<> answer_statx(RawRequest& request) {
+  if (!request.take<protocol::StatxIn>()) return malformed();
+  Context& context = request.context();
+  const InodeNumber inode = request.inode();
+  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  if (looks_at_unwritten(context, attributes)) {
+    answer_look(context, inode,
+                [&context, inode, answer = request.answer(), attributes,
+                 process = request.requester().process] {
+                  const Result<Attributes> written = context.volume.attributes(inode);
+                  const protocol::StatxOut reply =
+                      to_statx(context, written ? *written : attributes);
+                  keep_asking(context, inode, process);
+                  answer.send(0, &reply, sizeof reply);
+                });
+    return {};
+  }
+  const protocol::StatxOut reply = to_statx(context, attributes);
+  keep_asking(context, inode, request.requester().process);
   request.reply(reply);
   return {};
 }

@@ -35,7 +35,7 @@ bool are_chosen(const AttributeChange& change, const InodeRow& row) {
 Attributes InodeAttributes::attributes_of(Inode& inode) {
   Attributes attributes{.inode = inode.number()};
   std::shared_ptr<FileData> data;
-  std::uint64_t data_bytes = 0;
+  std::uint64_t data_bytes = 0, mapped_data_bytes = 0, mapped_size = 0;
   {
     const auto locked = inode.lock();
     const InodeRow& row = locked->row;
@@ -50,14 +50,20 @@ Attributes InodeAttributes::attributes_of(Inode& inode) {
     attributes.modified = row.modified;
     attributes.changed = row.changed;
     attributes.born = row.born;
-    data_bytes = row.data_bytes;
+    data_bytes = mapped_data_bytes = row.data_bytes;
+    mapped_size = row.size;
     data = locked->data;
   }
   if (data) {
     attributes.size = data->size();
-    data_bytes = data->data_bytes();
+    mapped_size = data->durable_size();
+    mapped_data_bytes = data->durable_data_bytes();
+    // What replaces other bytes counts as they do until it is written.
+    data_bytes = std::min(data->data_bytes(), std::max(attributes.size, mapped_data_bytes));
   }
   attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
+  attributes.has_holes =
+      inode.is_regular() && (data_bytes < attributes.size || mapped_data_bytes < mapped_size);
   return attributes;
 }
 

@@ -42,6 +42,7 @@ struct Attributes {
   std::uint64_t rdev = 0;
   std::uint64_t size = 0;
   std::uint64_t blocks = 0;  // of 512 bytes
+  bool has_holes = false;    // of a regular file, as far as the volume knows
   Timestamp accessed, modified, changed, born;
 };
 

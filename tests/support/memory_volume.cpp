@@ -100,6 +100,8 @@ Attributes MemoryVolume::snapshot(Node& node) {
   Attributes result = node.attributes;
   if (S_ISDIR(result.mode)) result.size = node.entries.cookies.size();
   result.blocks = node.blocks.size() * (block_size_bytes / 512);
+  result.has_holes = S_ISREG(result.mode) &&
+                     node.blocks.size() < (result.size + block_size_bytes - 1) / block_size_bytes;
   return result;
 }
 

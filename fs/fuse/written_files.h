@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files the kernel may hold written pages of, and of which it must take the attributes that
+// it is given (shown_blocks.h). Bounded: past that many, a file's blocks are shown as the volume
+// knows them. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_set>
+
+#include "metadata/format/identifiers.h"
+
+namespace nacre::fs {
+
+class WrittenFiles {
+ public:
+  static constexpr std::size_t file_count_max = 65536;
+
+  // A program that has it open may write on without a question.
+  void note(metadata::InodeNumber inode);
+  // It was written back, or is about to be. True: it was noted before.
+  bool take(metadata::InodeNumber inode);
+  // Its mode was changed behind the kernel's back. To have pages written out makes the kernel drop
+  // the attributes of an answer that it waits for; it would go on with the mode that it knows.
+  void must_be_told(metadata::InodeNumber inode);
+  bool is_to_be_told(metadata::InodeNumber inode) const;
+  // It was given attributes that hold for no time at all. From then on readers at the end of the
+  // file ask as writers do (write_gate.h).
+  void may_expire(metadata::InodeNumber inode);
+  bool may_have_expired(metadata::InodeNumber inode) const;
+  // The kernel has forgotten the inode.
+  void forget(metadata::InodeNumber inode) noexcept;
+
+ private:
+  void count_locked() {
+    count_.store(written_.size() + to_be_told_.size() + expired_.size(), std::memory_order_release);
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_set<std::uint64_t> written_;
+  std::unordered_set<std::uint64_t> to_be_told_;
+  std::unordered_set<std::uint64_t> expired_;
+  bool too_many_to_tell_ = false;  // all are to be told
+  bool too_many_expired_ = false;  // all may have expired
+  std::atomic<std::size_t> count_{0};
+};
+
+}  // namespace nacre::fs
