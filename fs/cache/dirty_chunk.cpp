@@ -102,6 +102,7 @@ void DirtyChunk::merge_under(const DirtyChunk& older) {
   DirtyChunk merged = older;
   for (const Piece& piece : pieces_)
     merged.write(piece.offset, piece.bytes);
+  merged.is_punched_ = is_punched_ || older.is_punched_;
   *this = std::move(merged);
 }
 

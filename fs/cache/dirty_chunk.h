@@ -34,6 +34,10 @@ class DirtyChunk {
   void overlay(std::uint32_t offset, MutableByteView out) const;
   bool covers(std::uint32_t from, std::uint32_t to) const;
 
+  // Some of it is zeros that were punched: the chunk may have become a hole.
+  void note_punched() { is_punched_ = true; }
+  bool is_punched() const { return is_punched_; }
+
   const std::vector<Piece>& pieces() const { return pieces_; }
   bool empty() const { return pieces_.empty(); }
   std::uint32_t end() const { return pieces_.empty() ? 0 : pieces_.back().end(); }
@@ -47,6 +51,7 @@ class DirtyChunk {
   PlainMemory* memory_;
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
+  bool is_punched_ = false;
 };
 
 }  // namespace nacre::fs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing, sizes and holes of one file. Reading is in file_read.cpp, flushing in flush.cpp.
+// Writing and sizes of one file, and where its holes are. Reading is in file_read.cpp, punching in
+// file_punch.cpp, flushing in flush.cpp.
 #include "fs/cache/file_data.h"
 
 #include <algorithm>
@@ -203,43 +204,6 @@ Result<> FileData::cut_map(std::uint64_t size) {
       return {};
     }
   }
-}
-
-Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
-  std::unique_lock flush_lock(flush_mutex_);
-  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  {
-    const auto operation = cache_.committer().begin_operation();
-    std::unique_lock lock(mutex_);
-    if (discarded_ || offset >= size_ || length == 0) return {};
-    const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
-    erase_dirty(offset, end);
-    // Chunks that lie in the range whole become holes; the last one of the file counts as whole
-    // when nothing of it is left.
-    const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
-    const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
-    const std::uint64_t mapped = cache_.map().chunk_count(durable_size_);
-    const std::uint64_t hole_end = std::min(last, mapped);
-    if (first < hole_end) {
-      NACRE_ASSIGN(const std::int64_t change,
-                   cache_.map().set_hole(inode_, ChunkIndex{first}, hole_end - first));
-      data_bytes_ += static_cast<std::uint64_t>(change);
-      cache_.observer().durable_state_changed(inode_);
-    }
-    // What is left at the edges is overwritten with zeros.
-    const auto zero = [&](std::uint64_t from, std::uint64_t to) {
-      if (from < to) write_dirty(from, Bytes(to - from, Byte{0}));
-    };
-    if (first > last) {
-      zero(offset, end);
-    } else {
-      zero(offset, std::min(end, first * chunk_size));
-      zero(std::max(offset, last * chunk_size), end);
-    }
-    note_dirty();
-  }
-  cache_.committer().note_change();
-  return {};
 }
 
 Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) const {

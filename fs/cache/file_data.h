@@ -64,7 +64,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> resize(std::uint64_t size);
   // Makes the file at least that long; never shorter, whatever is written meanwhile.
   Result<> extend(std::uint64_t size);
-  // Makes [offset, offset + length) zeros; whole chunks become holes. Does not change the size.
+  // Makes [offset, offset + length) zeros. Whole chunks become holes at once; those of which
+  // nothing but zeros is left, with the next flush. Does not change the size.
   Result<> punch(std::uint64_t offset, std::uint64_t length);
   // no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
@@ -97,6 +98,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   friend class FileCache;
   friend class Flush;
   struct Piece;  // what one chunk contributes to a read
+  struct Edge;   // a chunk that a punched range covers in part
 
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
   // How often one chunk's records could not be read while its row stayed the same.
@@ -110,6 +112,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);
   // Under mutex_:
+  Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const;
+  void punch_edge(const Edge& edge);
   void write_dirty(std::uint64_t offset, ByteView bytes);
   void erase_dirty(std::uint64_t from, std::uint64_t to);
   void count_dirty(std::uint64_t before, std::uint64_t after);

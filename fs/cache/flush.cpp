@@ -21,6 +21,10 @@ namespace {
 // Dirty bytes of at most this share of a chunk become patches of it.
 constexpr std::uint32_t patch_share = 4;
 
+// Zeros at a chunk's end are given back in units, where there are this many at least.
+constexpr std::uint32_t given_back_bytes_min = 4096;
+constexpr std::uint32_t given_back_unit_bytes = 512;
+
 void erase_written(ChunkRow& row, const DirtyChunk& dirty) {
   if (row.lost.empty()) return;
   for (const DirtyChunk::Piece& piece : dirty.pieces())
@@ -159,6 +163,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   }
   if (old.hole) old.row = ChunkRow{};
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  if (dirty.is_punched() && build_punched(file, chunk, dirty, old)) return {};
   if (mode_ == FlushMode::everything_inline) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/true));
     if (built) return {};
@@ -215,6 +220,43 @@ Result<bool> Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& di
   return true;
 }
 
+bool Flush::build_punched(File& file, Chunk& chunk, const DirtyChunk& dirty,
+                          const MappedChunk& old) {
+  ChunkRow lost{.base = {}, .patches = {}, .lost = old.row.lost};
+  erase_written(lost, dirty);
+  if (!lost.lost.empty()) return false;
+  const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  auto content = std::make_unique<Byte[]>(end);
+  if (!read_under(file, chunk, dirty, old, {content.get(), end})) return false;
+  std::uint32_t used = end;
+  while (used > 0 && content[used - 1] == 0)
+    --used;
+  chunk.is_hole = used == 0;
+  if (chunk.is_hole) return true;
+  used = std::min(
+      end, (used + given_back_unit_bytes - 1) / given_back_unit_bytes * given_back_unit_bytes);
+  if (end - used < std::min(given_back_bytes_min, cache_.chunk_size_bytes() / patch_share)) {
+    return false;
+  }
+  chunk.buffer = std::move(content);
+  build_whole(file, chunk, {chunk.buffer.get(), used});
+  return true;
+}
+
+// All bytes of the chunk as they are now, into out, which was zeros.
+Result<> Flush::read_under(const File& file, const Chunk& chunk, const DirtyChunk& dirty,
+                           const MappedChunk& old, MutableByteView out) {
+  if (!old.hole && !dirty.covers(0, static_cast<std::uint32_t>(out.size()))) {
+    const ChunkToLoad to_load{file.data->inode_, ChunkIndex{chunk.index}, &old.row};
+    auto loaded = load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(),
+                              std::span(&to_load, 1));
+    if (!loaded.front()) return tl::unexpected(loaded.front().error());
+    std::copy_n((*loaded.front())->data(), (*loaded.front())->size(), out.begin());
+  }
+  dirty.overlay(0, out);
+  return {};
+}
+
 void Flush::build_whole(File& file, Chunk& chunk, ByteView plain) {
   const std::size_t first = requests_.size();
   chunk.row = seal_whole(cache_, *file.data, ChunkIndex{chunk.index}, plain, requests_);
@@ -224,14 +266,7 @@ void Flush::build_whole(File& file, Chunk& chunk, ByteView plain) {
 Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old) {
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
   chunk.buffer = std::make_unique<Byte[]>(end);
-  if (!old.hole) {
-    const ChunkToLoad to_load{file.data->inode_, ChunkIndex{chunk.index}, &old.row};
-    auto loaded = load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(),
-                              std::span(&to_load, 1));
-    if (!loaded.front()) return tl::unexpected(loaded.front().error());
-    std::copy_n((*loaded.front())->data(), (*loaded.front())->size(), chunk.buffer.get());
-  }
-  dirty.overlay(0, {chunk.buffer.get(), end});
+  NACRE_TRY(read_under(file, chunk, dirty, old, {chunk.buffer.get(), end}));
   build_whole(file, chunk, {chunk.buffer.get(), end});
   chunk.row.lost = old.row.lost;
   erase_written(chunk.row, dirty);
@@ -251,6 +286,12 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
   };
   for (Chunk& chunk : file.chunks) {
     NACRE_TRY(fill_to(chunk.index));
+    if (chunk.is_hole) {
+      NACRE_ASSIGN(const std::int64_t delta, map.set_hole(inode, ChunkIndex{chunk.index}, 1));
+      change += delta;
+      mapped = std::max(mapped, chunk.index + 1);
+      continue;
+    }
     for (Inlined& inlined : chunk.inlined) {
       cache_.note_inlined(inlined.bytes.size());
       cache_.database().put_new(metadata::Table::inlined, inlined.key, std::move(inlined.bytes));

@@ -6,7 +6,8 @@
 // How a chunk is stored: whole as a new base record when the dirty bytes replace all that it held;
 // else small pieces as patches (records, or inlined rows), as long as the row has room for them;
 // else merged with what the chunk holds into a new base. What was lost of a chunk stays lost but
-// for the bytes that were written anew.
+// for the bytes that were written anew. A chunk that was punched in part loses the zeros at its
+// end, and becomes a hole where there is nothing else.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +66,8 @@ class Flush {
   };
   struct Chunk {
     std::uint64_t index = 0;
-    bool is_new = false;  // the map ends at or before it
+    bool is_new = false;   // the map ends at or before it
+    bool is_hole = false;  // from now on
     // What the map says of it: nobody else changes that while the flush mutex is held.
     MappedChunk old{.hole = true};
     metadata::ChunkRow row;
@@ -90,7 +92,11 @@ class Flush {
   // False: the row has no room for them.
   Result<bool> build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,
                              const metadata::ChunkRow& old, bool inlined);
+  // False: there is nothing to give back, or the chunk cannot be read.
+  bool build_punched(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
   void build_whole(File& file, Chunk& chunk, ByteView plain);
+  Result<> read_under(const File& file, const Chunk& chunk, const DirtyChunk& dirty,
+                      const MappedChunk& old, MutableByteView out);
   Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
   // Under the file's locks. mapped: chunks from there on have no row; moved along, and with it
   // change, also when it fails.

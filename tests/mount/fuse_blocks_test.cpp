@@ -221,6 +221,24 @@ TEST_F(FuseBlocks, of_a_file_with_holes_cost_no_reader_his_answer_on_a_full_disk
   }
 }
 
+TEST_F(FuseBlocks, go_with_the_last_piece_that_is_punched_or_zeroed) {
+  if (has_memory_volume()) GTEST_SKIP() << "the volume in memory gives whole blocks back";
+  constexpr int keep = FALLOC_FL_KEEP_SIZE;
+  for (const int mode : {FALLOC_FL_PUNCH_HOLE | keep, FALLOC_FL_ZERO_RANGE | keep}) {
+    const File file(path("f"), O_RDWR | O_CREAT | O_TRUNC);
+    ASSERT_EQ(pwrite(file, std::string(4 * block, 'w').data(), 4 * block, 0), 4 * block);
+    ASSERT_EQ(fsync(file), 0);
+    for (off_t at = 0; at < 4 * block; at += 4096)
+      ASSERT_EQ(fallocate(file, mode, at, 4096), 0);
+    ASSERT_EQ(fsync(file), 0);
+    EXPECT_EQ(shown_bytes(file), 0) << mode;
+    EXPECT_EQ(errno_of([&] { return static_cast<int>(lseek(file, 0, SEEK_DATA)); }), ENXIO);
+    ASSERT_EQ(fallocate(file, mode, 4096, block), 0);  // within a hole
+    EXPECT_EQ(shown_bytes(file), 0) << mode;
+    EXPECT_EQ(get(path("f")), std::string(4 * block, '\0'));
+  }
+}
+
 TEST_F(FuseBlocks, cost_writers_nothing_whom_nobody_looks_at) {
   const File file(path("f"), O_RDWR | O_CREAT);
   const File sparse(path("s"), O_RDWR | O_CREAT);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Punching holes. Chunks that lie in the range whole lose their rows. Of a chunk at its edge, bytes
+// that the map gives are overwritten with zeros, which are dirty bytes like others: after a crash
+// the chunk is as it was, or punched. The flush looks at what is left of such a chunk: people punch
+// in pieces that are smaller than a chunk, and when the last one is gone nothing but zeros is left,
+// which need no row either.
+#include <algorithm>
+#include <vector>
+
+#include "fs/cache/file_cache.h"
+#include "fs/cache/file_data.h"
+
+namespace nacre::fs {
+
+// Of a chunk that the range covers in part: [from, to) of the file, which all lie in it.
+struct FileData::Edge {
+  std::uint64_t from = 0, to = 0;
+};
+
+// Cut down to what the map gives of it, which may be nothing.
+Result<FileData::Edge> FileData::edge_of(std::uint64_t from, std::uint64_t to) const {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  const std::uint64_t index = from / chunk_size;
+  if (index >= cache_.map().chunk_count(durable_size_)) return Edge{from, from};
+  NACRE_ASSIGN(const MappedChunk mapped, cache_.map().find(inode_, ChunkIndex{index}));
+  const std::uint64_t content = mapped.hole ? 0 : content_end(mapped.row);
+  return Edge{from, std::clamp(index * chunk_size + content, from, to)};
+}
+
+void FileData::punch_edge(const Edge& edge) {
+  if (edge.from < edge.to) write_dirty(edge.from, Bytes(edge.to - edge.from, Byte{0}));
+  const auto dirty = dirty_.find(edge.from / cache_.chunk_size_bytes());
+  if (dirty != dirty_.end()) dirty->second.note_punched();
+}
+
+Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
+  std::unique_lock flush_lock(flush_mutex_);
+  const std::uint64_t chunk_size = cache_.chunk_size_bytes();
+  {
+    const auto operation = cache_.committer().begin_operation();
+    std::unique_lock lock(mutex_);
+    if (discarded_ || offset >= size_ || length == 0) return {};
+    const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
+    // Chunks that lie in the range whole; the last one of the file counts as whole when nothing of
+    // it is left.
+    const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
+    const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
+    std::vector<Edge> edges;
+    const auto add = [&](std::uint64_t from, std::uint64_t to) -> Result<> {
+      if (from >= to) return {};
+      NACRE_ASSIGN(const Edge edge, edge_of(from, to));
+      edges.push_back(edge);
+      return {};
+    };
+    if (first > last) {
+      NACRE_TRY(add(offset, end));
+    } else {
+      NACRE_TRY(add(offset, std::min(end, first * chunk_size)));
+      NACRE_TRY(add(std::max(offset, last * chunk_size), end));
+    }
+    erase_dirty(offset, end);
+    const std::uint64_t hole_end = std::min(last, cache_.map().chunk_count(durable_size_));
+    if (first < hole_end) {
+      NACRE_ASSIGN(const std::int64_t change,
+                   cache_.map().set_hole(inode_, ChunkIndex{first}, hole_end - first));
+      data_bytes_ += static_cast<std::uint64_t>(change);
+      cache_.observer().durable_state_changed(inode_);
+    }
+    for (const Edge& edge : edges)
+      punch_edge(edge);
+    note_dirty();
+    note_clean();
+  }
+  cache_.committer().note_change();
+  return {};
+}
+
+}  // namespace nacre::fs
