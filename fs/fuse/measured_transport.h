@@ -17,6 +17,7 @@ class MeasuredTransport final : public Transport {
   // Counted before it is sent: who has an answer finds it in the counts.
   ssize_t send(const iovec* parts, int count) noexcept override;
   bool may_wait_for_requests() noexcept override { return transport_.may_wait_for_requests(); }
+  bool sends_at_once() const noexcept override { return transport_.sends_at_once(); }
   void join() override { transport_.join(); }
   void stop() override { transport_.stop(); }
   std::size_t ring_data_size_bytes() const noexcept override {

@@ -39,7 +39,9 @@ std::uint32_t seconds_of_attributes(Context& context, const Attributes& attribut
 }
 
 void forget_blocks_for_writer(Context& context, const Attributes& attributes) {
-  if (!context.can_forget_blocks) return;
+  // Overtaken by this, the answer would count as old: the kernel would keep none of it, and each
+  // write would ask again.
+  if (!context.can_forget_blocks || !context.transport->sends_at_once()) return;
   if (context.no_xattr) context.written_files.note(attributes.inode);
   if (context.no_xattr || attributes.has_holes) context.kernel->forget_blocks(attributes.inode);
 }

@@ -28,6 +28,7 @@ class UringTransport final : public Transport {
   Result<> start(RequestHandler& handler) override;
   ssize_t send(const iovec* parts, int count) noexcept override;
   bool may_wait_for_requests() noexcept override;
+  bool sends_at_once() const noexcept override { return !serving_; }
   void join() override;
   void stop() override;
   std::size_t ring_data_size_bytes() const noexcept override;

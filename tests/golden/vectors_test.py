@@ -44,10 +44,11 @@ def load(name):
 
 
 class VectorKeys:
-    """Stands in for a keyring: one epoch."""
+    """Stands in for a keyring: one epoch, of format 1 unless the vector says more."""
 
     def __init__(self, vector):
-        self.number = vector["epoch"]
+        self.number = self.newest_epoch = vector["epoch"]
+        self.formats = {self.number: vector.get("format", 1)}
         self.pair = SUITES_BY_NAME[vector["suite"]], bytes.fromhex(vector["epoch_key"])
 
     def epoch(self, number, what):
