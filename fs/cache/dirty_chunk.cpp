@@ -103,7 +103,6 @@ void DirtyChunk::merge_under(const DirtyChunk& older) {
   for (const Piece& piece : pieces_)
     merged.write(piece.offset, piece.bytes);
   merged.is_punched_ = is_punched_ || older.is_punched_;
-  merged.is_stored_whole_ = is_stored_whole_ || older.is_stored_whole_;
   *this = std::move(merged);
 }
 

@@ -37,9 +37,6 @@ class DirtyChunk {
   // Some of it is zeros that were punched: the chunk may have become a hole.
   void note_punched() { is_punched_ = true; }
   bool is_punched() const { return is_punched_; }
-  // Its room is reckoned for one whole record of it, without patches.
-  void store_whole() { is_stored_whole_ = true; }
-  bool is_stored_whole() const { return is_stored_whole_; }
 
   const std::vector<Piece>& pieces() const { return pieces_; }
   bool empty() const { return pieces_.empty(); }
@@ -55,7 +52,6 @@ class DirtyChunk {
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
   bool is_punched_ = false;
-  bool is_stored_whole_ = false;
 };
 
 }  // namespace nacre::fs

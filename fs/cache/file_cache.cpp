@@ -313,16 +313,6 @@ std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitSco
   return files;
 }
 
-Result<> FileCache::flush_chunks(const std::shared_ptr<FileData>& file, std::uint64_t first,
-                                 std::uint64_t last) {
-  for (std::uint64_t chunk = first; chunk <= last;) {
-    Flush flush(*this, FlushMode::everything);
-    chunk = flush.add(file, chunk, last);
-    NACRE_TRY(flush.run());
-  }
-  return {};
-}
-
 Result<FileCache::FlushTurn> FileCache::begin_flush(std::uint64_t bytes, bool may_use_reserve) {
   if (options_.ballast == nullptr || options_.ballast->is_held()) return FlushTurn();
   FlushTurn turn(flush_turn_);

@@ -53,7 +53,6 @@ struct FileCacheOptions {
   // A run of this many complete chunks is worth a payload of its own.
   std::uint64_t streaming_chunk_count = 32;
   Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
-  Room* room = nullptr;        // borrowed; none: nothing is set aside for files
 };
 
 // Told when what a file's inode row may say has changed. Called under the operation lock: it may
@@ -116,13 +115,6 @@ class FileCache {
   using FlushTurn = std::unique_lock<FairMutex>;
   // May a flush write bytes now? no_space when a full disk needs its room for deletes; a flush that
   // may use the reserve gets its turn alone.
-  // While little is left beside what is set aside for files (fs/space/room.h).
-  std::unique_lock<std::mutex> begin_flush_beside_promises() {
-    return std::unique_lock(beside_promises_turn_);
-  }
-  // Flushes these chunks of the file, the last one included.
-  Result<> flush_chunks(const std::shared_ptr<FileData>& file, std::uint64_t first,
-                        std::uint64_t last);
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
   // A flush has brought dirty bytes to disk: what kept others from it is over.
   void note_written();
@@ -178,8 +170,7 @@ class FileCache {
   std::optional<std::chrono::steady_clock::time_point> next_trim_;  // while there is memory
   bool stopping_ = false;
   std::vector<std::thread> flushers_;
-  FairMutex flush_turn_;             // after files' flush mutexes, before the operation lock
-  std::mutex beside_promises_turn_;  // before flush_turn_
+  FairMutex flush_turn_;  // after files' flush mutexes, before the operation lock
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
   std::mutex patched_mutex_;  // guards the next two

@@ -77,30 +77,11 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
     return fail(ErrorCode::too_big);
   }
   NACRE_TRY(cache_.wait_for_budget());
-  return take(offset, bytes, false);
-}
-
-Result<> FileData::write_promised(std::uint64_t offset, ByteView bytes) {
-  if (bytes.empty()) return {};
-  if (offset > file_size_max || bytes.size() > file_size_max - offset) {
-    return fail(ErrorCode::too_big);
-  }
-  return take(offset, bytes, true);
-}
-
-Result<> FileData::take(std::uint64_t offset, ByteView bytes, bool is_promised) {
   bool stream = false;
   {
     std::unique_lock lock(mutex_);
     if (discarded_) return {};
     write_dirty(offset, bytes);
-    if (is_promised) {
-      const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-      const std::uint64_t end = cache_.map().chunk_count(offset + bytes.size());
-      auto place = dirty_.lower_bound(offset / chunk_size);
-      for (; place != dirty_.end() && place->first < end; ++place)
-        place->second.store_whole();
-    }
     if (offset + bytes.size() > size_) size_ = offset + bytes.size();
     note_dirty();
     stream = complete_chunks_ >= cache_.options().streaming_chunk_count;
@@ -208,19 +189,14 @@ Result<> FileData::cut_map(std::uint64_t size) {
   while (true) {
     const auto operation = cache_.committer().begin_operation();
     std::unique_lock lock(mutex_);
-    NACRE_TRY(release_reserved(cache_.map().chunk_count(size), file_size_max));
     const std::uint64_t durable = durable_size_;
     if (durable > size) {
       // Holes are cut at no cost, so only files with much data take more than one step.
       const std::uint64_t target =
           data_bytes_ > step && durable - size > step ? durable - step : size;
-      const std::uint64_t last = target / cache_.chunk_size_bytes();
-      NACRE_ASSIGN(const HeldChange before, held_of_reserved(last, last + 1));
       NACRE_ASSIGN(const std::int64_t change, cache_.map().truncate(inode_, target));
       data_bytes_ += static_cast<std::uint64_t>(change);
       durable_size_ = target;
-      NACRE_ASSIGN(const HeldChange now, held_of_reserved(last, last + 1));
-      note_rows(before, now);
       cache_.observer().durable_state_changed(inode_);
     }
     if (durable_size_ <= size) {
@@ -266,7 +242,6 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
     if (!row) continue;
     NACRE_ASSIGN(const std::int64_t difference,
                  cache_.map().replace_chunk(inode_, index, *mapped, *row));
-    note_row(index.value, *mapped, MappedChunk{.hole = false, .row = *row});
     mapped->row = std::move(*row);  // which the next change of this chunk sees
     mapped->has_own_row = true;
     if (difference != 0) {
@@ -281,19 +256,11 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
 
 bool FileData::discard() {
   std::unique_lock flush_lock(flush_mutex_);
-  const auto operation = cache_.committer().begin_operation();
   std::unique_lock lock(mutex_);
   // Rows cover what is below that size and nothing else.
   if (!discarded_) had_chunks_ = durable_size_ > 0;
   discarded_ = true;
   erase_dirty(0, file_size_max);
-  if (reservation_) {
-    for (const ChunkRange& range : reservation_->inside(0, file_size_max))
-      cache_.options().room->remove(*reservation_, range, {});
-    const auto held = static_cast<std::int64_t>(reservation_->held_bytes());
-    const auto unwritten = static_cast<std::int64_t>(reservation_->unwritten_bytes());
-    cache_.options().room->change(*reservation_, {.held = -held, .unwritten = -unwritten});
-  }
   durable_size_ = size_.load();
   note_clean();
   return had_chunks_;

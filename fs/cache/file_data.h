@@ -23,7 +23,6 @@
 #include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_bytes.h"
 #include "fs/cache/read_ahead.h"
-#include "fs/space/room.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
 #include "metadata/format/inode_codec.h"
@@ -62,31 +61,12 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<FileBytes> view(std::uint64_t offset, MutableByteView buffer);
   // Waits while the dirty budget is used up. Never under the operation lock. too_big past 2^63 - 1.
   Result<> write(std::uint64_t offset, ByteView bytes);
-  // The same of bytes that is_reserved() says are, where room is short: waits for no budget, and
-  // the chunks are stored whole. The caller flushes them at once.
-  Result<> write_promised(std::uint64_t offset, ByteView bytes);
   Result<> resize(std::uint64_t size);
   // Makes the file at least that long; never shorter, whatever is written meanwhile.
   Result<> extend(std::uint64_t size);
   // Makes [offset, offset + length) zeros. Whole chunks become holes at once; those of which
   // nothing but zeros is left, with the next flush. Does not change the size.
   Result<> punch(std::uint64_t offset, std::uint64_t length);
-
-  // Room for chunks that are set aside (fs/space/room.h): file_reserve.cpp. claim says whether it
-  // is there, and counts it; it may wait. no_space.
-  using Claim = std::function<Result<>(std::uint64_t held_bytes, std::uint64_t chunk_count)>;
-  Result<> reserve(std::uint64_t offset, std::uint64_t length, const Claim& claim);
-  // Chunks that lie in the range whole are not set aside any more.
-  Result<> release(std::uint64_t offset, std::uint64_t length);
-  // Of a file that was not in memory; before anybody else has it.
-  void set_reservation(std::shared_ptr<Reservation> reservation) {
-    reservation_ = std::move(reservation);
-  }
-  bool has_reservation() const;
-  bool is_reserved(std::uint64_t offset, std::uint64_t size) const;
-  // For st_blocks.
-  std::uint64_t unwritten_reserved_bytes() const;
-
   // no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
 
@@ -131,15 +111,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);
-  Result<> reserve_claimed(std::uint64_t first, std::uint64_t end);
-  Result<> take(std::uint64_t offset, ByteView bytes, bool is_promised);
   // Under mutex_:
-  Result<HeldChange> held_by(const ChunkRange& range) const;
-  Result<HeldChange> held_of_reserved(std::uint64_t first, std::uint64_t end) const;
-  // Rows have changed: of one chunk, or of some that were counted before and after.
-  void note_row(std::uint64_t index, const MappedChunk& before, const MappedChunk& now);
-  void note_rows(const HeldChange& before, const HeldChange& now);
-  Result<> release_reserved(std::uint64_t first, std::uint64_t end);
   Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const;
   void punch_edge(const Edge& edge);
   void write_dirty(std::uint64_t offset, ByteView bytes);
@@ -166,7 +138,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::uint64_t complete_chunks_ = 0;             // written in full since the last flush
   bool listed_ = false;                           // among the cache's dirty files
   bool had_chunks_ = false;                       // when it was discarded
-  std::shared_ptr<Reservation> reservation_;      // null: none. The pointer changes once
 
   ReadAhead read_ahead_;
 };

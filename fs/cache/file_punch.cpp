@@ -61,12 +61,9 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
     erase_dirty(offset, end);
     const std::uint64_t hole_end = std::min(last, cache_.map().chunk_count(durable_size_));
     if (first < hole_end) {
-      NACRE_ASSIGN(const HeldChange before, held_of_reserved(first, hole_end));
       NACRE_ASSIGN(const std::int64_t change,
                    cache_.map().set_hole(inode_, ChunkIndex{first}, hole_end - first));
       data_bytes_ += static_cast<std::uint64_t>(change);
-      NACRE_ASSIGN(const HeldChange now, held_of_reserved(first, hole_end));
-      note_rows(before, now);
       cache_.observer().durable_state_changed(inode_);
     }
     for (const Edge& edge : edges)

@@ -82,9 +82,6 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
         continue;
       }
       taken_bytes_ += place->second.size();
-      if (!target.reservation_ || !target.reservation_->has(place->first)) {
-        file.unpromised_bytes += place->second.size();
-      }
       file.chunks.push_back(Chunk{.index = place->first, .is_new = place->first >= mapped});
       target.flushing_.insert(target.dirty_.extract(place++));
     }
@@ -103,34 +100,12 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
   return next;
 }
 
-std::unique_lock<std::mutex> Flush::leave_promises_alone() {
-  Ballast* const ballast = cache_.options().ballast;
-  if (ballast == nullptr || may_use_reserve_ || !ballast->has_promises()) return {};
-  std::uint64_t bytes = 0;
-  for (const File& file : files_)
-    bytes += file.unpromised_bytes;
-  if (bytes == 0) return {};
-  std::unique_lock<std::mutex> turn;
-  auto admitted = ballast->admit_flush_beside_promises(bytes);
-  if (admitted && *admitted == Ballast::Beside::in_turn) {
-    turn = cache_.begin_flush_beside_promises();
-    admitted = ballast->admit_flush_beside_promises(bytes);
-  }
-  if (!admitted) {
-    for (File& file : files_) {
-      if (file.unpromised_bytes > 0) file.outcome = tl::unexpected(admitted.error());
-    }
-  }
-  return turn;
-}
-
 Result<> Flush::run() {
   Result<> outcome;
-  const auto turn_beside_promises = leave_promises_alone();
   for (File& file : files_) {
     for (Chunk& chunk : file.chunks) {
-      if (!file.outcome) break;
       file.outcome = build(file, chunk);
+      if (!file.outcome) break;
     }
   }
   // Requests of files that failed are sealed too: nothing names them, compaction takes them.
@@ -189,10 +164,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   if (old.hole) old.row = ChunkRow{};
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
   if (dirty.is_punched() && build_punched(file, chunk, dirty, old)) return {};
-  if (dirty.is_stored_whole()) {
-    const Result<> merged = dirty.covers(0, end) ? Result<>() : merge(file, chunk, dirty, old);
-    if (merged && chunk.whole.count > 0) return {};
-  } else if (mode_ == FlushMode::everything_inline) {
+  if (mode_ == FlushMode::everything_inline) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/true));
     if (built) return {};
   }
@@ -200,8 +172,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
     build_whole(file, chunk, dirty.pieces().front().bytes);
     return {};
   }
-  if (!old.hole && !dirty.is_stored_whole() &&
-      dirty.size() <= cache_.chunk_size_bytes() / patch_share) {
+  if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
     if (built) return {};
   }
@@ -315,11 +286,9 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
   };
   for (Chunk& chunk : file.chunks) {
     NACRE_TRY(fill_to(chunk.index));
-    const MappedChunk before = chunk.is_new ? MappedChunk{.hole = true} : chunk.old;
     if (chunk.is_hole) {
       NACRE_ASSIGN(const std::int64_t delta, map.set_hole(inode, ChunkIndex{chunk.index}, 1));
       change += delta;
-      file.data->note_row(chunk.index, before, MappedChunk{.hole = true});
       mapped = std::max(mapped, chunk.index + 1);
       continue;
     }
@@ -332,7 +301,6 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
                      ? map.set_chunk(inode, ChunkIndex{chunk.index}, chunk.row, true)
                      : map.replace_chunk(inode, ChunkIndex{chunk.index}, chunk.old, chunk.row));
     change += delta;
-    file.data->note_row(chunk.index, before, MappedChunk{.hole = false, .row = chunk.row});
     if (is_worth_merging(chunk.row)) cache_.note_patched(inode, ChunkIndex{chunk.index});
     mapped = std::max(mapped, chunk.index + 1);
   }

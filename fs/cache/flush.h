@@ -82,16 +82,12 @@ class Flush {
     std::uint64_t durable_size = 0;      // before
     std::uint64_t new_durable_size = 0;  // after
     std::vector<Chunk> chunks;
-    std::uint64_t unpromised_bytes = 0;  // dirty ones that nothing is set aside for
     Result<> outcome = {};
     bool is_open = true;  // neither installed nor put back yet
   };
 
   // Of a file whose flush mutex is held.
   std::uint64_t take(File file, std::uint64_t first_chunk, std::uint64_t last_chunk);
-  // Files whose bytes would take what is set aside for others fail. Keeps others from flushing
-  // beside it where little is left.
-  std::unique_lock<std::mutex> leave_promises_alone();
   Result<> build(File& file, Chunk& chunk);
   // False: the row has no room for them.
   Result<bool> build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,

@@ -168,7 +168,6 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   const std::unique_ptr<metadata::Database> database_;
   const std::unique_ptr<SegmentStore> store_;
   Ballast ballast_;
-  Room room_;
   KernelCacheLink kernel_cache_;
   Committer committer_;
   FileCache cache_;

@@ -60,7 +60,7 @@ std::uint64_t default_dirty_budget_bytes(bool likes_long_payloads, unsigned core
 }
 
 FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engine& engine,
-                               Ballast& ballast, Room& room) {
+                               Ballast& ballast) {
   const unsigned cores = std::thread::hardware_concurrency();
   const std::uint64_t payload = flush_payload_size_bytes(engine, options.store);
   const bool likes_long_payloads = payload > payload_size_bytes_min;
@@ -72,8 +72,7 @@ FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engin
       .read_ahead_thread_count = std::clamp(cores / 2, 2u, read_ahead_thread_count_max),
       .flusher_count = std::clamp(cores / 2, flusher_count_min, flusher_count_max),
       .flush_size_bytes_max = options.flush_size_bytes_max,
-      .ballast = &ballast,
-      .room = &room};
+      .ballast = &ballast};
   // An engine that likes long payloads gets them: two a flush, as long as the budget allows.
   if (likes_long_payloads && 8 * payload <= cache.dirty_budget_bytes) {
     cache.flush_size_bytes_max = std::max(cache.flush_size_bytes_max, 2 * payload);
@@ -235,13 +234,12 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
       database_(std::move(database)),
       store_(std::move(store)),
       ballast_(directory_, segments_for_moving * options.store.segment_size_bytes),
-      room_(ballast_, options.store.chunk_size_bytes),
       committer_(*database_, *store_,
                  {.interval_ms = options.commit_interval_ms,
                   .ballast = &ballast_,
                   .make_room = [this] { return admission_.give_up_backups(0); }}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
-             cache_options(options, *engine_, ballast_, room_)),
+             cache_options(options, *engine_, ballast_)),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  compactor_options(options, *engine_, *directory_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
@@ -262,7 +260,6 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
       volume_(std::make_unique<VolumeImpl>(VolumeBase{.directory = *directory_,
                                                       .database = *database_,
                                                       .ballast = ballast_,
-                                                      .room = room_,
                                                       .kernel_cache = kernel_cache_,
                                                       .committer = committer_,
                                                       .cache = cache_,
@@ -272,7 +269,6 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
 
 Result<> Mounted::start() {
   NACRE_TRY(volume_->names().find_root());
-  NACRE_TRY(room_.load(*database_));
   cache_.start();
   if (options_.read_only) return {};
   if (!ballast_.restore()) {

@@ -195,7 +195,7 @@ void Compactor::run_background() {
   bool is_blocked = false;
   std::unique_lock lock(mutex_);
   while (true) {
-    const auto is_due = [&] { return stopping_ || pressed_count_ > 0 || (woken_ && !is_blocked); };
+    const auto is_due = [&] { return stopping_ || (woken_ && !is_blocked); };
     const std::uint64_t activity = store_.activity();
     if (is_blocked) {
       wake_.wait_for(lock, retry_pause, is_due);
@@ -247,7 +247,6 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 
 Result<> Compactor::clean_up(bool is_idle) {
   CompactionReport report;
-  NACRE_TRY(give_room(report));
   NACRE_TRY(reach_bound(Speed::paced, report));
   const NotCleaning for_now(*this);  // what dies meanwhile waits for the next time, and nobody else
   const std::uint64_t inlined = keeper_.inlined_bytes();

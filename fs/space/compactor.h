@@ -107,23 +107,6 @@ class Compactor {
   // Empties segments of older epochs for some seconds: Rekeyer::run().
   Result<RekeyStep> rekey(const RekeyOrder& order);
 
-  // While one exists somebody waits for room that was promised: the background gives back what it
-  // can, also from segments of which hardly anything is dead.
-  class Pressed {
-   public:
-    explicit Pressed(Compactor& compactor) : compactor_(compactor) {
-      ++compactor_.pressed_count_;
-      compactor_.wake();
-      compactor_.wake_.notify_all();
-    }
-    ~Pressed() { --compactor_.pressed_count_; }
-    Pressed(const Pressed&) = delete;
-    Pressed& operator=(const Pressed&) = delete;
-
-   private:
-    Compactor& compactor_;
-  };
-
   CompactorStats stats() const;
 
  private:
@@ -146,7 +129,6 @@ class Compactor {
   enum class Speed : std::uint8_t { paced, full };
 
   void run_background();
-  Result<> give_room(CompactionReport& report);  // while somebody presses
   Result<> do_what_is_due(bool is_idle);
   Result<> clean_up(bool is_idle);  // under run_mutex_
   Result<> reach_bound(Speed speed, CompactionReport& report);
@@ -180,7 +162,6 @@ class Compactor {
   FreeSpace free_space_;                        // asked only where there is a directory
   std::atomic<std::uint64_t> unseen_bytes_{0};  // written since anybody looked at the bound
   std::atomic<bool> has_background_{false};     // the thread runs
-  std::atomic<int> pressed_count_{0};
   // When the background looked last it could do nothing about so many dead bytes.
   std::atomic<std::uint64_t> hopeless_dead_bytes_{all_hopeless};
 

@@ -23,16 +23,6 @@ constexpr std::uint64_t share_for_rows = 2;
 // A grant is this at the most: so much may be taken while somebody else fills the disk.
 constexpr std::uint64_t grant_bytes_max = 8u << 20;
 
-// Kept for promises beside what is held for them: what is dead of them, until compaction has given
-// it back. This share of the disk, within bounds.
-constexpr std::uint64_t share_turned_over = 64;
-constexpr std::uint64_t turned_over_bytes_min = 4u << 20;
-constexpr std::uint64_t turned_over_bytes_max = 256u << 20;
-
-std::uint64_t not_below_zero(std::int64_t value) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
-}
-
 // What data may become on disk: headers, tags and rows, and chunks written whole for the sake of a
 // part.
 std::uint64_t cost_of(std::uint64_t bytes) {
@@ -52,76 +42,9 @@ std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
 
 std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t unwritten_bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
-  const std::uint64_t needed = (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ +
-                               kept_for_promises(space.total_bytes) + cost_of(unwritten_bytes);
+  const std::uint64_t needed =
+      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + cost_of(unwritten_bytes);
   return space.available_bytes > needed ? space.available_bytes - needed : 0;
-}
-
-void Ballast::change_promises(std::int64_t held_bytes, std::int64_t worst_case_bytes) {
-  held_bytes_ += held_bytes;
-  worst_case_bytes_ += worst_case_bytes;
-}
-
-std::uint64_t Ballast::kept_for_promises(std::uint64_t total_bytes) const {
-  return not_below_zero(held_bytes_) + turned_over_bytes(total_bytes);
-}
-
-std::uint64_t Ballast::turned_over_bytes(std::uint64_t total_bytes) const {
-  return std::min(
-      not_below_zero(worst_case_bytes_),
-      std::clamp(total_bytes / share_turned_over, turned_over_bytes_min, turned_over_bytes_max));
-}
-
-Result<> Ballast::admit_promise(std::uint64_t held_bytes, std::uint64_t worst_case_bytes,
-                                const std::function<std::uint64_t()>& dirty_bytes) {
-  const std::lock_guard lock(mutex_);
-  granted_bytes_ = 0;
-  std::uint64_t unwritten_bytes = admitted_bytes();
-  unwritten_bytes += dirty_bytes();
-  const auto space = directory_->space();
-  if (!space) return tl::unexpected(space.error());
-  const std::uint64_t kept_before = kept_for_promises(space->total_bytes);
-  const std::uint64_t room_before = room(*space, unwritten_bytes);
-  const auto held = static_cast<std::int64_t>(held_bytes);
-  const auto worst_case = static_cast<std::int64_t>(worst_case_bytes);
-  change_promises(held, worst_case);
-  const std::uint64_t kept = kept_for_promises(space->total_bytes);
-  if (is_held() && kept - std::min(kept, kept_before) <= room_before) return {};
-  change_promises(-held, -worst_case);
-  return full(*directory_);
-}
-
-Result<Ballast::Admission> Ballast::admit_promised(
-    std::uint64_t bytes, const std::function<std::uint64_t()>& dirty_bytes) {
-  const std::lock_guard lock(mutex_);
-  Admission admission(promised_in_flight_bytes_, bytes);
-  // What was admitted for others has its room. What was taken without has none, and may stay for
-  // long: nobody waits for it.
-  std::uint64_t unwritten_bytes = admitted_bytes();
-  unwritten_bytes += dirty_bytes();
-  if (unwritten_bytes == 0) has_taken_data_ = false;
-  if (has_taken_data_) unwritten_bytes = 0;
-  const auto space = directory_->space();
-  if (!space) return admission;
-  const std::uint64_t size = size_for(space->total_bytes);
-  const std::uint64_t needed = (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ +
-                               promised_in_flight_bytes_ + cost_of(unwritten_bytes);
-  if (space->available_bytes < needed) return full(*directory_);
-  return admission;
-}
-
-Result<Ballast::Beside> Ballast::admit_flush_beside_promises(std::uint64_t bytes) const {
-  const auto space = directory_->space();
-  if (!space) return Beside::freely;
-  // Compaction needs its own to turn over what is promised. What was taken without room leaves that
-  // alone, too.
-  const std::uint64_t size = size_for(space->total_bytes);
-  const std::uint64_t needed = (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ +
-                               not_below_zero(held_bytes_) +
-                               (has_taken_data_ ? turned_over_bytes(space->total_bytes) : 0) +
-                               cost_of(bytes);
-  if (space->available_bytes < needed) return full(*directory_);
-  return space->available_bytes - needed < size_bytes_max ? Beside::in_turn : Beside::freely;
 }
 
 void Ballast::make_way(metadata::BackingDirectory& directory) {

@@ -11,7 +11,6 @@
 //             is used up.
 //
 // The file is made anew once the disk has room for it: that it can be made is the proof.
-// Beside it room may be promised to files (fs/space/room.h): new data leaves it alone.
 // So what was taken can be written, unless somebody else fills the disk faster than commits come.
 // Beside it some room is kept free for compaction, which must write before it frees: else a disk
 // full of dead records could never be used again.
@@ -83,24 +82,6 @@ class Ballast {
   // May bytes of new file data be taken, while dirty_bytes() wait to be written? no_space.
   Result<Admission> admit_data(std::uint64_t bytes,
                                const std::function<std::uint64_t()>& dirty_bytes);
-  // Room for what is to be written later: it counts from now on as change_promises() says.
-  // no_space.
-  Result<> admit_promise(std::uint64_t held_bytes, std::uint64_t worst_case_bytes,
-                         const std::function<std::uint64_t()>& dirty_bytes);
-  // held: room that must be there beyond what is stored of what was promised. worst_case: what all
-  // that was promised takes at most, stored or not.
-  void change_promises(std::int64_t held_bytes, std::int64_t worst_case_bytes);
-  bool has_promises() const { return worst_case_bytes_.load(std::memory_order_relaxed) > 0; }
-  // Of a disk of that size: what new data leaves alone for promises.
-  std::uint64_t kept_for_promises(std::uint64_t total_bytes) const;
-  // Bytes on the disk for a write that was promised, until it is flushed. no_space: what is dead
-  // has to be given back first.
-  Result<Admission> admit_promised(std::uint64_t bytes,
-                                   const std::function<std::uint64_t()>& dirty_bytes);
-  // How data that nobody promised anything may be flushed beside what is promised. no_space: as
-  // long as there is no more room it may not.
-  enum class Beside : std::uint8_t { freely, in_turn };
-  Result<Beside> admit_flush_beside_promises(std::uint64_t bytes) const;
   // Bytes that are taken although admit_data() refused them. They count like admitted ones, and
   // wait until there is room.
   Admission take_data(std::uint64_t bytes);
@@ -126,7 +107,6 @@ class Ballast {
                                       const std::function<std::uint64_t()>& dirty_bytes);
   // Whether rows keep what they need when this many bytes of data are written.
   bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
-  std::uint64_t turned_over_bytes(std::uint64_t total_bytes) const;
   bool release_locked();
   // To what is kept for rows.
   bool shrink(std::uint64_t size);
@@ -143,8 +123,6 @@ class Ballast {
   std::atomic<std::int64_t> granted_bytes_{0};
   std::atomic<std::uint64_t> admitted_bytes_{0};
   std::atomic<bool> has_taken_data_{false};  // and it was not seen since that all of it has room
-  std::atomic<std::int64_t> held_bytes_{0}, worst_case_bytes_{0};  // of promises
-  std::atomic<std::uint64_t> promised_in_flight_bytes_{0};
 };
 
 }  // namespace nacre::fs

@@ -42,11 +42,6 @@ class Admission {
   // a wait for their space. missing_bytes: less than that does not help.
   Result<> admit_after_freeing(const std::function<Result<>()>& admit,
                                std::uint64_t missing_bytes = 0);
-  // Room for a write that was promised (fs/space/room.h). Where it is short this has all flushed,
-  // emptied and committed that can be, and waits for as long as that gives something back; no_space
-  // then. dirty_bytes: as Ballast::admit_data(). reserved_space.cpp.
-  Result<Ballast::Admission> admit_promised(std::uint64_t bytes,
-                                            const std::function<std::uint64_t()>& dirty_bytes);
   // The disk is full: what only backups keep goes, if it is that much. True when it went: a commit
   // that frees it is under way.
   bool give_up_backups(std::uint64_t bytes_min);

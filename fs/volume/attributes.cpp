@@ -61,14 +61,9 @@ Attributes InodeAttributes::attributes_of(Inode& inode) {
     // What replaces other bytes counts as they do until it is written.
     data_bytes = std::min(data->data_bytes(), std::max(attributes.size, mapped_data_bytes));
   }
+  attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
   attributes.has_holes =
       inode.is_regular() && (data_bytes < attributes.size || mapped_data_bytes < mapped_size);
-  if (data) {
-    data_bytes += data->unwritten_reserved_bytes();
-  } else if (const auto reservation = room_.find(inode.number())) {
-    data_bytes += reservation->unwritten_bytes();
-  }
-  attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
   return attributes;
 }
 

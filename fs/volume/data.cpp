@@ -130,16 +130,6 @@ Result<> Files::write(InodeNumber number, std::uint64_t offset, ByteView bytes, 
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
-    if (data->is_reserved(offset, bytes.size())) {
-      const auto admitted = admit_at_once(bytes.size());
-      if (admitted) {
-        NACRE_TRY(begin_change(*inode, flags));
-        return data->write(offset, bytes);
-      }
-      const auto promised = write_promised(*inode, *data, offset, bytes, flags);
-      const bool may_wait = !promised && promised.error().code == ErrorCode::no_space;
-      if (!may_wait || !flags.is_taken) return promised;
-    }
     NACRE_ASSIGN(const auto admission, admit_write(number, bytes.size(), flags));
     NACRE_TRY(begin_change(*inode, flags));
     return data->write(offset, bytes);
@@ -155,10 +145,22 @@ Result<> Files::check_write(InodeNumber number, std::uint64_t bytes) {
   if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
     return fail(ErrorCode::not_permitted);
   }
-  // Where it will write nobody knows yet. What was not set aside is refused later.
-  if (data_of(*inode)->has_reservation()) return {};
   NACRE_ASSIGN(const auto admission, admit_data(bytes));
   return {};
+}
+
+Result<> Files::admit_allocation(std::uint64_t bytes) {
+  std::uint64_t missing_bytes = 0;
+  const auto admit = [&]() -> Result<> {
+    const std::uint64_t unwritten = unwritten_bytes();
+    NACRE_ASSIGN(const auto space, directory_.space());
+    const std::uint64_t room = ballast_.room(space, unwritten);
+    missing_bytes = bytes - std::min(bytes, room);
+    return missing_bytes == 0 ? Result<>() : fail(ErrorCode::no_space);
+  };
+  const auto admitted = admit();
+  if (admitted || admitted.error().code != ErrorCode::no_space) return admitted;
+  return admission_.admit_after_freeing(admit, missing_bytes);
 }
 
 Result<> Files::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
@@ -175,10 +177,11 @@ Result<> Files::allocate(InodeNumber number, AllocateMode mode, std::uint64_t of
   }
   const auto data = data_of(*inode);
   const std::uint64_t end = offset + length;
-  if (!zeroes) NACRE_TRY(reserve(*inode, offset, length));
+  if (!zeroes && end > data->size()) {
+    NACRE_TRY(admit_allocation(std::min(length, end - data->size())));
+  }
   NACRE_TRY(begin_change(*inode, {}));
   const auto change = [&]() -> Result<> {
-    if (mode == AllocateMode::punch_hole) NACRE_TRY(data->release(offset, length));
     if (zeroes) NACRE_TRY(data->punch(offset, length));
     if (extends) NACRE_TRY(data->extend(end));
     return {};
@@ -222,13 +225,7 @@ Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_off
   std::uint64_t done = 0;
   std::uint64_t data_bytes = 0;
   while (done < length && data_bytes < copy_data_bytes_max) {
-    const std::uint64_t wanted = std::min<std::uint64_t>(length - done, buffer.size());
-    // What is set aside is written into by write(): the kernel copies that way then.
-    if (target_data->is_reserved(to_offset + done, wanted) && !admit_at_once(wanted)) {
-      if (done > 0) return done;
-      return fail(ErrorCode::unsupported);
-    }
-    const auto admitted = admit_data(wanted);
+    const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
     if (!admitted) {
       if (done > 0) return done;
       return tl::unexpected(admitted.error());

@@ -43,10 +43,8 @@ class Files : public VolumePart {
   Result<Ballast::Admission> admit_write(InodeNumber number, std::uint64_t bytes, WriteFlags flags);
   // Taken, and not on the disk yet. Whoever asks for the disk's room as well asks afterwards.
   std::uint64_t unwritten_bytes() const;
-  // reserved_space.cpp.
-  Result<> reserve(Inode& inode, std::uint64_t offset, std::uint64_t length);
-  Result<> write_promised(Inode& inode, FileData& data, std::uint64_t offset, ByteView bytes,
-                          WriteFlags flags);
+  // Nothing is set aside, but what can never fit is refused.
+  Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
   // A hole, or as much data as the buffer takes; size 0 at the end of from.

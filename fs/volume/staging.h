@@ -39,7 +39,7 @@ class Staging {
 
   // Everything passed by reference outlives it. The database's row names inode_reserve_count
   // numbers more than counters.next_inode.
-  Staging(metadata::Database& database, InodeTable& inodes, Committer& committer, Room& room,
+  Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
           const Counters& counters);
 
   // What operations tell, under the operation lock.
@@ -79,7 +79,6 @@ class Staging {
   metadata::Database& database_;
   InodeTable& inodes_;
   Committer& committer_;
-  Room& room_;
 
   // Numbers from next_inode_ up to inode_limit_ are free; the database's row names the limit, so a
   // crash loses numbers but never hands one out twice. The limit changes in stage() alone.

@@ -158,9 +158,6 @@ class Volume {
                          WriteFlags flags) = 0;
   // What write() of this many bytes would meet now; waits for room as write() does. Takes nothing.
   virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
-  // The first two modes set room aside for whole chunks of the range: writes into these find it as
-  // long as they are not punched, cut off or removed, and as long as nobody else fills the disk.
-  // no_space where there is not as much.
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;

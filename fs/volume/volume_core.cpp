@@ -25,7 +25,6 @@ std::shared_ptr<FileData> VolumePart::data_of(Inode& inode) {
     locked->data = std::make_shared<FileData>(cache_, inode.number(), locked->row.size,
                                               locked->row.data_bytes);
     locked->data->set_codec(locked->row.flags);
-    locked->data->set_reservation(room_.find(inode.number()));
   }
   return locked->data;
 }

@@ -41,7 +41,6 @@ struct VolumeBase {
   metadata::BackingDirectory& directory;
   metadata::Database& database;
   Ballast& ballast;
-  Room& room;
   const KernelCacheLink& kernel_cache;
   Committer& committer;
   FileCache& cache;
@@ -58,7 +57,7 @@ struct VolumeCore {
         names(base.database, name_hash_key),
         xattrs(base.database),
         inodes(base.database, std::move(retire), loaded_inodes_max),
-        staging(base.database, inodes, base.committer, base.room, counters) {}
+        staging(base.database, inodes, base.committer, counters) {}
 
   const VolumeBase base;
   const VolumeRules rules;
@@ -82,7 +81,6 @@ class VolumePart {
       : directory_(core.base.directory),
         database_(core.base.database),
         ballast_(core.base.ballast),
-        room_(core.base.room),
         kernel_cache_(core.base.kernel_cache),
         committer_(core.base.committer),
         cache_(core.base.cache),
@@ -102,7 +100,6 @@ class VolumePart {
   metadata::BackingDirectory& directory_;
   metadata::Database& database_;
   Ballast& ballast_;
-  Room& room_;
   const KernelCacheLink& kernel_cache_;
   Committer& committer_;
   FileCache& cache_;

@@ -8,7 +8,6 @@
 
 #include "fs/volume/inode_attributes.h"
 #include "fs/volume/kernel_clock.h"
-#include "metadata/format/reserved_row.h"
 
 namespace nacre::fs {
 
@@ -85,9 +84,6 @@ Result<std::vector<std::string>> InodeAttributes::list_xattrs(InodeNumber number
   std::vector<std::string> names;
   if (any) {
     NACRE_ASSIGN(names, xattrs_.names(number));
-    std::erase_if(names, [](const std::string& name) {
-      return name.starts_with(metadata::reserved_name_prefix);
-    });
   }
   if (has_codec) names.emplace_back(metadata::inode_codec_name);
   return names;

@@ -453,7 +453,7 @@ TEST_F(VolumeFullDisk, space_that_can_never_be_is_not_promised) {
   EXPECT_CODE(no_space, volume().allocate(file, fs::AllocateMode::allocate, 0, available + 1));
   NACRE_EXPECT_OK(volume().allocate(file, fs::AllocateMode::allocate, 0, available / 2));
   const std::uint64_t before = volume().space().value().available_bytes;
-  write(make_file(root, "g"), 0, noise(1u << 20, 1));  // not written yet, but spoken for
+  write(file, 0, noise(1u << 20, 1));  // not written yet, but spoken for
   EXPECT_LE(volume().space().value().available_bytes, before - (1u << 20));
 }
 
