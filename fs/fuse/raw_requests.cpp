@@ -237,11 +237,15 @@ Result<> answer_statx(RawRequest& request) {
     answer_look(context, inode,
                 [&context, inode, answer = request.answer(), attributes,
                  process = request.requester().process] {
-                  const Result<Attributes> written = context.volume.attributes(inode);
-                  const protocol::StatxOut reply =
-                      to_statx(context, written ? *written : attributes);
-                  keep_asking(context, inode, process);
-                  answer.send(0, &reply, sizeof reply);
+                  try {
+                    const Result<Attributes> written = context.volume.attributes(inode);
+                    const protocol::StatxOut reply =
+                        to_statx(context, written ? *written : attributes);
+                    keep_asking(context, inode, process);
+                    answer.send(0, &reply, sizeof reply);
+                  } catch (const std::bad_alloc&) {
+                    answer.send(-ENOMEM, nullptr, 0);
+                  }
                 });
     return {};
   }

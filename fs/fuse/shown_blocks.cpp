@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <new>
 #include <utility>
 
 namespace nacre::fs {
@@ -67,8 +68,12 @@ bool looks_at_unwritten(Context& context, const Attributes& attributes) {
 
 void answer_look(Context& context, InodeNumber inode, std::function<void()> answer) {
   context.looker->post([&context, inode, answer = std::move(answer)] {
-    if (const Result<Attributes> before = context.volume.attributes(inode)) {
-      write_out_unknown(context, inode, before->size);
+    try {
+      if (const Result<Attributes> before = context.volume.attributes(inode)) {
+        write_out_unknown(context, inode, before->size);
+      }
+    } catch (const std::bad_alloc&) {
+      // The blocks of what is not written out stay uncounted.
     }
     answer();
   });

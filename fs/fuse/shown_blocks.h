@@ -34,8 +34,8 @@ void note_written_back(Context& context, InodeNumber inode);
 
 // Somebody looks at the file: whether the kernel is to write out first what it holds of it.
 bool looks_at_unwritten(Context& context, const Attributes& attributes);
-// Runs answer once that has been written out, on a thread that may wait for it. The kernel hands
-// the answer on and keeps nothing of it.
+// Runs answer, which must not throw, once that has been written out, on a thread that may wait for
+// it. The kernel hands the answer on and keeps nothing of it.
 void answer_look(Context& context, InodeNumber inode, std::function<void()> answer);
 
 }  // namespace nacre::fs

@@ -169,7 +169,8 @@ class Vectors(unittest.TestCase):
         stored = bytes.fromhex(frames["file"])
         log = FrameFile(stored, frames["name"], volume_id, keys)
         self.assertEqual(log.content.hex(), frames["plain"])
-        self.assertEqual([vars(witness) for witness in log.witnesses], [frames["witness"]])
+        self.assertEqual([{name: value for name, value in vars(witness).items() if name != "names_salts"}
+                          for witness in log.witnesses], [frames["witness"]])
         self.assertEqual(log.frame_count, 2)
         self.assertRaises(VolumeError, FrameFile, stored, "000008.log", volume_id, keys)
 
