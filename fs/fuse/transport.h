@@ -37,8 +37,9 @@ class Transport {
   // Asked where the answer to the request that this thread handles will wait for other requests.
   // False: those might find no place; it must not wait. On threads inside handle().
   virtual bool may_wait_for_requests() noexcept { return true; }
-  // Whether the kernel has acted on a reply when send() returns. False: it does when the thread that
-  // answers goes back for the next request, and a notification sent meanwhile overtakes the reply.
+  // Whether the kernel has acted on a reply when send() returns. False: it does when the thread
+  // that answers goes back for the next request, and a notification sent meanwhile overtakes the
+  // reply.
   virtual bool sends_at_once() const noexcept { return true; }
   // Waits until the connection has ended and no request is being handled any more.
   virtual void join() = 0;
