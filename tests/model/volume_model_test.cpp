@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 
 #include "tests/fs/table_checker.h"
-#include "tests/fs/volume_fixture.h"
-#include "tests/model/tree_model.h"
+#include "tests/model/compared_volume.h"
 #include "tests/support/noise.h"
 
 namespace nacre::tests {
@@ -24,7 +23,7 @@ using fs::RenameMode;
 
 constexpr int steps_between_comparisons = 150;
 
-class VolumeModel : public VolumeTest {
+class VolumeModel : public ComparedVolume {
  protected:
   void SetUp() override {
     options_.store.chunk_size_bytes = 4u << 10;
@@ -36,7 +35,7 @@ class VolumeModel : public VolumeTest {
     options_.compaction.open_dead_bytes_min = 8u << 10;
     options_.dirty_budget_bytes = 512u << 10;
     options_.inline_commit_bytes_max = 4u << 10;
-    VolumeTest::SetUp();
+    ComparedVolume::SetUp();
   }
 
   void run(std::uint32_t seed) {
@@ -99,7 +98,6 @@ class VolumeModel : public VolumeTest {
     EXPECT_EQ(text(got), text(expected)) << (got ? "" : got.error().message);
     return got && expected;
   }
-  void count_lookup(const fs::Attributes& attributes) { ++lookups_[attributes.inode]; }
 
   void do_step() {
     struct Choice {
@@ -452,72 +450,10 @@ class VolumeModel : public VolumeTest {
     }
   }
 
-  void compare_attributes(const ModelNode& node, const fs::Attributes& attributes) {
-    EXPECT_EQ(attributes.inode, node.inode);
-    EXPECT_EQ(attributes.mode, node.mode) << "inode " << node.inode.value;
-    EXPECT_EQ(attributes.uid, node.uid) << "inode " << node.inode.value;
-    EXPECT_EQ(attributes.gid, node.gid) << "inode " << node.inode.value;
-    EXPECT_EQ(attributes.link_count, node.link_count) << "inode " << node.inode.value;
-    EXPECT_EQ(attributes.rdev, node.rdev) << "inode " << node.inode.value;
-    const std::size_t size = node.is_directory() ? node.children.size() : node.content.size();
-    EXPECT_EQ(attributes.size, size) << "inode " << node.inode.value;
-  }
-
-  void compare_entries(const ModelNodePtr& directory) {
-    std::map<std::string, InodeNumber> entries;
-    NACRE_EXPECT_OK(
-        volume().read_directory(directory->inode, 2, true, [&](const fs::DirectoryEntry& entry) {
-          EXPECT_TRUE(entries.emplace(entry.name, entry.inode).second) << entry.name;
-          EXPECT_NE(entry.attributes, nullptr);
-          if (entry.attributes == nullptr) return true;
-          count_lookup(*entry.attributes);
-          const auto node = model_.find(directory, std::string(entry.name));
-          if (node) compare_attributes(*node, *entry.attributes);
-          return true;
-        }));
-    EXPECT_EQ(entries.size(), directory->children.size());
-    for (const auto& [name, node] : directory->children) {
-      EXPECT_EQ(entries[name], node->inode) << name << " in inode " << directory->inode.value;
-    }
-  }
-
-  void compare_all() {
-    for (const ModelNodePtr& directory : model_.directories()) {
-      compare_attributes(*directory, stat(directory->inode));
-      EXPECT_EQ(find(directory->inode, ".."), directory->parent.lock()->inode);
-      volume().forget(directory->parent.lock()->inode, 1);
-      compare_entries(directory);
-      for (const auto& [name, node] : directory->children)
-        compare_node(*node);
-      if (HasFailure()) return;
-    }
-    for (const ModelNodePtr& node : held_)
-      compare_node(*node);
-  }
-
-  void compare_node(const ModelNode& node) {
-    compare_attributes(node, stat(node.inode));
-    if (node.is_regular()) {
-      EXPECT_TRUE(read(node.inode) == node.content) << "inode " << node.inode.value;
-    }
-    if (S_ISLNK(node.mode)) {
-      EXPECT_EQ(volume().read_symlink(node.inode).value_or("?"), node.content);
-    }
-    const auto names = volume().list_xattrs(node.inode);
-    NACRE_ASSERT_OK(names);
-    EXPECT_EQ(names->size(), node.xattrs.size());
-    for (const auto& [name, value] : node.xattrs) {
-      EXPECT_EQ(volume().get_xattr(node.inode, name).value_or("?"), value) << name;
-    }
-  }
-
   std::mt19937 random_;
-  TreeModel model_{caller_.uid, caller_.gid};
   TreeModel durable_{caller_.uid, caller_.gid};
   std::uint64_t durable_commits_ = 0;  // of this mount, when durable_ was
-  std::map<InodeNumber, std::uint64_t> lookups_;
-  std::vector<ModelNodePtr> held_;  // without a name, but looked up
-  std::set<InodeNumber> unnamed_;   // of these, those that never had one
+  std::set<InodeNumber> unnamed_;      // of held_, those that never had a name
   std::set<std::uint64_t> numbers_;
 };
 
