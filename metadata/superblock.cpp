@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See superblock.h.
 #include "metadata/superblock.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See volume_files.h.
 #include "metadata/volume_files.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See backup_copier.h.
 #include "fs/backup/backup_copier.h"
 
 #include <algorithm>

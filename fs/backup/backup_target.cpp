@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See backup_target.h.
 #include "fs/backup/backup_target.h"
 
 #include <algorithm>

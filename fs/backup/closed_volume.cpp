@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See closed_volume.h.
 #include "fs/backup/closed_volume.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tidy_chunk.h.
 #include "fs/cache/tidy_chunk.h"
 
 #include <algorithm>

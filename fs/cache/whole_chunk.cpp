@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See whole_chunk.h.
 #include "fs/cache/whole_chunk.h"
 
 #include "fs/store/patched_chunk.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checker.h.
 #include "fs/check/checker.h"
 
 #include <set>

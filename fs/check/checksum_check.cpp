@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scrub.h.
 #include "fs/check/checksum_check.h"
 
 #include <map>

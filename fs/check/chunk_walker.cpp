@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See chunk_walker.h.
 #include "fs/check/chunk_walker.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See damage_owners.h.
 #include "fs/check/damage_owners.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See deep_check.h.
 #include "fs/check/deep_check.h"
 
 #include <algorithm>

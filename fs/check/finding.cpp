@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See finding.h.
 #include "fs/check/finding.h"
 
 #include <utility>

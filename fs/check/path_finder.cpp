@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See path_finder.h.
 #include "fs/check/path_finder.h"
 
 #include <optional>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_index.h.
 #include "fs/check/record_index.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See segment_scrub.h.
 #include "fs/check/segment_scrub.h"
 
 #include <algorithm>

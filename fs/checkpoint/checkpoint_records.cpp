@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checkpoint_records.h.
 #include "fs/checkpoint/checkpoint_records.h"
 
 #include <chrono>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checkpointer.h.
 #include "fs/checkpoint/checkpointer.h"
 
 #include <sys/resource.h>

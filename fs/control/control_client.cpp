@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See control_client.h.
 #include "fs/control/control_client.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See control_server.h.
 #include "fs/control/control_server.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See file_chunks.h.
 #include "fs/control/file_chunks.h"
 
 #include <memory>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See file_requests.h.
 #include "fs/control/file_requests.h"
 
 #include <optional>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See log_histogram.h.
 #include "fs/control/log_histogram.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See message.h.
 #include "fs/control/message.h"
 
 #include <poll.h>

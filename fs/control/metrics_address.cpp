@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See metrics_address.h.
 #include "fs/control/metrics_address.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See metrics_server.h.
 #include "fs/control/metrics_server.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mount_table.h.
 #include "fs/control/mount_table.h"
 
 #include <fcntl.h>

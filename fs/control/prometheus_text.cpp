@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See prometheus_text.h.
 #include "fs/control/prometheus_text.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See request_metrics.h.
 #include "fs/control/request_metrics.h"
 
 #include <algorithm>

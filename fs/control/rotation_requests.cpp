@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rotation_requests.h.
 #include "fs/control/rotation_requests.h"
 
 #include <nlohmann/json.hpp>

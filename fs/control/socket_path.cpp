@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See socket_path.h.
 #include "fs/control/socket_path.h"
 
 #include <dirent.h>

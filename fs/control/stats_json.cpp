@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stats_json.h.
 #include "fs/control/stats_json.h"
 
 #include <algorithm>

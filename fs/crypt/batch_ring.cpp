@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See batch_ring.h.
 #include "fs/crypt/batch_ring.h"
 
 #include <algorithm>

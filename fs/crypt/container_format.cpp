@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See container_format.h.
 #include "fs/crypt/container_format.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See container_inspect.h.
 #include "fs/crypt/container_inspect.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See container_keys.h.
 #include "fs/crypt/container_keys.h"
 
 #include <string>

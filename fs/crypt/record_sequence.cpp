@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_sequence.h.
 #include "fs/crypt/record_sequence.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See task_writer.h.
 #include "fs/crypt/task_writer.h"
 
 #include <fmt/format.h>

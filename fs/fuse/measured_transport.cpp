@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See measured_transport.h.
 #include "fs/fuse/measured_transport.h"
 
 #include "fs/fuse/protocol.h"

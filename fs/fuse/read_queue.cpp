@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See read_queue.h.
 #include "fs/fuse/read_queue.h"
 
 #include <algorithm>

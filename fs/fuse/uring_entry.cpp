@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See uring_entry.h.
 #include "fs/fuse/uring_entry.h"
 
 #include <algorithm>

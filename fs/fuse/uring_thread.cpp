@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See uring_thread.h.
 #include "fs/fuse/uring_thread.h"
 
 #include <pthread.h>

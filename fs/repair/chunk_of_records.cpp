@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See chunk_of_records.h.
 #include "fs/repair/chunk_of_records.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See database_rebuild.h.
 #include "fs/repair/database_rebuild.h"
 
 #include <sys/stat.h>

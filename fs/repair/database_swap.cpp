@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See database_swap.h.
 #include "fs/repair/database_swap.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See database_view.h.
 #include "fs/repair/database_view.h"
 
 #include <utility>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plan_draft.h.
 #include "fs/repair/plan_draft.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See epoch_walk.h.
 #include "fs/rotation/epoch_walk.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rotation.h.
 #include "fs/rotation/rotation.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See salvage_checkpoint.h.
 #include "fs/salvage/salvage_checkpoint.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See salvage_newer.h.
 #include "fs/salvage/salvage_newer.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See salvage_tables.h.
 #include "fs/salvage/salvage_tables.h"
 
 #include <algorithm>

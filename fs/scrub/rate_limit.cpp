@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rate_limit.h.
 #include "fs/scrub/rate_limit.h"
 
 #include <algorithm>

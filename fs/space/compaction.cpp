@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compaction.h.
 #include "fs/space/compaction.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compactor.h.
 #include "fs/space/compactor.h"
 
 #include <algorithm>

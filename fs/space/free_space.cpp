@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See free_space.h.
 #include "fs/space/free_space.h"
 
 #include <algorithm>

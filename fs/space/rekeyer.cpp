@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rekeyer.h.
 #include "fs/space/rekeyer.h"
 
 #include <algorithm>

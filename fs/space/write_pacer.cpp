@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See write_pacer.h.
 #include "fs/space/write_pacer.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See backup_holds.h.
 #include "fs/store/backup_holds.h"
 
 #include <atomic>

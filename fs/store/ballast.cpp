@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ballast.h.
 #include "fs/store/ballast.h"
 
 #include <algorithm>

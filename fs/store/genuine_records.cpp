@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See genuine_records.h.
 #include "fs/store/genuine_records.h"
 
 #include <utility>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See patched_chunk.h.
 #include "fs/store/patched_chunk.h"
 
 #include <bit>

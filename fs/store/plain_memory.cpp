@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plain_memory.h.
 #include "fs/store/plain_memory.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_names.h.
 #include "fs/store/record_names.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_reader.h.
 #include "fs/store/record_reader.h"
 
 #include <algorithm>

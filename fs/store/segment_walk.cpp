@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See segment_walk.h.
 #include "fs/store/segment_walk.h"
 
 #include <algorithm>

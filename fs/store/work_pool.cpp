@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See work_pool.h.
 #include "fs/store/work_pool.h"
 
 namespace nacre::fs {

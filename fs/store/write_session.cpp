@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See write_session.h.
 #include "fs/store/write_session.h"
 
 #include <chrono>

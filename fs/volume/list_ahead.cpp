@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See list_ahead.h.
 #include "fs/volume/list_ahead.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lookup_counts.h.
 //
 //   word    63 … 16  inode number     15 … 0  count, 1 at least, so that no word is 0
 #include "fs/volume/lookup_counts.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See posix_error.h.
 #include "metadata/backing/posix_error.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See two_copies.h.
 #include "metadata/backing/two_copies.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See volume_lock.h.
 #include "metadata/backing/volume_lock.h"
 
 #include <fcntl.h>

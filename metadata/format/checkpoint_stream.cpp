@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checkpoint_stream.h.
 #include "metadata/format/checkpoint_stream.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See row_codec.h.
 #include "metadata/format/row_codec.h"
 
 #include <fmt/format.h>

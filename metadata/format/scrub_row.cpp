@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scrub_row.h.
 #include "metadata/format/scrub_row.h"
 
 #include "metadata/format/row_codec.h"

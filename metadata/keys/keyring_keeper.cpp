@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keyring_keeper.h.
 #include "metadata/keys/keyring_keeper.h"
 
 #include <fmt/format.h>

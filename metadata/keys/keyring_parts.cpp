@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keyring_parts.h.
 #include "metadata/keys/keyring_parts.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keyring_recipients.h.
 #include "metadata/keys/keyring_recipients.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keyring_rotation.h.
 #include "metadata/keys/keyring_rotation.h"
 
 #include <algorithm>

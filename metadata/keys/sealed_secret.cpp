@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sealed_secret.h.
 #include "metadata/keys/sealed_secret.h"
 
 #include "gpu_engine/cipher/aead.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See database_rescue.h.
 #include "metadata/rescue/database_rescue.h"
 
 #include <algorithm>

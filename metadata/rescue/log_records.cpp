@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See log_records.h.
 #include "metadata/rescue/log_records.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See log_rescue.h.
 #include "metadata/rescue/log_rescue.h"
 
 #include <algorithm>

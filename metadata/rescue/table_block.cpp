@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See table_block.h.
 #include "metadata/rescue/table_block.h"
 
 #include <algorithm>

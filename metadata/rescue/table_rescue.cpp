@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See table_rescue.h.
 #include "metadata/rescue/table_rescue.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See epoch_switch.h.
 #include "metadata/sealed_fs/epoch_switch.h"
 
 #include <fmt/format.h>

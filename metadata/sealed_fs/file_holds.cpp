@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See file_holds.h.
 #include "metadata/sealed_fs/file_holds.h"
 
 #include "gpu_engine/base/check.h"

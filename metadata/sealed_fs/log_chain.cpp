@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See log_chain.h.
 #include "metadata/sealed_fs/log_chain.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See reseal_files.h.
 #include "metadata/sealed_fs/reseal_files.h"
 
 #include <fmt/format.h>

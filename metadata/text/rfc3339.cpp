@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rfc3339.h.
 #include "metadata/text/rfc3339.h"
 
 #include <fmt/format.h>

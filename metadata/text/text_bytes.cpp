@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See text_bytes.h.
 #include "metadata/text/text_bytes.h"
 
 namespace nacre::metadata {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See recovery.h.
 #include "tests/crash/recovery.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scripts.h.
 #include "tests/crash/scripts.h"
 
 #include <random>

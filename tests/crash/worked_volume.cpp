@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See worked_volume.h.
 #include "tests/crash/worked_volume.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See corpus.h.
 #include "tests/gpu_engine/corpus.h"
 
 #include <gtest/gtest.h>

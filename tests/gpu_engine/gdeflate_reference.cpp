@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See gdeflate_reference.h.
 #include "tests/gpu_engine/gdeflate_reference.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See observed_tree.h.
 #include "tests/hostile/observed_tree.h"
 
 #include <sys/stat.h>

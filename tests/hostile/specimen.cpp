@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See specimen.h.
 #include "tests/hostile/specimen.h"
 
 #include <algorithm>

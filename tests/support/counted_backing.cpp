@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See counted_backing.h.
 #include "tests/support/counted_backing.h"
 
 namespace nacre::tests {

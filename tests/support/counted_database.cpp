@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See counted_database.h.
 #include "tests/support/counted_database.h"
 
 namespace nacre::tests {

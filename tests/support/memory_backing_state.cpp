@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See memory_backing_state.h.
 #include "tests/support/memory_backing_state.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sparse_bytes.h.
 #include "tests/support/sparse_bytes.h"
 
 #include <algorithm>

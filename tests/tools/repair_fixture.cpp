@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See repair_fixture.h.
 #include "tests/tools/repair_fixture.h"
 
 #include <fmt/format.h>
