@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a target becomes a backup. What holds after a crash behind each step:
+// The order in which a target becomes a backup, and which state it holds after a crash behind each
+// step.
 //
-//   first backup: db/ and segments/ fill up, then everything that does not belong there goes, then
-//   the superblock is written: before it there is no volume, from then on a whole one.
+//   first backup: db/ and segments/ are filled, then everything that does not belong there is
+//   removed, then the superblock is written. Before that step the target is no volume; after it the
+//   target is a whole one.
 //
 //   a later one
 //   1. mark            names the old CURRENT and the next one                        old state
-//   2. keyring, superblock   never older than what db/ remembers                     old state
-//   3. segments        new ones as NAME.new, which only a row makes count            old state
-//   4. tables          named by no manifest yet; the new log, as NAME.new1           old state
+//   2. keyring, superblock   never older than the generations in db/                 old state
+//   3. segments        new ones as NAME.new; they count once a row names them        old state
+//   4. tables          no manifest names them yet; the new log is NAME.new1          old state
 //   5. one rename      of the grown manifest, or of CURRENT to a new manifest        new state
-//   6. log             gets its name. Its witness knows the new manifest, so that under its name
-//                      it would spoil the old state; until then it counts as it came, since the
-//                      manifest is now the one that it knows                         new state
-//   7. segments get their names, the mark forgets the old CURRENT                    new state
-//   8. what the new state does not name is removed                                   new state
+//   6. log             gets its name. Its witness names the new manifest, so under that name it
+//                      would have made the old state invalid. From step 5 on it counts under
+//                      NAME.new1, because the manifest is the one that it names      new state
+//   7. names           segments get theirs, and the mark drops the old CURRENT       new state
+//   8. removal         of everything that the new state does not name                new state
 #include "fs/backup/backup.h"
 
 #include <fmt/format.h>
@@ -38,7 +40,7 @@ namespace {
 
 constexpr std::string_view unfinished_database_suffix = ".dbtmp";  // as RocksDB's own
 constexpr std::size_t document_size_bytes_max = 16u << 20;
-// Folders and small files, and what a file system takes beside the bytes of a file.
+// Folders and small files, and what a file system takes in addition to the bytes of a file.
 constexpr std::uint64_t overhead_bytes = 1u << 20;
 constexpr std::uint64_t overhead_bytes_per_file = 8u << 10;
 
@@ -110,7 +112,7 @@ class Run {
     return remove_unwanted();
   }
 
-  // Whatever step was under way: what to say about the target.
+  // Adds to the error which state the target holds, whatever step was under way.
   tl::unexpected<Error> explain(Error error) const {
     std::string_view state = "the backup that was there is as it was";
     if (is_first_) state = "it is no volume yet";
@@ -184,7 +186,9 @@ class Run {
     return target_.sync_directory(segment_folder);
   }
 
-  // Also what the switch takes: nothing that can fail for long comes between its renames.
+  // Brings also what the switch to the new state needs, so that between its renames no long copy
+  // can
+  // fail.
   Result<> bring_tables() {
     NACRE_TRY(copy(CopyStep::table, unfinished_database_suffix, ""));
     NACRE_TRY(copy(CopyStep::manifest, ".unfinished.dbtmp", unfinished_database_suffix));
@@ -196,7 +200,9 @@ class Run {
     return target_.sync_directory(database_folder);
   }
 
-  // One that an interrupted run brought may be what makes the target whole: it stays beside.
+  // A log that an interrupted run brought may be the one that makes the target whole, so it stays
+  // next
+  // to this one.
   Result<> bring_log() {
     for (int run = 1;; ++run) {
       log_suffix_ = fmt::format(".new{}", run);
@@ -242,7 +248,7 @@ class Run {
     return paths.empty() ? Result<>() : target_.sync_directory(segment_folder);
   }
 
-  // What an interrupted run was writing.
+  // Removes the unfinished files of an interrupted run.
   Result<> remove_unfinished() {
     return remove_files([](const std::string& path) {
       return path.ends_with(".part") || path.ends_with(".dbtmp");

@@ -2,10 +2,10 @@
 // A backup: makes a target folder a complete volume that holds what a snapshot of the source names,
 // and copies only what is not there yet. Sealed bytes are moved as they are; no key is needed.
 //
-// At every moment the target is what it was before, or what it becomes: what is new comes under
-// names that the old state does not look at, one rename in db/ makes it count, and what is of no
-// use any more goes last. A run that was interrupted is repeated and goes on. A folder that was
-// empty becomes a volume with the last step. docs/FORMAT.md, "Backup".
+// At every moment the target holds either the old state or the new one. New files arrive under
+// names that the old state does not use, one rename in db/ makes them count, and files that are no
+// longer needed are removed last. An interrupted run goes on when it is repeated. An empty folder
+// becomes a volume with the last step. docs/FORMAT.md, "Backup".
 #pragma once
 
 #include <chrono>
@@ -22,15 +22,16 @@ namespace nacre::fs {
 
 struct BackupSource {
   BackupSnapshot snapshot;
-  // The snapshot's one log holds no rows. If not, the files count only all together: they make a
-  // new backup, but cannot replace an earlier one in one step.
+  // Whether the one log of the snapshot holds no rows. If it holds some, the files make a new
+  // backup but cannot replace an earlier one in one step.
   bool is_clean = true;
 };
 
 struct BackupOptions {
   std::uint64_t rate_bytes_per_second = 0;  // 0: as fast as the disks go
-  // Whether the source still holds what is being copied; its error ends the run. Asked again and
-  // again, and with patience when a file turns out to be gone. None: nobody removes anything.
+  // Asks whether the source still keeps the files that are being copied. Its error ends the run. It
+  // is called repeatedly, and with patience when a file turns out to be gone. Without it the caller
+  // promises that no file is removed.
   std::function<Result<>(std::chrono::milliseconds patience)> check_hold = nullptr;
 };
 
@@ -40,17 +41,17 @@ struct BackupReport {
   std::uint64_t copied_file_count = 0;
   std::uint64_t copied_bytes = 0;
   std::uint64_t removed_file_count = 0;
-  // Damaged records that were copied as they are, and damaged copies of superblock or keyring that
-  // were not. The first ones; damage_count says how many.
+  // The first damaged places: records that were copied as they are, and copies of the superblock or
+  // the keyring that were not copied. damage_count counts all of them.
   std::vector<Error> damage;
   std::uint64_t damage_count = 0;
 };
 
-// Nobody else may use the target meanwhile. Verifies what it copies: damage in a segment is
-// reported and copied; damage in db/ is an error, since it might cost everything. Errors: those of
-// check_backup_target(); unsupported: source not clean, target not empty; no_space; corrupt;
-// stale: a file of the snapshot is gone; io; those of options.check_hold. All say what the target
-// holds then.
+// No other program may use the target meanwhile. Verifies what it copies. Damage in a segment is
+// reported and copied. Damage in db/ is an error, because it could cost the whole backup. Errors:
+// those of check_backup_target(); unsupported if the source is not clean and the target not empty;
+// no_space; corrupt; stale if a file of the snapshot is gone; io; those of options.check_hold. Each
+// message says which state the target holds afterwards.
 Result<BackupReport> back_up(metadata::BackingDirectory& source, const BackupSource& what,
                              metadata::BackingDirectory& target, const BackupOptions& options,
                              const ProgressFunction& progress);

@@ -21,7 +21,7 @@ constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 constexpr std::size_t damage_count_max = 100;
 constexpr int check_count_max = 3;
 
-// Notes what is damaged, and keeps nothing.
+// Collects the damaged places of a segment.
 class DamageNotes final : public SegmentVisitor {
  public:
   DamageNotes(std::string where, BackupReport& report)
@@ -55,7 +55,7 @@ BackupCopier::BackupCopier(metadata::BackingDirectory& source, metadata::Backing
 
 Result<> BackupCopier::check(const BackupFile& file, metadata::BackingFile& from) {
   if (!file.path.starts_with(metadata::segment_folder)) {
-    // A log that is being appended to may show a frame before the one below it.
+    // A read of a log that is being appended to may return a frame, but not yet the one before it.
     Result<std::uint64_t> checked;
     for (int turn = 0; turn < check_count_max; ++turn) {
       checked = metadata::scrub_database_file(source_, file.path);
@@ -65,7 +65,9 @@ Result<> BackupCopier::check(const BackupFile& file, metadata::BackingFile& from
     return {};
   }
   DamageNotes notes(fmt::format("{}/{}", source_.description(), file.path), report_);
-  // What was not committed when the volume was left may be torn: only its key tells.
+  // Bytes that were not committed when the volume was left may be torn; only a holder of the key
+  // can
+  // tell.
   NACRE_TRY(walk_segment(from, {.file_size = file.size}, notes));
   return {};
 }
@@ -112,7 +114,7 @@ Result<> BackupCopier::check_hold(std::chrono::milliseconds patience) const {
 Result<> BackupCopier::copy(const BackupFile& file, const std::string& unfinished,
                             const std::string& to) {
   auto copied = copy_whole(file, unfinished, to);
-  // Why a file is gone counts for more than that it is.
+  // The reason why a file is gone is the better error.
   if (!copied) NACRE_TRY(check_hold(hold_patience));
   return copied;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies single files of a volume, looks whether they are whole on the way, and keeps to a rate.
+// Copies single files of a volume at a limited rate, and verifies their checksums on the way.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,8 @@
 
 namespace nacre::fs {
 
-// How long a file that is gone waits for the word that files are no longer held.
+// If a file is gone, the copier waits at most this long for the source to say that it no longer
+// keeps the files.
 inline constexpr std::chrono::milliseconds hold_patience{2000};
 
 class BackupCopier {
@@ -19,12 +20,13 @@ class BackupCopier {
                BackupReport& report);
 
   void set_total(std::uint64_t bytes) { state_.total = bytes; }
-  // Writes the file under another name, syncs it, and renames it: to is absent, as it was, or
-  // whole. to lies in the file's folder, unfinished ends in the suffix of what is being written.
+  // Writes the file under the name unfinished, syncs it, and renames it to the name to. After a
+  // crash the file to is absent, as it was before, or whole. Both names lie in the same folder, and
+  // unfinished ends in the suffix of unfinished files.
   Result<> copy(const BackupFile& file, const std::string& unfinished, const std::string& to);
-  // The same with bytes that are there already.
+  // The same for content that the caller holds in memory.
   Result<> write(ByteView content, const std::string& unfinished, const std::string& to);
-  // What the options say of the files: are they still held?
+  // Calls BackupOptions::check_hold, if there is one.
   Result<> check_hold(std::chrono::milliseconds patience) const;
 
  private:

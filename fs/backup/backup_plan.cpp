@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See backup_plan.h. Two files are the same when name, size and header are: the header holds a salt
-// or the number and session of a segment, and below the committed size nothing ever changes.
+// Two files are the same if they have the same name, size and header. A header holds a salt, or the
+// number and the write session of a segment; and below the committed size no byte ever changes.
 #include "fs/backup/backup_plan.h"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ std::uint64_t manifest_number_of(std::string_view path) {
   return number_of(path, "MANIFEST-", "");
 }
 
-// What tells one file from another of that name; size 0 and no header when there is none.
+// What tells a file from another one of the same name. If there is no file, size is 0 and the
+// header is empty.
 struct FileIdentity {
   bool exists = false;
   Bytes header;
@@ -125,7 +126,7 @@ class Planner {
     return {};
   }
 
-  // Numbers only grow.
+  // Refuses a target with numbers that the source never gave out: numbers of files only grow.
   Result<> check_numbers(const BackupSnapshot& snapshot) {
     std::uint64_t log = 0;
     std::uint64_t manifest = 0;

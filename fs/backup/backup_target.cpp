@@ -67,7 +67,7 @@ Result<std::optional<BackupMark>> load_mark(metadata::BackingDirectory& target) 
   return std::optional(std::move(*mark));
 }
 
-// Also when the very first step of a backup was cut short.
+// Also true if a backup was interrupted in its very first step.
 Result<bool> holds_nothing(metadata::BackingDirectory& target, metadata::DirectoryState state) {
   if (state == metadata::DirectoryState::empty) return true;
   NACRE_ASSIGN(const auto names, target.list(""));
@@ -77,7 +77,8 @@ Result<bool> holds_nothing(metadata::BackingDirectory& target, metadata::Directo
   });
 }
 
-// 0 where neither copy can be read: then it is not newer, and is written anew.
+// The generation, or 0 if neither copy can be read. A target with 0 is not newer than the source,
+// so the backup writes it anew.
 template <typename Find>
 std::uint64_t generation(metadata::BackingDirectory& directory, Find find) {
   const auto found = find(directory);
@@ -103,12 +104,13 @@ Result<> check_generations(metadata::BackingDirectory& source, metadata::Backing
   return {};
 }
 
-// The newer keyring is brought first, and must open the earlier state until that is replaced. After
-// a rotation it does not; and what was rotated away would otherwise stay readable beside it.
+// A backup copies the newer keyring first, and this keyring must open the earlier state until that
+// is replaced. After a rotation it cannot open it, so the backup is refused. If it went on, files
+// under keys that were rotated away would stay readable in the target.
 Result<> check_epochs(metadata::BackingDirectory& source, metadata::BackingDirectory& target) {
   const auto now = metadata::find_keyring(source);
   const auto then = metadata::find_keyring(target);
-  if (!now || !then) return {};  // bringing it says what is wrong
+  if (!now || !then) return {};  // copying the keyring reports what is wrong with it
   const auto& epochs = now->keyring.claims.epochs;
   for (const auto& old : then->keyring.claims.epochs) {
     const auto is_there = [&](const auto& epoch) { return epoch.number == old.number; };

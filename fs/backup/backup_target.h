@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a target folder is, and whether a backup may go there; and the file "backup" in it, which
-// says so: of which volume it is one, and that nobody has used it as a volume since.
+// Decides what a target folder holds and whether a backup may be written there; and reads and
+// writes its file "backup", which tells of which volume it is a backup and with which db/CURRENT.
 #pragma once
 
 #include <string>
@@ -18,27 +18,29 @@ inline constexpr std::string_view backup_file = "backup";
 // The file "backup": one JSON object.
 struct BackupMark {
   engine::VolumeId volume_id = {};
-  // The headers that db/CURRENT may have: that of the state which is there, and while one replaces
-  // it, that of the next. Whoever mounts the target for writing makes another CURRENT.
+  // The headers that db/CURRENT may have: that of the state in the target, and, while a backup
+  // replaces this state, that of the next. A mount of the target for writing makes another CURRENT,
+  // so a header that is not listed tells that the target was used as a volume of its own.
   std::vector<Bytes> current_headers;
   std::string finished;  // RFC 3339; empty while a backup is under way
 };
 Result<> save_backup_mark(metadata::BackingDirectory& target, const BackupMark& mark);
 
 struct BackupTarget {
-  // Not a volume yet: empty, or the first backup was interrupted. Else it holds a state that must
-  // stay until another one is whole.
+  // Whether the target is no volume yet: it is empty, or its first backup was interrupted. If not,
+  // it holds a state that must stay until the new one is whole.
   bool is_first = true;
   BackupMark mark;
 };
 
-// Looks, and changes nothing. Refuses with words for the user: not_empty (other files), exists
-// (another volume, no backup, newer than the source, or used by itself since); corrupt (its mark);
-// and what reading gives.
+// Changes nothing. Errors, each with a message for the user: not_empty if the target holds other
+// files; exists if it holds another volume, a volume that is no backup, a newer state than the
+// source, or a backup that was used as a volume since; corrupt if its mark is damaged; those of
+// reading.
 Result<BackupTarget> check_backup_target(metadata::BackingDirectory& source,
                                          metadata::BackingDirectory& target);
 
-// The first bytes of a file, which hold the salt that makes it unlike any other.
+// The first bytes of a file of db/. They hold the salt that no other file has.
 Bytes header_of(ByteView content);
 
 }  // namespace nacre::fs

@@ -28,7 +28,7 @@ Result<> add_segments(metadata::BackingDirectory& directory, BackupSource& sourc
     }
     if (!segment_number_of(name)) continue;
     NACRE_ASSIGN(const std::uint64_t size, directory.file_size(path));
-    // Shorter than its header: no commit ever named it.
+    // A segment that is shorter than its header was never named by a commit.
     if (size < metadata::segment_header_size_bytes) continue;
     source.snapshot.files.push_back({.path = path, .size = size});
   }
@@ -55,7 +55,8 @@ Result<BackupSource> list_closed_volume(metadata::BackingDirectory& directory) {
     if (is_for_people_or_unfinished(name)) continue;
     const std::string path = fmt::format("{}/{}", metadata::database_folder, name);
     NACRE_ASSIGN(const std::uint64_t size, directory.file_size(path));
-    // Shorter than its header: a daemon was killed over it, and no manifest ever named it.
+    // A table that is shorter than its header was left by a killed daemon, and no manifest names
+    // it.
     if (name.ends_with(".sst") && size < metadata::database_file_size_bytes_min) continue;
     source.snapshot.files.push_back({.path = path, .size = size});
     if (name.starts_with("MANIFEST-")) ++manifest_count;

@@ -48,7 +48,7 @@ class Writing {
 
  private:
   Result<> add(std::size_t section, std::string_view key, std::string_view value) {
-    // Where earlier checkpoints lie is of no use without the tables.
+    // The places of earlier checkpoints are of no use to a reader that has lost the tables.
     if (section == 0 && key.starts_with(metadata::system_key_checkpoint_prefix)) return {};
     stream_.add_row(key, value);
     ++made_.root.row_counts[section];

@@ -18,16 +18,17 @@ struct CheckpointRecords {
   metadata::CheckpointRow row;
   metadata::CheckpointRoot root;
   std::uint64_t stored_bytes = 0;
-  // Keep the segments until the row is in place.
+  // They keep the segments from being removed until the checkpoint's row is in place.
   std::vector<std::shared_ptr<const void>> pins;
 };
 
 // The table of each section.
 metadata::Table table_of(metadata::CheckpointSection section);
 
-// pace is called after each part with its stored bytes. Holds a part in memory and no lock. Errors:
-// those of pace and of the medium; too_big: more parts than the format has. Then nothing names what
-// was written, and it goes with a commit.
+// Writes all rows of view and the root behind them. Calls pace after each part with the stored
+// bytes of that part. Holds one part in memory and no lock. Errors: those of pace and of the
+// medium; too_big if the rows need more parts than the format allows. After an error no row names
+// what was written, so a later commit frees it.
 Result<CheckpointRecords> write_checkpoint_records(SegmentStore& store,
                                                    const metadata::CommittedView& view,
                                                    metadata::RecordVersion settled,

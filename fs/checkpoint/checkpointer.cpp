@@ -22,13 +22,13 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr int background_nice = 10;
-// Of the disk: what is written before it is looked at again, twice over.
+// Free bytes that the disk must have before each part: twice what is written between two looks.
 constexpr std::uint64_t margin_bytes = 4u << 20;
 constexpr steady_clock::duration pause_max = std::chrono::seconds(1);
 
 }  // namespace
 
-// What is durable, and what of the records belongs to it.
+// The durable rows, and the version up to which the records belong to them.
 struct Checkpointer::Moment {
   std::unique_ptr<metadata::CommittedView> view;
   RecordVersion settled;
@@ -77,7 +77,7 @@ void Checkpointer::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  std::lock_guard last(run_mutex_);  // whoever writes has seen it
+  std::lock_guard last(run_mutex_);  // a write() that was under way has ended
 }
 
 CheckpointStats Checkpointer::stats() const {
@@ -86,7 +86,7 @@ CheckpointStats Checkpointer::stats() const {
 }
 
 void Checkpointer::run() {
-  // Of this thread alone: what it reads and packs is in nobody's way.
+  // The lower priority holds for this thread alone; work for users goes first.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, background_nice));
   const auto interval = std::chrono::milliseconds(options_.interval_ms);
   std::unique_lock lock(mutex_);
@@ -114,7 +114,7 @@ void Checkpointer::write_last() {
   std::lock_guard one(run_mutex_);
   {
     std::lock_guard lock(mutex_);
-    stopping_ = false;  // that was for the background
+    stopping_ = false;  // it was set to end the background thread, which has ended
   }
   const auto written = write_one(CheckpointKeep::the_one_before, /*is_paced=*/false, true);
   if (!written) note_failure(written.error());
@@ -128,7 +128,8 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
   }
   const auto begin = steady_clock::now();
   NACRE_TRY(admit(0));
-  // One that must go would stay for ever if its successor had outgrown the share.
+  // If the earlier checkpoints must go, this one is written even past its share of the disk:
+  // otherwise they would stay for ever.
   bool may_outgrow_share = false;
   if (keep == CheckpointKeep::only_this) {
     NACRE_ASSIGN(const auto earlier, kept());
@@ -156,7 +157,7 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
   store_.close_checkpoint();
   Result<> installed = made ? install(*made, keep, is_last) : tl::unexpected(made.error());
   if (made) made->pins.clear();
-  committer_.note_change();  // what nothing names goes with the next commit
+  committer_.note_change();  // the next commit frees records that no row names
   if (installed) installed = committer_.commit(CommitScope{});
   if (!installed) {
     changed_ = true;
@@ -183,7 +184,7 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
 
 Result<Checkpointer::Moment> Checkpointer::take_view(bool only_if_changed) {
   std::promise<Result<Moment>> promise;
-  // On the commit thread, so that no commit comes between view and records.
+  // The view is taken on the commit thread, so that no commit comes between it and the version.
   committer_.request(CommitScope{.everything = true}, [&](const Result<>& committed) {
     if (!committed) return promise.set_value(tl::unexpected(committed.error()));
     Moment moment{.view = nullptr, .settled = store_.settled_version()};
@@ -208,7 +209,7 @@ Result<> Checkpointer::install(const CheckpointRecords& made, CheckpointKeep kee
   return {};
 }
 
-// Nothing changed since the last one: it says so, for the next mount.
+// Nothing changed since the last checkpoint: its row notes that, for the next mount.
 Result<> Checkpointer::mark_closed() {
   {
     const auto operation = committer_.begin_operation();
@@ -251,7 +252,7 @@ void Checkpointer::release(const Kept& old) {
 Result<> Checkpointer::admit(std::uint64_t written_bytes) const {
   NACRE_ASSIGN(const auto space, directory_.space());
   if (ballast_.room(space, 0) < margin_bytes) {
-    return fail(ErrorCode::no_space, "the disk has no room for it");
+    return fail(ErrorCode::no_space, "the disk has no room for a checkpoint");
   }
   if (written_bytes > space.total_bytes / options_.disk_share) {
     return fail(ErrorCode::too_big,
@@ -269,7 +270,7 @@ Result<> Checkpointer::pause_as_long_as(steady_clock::duration worked) {
   return {};
 }
 
-// Said once, not at every interval of a disk that stays full.
+// The log has each failure once, not once an interval while a disk stays full.
 void Checkpointer::note_failure(const Error& error) {
   const std::string why =
       error.message.empty() ? std::string(to_string(error.code)) : error.message;

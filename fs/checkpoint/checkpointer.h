@@ -2,13 +2,13 @@
 // When checkpoints are written (docs/FORMAT.md, "Checkpoint"): in the background at an interval
 // when something changed, when the volume is closed, and when somebody asks.
 //
-// The rows are read from a view of what one commit made durable, so nobody waits for it: a writer
-// pays for the processor and the disk alone, of which the background leaves half of the time to
-// others. The records are on the medium before the row that names them; the same commit drops the
-// checkpoint before the last one.
+// The rows are read from a view of what one commit made durable, so no operation waits for a
+// checkpoint. It costs time of the processor and of the disk only, and the background thread rests
+// for as long as it works. The records are on the medium before the row that names them is
+// committed. The same commit drops the checkpoint before the last one.
 //
-// None is written to a disk that is too full for it, or when it would take more than its share of
-// the disk: the log says so, the last one stays, and nothing else hears of it.
+// If the disk is too full, or if the checkpoint would take more than its share of the disk, none is
+// written. The log then says so, the last checkpoint stays, and no other operation fails.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,14 @@ namespace nacre::fs {
 
 struct CheckpointOptions {
   std::uint32_t interval_ms = 600'000;  // 0: none is written, neither when the volume is closed
-  // One that would take more than this part of the disk is given up. Three are there at the most.
+  // A checkpoint that would take more than 1/disk_share of the disk is given up. At most three are
+  // on the disk at any time.
   std::uint64_t disk_share = 32;
 };
 
 enum class CheckpointKeep : std::uint8_t {
-  the_one_before,  // and this one
-  only_this,
+  the_one_before,  // keeps the new checkpoint and the one before it
+  only_this,       // keeps the new checkpoint only
 };
 
 struct CheckpointReport {
@@ -46,7 +47,7 @@ struct CheckpointReport {
 
 struct CheckpointStats {
   std::uint64_t written_count = 0;  // since the mount
-  CheckpointReport last;            // of this mount
+  CheckpointReport last;            // the last one that this mount wrote
   std::string state;                // "idle", "working", "off", or why the last attempt failed
 };
 
@@ -59,18 +60,20 @@ class Checkpointer {
                const CheckpointOptions& options);
   ~Checkpointer();  // stop()
 
-  // Looks whether the last one is still true, and starts the background. Once.
+  // Finds out whether the last checkpoint still describes the tables, and starts the background
+  // thread. Called once.
   Result<> start();
-  // Ends the background at once, and every write() under way.
+  // Ends the background thread and every write() that is under way, at once.
   void stop();
-  // Rows that a checkpoint is made for are being staged. Under any lock.
+  // Tells that rows which belong in a checkpoint are being staged. May be called under any lock.
   void note_change() { changed_.store(true, std::memory_order_relaxed); }
 
-  // Writes one now, at full speed, whatever the interval, and commits it. Errors: cancelled by
-  // stop(); no_space; too_big: past its share of the disk; those of a commit.
+  // Writes a checkpoint now, at full speed and whatever the interval is, and commits it. Errors:
+  // cancelled by stop(); no_space; too_big if it passes its share of the disk; those of a commit.
   Result<CheckpointReport> write(CheckpointKeep keep);
-  // The volume is closing and nobody else changes it: writes one if something changed since the
-  // last. After stop(), before the committer stops. What goes wrong is only logged.
+  // Writes the checkpoint of a volume that is closing, if something changed since the last one. The
+  // caller has called stop(), no other thread changes the volume, and the committer still runs. An
+  // error is logged only.
   void write_last();
 
   CheckpointStats stats() const;
@@ -81,7 +84,8 @@ class Checkpointer {
 
   void run();
   Result<CheckpointReport> write_one(CheckpointKeep keep, bool is_paced, bool is_last);
-  // Commits, and takes the view of what is durable then. No view: nothing changed.
+  // Commits, and takes a view of what is durable afterwards. If only_if_changed is set and nothing
+  // changed, the result has no view.
   Result<Moment> take_view(bool only_if_changed);
   Result<> install(const CheckpointRecords& made, CheckpointKeep keep, bool is_last);
   Result<> mark_closed();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// See salvage.h. The order:
+// The order of a salvage:
 //
-//   1. every record of the source is found and authenticated
-//   2. the newest whole checkpoint is chosen, and what its rows name is looked for
-//   3. is there room? From here on the target is written, as a volume that is not finished
-//   4. records and rows
-//   5. the volume is opened: newer records go to lost+found; closing it writes its first checkpoint
-//   6. the superblock makes it a volume; it is checked
+//   1. all records of the source are found and authenticated
+//   2. the newest whole checkpoint is chosen, and the records that its rows name are looked up
+//   3. the room in the target is checked; from here on the target is written, as an unfinished
+//   volume
+//   4. records are copied and rows written
+//   5. the volume is opened: newer records go to lost+found, and closing it writes a checkpoint
+//   6. the superblock makes the target a volume, and the volume is checked
 #include "fs/salvage/salvage.h"
 
 #include <algorithm>
@@ -26,9 +27,10 @@ using metadata::InodeNumber;
 
 namespace {
 
-// Beside records and rows: segments being filled, the reserve of a mount, logs of the database.
+// Room in addition to records and rows: segments that are being filled, the reserve of a mount,
+// logs of the database.
 constexpr std::uint64_t overhead_bytes = 256u << 20;
-// Rows in tables, in the log, and while tables are merged.
+// Each row takes room in a table, in the log, and once more while tables are merged.
 constexpr std::uint64_t row_cost = 3;
 
 class Salvage {
@@ -130,14 +132,14 @@ class Salvage {
     return mounted->close();
   }
 
-  // What it says of lost records has been said.
+  // Lost records are among the findings already, so the check does not report them again.
   Result<> check() {
     std::set<InodeNumber> hit;
     for (const Finding& finding : report_.findings.findings()) {
       if (finding.severity == Severity::error && finding.inode) hit.insert(*finding.inode);
     }
     metadata::VolumeKeys made = context_.volume;
-    made.warnings.clear();  // they are of the source's copies
+    made.warnings.clear();  // they are about the source's copies
     NACRE_ASSIGN(auto checked,
                  check_volume(context_.target, made, context_.engine, {}, context_.progress));
     for (Finding& finding : checked.findings.findings()) {

@@ -32,7 +32,7 @@ Result<FoundCheckpoint> load(FoundRecords& records, RecordOpener& opener,
     NACRE_ASSIGN(const FoundRecord* part, find_part(records, found.number, i, found.root.parts[i]));
     found.parts.push_back(part);
   }
-  // All of it is read once before anything is made of it.
+  // All parts are read once before any of their rows is used.
   NACRE_TRY(found.read(
       opener,
       [&](CheckpointSection section, std::string_view key, std::string_view value) -> Result<> {
@@ -51,7 +51,9 @@ Result<> FoundCheckpoint::read(RecordOpener& opener, const metadata::VisitRow& v
 
 Result<std::optional<FoundCheckpoint>> find_checkpoint(FoundRecords& records, RecordOpener& opener,
                                                        FindingList& findings) {
-  // The newest first: numbers are versions. A damaged root shows by its parts only.
+  // The newest comes first, because numbers are versions. If a root is damaged, only the parts of
+  // its
+  // checkpoint are found.
   std::map<CheckpointNumber, const FoundRecord*, std::greater<>> roots;
   for (const FoundRecord& record : records.all) {
     if (is_of_file(record.kind)) continue;
@@ -60,7 +62,7 @@ Result<std::optional<FoundCheckpoint>> find_checkpoint(FoundRecords& records, Re
   }
   for (const auto& [number, root] : roots) {
     if (root == nullptr && records.damaged_count == 0 && records.tail_bytes == 0) {
-      // The root comes last.
+      // A checkpoint's root is written last.
       findings.add({.severity = Severity::note,
                     .what = fmt::format("checkpoint {:#x} was still being written", number.value)});
       continue;

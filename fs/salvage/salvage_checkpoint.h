@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The newest checkpoint among found records of which every part is there.
+// Finds, among all records, the newest checkpoint of which every part is there.
 #pragma once
 
 #include <map>
@@ -17,11 +17,12 @@ struct FoundCheckpoint {
   std::vector<const FoundRecord*> parts;
   std::map<std::string, std::string> system_rows;
 
-  // Its rows once more, from the start.
+  // Visits all rows of the checkpoint. May be called again.
   Result<> read(RecordOpener& opener, const metadata::VisitRow& visit) const;
 };
 
-// None when there is none. Those that are not whole are errors among the findings, and skipped.
+// Empty if there is no whole checkpoint. Each newer one that is not whole is skipped, with an error
+// among the findings.
 Result<std::optional<FoundCheckpoint>> find_checkpoint(FoundRecords& records, RecordOpener& opener,
                                                        FindingList& findings);
 

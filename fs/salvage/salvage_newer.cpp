@@ -26,7 +26,7 @@ constexpr int name_tries_max = 10'000;
 
 using Records = std::span<const FoundRecord* const>;
 
-// The records from the front on that share what key gives.
+// The records at the front for which key returns the same value.
 template <typename Key>
 Records front_run(Records records, Key key) {
   const auto end = std::find_if(records.begin(), records.end(), [&](const FoundRecord* record) {
@@ -35,15 +35,15 @@ Records front_run(Records records, Key key) {
   return {records.begin(), end};
 }
 
-// The bytes of a file that are known, from the front on; the gaps between them.
+// Collects which bytes of a file are known, from the front on, and the gaps between them.
 class KnownBytes {
  public:
-  // offset: not before that of an earlier call but for what that one covers.
+  // Calls come in the order of offsets; only bytes that an earlier call covers may come again.
   void add(std::uint64_t offset, std::uint64_t size) {
     if (offset > end_) gaps_.push_back({end_, offset - end_});
     end_ = std::max(end_, offset + size);
   }
-  // Up to the file's end.
+  // The gaps up to the file's end.
   std::vector<ByteRange> take(std::uint64_t file_size) {
     add(file_size, 0);
     return std::move(gaps_);
@@ -54,7 +54,7 @@ class KnownBytes {
   std::vector<ByteRange> gaps_;
 };
 
-// Of one chunk: its bytes, and which of them some record tells.
+// The bytes of one chunk, and which of them are known from a record.
 struct ChunkContent {
   Bytes bytes;
   std::vector<ByteRange> known;
@@ -89,7 +89,8 @@ class NewerFiles {
   }
 
  private:
-  // A name that is taken gets a number behind it; of the folder one that is there is used.
+  // If the name of a file is taken, the file gets a number behind its name. A folder that exists is
+  // used as it is.
   Result<InodeNumber> make(InodeNumber parent, std::string name, std::uint32_t type) {
     const std::string wanted = name;
     for (int i = 2; i < name_tries_max; ++i) {
@@ -108,7 +109,7 @@ class NewerFiles {
     return fail(ErrorCode::exists, fmt::format("all names like '{}' are taken", wanted));
   }
 
-  // The last whole chunk, then the pieces that were sealed after it, in that order.
+  // Applies the last whole chunk, then the pieces that were sealed after it, in that order.
   Result<> write_chunk(InodeNumber inode, Records records, SalvagedFile& file, KnownBytes& known) {
     const auto last = std::find_if(records.rbegin(), records.rend(), [](const FoundRecord* r) {
       return r->kind == RecordKind::chunk;
@@ -134,7 +135,7 @@ class NewerFiles {
     return volume_.write(inode, begin, content.bytes, {});
   }
 
-  // What cannot be opened any more leaves what was there, and is told.
+  // If the record cannot be opened any more, the content stays as it is, and a finding tells.
   Result<> put(const FoundRecord& record, ChunkContent& content) {
     const auto plain = opener_.open(record);
     if (!plain) {
@@ -145,7 +146,7 @@ class NewerFiles {
                      .inode = record.inode});
       return {};
     }
-    const bool is_whole = record.kind == RecordKind::chunk;  // behind its bytes it is zeros
+    const bool is_whole = record.kind == RecordKind::chunk;  // a chunk is zeros behind its bytes
     const std::size_t offset = is_whole ? 0 : record.patch_offset;
     Bytes& bytes = content.bytes;
     if (bytes.size() < offset + plain->size()) bytes.resize(offset + plain->size());
@@ -154,7 +155,8 @@ class NewerFiles {
     return {};
   }
 
-  // Of the file as of the checkpoint; nothing where it has none, or none that can be read.
+  // The chunk's content in the checkpoint's file. It is empty if the file has none there, or none
+  // that can be read.
   ChunkContent content_of(InodeNumber inode, metadata::ChunkIndex index) {
     const auto known = volume_.lookup_inode(inode);
     if (!known) return {};

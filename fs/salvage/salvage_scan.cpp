@@ -16,7 +16,7 @@ using metadata::RecordName;
 
 namespace {
 
-// One payload: enough to keep all cores busy.
+// The size of one payload, which keeps all cores busy.
 constexpr std::size_t arena_size_bytes = 16u << 20;
 
 class Scan final : public SegmentVisitor {
@@ -86,7 +86,7 @@ class Scan final : public SegmentVisitor {
   }
 
  private:
-  // A segment, or what an interrupted backup brought of one.
+  // The number of a segment's file, also of one that an interrupted backup has copied.
   static std::optional<metadata::SegmentNumber> number_of(std::string_view name) {
     if (name.ends_with(arriving_suffix)) name.remove_suffix(std::string_view(".new").size());
     return segment_number_of(name);
@@ -117,7 +117,7 @@ class Scan final : public SegmentVisitor {
       note(0, size.error());
       return {};
     }
-    // Its records have headers of their own: a bad one of the file hides none.
+    // Records have headers of their own, so a damaged header of the file hides none of them.
     const auto header = read_segment_header(**opened, keys_.volume_id(),
                                             number_of(found_.files[index].substr(9)).value());
     if (!header) note(0, header.error());
@@ -134,7 +134,7 @@ class Scan final : public SegmentVisitor {
     }
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       engine::MessageResult result = payload_.results[i];
-      // Parts of checkpoints hold more than a chunk of this volume may.
+      // Parts of checkpoints may be larger than a chunk of this volume.
       if (!result.ok && result.error == ErrorCode::corrupt) {
         NACRE_ASSIGN(result, open_alone(payload_.messages[i]));
       }
@@ -189,7 +189,8 @@ class Scan final : public SegmentVisitor {
   }
 
   void note(std::uint64_t offset, const Error& error) { note(file_, offset, error); }
-  // What a sound disk might still have is an error; whether damage hits what rows name is to come.
+  // Bytes that cannot be read are an error, because the disk may still hold them. Damaged bytes are
+  // a note: it is not known yet whether they hit records that rows name.
   void note(std::uint32_t file, std::uint64_t offset, const Error& error) {
     ++found_.damaged_count;
     const bool is_unreadable = verdict_of(error.code) == Verdict::unreadable;

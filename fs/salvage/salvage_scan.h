@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every record that lies in a volume's segments and authenticates, found without db/: by walking
-// the files and opening what is there.
+// Finds, without db/, every genuine record in a volume's segments, by walking the files and opening
+// each record.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace nacre::fs {
 
-// 64 bytes each, all of a volume's in memory.
+// It takes 64 bytes; those of all records of a volume are in memory together.
 struct FoundRecord {
   metadata::RecordVersion version;
   metadata::InodeNumber inode;
   metadata::ChunkIndex chunk;
   std::uint64_t offset = 0;   // within its file
-  std::uint64_t segment = 0;  // in the new volume, once it was copied there; 0: not
+  std::uint64_t segment = 0;  // in the new volume; 0: not copied yet
   std::uint32_t file = 0;     // index into FoundRecords::files
   std::uint32_t session = 0;  // index into FoundRecords::sessions
   std::uint32_t stored_size = 0;
@@ -41,23 +41,24 @@ struct FoundRecord {
 struct FoundRecords {
   std::vector<FoundRecord> all;  // by version
   std::vector<std::string> files;
-  std::vector<engine::SessionSalt> sessions;  // that sealed them
+  std::vector<engine::SessionSalt> sessions;  // the write sessions that sealed the records
   std::uint64_t segment_number_max = 0;
   std::uint64_t inode_max = 0;
   std::uint64_t session_ordinal_max = 0;
   std::uint64_t scanned_bytes = 0;
-  std::uint64_t damaged_count = 0;  // places without a good record, and records without a right tag
+  std::uint64_t damaged_count = 0;  // places without a whole record, and records with a wrong tag
 
-  // Behind the last good record of a file: torn when power went, or damaged.
+  // Bytes behind the last whole record of each file: torn by a power loss, or damaged.
   std::uint64_t tail_bytes = 0;
 
-  // Those with this version: copies of one record, but for what other branches of a volume's
-  // history left.
+  // The records with this version. They are copies of one record, unless another branch of the
+  // volume's history used the same version.
   std::span<FoundRecord> with_version(metadata::RecordVersion version);
 };
 
-// Damage is a note: nobody knows yet whether rows name what was there. What the medium does not
-// read is an error. Errors: out_of_memory; io of the folder.
+// Damage gives a note among the findings, because it is not known yet whether rows name what was
+// there. Bytes that the medium cannot read give an error among them. Errors: out_of_memory; io if
+// the folder cannot be read.
 Result<FoundRecords> scan_records(metadata::BackingDirectory& directory,
                                   const metadata::KeyTree& keys, engine::Engine& engine,
                                   std::uint32_t chunk_size_bytes, FindingList& findings,
@@ -70,9 +71,9 @@ class RecordOpener {
                engine::Engine& engine, const FoundRecords& records)
       : directory_(directory), keys_(keys), engine_(engine), records_(records) {}
 
-  // The sealed bytes, with a right CRC.
+  // Returns the sealed bytes, whose CRC is right.
   Result<Bytes> read(const FoundRecord& record);
-  // Its plain bytes; it is the very record.
+  // Returns the plain bytes of exactly this record.
   Result<Bytes> open(const FoundRecord& record);
 
  private:

@@ -21,10 +21,10 @@ using metadata::Table;
 
 namespace {
 
-// Written together.
+// The size of rows that are written together.
 constexpr std::size_t row_bytes_at_once = 4u << 20;
 constexpr std::size_t copy_bytes_at_once = 1u << 20;
-// Numbers that the source may have used without a trace that is left.
+// How many numbers the source may have used without leaving a trace.
 constexpr std::uint64_t session_margin = 1024;
 constexpr std::uint64_t segment_margin = 1024;
 constexpr std::uint64_t session_ordinal_max =
@@ -39,8 +39,9 @@ Result<std::uint64_t> number_in(const std::map<std::string, std::string>& rows,
   return metadata::decode_u64(row->second);
 }
 
-// The found record that a row names, if there is one. Of several the one that a session sealed
-// which the checkpoint knows: another may come from another branch of the volume's history.
+// The found record that a row names, or null. If there are several, it is the one that was sealed
+// in a session which the checkpoint knows: another may come from another branch of the volume's
+// history.
 FoundRecord* find_named(FoundRecords& records, const std::set<std::uint32_t>& known_sessions,
                         const NamedRecord& named) {
   FoundRecord* found = nullptr;
@@ -110,7 +111,7 @@ class Rebuild {
   Result<> put_system_rows() {
     const auto& rows = checkpoint_.system_rows;
     for (const auto& [key, value] : rows) {
-      // A scrub knows its place by segments that are no more.
+      // The row of a scrub names segments that do not exist any more.
       if (key != metadata::system_key_scrub) NACRE_TRY(put(Table::system, key, value));
     }
     NACRE_TRY(put_number(metadata::system_key_next_inode, records_.inode_max + 1));
@@ -126,7 +127,7 @@ class Rebuild {
   }
 
   Result<> copy_records() {
-    // As they lie in the source: so it is read in order.
+    // In the order of the source, so that it is read sequentially.
     std::vector<FoundRecord*> named;
     Progress state{.stage = "records"};
     for (FoundRecord& record : records_.all) {
@@ -144,7 +145,7 @@ class Rebuild {
       auto sealed = opener_.read(*record);
       if (!sealed) {
         if (sealed.error().code == ErrorCode::out_of_memory) return tl::unexpected(sealed.error());
-        // It could be read a moment ago.
+        // The record could be read a moment ago, so the medium is failing.
         context_.findings.add(
             {.verdict = verdict_of(sealed.error().code),
              .what = fmt::format("{}: {}", describe(record->name()), sealed.error().message),
@@ -167,7 +168,9 @@ class Rebuild {
 
   Result<> append(std::vector<FoundRecord*>& batch, std::vector<Bytes>& bytes) {
     const std::vector<ByteView> views(bytes.begin(), bytes.end());
-    // Of a volume whose keys were being rotated some are of an older epoch: these are sealed anew.
+    // If the keys of the volume were being rotated, some records are of an older epoch; they are
+    // sealed
+    // anew.
     const PreparedMove prepared = store_->prepare_move(views);
     for (const auto& name : prepared.names) {
       if (!name) return tl::unexpected(name.error());  // they could be opened a moment ago
@@ -203,7 +206,7 @@ class Rebuild {
         });
   }
 
-  // What is lost keeps its place in a segment that is not there: reading it is an error.
+  // A lost record keeps its place in a segment that does not exist, so reading it is an error.
   std::string with_new_places(std::string_view key, std::string_view value) {
     const auto parts = metadata::decode_chunk_key(key);
     auto row = metadata::decode_chunk_map_row(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a salvaged volume: the rows of a checkpoint, with the records that they name copied
-// to segments of the new volume.
+// Makes the tables of a salvaged volume from the rows of a checkpoint, and copies the records that
+// they name to segments of the new volume.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct SalvageContext {
   const ProgressFunction& progress;
 };
 
-// The newest version that a chunk's row names, inlined bytes too.
+// The newest version that a chunk's row names, also for inlined bytes.
 using NewestVersions =
     std::map<std::pair<metadata::InodeNumber, metadata::ChunkIndex>, metadata::RecordVersion>;
 
@@ -31,19 +31,21 @@ struct NamedRecords {
   std::uint64_t record_count = 0;
   std::uint64_t stored_bytes = 0;
   std::uint64_t lost_count = 0;
-  NewestVersions newest;  // of chunks where it is not below the checkpoint's settled version: few
+  NewestVersions newest;  // only of chunks where it is at least the checkpoint's settled version,
+                          // which are few
 };
 
-// Marks what the rows name, and adds a finding for each record that is not there.
+// Marks the records that rows name, and adds a finding for each that was not found.
 Result<NamedRecords> mark_named(const SalvageContext& context, const FoundCheckpoint& checkpoint,
                                 FoundRecords& records, RecordOpener& opener);
 
-// Makes the database of the target, which has none, and copies the marked records. Numbers that it
-// will give out are past all that the source ever used.
+// Makes the database of the target, which has none, and copies the marked records. The numbers that
+// the new volume will give out are above all that the source ever used.
 Result<> rebuild_tables(const SalvageContext& context, const FoundCheckpoint& checkpoint,
                         FoundRecords& records, RecordOpener& opener);
 
-// An empty root directory where there is no checkpoint, with numbers as above.
+// Makes tables with an empty root directory, for a source without a checkpoint, with numbers as
+// above.
 Result<> make_empty_tables(const SalvageContext& context, const FoundRecords& records);
 
 }  // namespace nacre::fs

@@ -8,7 +8,7 @@ namespace nacre::fs {
 RateLimit::Clock::duration RateLimit::after(std::uint64_t bytes, Clock::time_point now) {
   if (bytes_per_second_ == 0) return {};
   if (due_ == Clock::time_point::min()) due_ = now;
-  // More than a day at once is no rate that anybody means; it would not fit a duration either.
+  // No single wait is longer than a day. That also keeps the sum within the range of a duration.
   constexpr double seconds_max = 86400;
   const double seconds =
       std::min(static_cast<double>(bytes) / static_cast<double>(bytes_per_second_), seconds_max);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scrub of a mounted volume: its states, and the thread that does it.
+// The states of the scrub, the commands that change them, and its thread.
 #include "fs/scrub/scrubber.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> command_names = {"begin", "pause", "resume", "stop",
                                                            "status"};
-// While users read and write, each byte counts as so many.
+// While users read or write, each scrubbed byte counts as this many.
 constexpr std::uint64_t busy_cost = 4;
 constexpr std::chrono::milliseconds busy_pause_max{1000};
 
@@ -76,7 +76,7 @@ void Scrubber::close() {
   wake_.notify_all();
   if (!thread_.joinable()) return;
   thread_.join();
-  // A volume that takes no more changes has said so itself.
+  // If the volume takes no more changes, it has logged that already.
   if (is_under_way(status().state)) static_cast<void>(save(false));
 }
 
@@ -131,7 +131,7 @@ Result<ScrubRow> Scrubber::apply(ScrubCommand command, std::optional<std::uint64
       row_ = std::move(*fresh);
       ++ordinal_;
     } else if (command == ScrubCommand::begin && !is_under_way(row_.state)) {
-      // It ended at this very moment: what it found is the answer.
+      // The scrub has ended in the meantime; its result is the answer.
       return row_;
     } else if (!is_under_way(row_.state)) {
       return fail(ErrorCode::not_found,
@@ -172,7 +172,7 @@ void Scrubber::save_if_due() {
   const auto now = clock_->now();
   if (now - saved_at_ < options_.save_interval) return;
   saved_at_ = now;
-  // Where the volume takes no changes, a restart begins further back.
+  // If the volume takes no changes, the place is not saved, and a restart begins further back.
   static_cast<void>(save(false));
 }
 
@@ -206,7 +206,7 @@ void Scrubber::end(const Result<>& outcome) {
   static_cast<void>(save(false));
 }
 
-// What was verified has taken its share of the disk's time: leaves users the rest.
+// Waits as long as the rate asks for after this many verified bytes.
 Result<> Scrubber::pause_for(std::uint64_t bytes) {
   const auto now = clock_->now();
   const std::uint64_t activity = mounted_.store().activity();

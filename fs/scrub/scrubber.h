@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scrub of a mounted volume: on a thread of its own it reads every committed record, and every
-// file that the database depends on, and checks their CRCs, beside everything else that goes on.
+// The scrub of a mounted volume. A thread of its own reads every committed record and every file
+// that the database depends on, and verifies their CRCs, while the volume is in use.
 //
-// It keeps to a rate, a quarter of it while users read or write. It holds no lock and pins nothing:
-// compaction and appends go on, a segment that a commit removes meanwhile is left out from there
-// on, and so are segments that are newer than the scrub (what compaction moves into them it has
-// checked itself). How far it is stands in the system table, saved every few seconds with an
-// ordinary commit: after umount, kill or power loss the next mount goes on from there, unless it
-// was paused.
+// It keeps to a rate, and to a quarter of that rate while users read or write. It holds no lock and
+// pins no segment, so compaction and appends go on. It leaves out a segment that a commit removes
+// in the meantime, and segments that are newer than the scrub: compaction verifies what it moves
+// into them. Its place is a row of the system table, which an ordinary commit saves every few
+// seconds. After an unmount, a kill or a power loss the next mount goes on from that place, unless
+// the scrub was paused.
 //
-// At the end it looks up whose data lies in what is damaged, for all places at once.
+// At the end it looks up, for all damaged places together, which files use them.
 #pragma once
 
 #include <chrono>
@@ -30,13 +30,14 @@
 
 namespace nacre::fs {
 
-// Time as the scrubber sees it; tests have their own.
+// The clock of the scrubber. Tests pass one of their own.
 class ScrubClock {
  public:
   using Clock = RateLimit::Clock;
   virtual ~ScrubClock() = default;
   virtual Clock::time_point now() { return Clock::now(); }
-  // Until the time is over or is_over() holds; lock and wake as for a condition variable.
+  // Waits until the time is over or is_over() returns true. lock and wake are used as by a
+  // condition variable's wait_for().
   virtual void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake,
                     Clock::duration time, const std::function<bool()>& is_over) {
     wake.wait_for(lock, time, is_over);
@@ -44,14 +45,14 @@ class ScrubClock {
 };
 
 struct ScrubberOptions {
-  std::uint64_t rate_bytes_per_second = 64u << 20;  // where nobody says another; 0: no limit
+  std::uint64_t rate_bytes_per_second = 64u << 20;  // unless a command names another; 0: no limit
   std::chrono::milliseconds save_interval{5000};
-  bool may_name_files = true;         // in the log; --status names them
-  std::shared_ptr<ScrubClock> clock;  // none: the system's
+  bool may_name_files = true;         // in the log; --status always names them
+  std::shared_ptr<ScrubClock> clock;  // null: the system's clock
 };
 
 enum class ScrubCommand : std::uint8_t {
-  begin,  // or go on with one that is paused; one that runs only takes the rate
+  begin,  // begins a scrub, or goes on with a paused one; a running one only takes the new rate
   pause,
   resume,
   stop,
@@ -69,16 +70,17 @@ class Scrubber {
   Scrubber(const Scrubber&) = delete;
   Scrubber& operator=(const Scrubber&) = delete;
 
-  // Goes on with what an earlier mount left.
+  // Starts the thread, which goes on with a scrub that an earlier mount left unfinished.
   void start();
-  // Ends the thread at once, and puts how far it is into the open group. Before the volume closes.
+  // Ends the thread at once, and puts the scrub's place into the open commit group. Called before
+  // the volume closes.
   void close();
 
-  // What the command does is durable when this returns. not_found when there is none to pause,
-  // resume or stop; cancelled after close(); otherwise what the commit gives.
+  // The effect of the command is durable when this returns. Errors: not_found if there is no scrub
+  // to pause, resume or stop; cancelled after close(); those of the commit.
   Result<metadata::ScrubRow> apply(ScrubCommand command, std::optional<std::uint64_t> rate);
   metadata::ScrubRow status() const;
-  // Waits until none is running; false when the time is up.
+  // Waits until no scrub is running. Returns false if the time was over first.
   bool wait_until_idle(std::chrono::milliseconds time);
 
  private:
@@ -88,7 +90,7 @@ class Scrubber {
   Result<> scrub_segments();
   Result<> scrub_segment(metadata::SegmentNumber number, const metadata::SegmentRow& row,
                          std::uint64_t begin);
-  // A commit removed it, or is about to.
+  // Whether a commit has removed the segment, or is about to.
   Result<bool> is_gone(metadata::SegmentNumber number) const;
   Result<> scrub_database();
   Result<> scrub_database_file(const std::string& name);
@@ -98,9 +100,9 @@ class Scrubber {
   Result<> pause_for(std::uint64_t bytes);
   Result<> save(bool at_once);
   void save_if_due();
-  // Under mutex_: whether the pass in hand is still wanted.
+  // Whether the current pass is still wanted. The caller holds mutex_.
   bool is_wanted() const;
-  // Changes the row, unless the pass is no longer wanted: cancelled then.
+  // Changes the row. Error: cancelled if the current pass is no longer wanted.
   Result<> change(const std::function<void(metadata::ScrubRow&)>& change);
   void note(metadata::ScrubPlace place);  // to pending_
 
@@ -119,14 +121,14 @@ class Scrubber {
   bool closing_ = false;
   bool is_working_ = false;
 
-  // Of the thread alone.
+  // Used by the thread only.
   std::uint64_t pass_ordinal_ = 0;  // changes under mutex_
   std::unique_ptr<SegmentScrub> segment_scrub_;
   std::optional<RateLimit> limit_;
   std::uint64_t seen_activity_ = 0;
   ScrubClock::Clock::time_point stretch_began_;
   ScrubClock::Clock::time_point saved_at_;
-  std::vector<metadata::ScrubPlace> pending_;  // damage in what is not yet counted as done
+  std::vector<metadata::ScrubPlace> pending_;  // damage behind the place that was saved last
   std::thread thread_;
 };
 

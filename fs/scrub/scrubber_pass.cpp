@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scrub of a mounted volume: what one pass reads, and what it makes of damage.
+// One pass of the scrub: what it reads, and what it does about damage.
 #include <algorithm>
 #include <ctime>
 #include <set>
@@ -28,8 +28,9 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view database_prefix = "db/";
-// A log that is being written may show a frame before the one below it; so may a disk that is
-// about to fail. What is wrong is wrong each time.
+// A read of a log that is being written may return a frame but not yet the one before it, and a
+// failing disk may return wrong bytes once. So bytes count as damaged only if this many reads
+// agree.
 constexpr int read_count_max = 3;
 
 ScrubPlace place_of(const Error& error, std::string file, std::uint64_t offset,
@@ -75,7 +76,7 @@ class Scrubber::SegmentVisitor final : public SegmentScrubVisitor {
     }));
     scrubber_.save_if_due();
     NACRE_TRY(scrubber_.pause_for(size));
-    // Once a commit has removed it, its bytes are kept for nobody but us.
+    // If a commit has removed the segment, the scrub's open descriptor is all that keeps its bytes.
     NACRE_ASSIGN(is_gone_, scrubber_.is_gone(number_));
     if (is_gone_) return fail(ErrorCode::missing, "the segment is gone");
     return {};
@@ -137,7 +138,9 @@ Result<> Scrubber::scrub_segments() {
 }
 
 Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, std::uint64_t begin) {
-  // By its name: what the store has open may no longer lie there.
+  // The segment is looked up by its name, because the file that the store has open may no longer
+  // lie
+  // there.
   const auto found = find_segment(mounted_.directory(), number, row.salt);
   const std::string path = found.value_or(segment_path(number));
   const auto file = mounted_.directory().open(path, metadata::OpenMode::read);
@@ -181,7 +184,7 @@ Result<bool> Scrubber::is_gone(SegmentNumber number) const {
 }
 
 Result<> Scrubber::scrub_database() {
-  // A restart begins here from the front.
+  // From here on a restart begins with the first byte of this segment.
   NACRE_TRY(change([](ScrubRow& row) {
     row.database_file_count = row.database_bytes = 0;
     row.damage_count -=
@@ -199,7 +202,7 @@ Result<> Scrubber::scrub_database_file(const std::string& name) {
   const std::string path = std::string(database_prefix) + name;
   std::optional<Error> error;
   for (int turn = 0; turn < read_count_max; ++turn) {
-    Result<> waited;  // an error of the check itself is about the file
+    Result<> waited;  // kept apart from the error of the check, which is about the file
     std::uint64_t size = 0;
     const auto checked =
         metadata::scrub_database_file(mounted_.directory(), path, [&](std::uint64_t bytes) {
@@ -214,7 +217,7 @@ Result<> Scrubber::scrub_database_file(const std::string& name) {
         row.database_bytes += *checked;
       });
     }
-    // RocksDB replaces its files as it goes.
+    // RocksDB replaces its files while the scrub reads, so the list is asked for each time.
     NACRE_ASSIGN(const auto needed, mounted_.database().needed_files());
     if (!needed.contains(name)) return {};
     error = checked.error();
@@ -225,11 +228,11 @@ Result<> Scrubber::scrub_database_file(const std::string& name) {
   return change([&](ScrubRow& row) { add_places(row, pending_); });
 }
 
-// Looks up whose data is hit, and says it.
+// Looks up which files use the damaged places, and logs them.
 Result<> Scrubber::finish() {
   auto places = status().places;
   std::vector<DamagedStretch> stretches;
-  std::vector<std::size_t> of;  // which place each stretch is
+  std::vector<std::size_t> of;  // for each stretch, the index of its place
   std::size_t gone = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto number =
@@ -241,7 +244,7 @@ Result<> Scrubber::finish() {
       ++gone;
       continue;
     }
-    // The header: records have headers of their own, so no file depends on it.
+    // Damage in the segment's header hits no file, because records have headers of their own.
     if (places[i].size != 0 && places[i].offset < metadata::segment_header_size_bytes) continue;
     stretches.push_back({.segment = *number,
                          .offset = places[i].offset,
