@@ -13,7 +13,8 @@ namespace nacre::fs {
 
 namespace {
 
-// What the reading of superblock and keyring says begins with the file's whole path.
+// Adds an error of reading the superblock or the keyring. Its message begins with the file's whole
+// path, which becomes the finding's file.
 void add_located(const metadata::BackingDirectory& directory, const Error& error,
                  FindingList& findings) {
   const std::string folder = directory.description() + "/";
@@ -31,7 +32,7 @@ void add_warnings(const metadata::BackingDirectory& directory, const std::vector
     add_located(directory, warning, findings);
 }
 
-// What kept the database from being opened, at the file of which it speaks.
+// Adds the error that kept the database from being opened, with the file that the error names.
 void add_database_error(const Error& error, FindingList& findings) {
   const std::string folder = fmt::format("{}/", metadata::database_folder);
   const std::string opening = fmt::format("opening the database: {}", folder);
@@ -44,7 +45,8 @@ void add_database_error(const Error& error, FindingList& findings) {
                      error.message.substr(begin, end - begin));
 }
 
-// Every CRC of a database that cannot be opened; of the file that the error names it has been said.
+// Verifies the CRCs of a database that cannot be opened. The file that the error names has its
+// finding already.
 Result<> scrub_unopened_database(metadata::BackingDirectory& directory, const Error& error,
                                  ScrubCounts& counts, FindingList& findings,
                                  const ScrubOptions& options) {
@@ -96,10 +98,10 @@ class Check {
   }
 
  private:
-  // The database remembers the newest keyring that the volume was used with.
+  // The database has the generation of the newest keyring that the volume was used with.
   void check_generation(const metadata::Database& database) {
     const auto value = database.get(metadata::Table::system, metadata::system_key_keyring);
-    if (!value || !*value) return;  // the structure check says so
+    if (!value || !*value) return;  // the structure check reports it
     const auto known = metadata::decode_u64(**value);
     if (!known || *known <= volume_.keyring.generation) return;
     report_.findings.add({.verdict = Verdict::rolled_back,
@@ -137,7 +139,7 @@ class Check {
     return check_records_without_rows();
   }
 
-  // The rows cannot be read: what the segments say about themselves is all there is.
+  // If the rows cannot be read, only the segments themselves can be checked.
   Result<> check_records_without_rows() {
     if (!report_.scrub) report_.scrub.emplace();
     return scrub_segments(*directory_, engine_, volume_.keys->volume_id(), *report_.scrub,
@@ -195,7 +197,8 @@ Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::
     volume_id = superblock->superblock.claims.volume_id;
     add_warnings(directory, superblock->warnings, report.findings);
   } else if (superblock.error().code == ErrorCode::unsupported) {
-    return tl::unexpected(superblock.error());  // nobody can tell here what is damage there
+    return tl::unexpected(
+        superblock.error());  // only the newer Nacre can tell damage from a change of the format
   } else if (superblock.error().code == ErrorCode::not_found) {
     report.findings.add({.verdict = Verdict::missing,
                          .what = "both copies of the superblock are missing; put one back from a "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The check of a whole volume that is not mounted: which parts run, in which order, and what
-// remains possible when one of them cannot. Reads only.
+// The check of a whole volume that is not mounted: which parts run, in which order, and which
+// remain possible if one of them cannot run. It only reads.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,30 @@
 namespace nacre::fs {
 
 struct CheckOptions {
-  bool scrub = false;  // every CRC of segments and db/
-  bool deep = false;   // the same, and every record is opened
+  bool scrub = false;  // verifies every CRC of segments and db/
+  bool deep = false;   // does the same, and opens every record
 };
 
 struct CheckReport {
   FindingList findings;
-  // What ran to its end.
+  // The counts of each part that ran to its end.
   std::optional<StructureCounts> structure;
-  std::optional<DeepCheckCounts> records;  // of segments, with keys
-  std::optional<ScrubCounts> scrub;        // of db/; without keys of segments too
+  std::optional<DeepCheckCounts> records;  // of segments, if the keys were given
+  std::optional<ScrubCounts> scrub;        // of db/; without keys also of segments
 };
 
-// With the volume's keys: superblock, keyring, structure, and what options ask for. Errors are
-// those of the check itself (out_of_memory); what is wrong with the volume is a finding.
+// Checks superblock, keyring and structure with the volume's keys, and what options ask for in
+// addition. Whatever is wrong with the volume is a finding. Errors are those of the check itself:
+// out_of_memory.
 Result<CheckReport> check_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
                                  const metadata::VolumeKeys& volume, engine::Engine& engine,
                                  const CheckOptions& options, const ProgressFunction& progress);
 
-// Without keys: copies of superblock and keyring, every CRC of segments and db/. unsupported where
-// a newer Nacre made the volume: what is damage there, only that one knows.
+// Checks without keys: the copies of superblock and keyring, and every CRC of segments and db/.
+// Error: unsupported if a newer Nacre made the volume, because only that version can tell damage.
 Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::Engine& engine,
                                  const ScrubOptions& options);
-// The same with keys: findings in segments name the files that are hit.
+// The same with keys: findings in segments then name the files that are damaged.
 Result<CheckReport> scrub_volume(const std::shared_ptr<metadata::BackingDirectory>& directory,
                                  const metadata::VolumeKeys& volume, engine::Engine& engine,
                                  const ScrubOptions& options);

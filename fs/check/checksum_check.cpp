@@ -20,7 +20,7 @@ using metadata::Table;
 
 namespace {
 
-// Turns what one segment's scrub says into counts, findings and progress.
+// Turns the results of one segment's scrub into counts, findings and progress.
 class Counting final : public SegmentScrubVisitor {
  public:
   Counting(std::string path, ScrubCounts& counts, FindingList& findings, Progress& state,
@@ -39,7 +39,7 @@ class Counting final : public SegmentScrubVisitor {
     return options_.passed ? options_.passed(size) : Result<>();
   }
   void damage(std::uint64_t offset, std::uint64_t size, const Error& error) override {
-    counts_.segment_bytes -= size;  // only what is good counts
+    counts_.segment_bytes -= size;  // only good bytes are counted
     damaged_.push_back({offset, size});
     findings_.add({.verdict = verdict_of(error.code),
                    .what = fmt::format("{} bytes are damaged: {}", size, error.message),
@@ -61,8 +61,8 @@ class Counting final : public SegmentScrubVisitor {
 };
 
 enum class Need {
-  needed,    // or only damage explains what is wrong
-  unknown,   // the manifest may name it or not
+  needed,    // the database depends on the file, or only damage explains its state
+  unknown,   // it is not known whether the manifest names the file
   unneeded,  // nothing depends on it
 };
 
@@ -78,7 +78,8 @@ Need need_of(std::string_view name, const std::optional<std::set<std::string>>& 
 
 void add_damage(Error error, const std::string& path, Need need, FindingList& findings) {
   auto severity = Severity::error;
-  if (verdict_of(error.code) == Verdict::unreadable) need = Need::needed;  // no stop leaves that
+  if (verdict_of(error.code) == Verdict::unreadable)
+    need = Need::needed;  // no unclean stop leaves an unreadable file
   switch (need) {
     case Need::needed:
       break;
@@ -97,7 +98,7 @@ void add_damage(Error error, const std::string& path, Need need, FindingList& fi
   findings.add_error(error, path, {}, severity);
 }
 
-// The segments of the database's rows, and whose data is hit.
+// The segments that have rows in the database, and the files whose data is damaged.
 class KnownSegments {
  public:
   KnownSegments(metadata::BackingDirectory& directory, engine::Engine& engine,
@@ -156,7 +157,8 @@ class KnownSegments {
     NACRE_TRY(scrub_->run(**file, bounds, counting));
     for (std::size_t i = 0; i < counting.damaged().size(); ++i) {
       const auto& damaged = counting.damaged()[i];
-      if (before + i >= findings_.findings().size()) break;  // only counted
+      if (before + i >= findings_.findings().size())
+        break;  // the list is full, so it was only counted
       stretches_.push_back(
           {.segment = number, .offset = damaged.offset, .size = damaged.size, .paths = {}});
       finding_of_.push_back(before + i);
@@ -173,7 +175,7 @@ class KnownSegments {
            const Error& error) {
     const std::size_t index = findings_.findings().size();
     findings_.add_error(error, path, offset);
-    if (index == findings_.findings().size()) return;  // only counted
+    if (index == findings_.findings().size()) return;  // the list is full, so it was only counted
     stretches_.push_back({.segment = number, .offset = offset, .size = size, .paths = {}});
     finding_of_.push_back(index);
   }
@@ -201,7 +203,7 @@ class KnownSegments {
   std::unique_ptr<SegmentScrub> scrub_;
   Progress state_{.stage = "segments"};
   std::vector<DamagedStretch> stretches_;
-  std::vector<std::size_t> finding_of_;  // each stretch
+  std::vector<std::size_t> finding_of_;  // for each stretch, the index of its finding
 };
 
 }  // namespace

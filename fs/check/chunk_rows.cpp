@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structure check of the tables chunks and inlined: each chunk below a file's size is covered
-// by exactly one row, and none lies beyond.
+// The structure check of the tables chunks and inlined: exactly one row covers each chunk below a
+// file's size, and no row lies beyond it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ using metadata::Table;
 struct StructureCheck::FileState {
   const InodeFacts* inode = nullptr;
   InodeNumber number{0};
-  std::uint64_t chunk_count = 0;  // by its size
+  std::uint64_t chunk_count = 0;  // as the file's size gives it
   std::uint64_t next_index = 0;   // the first chunk that no row has covered so far
   std::uint64_t data_bytes = 0;
   std::uint64_t lost_chunks = 0;
@@ -49,7 +49,7 @@ void StructureCheck::finish_file(const FileState& file) {
                              file.lost_bytes, file.lost_chunks, file.number.value),
          .inode = file.number});
   }
-  // An orphan that was being erased when the volume stopped has lost rows from its start.
+  // If the volume stopped while an orphan was being erased, rows at the orphan's start are gone.
   if (file.inode->is_orphan) return;
   if (file.next_index < file.chunk_count) {
     problem(Verdict::missing,
@@ -122,7 +122,7 @@ Result<> StructureCheck::read_chunks() {
   return {};
 }
 
-// Lost chunks are whole: of the last one of a file, which may be shorter, a chunk row says so.
+// A row of lost chunks names whole chunks. Only the last chunk of a file may be shorter.
 void StructureCheck::check_lost_row(FileState& file, std::uint64_t index, std::uint64_t count) {
   const std::uint64_t size = file.inode == nullptr ? 0 : file.inode->size;
   const std::uint64_t whole_count = size / context_.chunk_size_bytes;
@@ -147,7 +147,7 @@ void StructureCheck::check_chunk_row(FileState& file, ChunkIndex index, const Ch
   const auto what = [&] { return fmt::format("chunk {} of inode {}", index.value, inode.value); };
   const std::uint64_t begin = index.value * context_.chunk_size_bytes;
   const std::uint32_t chunk_size = context_.chunk_size_bytes;
-  // How much of the chunk lies below the file's end.
+  // The number of the chunk's bytes below the file's end.
   const std::uint64_t room = file.inode == nullptr || file.inode->size <= begin
                                  ? 0
                                  : std::min<std::uint64_t>(chunk_size, file.inode->size - begin);

@@ -18,7 +18,7 @@ using metadata::Table;
 
 namespace {
 
-// Joins the records that lie in one segment with those that rows name, both in order of offset.
+// Joins the records of one segment with the places that rows name, both in the order of offsets.
 class Join final : public SegmentVisitor {
  public:
   Join(SegmentNumber segment, std::span<const NamedRecord> named, ChunkVisitor& visitor,
@@ -55,7 +55,7 @@ class Join final : public SegmentVisitor {
 
   void passed(std::uint64_t size) override { passed_(size); }
 
-  // Rows that name places before offset at which no record began.
+  // Reports rows that name places before offset at which no record begins.
   Result<> skip_until(std::uint64_t offset) {
     for (const auto& named : take_until(offset)) {
       NACRE_TRY(visitor_.misplaced(named, {ErrorCode::tampered,
@@ -146,7 +146,7 @@ class Walker {
           number, {ErrorCode::missing, fmt::format("the file has {} of {} committed bytes", *size,
                                                    row.committed_size)}));
     }
-    // Its records have headers of their own: a bad one here does not hide them.
+    // Records have headers of their own, so a damaged header of the segment does not hide them.
     if (const auto header = read_segment_header(**file, volume_id_, number); !header) {
       NACRE_TRY(visitor_.unusable_segment(number, header.error()));
     } else if (header->salt != row.salt || header->epoch != row.epoch) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one walker over a volume's chunks: every segment in order, every record in it in order of
-// offset, each together with the rows that name it. Checking, rekeying and compacting are visitors
-// of this walk, so a byte is read once however much is done with it.
+// The walk over all records of a volume: segments in order, records in the order of offsets, each
+// with the rows that name it. Checks are visitors of this walk, so each byte is read once.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +20,24 @@ class ChunkVisitor {
   virtual ~ChunkVisitor() = default;
   virtual Result<> begin_segment(metadata::SegmentNumber number,
                                  const metadata::SegmentRow& row) = 0;
-  // A record with a right CRC, and the rows that name this very place (none: dead; more than one is
-  // damage that the structure check reports). bytes are valid during the call.
+  // A record with a right CRC, and the rows that name exactly this place. A record without a row is
+  // dead. More than one row is damage, which the structure check reports. bytes are valid during
+  // the call.
   virtual Result<> record(metadata::SegmentNumber segment, std::uint64_t offset,
                           const engine::RecordHeader& header, ByteView bytes,
                           std::span<const NamedRecord> named) = 0;
-  // A place without a good record, and the rows that name records in it.
+  // A range of bytes without a good record, and the rows that name records in it.
   virtual Result<> damage(metadata::SegmentNumber segment, std::uint64_t offset, std::uint64_t size,
                           const Error& error, std::span<const NamedRecord> named) = 0;
-  // A row names a place where no record begins, or one of another size, or beyond what is
-  // committed, or in a segment that is not there.
+  // A row names a place where no record begins or where a record has another size, a place beyond
+  // the committed size, or a segment that does not exist.
   virtual Result<> misplaced(const NamedRecord& named, const Error& error) = 0;
   // A segment that cannot be walked; misplaced() follows for each row that names a record in it.
   virtual Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) = 0;
 };
 
-// Reads all segments that have a row or are named by one. Errors are the database's and the
-// visitor's; those of segment files go to the visitor.
+// Walks all segments that have a row or are named by one. Errors of segment files go to the
+// visitor. Returned errors are those of the database and of the visitor.
 Result<> walk_chunks(metadata::BackingDirectory& directory, const metadata::Database& database,
                      const engine::VolumeId& volume_id, ChunkVisitor& visitor,
                      const ProgressFunction& progress);

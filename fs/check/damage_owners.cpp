@@ -17,10 +17,11 @@ using metadata::RecordKind;
 
 namespace {
 
-// Files that are kept of one stretch; a stretch has room for few records, but rows may be damaged.
+// At most this many files are kept for one stretch. A stretch has room for few records, but damaged
+// rows may name more.
 constexpr std::size_t inode_count_max = 4096;
 
-// Stretches by segment, in order of offset; they do not overlap.
+// The stretches of each segment, in the order of offsets. They do not overlap.
 class Places {
  public:
   explicit Places(std::span<DamagedStretch> stretches)
@@ -35,12 +36,12 @@ class Places {
     if (segment == by_segment_.end()) return;
     const auto& places = segment->second;
     const std::uint64_t end = record.location.offset + record.location.stored_size;
-    // The last that begins before the record does, and all that begin within it.
+    // A record touches the last stretch that begins before it, and all that begin within it.
     auto place = places.upper_bound(record.location.offset);
     if (place != places.begin()) --place;
     for (; place != places.end() && place->first < end; ++place) {
       const auto& [size, index] = place->second;
-      // The size may go up to the end of all numbers.
+      // The size may be as large as 2^64 - 1, so the sum of offset and size could overflow.
       if (place->first <= record.location.offset && size <= record.location.offset - place->first) {
         continue;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose data lies in damaged stretches of segments: one pass over the rows that name records and
-// one over the names, however many stretches there are.
+// Finds the files whose data lies in damaged stretches of segments. It takes one pass over the rows
+// that name records and one over the names, for any number of stretches.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ struct DamagedStretch {
   metadata::SegmentNumber segment;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  // Filled in: paths of every file that has a record in it, "(inode 7, …)" for one without a name,
-  // and "(a checkpoint …)". None: no row names a record there.
+  // Result: the paths of all files that have a record in the stretch, "(inode 7, …)" for a file
+  // without a name, and "(a checkpoint …)". Empty if no row names a record there.
   std::vector<std::string> paths;
-  // Found, but past scrub_path_count_max - 1: not in paths. There may be more: of a file at most
-  // scrub_path_count_max names are looked up, and of a stretch 4,096 files.
+  // Result: the number of paths that were found but left out of paths, which has at most
+  // scrub_path_count_max - 1. It is a lower bound: at most scrub_path_count_max names of a file and
+  // at most 4,096 files of a stretch are looked up.
   std::uint64_t more_path_count = 0;
 };
 
-// What stands last in a list of paths for those that were left out.
+// The last line of a list from which this many paths were left out.
 std::string words_for_more_paths(std::uint64_t count);
 
 // Errors are the database's.

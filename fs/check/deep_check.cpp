@@ -13,7 +13,7 @@ namespace nacre::fs {
 
 namespace {
 
-// One payload: enough to keep all cores busy.
+// The size of one payload, which keeps all cores busy.
 constexpr std::size_t stage_size_bytes = 16u << 20;
 
 std::string file_of(metadata::SegmentNumber number) {
@@ -42,7 +42,7 @@ Result<std::unique_ptr<DeepCheck>> DeepCheck::create(engine::Engine& engine, con
   return check;
 }
 
-// What the engine still has points into this object.
+// Payloads that the engine still works on point into this object.
 DeepCheck::~DeepCheck() {
   for (Stage& stage : stages_) {
     if (stage.ended) stage.ended->wait();
@@ -71,7 +71,7 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
   ++counts_.record_count;
   counts_.stored_bytes += bytes.size();
   if (mode_ == DeepCheckMode::checksum) return {};
-  // More than one is damage: the record can be only one of them.
+  // More than one row is damage, because the record can match only one of them.
   for (const NamedRecord& one : named)
     open(one, header, bytes);
   return {};
@@ -154,7 +154,7 @@ void DeepCheck::collect(Stage& stage) {
 
 void DeepCheck::finish() {
   submit(stages_[filling_]);
-  // In the order of the walk, so that findings come as they lie.
+  // In the order of the walk, so that findings are in the order of offsets.
   for (std::size_t i = 1; i <= stages_.size(); ++i)
     collect(stages_[(filling_ + i) % stages_.size()]);
 }
@@ -179,7 +179,7 @@ Result<> DeepCheck::misplaced(const NamedRecord& named, const Error& error) {
   return {};
 }
 
-// The structure check has said so once; what counts here is which files are hit.
+// The structure check has reported the segment. Here only the files with data in it are reported.
 Result<> DeepCheck::unusable_segment(metadata::SegmentNumber, const Error&) {
   return {};
 }

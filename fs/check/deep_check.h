@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The visitor that opens every record a row names: tag, identity, codec stream and size, compared
-// with what the row says. Also reports whatever the walk finds damaged or out of place, so a walk
-// with this visitor covers every byte of the segments that counts. Segment files as such are the
-// structure check's business, which comes first.
+// The visitor of the deep check. It opens every record that a row names, and compares its tag,
+// identity, codec stream and size with the row. It also reports damaged and misplaced records, so a
+// walk with this visitor covers all bytes of the segments that are in use. The structure check,
+// which runs first, looks at the segment files as such.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@
 namespace nacre::fs {
 
 enum class DeepCheckMode : std::uint8_t {
-  checksum,  // CRCs and places only
-  open,      // every record that a row names is opened too
+  checksum,  // verifies only CRCs and places
+  open,      // opens also every record that a row names
 };
 
 struct DeepCheckCounts {
   std::uint64_t segment_count = 0;
-  std::uint64_t record_count = 0;  // with a right CRC
-  std::uint64_t opened_count = 0;  // that rows name: authenticated and decompressed
+  std::uint64_t record_count = 0;  // records with a right CRC
+  std::uint64_t opened_count = 0;  // records that rows name, authenticated and decompressed
   std::uint64_t stored_bytes = 0;
   std::uint64_t plain_bytes = 0;
-  std::array<CodecStats, codec_count> codecs = {};  // of the opened ones of files
+  std::array<CodecStats, codec_count> codecs = {};  // of the opened records of files
 };
 
-// What is passed by reference outlives it.
+// Everything passed by reference outlives it.
 class DeepCheck final : public ChunkVisitor {
  public:
   static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine, const RecordKeys& keys,
@@ -49,12 +49,12 @@ class DeepCheck final : public ChunkVisitor {
   Result<> misplaced(const NamedRecord& named, const Error& error) override;
   Result<> unusable_segment(metadata::SegmentNumber number, const Error& error) override;
 
-  // Also called for each record that a row names and that is not good, in the row's terms.
+  // Called, in addition to the finding, for each bad record that a row names.
   using OnBadRecord = std::function<void(const NamedRecord&, Verdict, std::string_view what)>;
   void on_bad_record(OnBadRecord on_bad_record) { on_bad_record_ = std::move(on_bad_record); }
 
   ~DeepCheck() override;
-  // Opens what is still waiting. After the walk.
+  // Opens the records that are still waiting. Called after the walk.
   void finish();
   const DeepCheckCounts& counts() const { return counts_; }
 
@@ -62,19 +62,19 @@ class DeepCheck final : public ChunkVisitor {
   DeepCheck(engine::Engine& engine, const RecordKeys& keys, DeepCheckMode mode,
             FindingList& findings)
       : engine_(engine), keys_(keys), mode_(mode), findings_(findings) {}
-  // A payload being filled, or with the engine while the walk goes on reading.
+  // A payload that is being filled, or that the engine works on while the walk goes on.
   struct Stage {
     engine::Arena input, output;
     engine::Payload payload;
     std::vector<NamedRecord> waiting;  // one for each message
     std::size_t input_used = 0;
     std::size_t output_used = 0;
-    std::optional<std::latch> ended;  // of a payload that the engine has
+    std::optional<std::latch> ended;  // set while the engine has the payload
   };
   Result<> allocate(Stage& stage);
   void open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes);
   void submit(Stage& stage);
-  // Waits for the engine and judges; the stage is empty then.
+  // Waits for the engine and evaluates the results. The stage is empty afterwards.
   void collect(Stage& stage);
   void report(const NamedRecord& named, Verdict verdict, std::string what);
 

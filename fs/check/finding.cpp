@@ -57,7 +57,7 @@ void FindingList::add(Finding finding) {
 void FindingList::add_error(const Error& error, std::string file,
                             std::optional<std::uint64_t> offset, Severity severity) {
   std::string what = error.message.empty() ? std::string(to_string(error.code)) : error.message;
-  // Errors that name the file themselves need not do so twice.
+  // If the message begins with the file's name, the name is not printed twice.
   if (const std::string prefix = file + ": "; !file.empty() && what.starts_with(prefix)) {
     what.erase(0, prefix.size());
   }

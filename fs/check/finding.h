@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a check finds: one thing that is wrong, with the verdict that says of which kind, kept apart
-// to the last message a user sees.
+// A finding of a check: one thing that is wrong, and a verdict that says of which kind it is. The
+// kinds stay distinct up to the message that the user reads.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 namespace nacre::fs {
 
 enum class Verdict : std::uint8_t {
-  structure,    // rows that contradict each other
+  structure,    // rows contradict each other
   rot,          // a CRC or a format is wrong: a damaged medium
-  tampered,     // a tag or an identity is wrong: somebody changed it
-  missing,      // a file or record that a row names is not there
-  rolled_back,  // older than another part of the volume says it must be
-  unreadable,   // the system gave an error
+  tampered,     // a tag or an identity is wrong: the bytes were changed on purpose
+  missing,      // a file or record that a row names does not exist
+  rolled_back,  // it is older than another part of the volume requires
+  unreadable,   // the operating system returned an error
 };
 std::string_view to_string(Verdict verdict);
 Verdict verdict_of(ErrorCode code);
@@ -36,9 +36,9 @@ struct Finding {
   Severity severity = Severity::error;
   Verdict verdict = Verdict::structure;
   std::string what;                            // one sentence
-  std::string file;                            // within the volume directory; may be empty
+  std::string file;                            // path within the volume's folder; may be empty
   std::optional<std::uint64_t> offset;         // within that file
-  std::optional<metadata::InodeNumber> inode;  // whose data or row is hit
+  std::optional<metadata::InodeNumber> inode;  // the inode whose data or row is damaged
   std::vector<std::string> paths;              // of that inode, in the mounted volume
 };
 
@@ -48,14 +48,14 @@ class FindingList {
   static constexpr std::size_t kept_count_max = 20000;
 
   void add(Finding finding);
-  // The same with the words and the verdict of an error that a read gave.
+  // Adds a finding with the message and the verdict of an error.
   void add_error(const Error& error, std::string file = {},
                  std::optional<std::uint64_t> offset = {}, Severity severity = Severity::error);
 
   const std::vector<Finding>& findings() const { return findings_; }
   std::vector<Finding>& findings() { return findings_; }
   std::uint64_t error_count() const { return error_count_; }
-  // Those that were counted only.
+  // The number of findings that were only counted.
   std::uint64_t dropped_count() const { return dropped_count_; }
 
  private:
@@ -64,7 +64,7 @@ class FindingList {
   std::uint64_t dropped_count_ = 0;
 };
 
-// How far a long job is.
+// The progress of a long job, and the unit in which it is counted.
 enum class ProgressUnit : std::uint8_t { bytes, rows };
 struct Progress {
   std::string_view stage;

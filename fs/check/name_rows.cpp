@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t xattr_name_size_bytes_max = 255;
 
-// "" when the row makes sense by itself. What a row cannot express has been refused on decoding.
+// The fault of a row that makes no sense by itself, or "". Decoding has already refused values that
+// no row may have.
 std::string fault_of(const InodeRow& row) {
   switch (row.mode & S_IFMT) {
     case S_IFREG:
@@ -53,7 +54,7 @@ std::string fault_of(const InodeRow& row) {
   return {};
 }
 
-// S_IFREG and DT_REG differ by a shift only (dirent.h, IFTODT).
+// S_IFREG and DT_REG differ by a shift (dirent.h, IFTODT).
 std::uint8_t entry_type_of(std::uint32_t mode) {
   return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
 }
@@ -69,7 +70,7 @@ Result<> StructureCheck::read_inodes() {
     if (!row) {
       problem(verdict_of(row.error().code),
               fmt::format("the row of inode {}: {}", number->value, row.error().message), *number);
-      // It is there all the same: names that lead to it are not dangling.
+      // The inode exists, so names that lead to it are not reported as dangling.
       inodes_.append({.number = number->value});
       return;
     }
@@ -220,8 +221,8 @@ void StructureCheck::check_names() {
   }
 }
 
-// Names lead to their inode and directories to their parents; so what does not hang together is a
-// directory whose chain of parents does not end at the root.
+// The other checks have shown that names lead to inodes and that directories have parents. What is
+// left is a directory whose chain of parents does not end at the root.
 void StructureCheck::check_reachability() {
   if (InodeFacts* root = inodes_.find(metadata::root_inode)) root->is_reached = true;
   std::vector<InodeFacts*> chain;
@@ -229,7 +230,7 @@ void StructureCheck::check_reachability() {
     if (!start.is_directory() || start.is_reached || start.is_orphan) continue;
     chain.clear();
     InodeFacts* at = &start;
-    // Each step marks a directory, so circles end.
+    // Each step marks a directory, so the loop also ends in a circle of parents.
     while (at != nullptr && at->is_directory() && !at->is_reached) {
       at->is_reached = true;
       chain.push_back(at);

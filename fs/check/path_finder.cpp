@@ -16,7 +16,7 @@ class FolderPaths {
  public:
   explicit FolderPaths(const metadata::Database& database) : database_(database) {}
 
-  // Without a slash at the end; "" for the root.
+  // The path has no slash at its end; that of the root is "".
   Result<std::string> path_of(InodeNumber folder) {
     std::vector<std::string> names;
     std::set<InodeNumber> seen;
@@ -25,7 +25,7 @@ class FolderPaths {
         return known->second + joined(names);
       }
       NACRE_ASSIGN(auto step, step_up(folder));
-      // A circle, or a way that ends in nothing.
+      // The parents form a circle, or one of them does not exist.
       if (!step || !seen.insert(folder).second) {
         return fmt::format("(inode {}){}", folder.value, joined(names));
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From inode numbers back to paths, for messages: tables lead from names to inodes only.
+// Finds the paths of inodes, for messages. The tables lead only from names to inodes.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 
 namespace nacre::fs {
 
-// All paths of each inode, from "/" on, in one scan of the names. An inode without a name gets
-// none; a folder whose own way to the root is broken shows as "(inode N)". At most path_count_max
-// each.
+// Returns at most path_count_max paths of each inode, from "/" on, in one scan of the names. An
+// inode without a name has no entry. A folder that the root does not lead to is shown as "(inode
+// N)".
 Result<std::map<metadata::InodeNumber, std::vector<std::string>>> find_paths(
     const metadata::Database& database, const std::set<metadata::InodeNumber>& inodes,
     std::size_t path_count_max = 8);

@@ -79,7 +79,7 @@ Result<RecordIndex> RecordIndex::build(const metadata::Database& database,
 
 Result<> RecordIndex::for_each_segment(const Visit& visit) const {
   for (auto first = counts_.begin(); first != counts_.end();) {
-    // The segments from first to last whose records fit; one at least.
+    // The segments from first to last whose records fit into memory; at least one.
     auto last = first;
     std::uint64_t count = 0;
     while (last != counts_.end() && (last == first || count + last->second <= record_count_max_)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that rows of chunks and checkpoints name, segment by segment in order of offset: rows
-// are sorted by file, work on segments wants them sorted by place.
+// The records that rows of chunks and checkpoints name, sorted by segment and offset. The rows
+// themselves are sorted by file.
 //
-// Memory is bounded: when the records are too many, the table is scanned once for each group of
+// Memory is bounded: if there are too many records, the table is scanned once for each group of
 // segments whose records fit.
 #pragma once
 
@@ -25,17 +25,18 @@ struct NamedRecord {
 
 class RecordIndex {
  public:
-  // 80 bytes each.
+  // Each record takes 80 bytes of memory.
   static constexpr std::uint64_t record_count_max_default = 2u << 20;
 
-  // Counts. Rows that do not decode are left out: the structure check reports them.
+  // Counts the records of each segment. Rows that do not decode are left out; the structure check
+  // reports them.
   static Result<RecordIndex> build(const metadata::Database& database,
                                    std::uint64_t record_count_max = record_count_max_default);
 
   std::uint64_t record_count() const { return record_count_; }
 
-  // visit is called for every segment that a row names, in order of number, with its records in
-  // order of offset. An error of visit ends the walk.
+  // Called for each segment that a row names, in the order of numbers, with its records in the
+  // order of offsets. Its error ends the walk.
   using Visit = std::function<Result<>(metadata::SegmentNumber, std::span<const NamedRecord>)>;
   Result<> for_each_segment(const Visit& visit) const;
 
@@ -49,8 +50,8 @@ class RecordIndex {
   std::map<metadata::SegmentNumber, std::uint64_t> counts_;
 };
 
-// Calls visit for every record that rows name, in one pass: of checkpoints first, then of files.
-// Rows that do not decode are left out. Errors are the database's.
+// Calls visit for each record that rows name, in one pass: first those of checkpoints, then those
+// of files. Rows that do not decode are left out. Errors are those of the database.
 Result<> scan_records(const metadata::Database& database,
                       const std::function<void(const NamedRecord&)>& visit);
 

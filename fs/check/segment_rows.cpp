@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structure check of the table segments: files, headers, sessions, live counts, and where the
-// records lie that chunk rows name.
+// The structure check of the table segments: files, headers, sessions, live counts, and the places
+// that chunk rows name.
 #include <limits>
 #include <map>
 
@@ -108,7 +108,8 @@ Result<> StructureCheck::check_segments() {
   return {};
 }
 
-// The segment that an interrupted backup brought under this name, if its row means that very one.
+// The number of a segment that an interrupted backup has copied under this name, if the row of that
+// number matches the file.
 std::optional<SegmentNumber> StructureCheck::arriving_segment_of(
     std::string_view name, const std::map<SegmentNumber, SegmentRow>& rows) {
   if (!name.ends_with(arriving_suffix)) return std::nullopt;
@@ -188,8 +189,8 @@ void StructureCheck::check_segment_header(SegmentNumber number, const SegmentRow
   }
 }
 
-// A segment that no commit names is what an unclean stop leaves, with or without a header; the next
-// mount removes it. One that no session of this volume made a mount refuses.
+// An unclean stop leaves segments that no commit names, with or without a header; the next mount
+// removes them. If a segment was made in no session of this volume, a mount refuses the volume.
 void StructureCheck::check_unknown_segment(SegmentNumber number) {
   const std::string path = segment_path(number);
   const auto file = context_.directory.open(path, metadata::OpenMode::read);

@@ -9,7 +9,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Hands the plain walk's findings on, and ends it where the fast way may begin again.
+// Passes the results of the plain walk on, and ends it where the fast path may begin again.
 class PlainWalk final : public SegmentVisitor {
  public:
   PlainWalk(std::uint64_t begin, SegmentScrubVisitor& visitor)
@@ -37,7 +37,7 @@ class PlainWalk final : public SegmentVisitor {
     told_ = at_;
     return visitor_.verified(at_, size, std::exchange(record_count_, 0));
   }
-  // Ended by itself, at a good record.
+  // Whether this visitor has ended the walk, at a good record.
   bool has_ended() const { return has_ended_; }
   std::uint64_t at() const { return at_; }
 
@@ -70,8 +70,8 @@ SegmentScrub::~SegmentScrub() {
     collect(stretch);
 }
 
-// The CRC covers the header's first 36 bytes and all that follows its own field: moved over that
-// field, they are one piece.
+// The CRC covers the header's first 36 bytes and everything behind the CRC field. Moving these 36
+// bytes over that field makes one contiguous message.
 void SegmentScrub::load(metadata::BackingFile& file, std::uint64_t begin, std::uint64_t end,
                         Stretch& stretch) {
   constexpr std::size_t crc_size_bytes = sizeof(engine::RecordHeader::crc32);
@@ -82,7 +82,7 @@ void SegmentScrub::load(metadata::BackingFile& file, std::uint64_t begin, std::u
   file.advise(begin, wanted, false);
   const auto got = file.read(begin, bytes);
   file.advise(begin, wanted, false);
-  if (!got) return;  // the plain walk tells
+  if (!got) return;  // the plain walk reports the error
   std::size_t at = 0;
   while (at < *got) {
     const auto header = engine::check_record_header(bytes.subspan(at, *got - at));
@@ -120,7 +120,7 @@ Result<std::uint64_t> SegmentScrub::run_fast(metadata::BackingFile& file, std::u
                                              std::uint64_t end, SegmentScrubVisitor& visitor) {
   std::uint64_t next = at;
   std::size_t oldest = 0;
-  std::size_t count = 0;  // under way
+  std::size_t count = 0;  // stretches that the engine has
   bool reads_on = true;
   Result<> told;
   while (true) {
@@ -140,10 +140,10 @@ Result<std::uint64_t> SegmentScrub::run_fast(metadata::BackingFile& file, std::u
     const std::size_t good = collect(stretch);
     oldest = (oldest + 1) % stretches_.size();
     --count;
-    if (!told || next == at) continue;  // only to wait for those behind
+    if (!told || next == at) continue;  // stretches behind damage are only waited for
     const auto& messages = stretch.payload.messages;
     const bool is_good = good == messages.size();
-    // A message begins within its record, which begins where the one before ended.
+    // A message lies within its record, and a record begins where the one before it ends.
     const std::uint64_t size =
         good == 0 ? 0 : messages[good - 1].input_offset + messages[good - 1].input_size;
     at = stretch.begin + size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the structure check's parts, and what they share.
+// Runs the parts of the structure check in order, and holds what they share.
 #include "fs/check/structure_check.h"
 
 #include <algorithm>

@@ -4,15 +4,15 @@
 //   inodes, dentries, orphans   names and inodes name each other both ways; link counts, entry
 //                               counts, parents; every inode is reached from the root or an orphan
 //   xattrs                      belong to an inode
-//   chunks, inlined             each chunk below a file's size is covered by exactly one row, none
-//                               beyond; patches whose bytes are inlined have them, and no others
-//                               are. What a row says is lost is a note
+//   chunks, inlined             exactly one row covers each chunk below a file's size, and none
+//                               lies beyond; each patch with inlined bytes has them, and no others
+//                               exist. Bytes that a row calls lost give a note
 //   segments                    live counts, files, headers, sessions; rows name records within
-//                               what is committed, and no two name overlapping records
-//   system                      counters are past what they number; totals
+//                               the committed size, and no two name overlapping records
+//   system                      each counter is above all numbers in use; totals
 //
-// Offline: nothing else may change the database meanwhile. Reads rows and the segments' headers
-// only. Memory: 64 bytes an inode, and what RecordIndex takes.
+// Nothing else may change the database during the check. It reads only rows and the segments'
+// headers. It takes 64 bytes of memory for each inode, and the memory of RecordIndex.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct StructureCounts {
   std::uint64_t segment_count = 0;
   std::uint64_t data_bytes = 0;
   std::uint64_t live_bytes = 0;
-  std::uint64_t lost_bytes = 0;  // that rows say are lost: part of data_bytes
+  std::uint64_t lost_bytes = 0;  // the part of data_bytes that rows call lost
 };
 
 struct StructureContext {
@@ -53,7 +53,7 @@ struct StructureContext {
   const ProgressFunction& progress;
 };
 
-// Errors are the database's: a row that cannot be read ends the check.
+// Errors are those of the database: a row that cannot be read ends the check.
 Result<StructureCounts> check_structure(const StructureContext& context);
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the structure check share. Only for the files structure_*.cpp and *_rows.cpp.
+// Types that the parts of the structure check share; private to structure_*.cpp and *_rows.cpp.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace nacre::fs {
 
-// What the system table says, so far as it can be read.
+// The values of the system table that could be read.
 struct SystemFacts {
   std::optional<std::uint64_t> next_inode, next_segment, next_session, inode_count, data_bytes;
   std::optional<std::array<Byte, 16>> name_hash_key;
   std::map<engine::SessionSalt, metadata::SessionRow> sessions;
-  // The session ordinals, for record versions.
+  // The write session of each ordinal. Record versions contain the ordinal.
   std::map<std::uint64_t, engine::SessionSalt> session_by_ordinal;
 };
 
-// One inode: what its row says and what other rows say about it.
+// One inode: the values of its row, and counts of the rows that name it.
 struct InodeFacts {
   std::uint64_t number = 0;
   std::uint64_t size = 0;
@@ -55,7 +55,8 @@ class StructureCheck {
   Result<StructureCounts> run();
 
  private:
-  // Each part reads some tables. system_rows.cpp, name_rows.cpp, chunk_rows.cpp, segment_rows.cpp.
+  // Each part reads some tables. The parts are in system_rows.cpp, name_rows.cpp, chunk_rows.cpp
+  // and segment_rows.cpp.
   Result<> read_system();
   Result<> check_system();
   Result<> read_inodes();
@@ -97,7 +98,8 @@ class StructureCheck {
   StructureCounts counts_;
   SystemFacts system_;
   InodeFactsTable inodes_;
-  // Inlined bytes that patches name: key and size. As few as commits leave unmoved.
+  // The key and size of inlined bytes that patches name. There are few, because each commit moves
+  // older ones to segments.
   std::map<std::string, std::uint32_t> inlined_;
   std::uint64_t segment_number_max_ = 0;
 };

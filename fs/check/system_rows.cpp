@@ -83,7 +83,7 @@ Result<> StructureCheck::read_system() {
   return {};
 }
 
-// After all other tables: their rows have been counted.
+// Runs after the checks of all other tables, which have counted their rows.
 Result<> StructureCheck::check_system() {
   const auto past = [&](std::string_view what, std::optional<std::uint64_t> next,
                         std::uint64_t used) {
