@@ -27,7 +27,8 @@ namespace nacre::fs {
 
 namespace {
 
-// A connected socket, or -1 with errno. A link is not followed: it may lead to anybody's.
+// A connected socket, or -1 with errno. A symbolic link is not followed, because it may lead to
+// another user's socket.
 int connect_to(const SocketFolder& folder, const std::string& name) {
   const int file = ::openat(folder.descriptor(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) return -1;
@@ -53,7 +54,8 @@ int connect_to(const SocketFolder& folder, const std::string& name) {
   return socket;
 }
 
-// Anybody may mount something of this type, and say anything of it.
+// Any user may mount a filesystem that claims this type and this source. So the mount is believed
+// only if it belongs to root or to the owner of the volume's folder.
 bool may_mount(uid_t owner, const std::string& volume_directory) {
   struct stat status = {};
   return owner == 0 || (::stat(volume_directory.c_str(), &status) == 0 && status.st_uid == owner);
@@ -77,8 +79,9 @@ std::string words_for(const DaemonLife& life, const MountEntry& mount) {
   }
 }
 
-// Whether the kernel says that nobody serves the mount any more. A daemon that hangs is one; asked
-// in a thread, which the end of this process ends.
+// Whether the kernel says that no daemon serves the mount any more. A daemon that hangs still
+// serves it, and would block this question for ever; so a thread asks, which ends with this
+// process.
 bool is_disconnected(const std::string& mountpoint) {
   constexpr std::chrono::seconds patience{5};
   const auto said = std::make_shared<std::promise<bool>>();
@@ -213,7 +216,7 @@ Result<> ControlClient::replace_keyring(std::string_view text) {
   const nlohmann::json command = {{"command", "replace_keyring"}};
   const nlohmann::json keyring = {{"keyring", text}};
   NACRE_TRY(write_line(socket_, command.dump(), request_timeout));
-  // A daemon that refuses does not read on, but its reply says why.
+  // A daemon that refuses stops reading, so the write may fail; its reply tells why.
   const auto written = write_line(socket_, keyring.dump(), request_timeout);
   const auto reply = read_reply(std::nullopt);
   if (!reply)
@@ -270,7 +273,7 @@ std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directo
     if (!client) continue;
     const auto info = client->request("info", patience);
     if (!info) continue;
-    // The lock knows best, and a path need not be text.
+    // The lock is the best source; a path in the answer need not be valid text.
     if (metadata::is_writer(volume_directory, client->daemon_pid())) return mount;
     const auto volume = info->find("volume");
     if (volume != info->end() && volume->is_string() && *volume == volume_directory &&
@@ -295,8 +298,8 @@ std::optional<MountEntry> find_mount_by_lock(const std::string& volume_directory
 }
 
 DaemonLife look_up_daemon(const MountEntry& mount) {
-  // The lock tells of this mount only where it names it, or nobody any more. The source is what the
-  // mount says of itself.
+  // The lock tells of this mount only if it names this mount or none. The mount's source is a claim
+  // of the user that mounted it.
   std::optional<metadata::LockState> lock;
   if (mount.source.starts_with('/') && !mount.read_only && may_mount(mount.owner, mount.source)) {
     lock = metadata::read_lock(mount.source);
@@ -305,7 +308,7 @@ DaemonLife look_up_daemon(const MountEntry& mount) {
   const bool is_closed = lock && !lock->is_held && lock->pid == 0;
   DaemonLife life;
   if (is_named) life.pid = static_cast<pid_t>(lock->pid);
-  // A daemon holds the lock longer than its mount.
+  // A daemon holds the lock for longer than its mount exists.
   if (is_disconnected(mount.mountpoint) || is_closed || (is_named && !lock->is_held)) {
     life.state = is_closed ? DaemonState::ended_closed : DaemonState::ended;
   } else if (is_named) {

@@ -21,41 +21,41 @@ namespace nacre::fs {
 // One connection to the daemon of a mount. Closed by the destructor.
 class ControlClient {
  public:
-  // Looks wherever a daemon makes sockets. Believed is one that runs as the mount's owner; of one
-  // that was found in the volume's folder, which may be somebody else's, the volume's lock must be
-  // held and name it as well. not_permitted when the mount belongs to another user (and this is not
-  // root), or nobody but others answers; stale when nobody does.
+  // Tries all places where a daemon makes sockets. The daemon must run as the mount's owner. If its
+  // socket is in the volume's folder, where other users may write, the volume's lock must be held
+  // and name this daemon, too. Errors: not_permitted if the mount belongs to another user and the
+  // caller is not root, or if only processes of other users answer; stale if no process answers.
   static Result<ControlClient> connect(const MountEntry& mount);
   ControlClient(ControlClient&& other) noexcept;
   ControlClient& operator=(ControlClient&&) = delete;
   ~ControlClient();
 
   using Timeout = std::optional<std::chrono::milliseconds>;
-  // Sends the command and waits for the reply, however long the work takes unless there is a
-  // timeout. stale when the daemon ends before, cancelled when the time is up. The error that the
-  // daemon gave becomes this call's.
+  // Sends the command and waits for the reply, for as long as the work takes or until the timeout.
+  // Errors: stale if the daemon ends first; cancelled at the timeout; the error in the reply.
   Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
-  // The same with more than a command: message has "command".
+  // The same with a message that has "command" and other fields.
   Result<nlohmann::json> request_with(const nlohmann::json& message, Timeout timeout);
-  // How the scrub is behind the command.
+  // Gives the command and returns the state of the scrub afterwards.
   Result<nlohmann::json> scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
                                Timeout timeout = std::nullopt);
-  // The daemon holds what it lists until this connection is closed. io when the list makes no
-  // sense.
+  // The daemon keeps the files that it lists until this connection is closed. Error: io if the list
+  // is malformed.
   Result<BackupSnapshot> begin_backup();
-  // Afterwards: whether the daemon still holds them, as far as it says so within patience. no_space
-  // when it had to give them up. A daemon that is gone removes nothing any more.
+  // Called after begin_backup(). Waits at most patience for the daemon to say that it no longer
+  // keeps the files: then no_space. A daemon that has ended removes no files, so that is no error.
   Result<> check_backup(std::chrono::milliseconds patience);
-  // Hands over the text of a keyring; the errors of KeyringKeeper::replace_recipients().
+  // Sends the text of a new keyring. Errors: those of KeyringKeeper::replace_recipients().
   Result<> replace_keyring(std::string_view text);
-  // After request("prepare_unmount"): the second line.
+  // Called after request("prepare_unmount"). Waits for the second line of the reply.
   Result<> wait_until_closed(Timeout timeout);
-  // The process at the other end, by what the kernel says.
+  // The process at the other end, as the kernel reports it.
   pid_t daemon_pid() const { return daemon_pid_; }
-  // Whether the process at the other end may speak for the volume in that folder (absolute, links
-  // resolved), whatever it says itself: the mount belongs to root or to the folder's owner, and the
-  // volume's lock is held by a writer and names that process. Of a read-only mount, whose daemon
-  // the lock does not name, the first alone. not_permitted, with words for the user.
+  // Checks whether the process at the other end serves the volume in that folder (an absolute path
+  // with links resolved), independently of what that process says: the mount must belong to root or
+  // to the folder's owner, and the volume's lock must be held by a writer and name that process.
+  // For a read-only mount, whose daemon the lock does not name, only the first is checked. Error:
+  // not_permitted, with a message for the user.
   Result<> check_serves(const MountEntry& mount, const std::string& volume_directory) const;
 
  private:
@@ -65,29 +65,30 @@ class ControlClient {
   pid_t daemon_pid_ = 0;
 };
 
-// Removes what a daemon that was killed left in its folder. While the mount is still there: later
-// another may have its device number, and with it the socket's name. One that answers stays.
+// Removes the sockets that a killed daemon left. Called while the mount still exists, because a
+// later mount may get the same device number, and with it the same name of the socket. A socket on
+// which a process answers stays.
 void remove_dead_socket(const MountEntry& mount);
 
-// Where a volume directory (absolute, links resolved) is mounted, as far as this user may ask the
-// daemons of the mounts in the table. One that does not answer soon is passed over, and so is one
-// that may not speak for the volume (check_serves()).
+// Finds the mount of a volume's folder (an absolute path with links resolved) by asking the daemons
+// in the mount table that this user may ask. A daemon that does not answer soon, or that
+// check_serves() refuses, is passed over.
 std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directory);
 
-// The same by the lock alone, where nobody answers or may be asked: it names the mount point, and
-// is held.
+// The same by means of the lock alone, for daemons that do not answer or may not be asked: the lock
+// is held and names the mount point.
 std::optional<MountEntry> find_mount_by_lock(const std::string& volume_directory);
 
-// What is known of a mount's daemon without asking it.
+// The state of a mount's daemon as far as it is known without asking the daemon.
 enum class DaemonState : std::uint8_t {
-  unknown,       // nothing says that it ended
+  unknown,       // there is no sign that it ended
   runs,          // the volume's lock is held, and names the mount
-  ended,         // and left the volume as after a crash, or nothing says how
-  ended_closed,  // and the volume is closed
+  ended,         // it ended and left the volume as after a crash, or in an unknown state
+  ended_closed,  // it ended and closed the volume
 };
 struct DaemonLife {
   DaemonState state = DaemonState::unknown;
-  pid_t pid = 0;  // as the lock has it; 0: not known
+  pid_t pid = 0;  // from the lock; 0: not known
 };
 DaemonLife look_up_daemon(const MountEntry& mount);
 

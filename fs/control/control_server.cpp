@@ -28,11 +28,11 @@ namespace nacre::fs {
 namespace {
 
 constexpr std::size_t waiting_count_max = 8;
-// A client that does not take its reply is not waited for any longer.
+// The server waits at most this long for a client to take its reply.
 constexpr std::chrono::milliseconds reply_timeout{5000};
 constexpr std::chrono::milliseconds refusal_timeout{100};
-// How soon a backup hears that its files are no longer kept; it waits longer than that before it
-// takes a missing file for something else.
+// A backup hears within this time that its files are no longer kept. If a file is missing, the
+// backup waits longer than this before it reports another reason.
 constexpr std::chrono::milliseconds hold_check_interval{100};
 
 tl::unexpected<Error> system_failure(std::string_view what) {
@@ -40,7 +40,7 @@ tl::unexpected<Error> system_failure(std::string_view what) {
 }
 
 void refuse(int socket, ErrorCode code, std::string message) {
-  // Best effort: whoever is refused may not even listen.
+  // The result is ignored, because a client that is refused may not be reading.
   static_cast<void>(
       write_line(socket, error_reply({code, std::move(message)}).dump(), refusal_timeout));
   ::close(socket);
@@ -67,9 +67,9 @@ std::string ControlServer::socket_path() const {
   return listeners_.front().folder.path() + "/" + listeners_.front().name;
 }
 
-// One place is enough, since clients look in all of them; the second is for the day on which the
-// first is gone. The volume's folder comes last: whoever copies it with a plain tool would meet a
-// socket there, and a read-only mount makes nothing in it.
+// One place is enough, because clients look in all of them. The second is for the case that the
+// first is removed. The volume's folder comes last, because a plain copy of it would meet a socket,
+// and a read-only mount creates nothing there.
 Result<> ControlServer::listen() {
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_ < 0) return system_failure("eventfd");
@@ -105,7 +105,7 @@ Result<> ControlServer::listen_at(Listener& listener) {
   const char* const name = listener.name.c_str();
   listener.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener.socket < 0) return system_failure("socket");
-  // bind() gives the file the socket's mode: it is never open to others, not even for a moment.
+  // bind() gives the file the mode of the socket, so it is never open to other users.
   if (::fchmod(listener.socket, 0600) != 0) return system_failure("fchmod");
   if (::unlinkat(folder, name, 0) != 0 && errno != ENOENT) {
     return system_failure("removing an old socket");
@@ -141,7 +141,7 @@ void ControlServer::begin_closing() {
     closing_ = true;
   }
   for (const auto& listener : listeners_) {
-    // A later mount may have got the same device number, and with it the name.
+    // A later mount may have the same device number, and with it the same name.
     struct stat status {};
     const int folder = listener.folder.descriptor();
     if (::fstatat(folder, listener.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -159,7 +159,7 @@ void ControlServer::begin_closing() {
     listener.socket = -1;
   }
   {
-    // Who has not sent a request by now sends none.
+    // Clients that have not sent a request yet get no answer any more.
     const std::lock_guard lock(mutex_);
     for (auto& connection : connections_) {
       if (!connection.finished) ::shutdown(connection.socket, SHUT_RD);
@@ -203,7 +203,8 @@ void ControlServer::accept_loop() {
 void ControlServer::take_connection(int listener) {
   const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   if (socket < 0) {
-    // Out of descriptors, most likely: the queue stays full, so do not spin on it.
+    // If descriptors or memory run out, the queue stays full; waiting keeps this loop from
+    // spinning.
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       pollfd entry{.fd = wake_, .events = POLLIN, .revents = 0};
       ::poll(&entry, 1, 100);
@@ -270,8 +271,8 @@ void ControlServer::serve(Connection& connection) {
   connection.finished = true;
 }
 
-// Returns when the client is done, gone, or the server closes; or when the volume gave up what it
-// held for the client, which is told.
+// Returns when the client closes the connection, when the server closes, or when the volume no
+// longer keeps the files; in the last case the client is told.
 Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot) {
   for (std::size_t first = 0; first < snapshot.files.size(); first += backup_line_count_max) {
     auto files = nlohmann::json::array();

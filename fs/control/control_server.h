@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mounted volume's control socket: who mounted it (and root) asks for sync, stats, info, trim,
-// scrub, backup, or prepares to unmount. One request and its reply a connection; message.h says how
-// they look.
+// The server's side of the control socket of a mounted volume. The user that mounted the volume and
+// root may send commands. Each connection has one request and its reply; message.h has their form.
 //
 //   sync             everything is durable when the reply comes
 //   stats            the volume's counters
 //   info             what is mounted where, by which process
 //   file             how a file is stored; file_requests.h
-//   trim             rewrites segments until their dead space is free; the reply says what came of
-//                    it, and stats tell meanwhile how far it is
-//   scrub            begins, pauses, resumes or stops a scrub, or only says how it is ("action");
-//   the
-//                    reply says how it is then
-//   backup           commits, and holds what the commit names while the connection is open; the
+//   trim             rewrites segments until their dead space is free; the reply has the result,
+//   and
+//                    stats shows the progress in the meantime
+//   scrub            with an "action": begins, pauses, resumes or stops a scrub, or only asks for
+//                    its state; the reply has the state afterwards
+//   backup           commits, and keeps the files of that commit while the connection is open; the
 //                    reply and the lines behind it name the files
-//   replace_keyring  puts the keyring in the line that follows in place of the volume's, if it
-//   differs
-//                    in its recipients alone
+//   replace_keyring  replaces the volume's keyring by the one in the next line, which may differ
+//                    from it in its recipients only
 //   rotate, rotation…  rotation_requests.h
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
-//                    second line tells how the volume was closed in the end
+//                    second line tells how the volume was closed
 //
-// Connections have threads of their own and are bounded in number, size and time: whatever a client
-// does, the filesystem goes on.
+// Connections have threads of their own and are bounded in number, size and time, so that no client
+// can hold up the filesystem.
 #pragma once
 
 #include <sys/types.h>
@@ -62,7 +60,7 @@ struct MountDescription {
   bool read_only = false;
 };
 
-// What the commands do. Called from several threads; may block.
+// Carries the commands out. Called from several threads; may block.
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
@@ -72,36 +70,38 @@ class ControlHandler {
   virtual Result<FileChunks> look_at_file(metadata::InodeNumber, metadata::ChunkIndex) {
     return fail(ErrorCode::unsupported, "this mount does not tell how files are stored");
   }
-  // What the kernel's requests come over, e.g. "/dev/fuse"; empty when nothing says.
+  // The transport of the kernel's requests, e.g. "/dev/fuse". Empty if it is not known.
   virtual std::string transport() { return {}; }
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;
   virtual Result<BackupSnapshot> begin_backup() = 0;
   virtual std::uint64_t keyring_generation() = 0;
-  // text: from who may control the mount, but need not know its keys. KeyringKeeper.
+  // text comes from a user that may control the mount but need not know its keys, so KeyringKeeper
+  // checks it.
   virtual Result<> replace_recipients(std::string_view text) = 0;
-  virtual Rotation* rotation() { return nullptr; }  // none: this mount cannot rotate its keys
+  virtual Rotation* rotation() { return nullptr; }  // null: this mount cannot rotate its keys
 };
 
 class ControlServer {
  public:
-  // handler outlives begin_closing(). Replaces sockets that an earlier mount of this number left;
-  // of a volume that is not read-only, whose lock the caller holds, all that earlier mounts did.
+  // handler outlives begin_closing(). Replaces the sockets that an earlier mount with the same
+  // device number left. If the mount is not read-only, the caller holds the volume's lock, and the
+  // sockets of all earlier mounts in the volume's folder are removed.
   static Result<std::unique_ptr<ControlServer>> start(const MountDescription& description,
                                                       ControlHandler& handler);
-  // Closes; whoever prepared to unmount sees the connection end without an answer.
+  // Closes. For a client that prepared to unmount, the connection ends without a second line.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  // The mount is gone: removes the socket, takes no more connections, and returns when no command
-  // uses the handler any more.
+  // Called when the mount is gone. Removes the sockets, takes no more connections, and returns when
+  // no command uses the handler any more.
   void begin_closing();
-  // Tells whoever prepared to unmount how it ended. After begin_closing().
+  // Sends the second line to clients that prepared to unmount. Called after begin_closing().
   void finish(const Result<>& result);
 
-  // The one that clients try first.
+  // The path of the socket that clients try first.
   std::string socket_path() const;
 
  private:
@@ -110,7 +110,7 @@ class ControlServer {
     bool finished = false;  // guarded by mutex_
     std::thread thread;
   };
-  // One of the places where clients look.
+  // A socket in one of the places where clients look.
   struct Listener {
     SocketFolder folder;
     std::string name;
@@ -124,7 +124,7 @@ class ControlServer {
   void accept_loop();
   void take_connection(int listener);
   void serve(Connection& connection);
-  // What comes of a request besides its reply.
+  // What follows the reply to a request.
   struct Sequel {
     bool wait_for_close = false;  // a second line tells how the volume was closed
     std::optional<BackupSnapshot> backup;

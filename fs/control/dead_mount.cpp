@@ -15,7 +15,7 @@ bool is_dead_mount(const std::string& mountpoint) {
   struct statvfs status = {};
   while (statvfs(mountpoint.c_str(), &status) != 0) {
     if (errno == ENOTCONN) return true;
-    // The connection ended while this question waited: the next answer is that of a dead one.
+    // The connection ended while this call waited. The next call gets the answer of a dead mount.
     if (!is_end_of_connection(errno)) return false;
   }
   return false;

@@ -19,7 +19,7 @@ using metadata::Table;
 constexpr std::size_t row_count_max = 512;
 constexpr std::size_t piece_count_max = 1024;
 constexpr std::uint64_t plain_bytes_max = 64u << 20;
-// Compaction may move a record between two looks; not many times in a row.
+// Compaction may move a record between two reads, but not many times in a row.
 constexpr int attempt_count_max = 3;
 
 FileChunk chunk_of(ChunkIndex index, const ChunkMapRow& row) {
@@ -46,7 +46,7 @@ FileChunk chunk_of(ChunkIndex index, const ChunkMapRow& row) {
   return chunk;
 }
 
-// Opens the chunk's records. False: one could not be opened.
+// Opens the chunk's records. Returns false if one could not be opened.
 bool open_pieces(SegmentStore& store, InodeNumber inode, const metadata::ChunkRow& row,
                  FileChunk& chunk) {
   std::vector<ReadRequest> requests;
@@ -78,7 +78,7 @@ bool open_pieces(SegmentStore& store, InodeNumber inode, const metadata::ChunkRo
   return good;
 }
 
-// Of a row that compaction changes meanwhile the newer one is looked at.
+// If compaction changes the row in the meantime, the newer row is used.
 Result<std::optional<FileChunk>> look_at_chunk(const metadata::Database& database,
                                                SegmentStore& store, InodeNumber inode,
                                                ChunkIndex index) {
@@ -101,7 +101,7 @@ Result<std::optional<FileChunk>> look_at_chunk(const metadata::Database& databas
 
 Result<FileChunks> look_at_chunks(const metadata::Database& database, SegmentStore& store,
                                   InodeNumber inode, ChunkIndex first) {
-  // Indexes first: while rows are visited nothing else may be asked of the database.
+  // The indexes are collected first, because the database may not be called while rows are visited.
   std::vector<ChunkIndex> indexes;
   NACRE_TRY(database.scan(Table::chunks, metadata::chunk_key(inode, first),
                           metadata::prefix_end(metadata::chunk_prefix(inode)),
@@ -120,7 +120,7 @@ Result<FileChunks> look_at_chunks(const metadata::Database& database, SegmentSto
       break;
     }
     NACRE_ASSIGN(auto chunk, look_at_chunk(database, store, inode, index));
-    if (!chunk) continue;  // cut off meanwhile
+    if (!chunk) continue;  // the file was truncated in the meantime
     for (const FilePiece& piece : chunk->pieces)
       plain_bytes += piece.plain_size;
     piece_count += chunk->pieces.size();

@@ -14,14 +14,15 @@
 namespace nacre::fs {
 
 inline constexpr unsigned histogram_sub_bucket_bits = 4;
-inline constexpr unsigned histogram_value_bits = 40;  // larger values count as the largest
+inline constexpr unsigned histogram_value_bits =
+    40;  // larger values are counted as the largest one
 inline constexpr std::uint64_t histogram_value_max = (1ull << histogram_value_bits) - 1;
 inline constexpr std::size_t histogram_bucket_count =
     static_cast<std::size_t>(histogram_value_bits - histogram_sub_bucket_bits + 1)
     << histogram_sub_bucket_bits;
 
-// For v >= 16, shift brings v into [16, 32): the sixteen buckets of its power of two begin at
-// 16 * (shift + 1), and v >> shift - 16 is its place among them.
+// For v >= 16, shift is chosen so that v >> shift is in [16, 32). The sixteen buckets of this power
+// of two begin at 16 * (shift + 1), and (v >> shift) - 16 is the place of v among them.
 constexpr std::size_t histogram_bucket_of(std::uint64_t value) {
   constexpr std::uint64_t linear = 1u << histogram_sub_bucket_bits;
   if (value > histogram_value_max) value = histogram_value_max;
@@ -31,7 +32,8 @@ constexpr std::size_t histogram_bucket_of(std::uint64_t value) {
   return static_cast<std::size_t>((static_cast<std::uint64_t>(shift) << histogram_sub_bucket_bits) +
                                   (value >> shift));
 }
-// The smallest value of a bucket; of the one past the last: one more than the largest value.
+// The smallest value of a bucket. For the bucket behind the last one it is the largest value
+// plus 1.
 constexpr std::uint64_t histogram_bucket_begin(std::size_t bucket) {
   constexpr std::size_t linear = 1u << histogram_sub_bucket_bits;
   if (bucket < linear) return bucket;
@@ -41,18 +43,18 @@ constexpr std::uint64_t histogram_bucket_begin(std::size_t bucket) {
 static_assert(histogram_bucket_of(histogram_value_max) == histogram_bucket_count - 1);
 static_assert(histogram_bucket_begin(histogram_bucket_count) == histogram_value_max + 1);
 
-// A histogram's state at some moment. Records that come meanwhile may be in one field and not yet
-// in another.
+// A copy of a histogram. Values that are recorded while it is made may be counted in one field and
+// not yet in another.
 struct HistogramCounts {
   std::vector<std::uint64_t> buckets;  // empty, or histogram_bucket_count
-  std::uint64_t count = 0;             // of all buckets
-  std::uint64_t sum = 0;               // of the values themselves
+  std::uint64_t count = 0;             // the sum of all buckets
+  std::uint64_t sum = 0;               // the sum of the recorded values
   std::uint64_t max = 0;
 
-  // The value below which a share (0 to 1) of all lies: its bucket's middle, but no more than max.
-  // 0 when there is none.
+  // The value below which this share (0 to 1) of all values lies: the middle of its bucket, but at
+  // most max. It is 0 if nothing was recorded.
   std::uint64_t quantile(double share) const;
-  // How many are below value, a bucket's beginning.
+  // The number of values below value, which is the beginning of a bucket.
   std::uint64_t below(std::uint64_t value) const;
 };
 

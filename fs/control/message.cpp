@@ -47,7 +47,8 @@ Result<std::string> read_line(int socket, std::size_t size_max,
   char buffer[4096];
   while (true) {
     NACRE_TRY(wait_for(socket, POLLIN, deadline));
-    // A look first: what comes after the newline belongs to the next line.
+    // Bytes are looked at before they are taken, because those after the newline belong to the next
+    // line.
     ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_DONTWAIT | MSG_PEEK);
     if (got < 0) {
       if (errno == EINTR || errno == EAGAIN) continue;
@@ -87,7 +88,7 @@ Result<> write_line(int socket, std::string_view line, std::chrono::milliseconds
 }
 
 Result<nlohmann::json> parse_message(std::string_view text) {
-  // A depth bound comes with the size bound: nlohmann's parser does not recurse.
+  // Deep nesting is harmless: the size is bounded, and nlohmann's parser does not recurse.
   auto message = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (message.is_discarded() || !message.is_object()) {
     return fail(ErrorCode::invalid_argument, "the message is not a JSON object");

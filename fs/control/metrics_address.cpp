@@ -129,7 +129,7 @@ Result<> MetricsListener::bind_unix(const std::string& path) {
     if (!S_ISSOCK(found.st_mode) || found.st_uid != ::geteuid() || somebody_listens(address)) {
       return fail(ErrorCode::busy,
                   fmt::format("metrics=unix:{}: {}", path,
-                              S_ISSOCK(found.st_mode) ? "this socket is somebody else's"
+                              S_ISSOCK(found.st_mode) ? "this socket belongs to another user"
                                                       : "a file of that name is there"));
     }
     ::unlink(path.c_str());
@@ -138,7 +138,7 @@ Result<> MetricsListener::bind_unix(const std::string& path) {
     return tl::unexpected(system_error(fmt::format("metrics=unix:{}", path)));
   }
   unix_path_ = path;
-  // Before listen(): nobody can have connected.
+  // This comes before listen(), so no client can have connected.
   if (::chmod(path.c_str(), 0600) != 0) return tl::unexpected(system_error(path));
   return {};
 }
@@ -165,7 +165,7 @@ Result<> MetricsListener::bind_port(const MetricsAddress& wanted) {
   }
   socket_ = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket_ < 0) return tl::unexpected(system_error(description_));
-  // The port of a mount that has just ended.
+  // The port may be that of a mount that has just ended.
   const int yes = 1;
   ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(socket_, address, size) != 0 || ::getsockname(socket_, address, &size) != 0) {

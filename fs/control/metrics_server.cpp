@@ -20,7 +20,8 @@ constexpr unsigned silence_seconds_max = 10;
 constexpr std::size_t connection_memory_bytes = 16u << 10;
 constexpr const char* content_type = "text/plain; version=0.0.4; charset=utf-8";
 
-// "localhost", "127.0.0.1", "[::1]", with a port or without; none, as HTTP/1.0 has it.
+// Accepts "localhost", "127.0.0.1" and "[::1]", with or without a port, and HTTP/1.0 requests,
+// which have no Host.
 bool is_local_host(const char* host) {
   if (host == nullptr) return true;
   std::string_view name(host);
@@ -54,7 +55,7 @@ class HttpMetricsServer final : public MetricsServer {
   }
 
   Result<> begin() {
-    // Closes its own copy of the descriptor when it stops.
+    // The server gets its own copy of the descriptor, which it closes when it stops.
     const int socket = ::fcntl(listener_.socket(), F_DUPFD_CLOEXEC, 0);
     if (socket < 0) return fail(ErrorCode::io, "no descriptor for the metrics' socket");
     daemon_ = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, nullptr,
@@ -69,13 +70,13 @@ class HttpMetricsServer final : public MetricsServer {
   }
 
  private:
-  // What clients do wrong is no news.
+  // Errors of clients are not logged.
   static void log(void*, const char*, va_list) {}
 
   static MHD_Result handle(void* self, MHD_Connection* connection, const char* url,
                            const char* method, const char*, const char*, std::size_t* body_size,
                            void** state) {
-    // The first call comes with the headers alone.
+    // The first call has only the headers.
     if (*state == nullptr) {
       *state = connection;
       return MHD_YES;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers GET /metrics over HTTP/1.1 by GNU libmicrohttpd, on a thread of its own: at most 16
-// connections, 10 seconds of silence each. Of a port only requests whose Host is a name of the
-// loopback are answered, so that no web page can have a browser of this machine fetch them.
+// Answers GET /metrics over HTTP/1.1 with GNU libmicrohttpd, on a thread of its own, for at most 16
+// connections, each of which is closed after 10 seconds of silence. On a port it answers only
+// requests whose Host is a name of the loopback interface, so that no web page can make a browser
+// on this machine fetch the metrics (DNS rebinding).
 #pragma once
 
 #include <functional>
@@ -15,14 +16,14 @@ namespace nacre::fs {
 
 class MetricsServer {
  public:
-  // text: what is answered, called on the server's thread until the server is gone. unsupported
-  // where this was built without libmicrohttpd.
+  // text returns the body of the answer. It is called on the server's thread for as long as the
+  // server exists. Error: unsupported if Nacre was built without libmicrohttpd.
   static Result<std::unique_ptr<MetricsServer>> start(MetricsListener listener,
                                                       std::function<std::string()> text);
   virtual ~MetricsServer() = default;
 };
 
-// False where this was built without libmicrohttpd.
+// Whether Nacre was built with libmicrohttpd.
 bool metrics_are_built_in();
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mount_stats.h: gathering, and JSON.
+// Collects a mount's counters, and writes them as JSON.
 #include "fs/control/mount_stats.h"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a mounted volume says of itself: what nacre stats shows, and what Prometheus is
-// given. Counts and sizes only: no file's name is ever among them.
+// All counters of a mounted volume, for nacre stats and for Prometheus. They are counts and sizes
+// only, and never contain the name of a file.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace nacre::fs {
 struct MountStats {
   VolumeStats volume;
   RequestStats requests;
-  std::string transport;  // see ControlHandler
+  std::string transport;  // as in ControlHandler
   std::optional<metadata::ScrubRow> scrub;
   std::optional<RotationStatus> rotation;
   std::uint64_t keyring_generation = 0;

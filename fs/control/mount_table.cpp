@@ -17,7 +17,7 @@ namespace nacre::fs {
 
 namespace {
 
-// A mount table past this is not one.
+// A larger text is not taken for a mount table.
 constexpr std::size_t table_size_bytes_max = 64u << 20;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -88,7 +88,7 @@ std::optional<MountEntry> parse_line(std::string_view line) {
 }
 
 const MountEntry* topmost(const std::vector<MountEntry>& table, const std::string& path) {
-  // The table lists mounts in the order in which they lie on one another.
+  // The table lists the mounts in the order in which they cover one another.
   for (auto entry = table.rbegin(); entry != table.rend(); ++entry) {
     if (entry->mountpoint == path) return &*entry;
   }
@@ -128,7 +128,8 @@ Result<MountEntry> find_nacre_mount(const std::string& path) {
   const std::string written = absolute_path(path);
   const MountEntry* found = topmost(table, written);
   if (found == nullptr) {
-    // realpath() reads links on the way only; it asks a mounted filesystem nothing about its root.
+    // realpath() only reads symbolic links on the way; it does not ask a mounted filesystem for its
+    // root.
     char resolved[PATH_MAX];
     if (::realpath(written.c_str(), resolved) != nullptr) {
       found = topmost(table, resolved);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Nacre volumes are mounted where, from the kernel's mount table alone: nothing here touches
-// the mounted filesystem, so a daemon that hangs cannot hang whoever asks.
+// Finds Nacre mounts in the kernel's mount table. Nothing here touches a mounted filesystem, so a
+// daemon that hangs cannot block the caller.
 #pragma once
 
 #include <sys/types.h>
@@ -22,24 +22,24 @@ struct MountEntry {
   std::string mountpoint;
   std::string type;
   std::string source;
-  uid_t owner = 0;  // of a FUSE mount: who mounted it
+  uid_t owner = 0;  // the user that mounted a FUSE filesystem
   bool read_only = false;
 };
 
 // Parses the text of /proc/PID/mountinfo (proc(5)). Lines that are not well-formed are left out.
 std::vector<MountEntry> parse_mount_table(std::string_view text);
-// io when the table cannot be read.
+// Error: io if the table cannot be read.
 Result<std::vector<MountEntry>> read_mount_table();
 
-// The topmost mount whose mount point is path: as it is written, else with its links resolved.
-// not_found, with words for the user, when nothing or something else than Nacre is mounted there.
+// Returns the topmost mount on path, taken as it is written or else with its links resolved. Error:
+// not_found, with a message for the user, if nothing or another filesystem is mounted there.
 Result<MountEntry> find_nacre_mount(const std::string& path);
 
-// Where the volume in that folder (absolute, links resolved) is mounted, by what the table says of
-// sources: anybody may have mounted that, so it is for words alone.
+// Returns the mount whose source in the table is that volume's folder (an absolute path with links
+// resolved). Any user can make such a mount, so the result may be used in messages only.
 std::optional<MountEntry> find_mount_with_source(const std::string& volume_directory);
 
-// path made absolute, without ".", "..", and doubled slashes. Looks at no file.
+// Makes path absolute, without ".", ".." and doubled slashes. It does not access any file.
 std::string absolute_path(std::string_view path);
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of metrics_server.cpp where there is no libmicrohttpd.
+// Replaces metrics_server.cpp if libmicrohttpd is not there at build time.
 #include "fs/control/metrics_server.h"
 
 namespace nacre::fs {

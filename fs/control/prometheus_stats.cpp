@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mount_stats.h: what Prometheus is given. Names of families stay once they are published.
+// Writes a mount's counters in Prometheus' text format. Names of families never change once they
+// are published.
 #include <vector>
 
 #include "fs/control/mount_stats.h"
@@ -12,7 +13,8 @@ namespace {
 using Labels = PrometheusText::Labels;
 
 constexpr double ns_per_second = 1e9;
-// Powers of two, so that they fall between the histogram's buckets: 4 µs to 17 s.
+// The bounds are powers of two, from 4 µs to 17 s, so that each is a bound of the histogram's own
+// buckets.
 constexpr unsigned latency_first_bit = 12;
 constexpr unsigned latency_last_bit = 34;
 

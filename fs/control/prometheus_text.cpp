@@ -7,7 +7,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Of a label's value; help has no quotation marks to escape.
+// Escapes the value of a label. Help texts have no quotation marks, so they do not need it.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char letter : text) {

@@ -18,17 +18,17 @@ class PrometheusText {
  public:
   using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // A family; its samples follow. Names are fixed by their caller and are not checked.
+  // Begins a family; its samples follow. Names are constants of the caller and are not checked.
   void begin(std::string_view name, std::string_view type, std::string_view help);
   void sample(Labels labels, std::uint64_t value);
   void sample(Labels labels, double value);
-  // Families of one sample.
+  // Write a family with one sample.
   void counter(std::string_view name, std::string_view help, std::uint64_t value);
   void gauge(std::string_view name, std::string_view help, std::uint64_t value);
   void gauge(std::string_view name, std::string_view help, double value);
 
-  // One histogram of a family of that type: how many values are at most bound, for each bound in
-  // rising order; then all of them.
+  // Writes one histogram of a family: for each bound, in rising order, the number of values that
+  // are not above it, and then the number of all values.
   struct Bucket {
     double bound;
     std::uint64_t count;

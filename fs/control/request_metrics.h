@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the kernel's requests take, from when one was received until its answer is handed over,
-// and which errors they get.
+// Measures how long the kernel's requests take, from the receipt of a request until its answer is
+// passed to the kernel, and counts the errors that they get.
 //
-// A request that is being answered is noted on its thread (RequestScope); the answer finds it
-// there. Whoever answers on another thread takes the mark along and opens a scope of its own there.
+// A RequestScope notes on the thread which request it is answering, and the answer looks it up
+// there. Code that answers on another thread takes the mark along and opens a scope of its own.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace nacre::fs {
 
 // A request that was received and is not answered yet.
 struct RequestMark {
-  std::uint64_t unique = 0;  // the number by which it is answered; 0: none
+  std::uint64_t unique = 0;  // the kernel's number of the request; 0: none
   std::uint32_t operation = 0;
   std::chrono::steady_clock::time_point received = {};
 };
@@ -41,13 +41,14 @@ class RequestScope {
 
 struct OperationStats {
   std::string name;
-  std::uint64_t error_count = 0;  // answered with an error other than ENOSYS
-  HistogramCounts latency_ns;     // of all that were answered
+  std::uint64_t error_count = 0;  // requests answered with an error other than ENOSYS
+  HistogramCounts latency_ns;     // of all answered requests
 };
 struct RequestStats {
-  std::vector<OperationStats> operations;                     // that came at least once
-  std::vector<std::pair<std::string, std::uint64_t>> errors;  // "ENOENT" and how often
-  std::uint64_t counted_seconds = 0;                          // since counting began
+  std::vector<OperationStats> operations;  // operations that came at least once
+  std::vector<std::pair<std::string, std::uint64_t>>
+      errors;                         // the name of each error and its count
+  std::uint64_t counted_seconds = 0;  // since counting began
 };
 
 // Thread-safe; answered() takes no lock and allocates nothing.
@@ -55,18 +56,18 @@ class RequestMetrics {
  public:
   static constexpr std::size_t operation_count = 64;
 
-  // The answer to the request with that number is about to be handed over: counts it when it is
-  // this thread's. error: 0 or a positive errno. ENOSYS, with which the kernel is told not to ask
-  // again, is not counted as an error.
+  // Called just before the answer to the request with that number is passed to the kernel. Counts
+  // the request if it is this thread's. error is 0 or a positive errno. ENOSYS tells the kernel not
+  // to ask again and is not counted as an error.
   void answered(std::uint64_t unique, int error) noexcept;
-  // The same for one that gets no answer.
+  // The same for a request that gets no answer.
   void finished(const RequestMark& mark) noexcept { record(mark, 0); }
 
   std::uint64_t answered_count(std::uint32_t operation) const {
     return latencies_[operation].counts().count;
   }
 
-  // name_of(operation) gives an operation's name; what has none is left out.
+  // name_of(operation) returns the name of an operation. Operations without a name are left out.
   template <typename NameOf>
   RequestStats stats(NameOf name_of) const {
     RequestStats result;

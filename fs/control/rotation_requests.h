@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests of the control socket that are about a rotation of keys:
+// The requests of the control socket that concern a rotation of keys:
 //
-//   rotate         begins one: {"cipher": NAME, "codec": NAME, "level": N, "rate": BYTES/S}, all of
-//                  them optional; the reply names the new fingerprint
-//   rotation       how far it is
-//   rotation_pause, rotation_resume   the latter with "rate" where it is to change
-//   rotation_verify                   looks at everything; takes as long as that takes
+//   rotate         begins a rotation: {"cipher": NAME, "codec": NAME, "level": N, "rate": BYTES/S},
+//                  all of them optional; the reply has the new fingerprint
+//   rotation       asks for the progress
+//   rotation_pause, rotation_resume   the latter takes an optional new "rate"
+//   rotation_verify                   reads the whole volume and verifies it
 //
 // Each reply has an object "rotation".
 #pragma once
@@ -22,11 +22,11 @@ namespace nacre::fs {
 nlohmann::json to_json(const RotationStatus& status);
 nlohmann::json to_json(const EpochCounts& counts);
 
-// Of the request rotate. invalid_argument when a field is not what it may be.
+// Parses the request rotate. Error: invalid_argument if a field has a wrong type or value.
 Result<RotationOptions> parse_rotation_options(const nlohmann::json& message);
 
-// What the reply holds beside "ok"; none when the command is not one of these. rotation null:
-// read_only.
+// Returns what the reply holds in addition to "ok", or an empty result if the command is none of
+// these. If rotation is null, the error is read_only.
 std::optional<Result<nlohmann::json>> handle_rotation(Rotation* rotation, std::string_view command,
                                                       const nlohmann::json& message);
 

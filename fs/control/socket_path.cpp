@@ -33,7 +33,8 @@ Error system_error(const std::string& path, int error) {
   return {code, fmt::format("{}: {}", path, strerror(error))};
 }
 
-// A runtime folder as the environment names it; empty when it does not, or not with a full path.
+// The runtime folder that the environment names. Empty if it names none, or not by an absolute
+// path.
 std::string runtime_folder_of_environment() {
   const char* folder = ::secure_getenv("XDG_RUNTIME_DIR");
   return folder != nullptr && folder[0] == '/' ? folder : "";

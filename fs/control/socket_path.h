@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the control sockets of a mounted volume lie, all of them named for the mount's device
+// The places of a mounted volume's control sockets. The sockets are named by the mount's device
 // number:
 //
 //   RUNTIME/nacre/MAJOR-MINOR.sock      RUNTIME is /run for root, else $XDG_RUNTIME_DIR
-//   /tmp/nacre-UID/nacre/…              as well: a runtime folder goes when its user logs out, and
-//                                       a container may have none
-//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock, where nothing can be made in
-//                                       /tmp (read-only, or somebody else has that folder)
+//   /tmp/nacre-UID/nacre/…              in addition, because a runtime folder is removed when its
+//                                       user logs out, and a container may have none
+//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock, if nothing can be created in
+//   /tmp
+//                                       (it is read-only, or another user made that folder)
 //
-// Every folder on the way that is ours must belong to the owner of the mount and be closed to all
-// others, and must not be a symbolic link: /tmp is everybody's. The volume's folder may be
-// somebody else's: what lies there is believed only as control_client.h says.
+// Each folder that Nacre makes must belong to the owner of the mount, be closed to all other users,
+// and be no symbolic link, because any user can write to /tmp. The volume's folder may belong to
+// another user; control_client.h tells when a socket in it is believed.
 #pragma once
 
 #include <sys/types.h>
@@ -22,19 +23,19 @@
 
 namespace nacre::fs {
 
-// An open folder; every socket call goes through it, so that nobody can swap it, and a long path
-// fits into a socket address.
+// An open folder. All socket calls go through its descriptor, so that no other user can exchange
+// the folder, and so that a long path fits into a socket address.
 class SocketFolder {
  public:
-  // Makes it when it is not there: for the process that mounts, and not below its mount point,
-  // where it would wait for itself.
+  // Opens the runtime folder, and makes it if it does not exist. For the process that mounts. It
+  // must not be below the mount point, where the process would wait for itself.
   static Result<SocketFolder> make_own(const std::string& mountpoint = {});
-  // In /tmp, whatever else there is.
+  // The folder in /tmp.
   static Result<SocketFolder> make_fallback(const std::string& mountpoint = {});
   // The folder of a volume.
   static Result<SocketFolder> of_volume(const std::string& volume_directory);
-  // Those that exist of a mount of this user, most likely first. owner is 0 or any other user;
-  // source, from the mount table, is most often the volume's folder.
+  // The folders that exist for a mount of this user, the most likely first. owner is the user that
+  // mounted, also 0. source is the mount table's, which usually is the volume's folder.
   static std::vector<SocketFolder> find(uid_t owner, const std::string& source);
 
   SocketFolder(SocketFolder&& other) noexcept;
@@ -44,12 +45,12 @@ class SocketFolder {
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
   bool is_volume() const { return is_volume_; }
-  // The socket of a mount in this folder.
+  // The name of a mount's socket in this folder.
   std::string name_of(unsigned device_major, unsigned device_minor) const;
-  // Sockets that mounts which are gone left in a volume's folder: for who holds its lock and does
-  // not listen there yet.
+  // Removes sockets that ended mounts left in a volume's folder. The caller holds the volume's lock
+  // and does not listen there yet.
   void remove_stale_sockets() const;
-  // What bind() takes.
+  // The path for bind() and connect().
   std::string address_of(const std::string& name) const;
 
  private:

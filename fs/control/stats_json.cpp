@@ -13,14 +13,14 @@ namespace nacre::fs {
 
 namespace {
 
-// A reply has room for more of them, whatever their counts; a mount that does everything has fewer.
+// More pairs than any mount has, and few enough to fit into a reply.
 constexpr std::size_t bucket_pair_count_max = 6000;
 
 double ratio(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
   return static_cast<double>(plain_bytes) / static_cast<double>(stored_bytes);
 }
 
-// Null where nothing is stored.
+// The ratio, or null if nothing is stored.
 nlohmann::json ratio_or_null(std::uint64_t plain_bytes, std::uint64_t stored_bytes) {
   return stored_bytes == 0 ? nlohmann::json() : nlohmann::json(ratio(plain_bytes, stored_bytes));
 }

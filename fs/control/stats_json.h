@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mounted volume's counters as the control socket and `nacre stats --json` give them.
+// Writes a mounted volume's counters as JSON, for the control socket and `nacre stats --json`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +10,12 @@
 
 namespace nacre::fs {
 
-// Bytes and counts as numbers; names end in _bytes or _count.
+// Bytes and counts are numbers, and their names end in _bytes or _count.
 nlohmann::json to_json(const VolumeStats& stats);
 nlohmann::json to_json(const CompactionReport& report);
-// with_histograms: also "buckets", pairs of a bucket of log_histogram.h and how much is in it.
+// with_histograms adds "buckets": pairs of a bucket of log_histogram.h and its count.
 nlohmann::json to_json(const RequestStats& stats, bool with_histograms = false);
-// Times as RFC 3339 or empty.
+// Times are in the form of RFC 3339, or empty.
 nlohmann::json to_json(const metadata::ScrubRow& row);
 
 }  // namespace nacre::fs

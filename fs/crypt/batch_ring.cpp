@@ -49,7 +49,8 @@ void BatchRing::send(Batch* batch) {
   }
   if (is_empty) return;
   engine_.submit(batch->payload, [this, batch] {
-    // Under the lock to the end: whoever waits may destroy the ring as soon as it is free.
+    // The lock is held to the end, because a waiting thread may destroy the ring as soon as it gets
+    // it.
     const std::lock_guard lock(mutex_);
     batch->is_done = true;
     changed_.notify_all();
@@ -73,7 +74,7 @@ Batch* BatchRing::next() {
 
 void BatchRing::give_back(Batch* batch) {
   const std::lock_guard lock(mutex_);
-  batch->pieces.clear();  // with it the last hold on tasks that are over
+  batch->pieces.clear();  // also drops the last references to tasks that are over
   free_.push_back(batch);
   changed_.notify_all();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few payloads that go round between two threads: one fills them from sources, the engine runs
-// them, the other writes what came of them, in order. Their number bounds a run's memory.
+// A few payloads that circulate between two threads. One thread fills them from sources, the engine
+// runs them, and the other thread writes the results in order. Their number bounds a run's memory.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@
 
 namespace nacre::fs {
 
-// A task on its way. Filled by the reading thread up to its last piece, then read by the writing
-// one, which has the second half for itself.
+// The state of a task. The reading thread fills it up to the last piece; then the writing thread
+// reads it. Only the writing thread uses the second half of the fields.
 struct TaskState {
   std::unique_ptr<ContainerTask> task;
-  std::atomic<bool> is_over = false;  // finish() was called, by the writing thread
+  std::atomic<bool> is_over = false;  // the writing thread has called finish()
   ContainerHeader header;
-  ContainerEnd read_end;  // encryption: what the end record says
+  ContainerEnd read_end;  // encryption: the content of the end record
 
   std::uint64_t chunk_count = 0;
   std::uint64_t size_bytes = 0;
@@ -33,8 +33,8 @@ struct TaskState {
 
 struct Piece {
   enum class Kind : std::uint8_t {
-    bytes,        // to be written as they are; they outlive the run
-    message,      // of the payload
+    bytes,        // written as they are; they outlive the run
+    message,      // the result of a message of the payload
     end_of_task,  // error: why the source ended early
   };
   std::shared_ptr<TaskState> state;
@@ -49,7 +49,7 @@ struct Batch {
   engine::Payload payload;
   std::vector<Piece> pieces;
   std::size_t input_used = 0, output_used = 0;
-  std::uint64_t number = 0;  // no two in a run have the same
+  std::uint64_t number = 0;  // unique within a run
   bool is_done = false;      // the engine has run it
 
   std::size_t input_room() const { return input.size() - input_used; }
@@ -64,21 +64,22 @@ struct BatchSizes {
 class BatchRing {
  public:
   BatchRing(engine::Engine& engine, const BatchSizes& sizes) : engine_(engine), sizes_(sizes) {}
-  ~BatchRing();  // waits for what the engine still has
+  ~BatchRing();  // waits for payloads that the engine still has
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
-  // The reading thread: an empty batch, made if there are not yet all of them, else as soon as one
-  // comes back. cancelled after stop(); out_of_memory.
+  // Called by the reading thread. Returns an empty batch: a new one while there are fewer than the
+  // bound, otherwise one that comes back. Errors: cancelled after stop(); out_of_memory.
   Result<Batch*> take();
-  // Hands it to the engine, and then to next().
+  // Gives the batch to the engine, and afterwards to next().
   void send(Batch* batch);
-  void close();  // there are no more
+  void close();  // no more batches will be sent
 
-  // The writing thread: the batch that was sent first, when it has been run; nullptr at the end.
+  // Called by the writing thread. Waits for the batch that was sent first and returns it. Null at
+  // the end.
   Batch* next();
   void give_back(Batch* batch);
-  void stop();  // take() waits for nothing any more
+  void stop();  // from now on take() does not wait
 
  private:
   engine::Engine& engine_;

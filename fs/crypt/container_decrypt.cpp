@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decryption: see container_run.h.
+// Decryption of containers: cuts a container into records, and checks and passes on their results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace nacre::fs {
 namespace {
 
 constexpr std::size_t input_size_bytes_min = 2u << 20;
-// Small files compress into records that say nothing of their plain size: each gets the room of a
-// chunk.
+// A record does not tell its plain size, so each gets the room of a whole chunk, also in small
+// files.
 constexpr std::size_t output_size_bytes_min = 16u << 20;
-// With less room than this a batch takes no more bytes.
+// A batch with less room than this takes no more bytes.
 constexpr std::size_t read_size_bytes_min = 16u << 10;
 
 class Decryption {
@@ -27,7 +27,7 @@ class Decryption {
   static BatchSizes sizes(const engine::Engine& engine) {
     const std::size_t input =
         std::max<std::uint64_t>(engine.payload_size_bytes(), input_size_bytes_min);
-    // What is left of one batch, less than a record, leaves room to read on in the next.
+    // The rest of a batch is shorter than a record, so the next batch has room for it and for more.
     static_assert(input_size_bytes_min >= engine::record_size_bytes_max + read_size_bytes_min);
     return {.input_bytes = input,
             .output_bytes = std::max(input + chunk_size_bytes_max, output_size_bytes_min)};
@@ -70,7 +70,7 @@ class Decryption {
   }
 
  private:
-  // A container's key in the batch at hand.
+  // The key of a container, and its index in the current batch.
   struct Key {
     std::shared_ptr<const metadata::KeyTree> tree;
     engine::CipherSuite suite = engine::CipherSuite::aes_256_gcm;
@@ -102,7 +102,7 @@ class Decryption {
   static Result<> take_end(TaskState& state, ByteView plain) {
     NACRE_ASSIGN(auto end, parse_container_end(plain));
     if (end.chunk_bits != state.header.chunk_bits) {
-      return fail(ErrorCode::tampered, "somebody changed the chunk size in the header");
+      return fail(ErrorCode::tampered, "the chunk size in the header was changed");
     }
     if (end.chunk_count != state.chunk_count || end.size_bytes != state.size_bytes) {
       return fail(ErrorCode::corrupt, "the end record contradicts what comes before it");
@@ -111,7 +111,7 @@ class Decryption {
     return {};
   }
 
-  // Header and keyring.
+  // Reads and checks the header and the keyring.
   Result<> begin(TaskState& state, Key& key) {
     ContainerTask& task = *state.task;
     NACRE_TRY(task.open());
@@ -127,12 +127,12 @@ class Decryption {
                                          const std::shared_ptr<TaskState>& state) {
     Key key;
     if (const auto begun = begin(*state, key); !begun) return begun.error();
-    // A payload has records of one keyring.
+    // A payload has the records of one keyring only.
     if (filler.has_batch() && !filler.batch().payload.messages.empty() &&
         filler.batch().payload.volume_id != key.tree->volume_id()) {
       filler.send();
     }
-    std::size_t rest = 0;  // bytes at the end of what was read that are no whole record yet
+    std::size_t rest = 0;  // bytes at the end of the input that are no whole record yet
     for (bool at_end = false; !at_end;) {
       NACRE_TRY(make_room(filler, rest));
       if (state->is_over) return std::nullopt;
@@ -150,7 +150,7 @@ class Decryption {
     return Error{ErrorCode::corrupt, cut_off_text(key.sequence.count())};
   }
 
-  // Room for bytes behind the rest, which moves along when another batch is begun.
+  // Makes room for bytes behind the rest. If a new batch is begun, the rest is copied to it.
   Result<> make_room(BatchFiller& filler, std::size_t rest) {
     if (filler.has_batch() && filler.batch().input_room() >= read_size_bytes_min) return {};
     return move_rest(filler, rest);
@@ -170,8 +170,8 @@ class Decryption {
     return {};
   }
 
-  // Makes messages of the whole records in the rest, and takes them off it. Why the container
-  // cannot go on, if so.
+  // Turns the whole records in the rest into messages, and removes them from it. Returns the error
+  // that ends the container, if there is one.
   Result<std::optional<Error>> add_records(BatchFiller& filler,
                                            const std::shared_ptr<TaskState>& state, Key& key,
                                            std::size_t& rest) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encryption: see container_run.h.
+// Encryption of containers: cuts files into chunks and adds the end record.
 #include <algorithm>
 
 #include "fs/crypt/container_run.h"
@@ -10,7 +10,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Files begin at multiples of this in the input: devices copy aligned bytes faster.
+// Each file begins at a multiple of this in the input, because devices copy aligned bytes faster.
 constexpr std::size_t file_alignment_bytes = 64;
 constexpr std::size_t plain_input_size_bytes_min = 2u << 20;
 
@@ -29,7 +29,7 @@ class Encryption {
     const std::size_t input =
         round_up(std::max<std::uint64_t>(engine.payload_size_bytes(), plain_input_size_bytes_min),
                  chunk_size_);
-    // Of small files records are longer than what is in them, and there are end records too.
+    // Records of small files are longer than their content, and each file has an end record.
     const std::size_t output =
         input / chunk_size_ * chunk_room_ + input / 4 + room_of(container_end_size_bytes_max);
     return {.input_bytes = input + container_end_size_bytes_max, .output_bytes = output};
@@ -65,7 +65,7 @@ class Encryption {
     engine::SessionSalt first_salt = {}, salt = {};
     std::uint64_t session = 0;
     std::shared_ptr<const metadata::KeyTree::SessionKey> key;
-    std::uint64_t batch_number = 0;  // in which it has the index
+    std::uint64_t batch_number = 0;  // the batch in which the key has this index
     std::uint32_t index = 0;
   };
 
@@ -73,7 +73,7 @@ class Encryption {
     return engine::record_size_bound(suite_, packing_.padding, plain_size);
   }
 
-  // Why the task failed, if it did; an error ends the run.
+  // Returns why the task failed, if it did. An error ends the run.
   Result<std::optional<Error>> read_task(BatchFiller& filler,
                                          const std::shared_ptr<TaskState>& state) {
     ContainerTask& task = *state->task;
@@ -120,10 +120,10 @@ class Encryption {
     return std::nullopt;
   }
 
-  // The next size bytes of the batch's input, as the record of this name.
+  // Adds the next size bytes of the batch's input as the record of this name.
   Result<> add_record(Batch& batch, const std::shared_ptr<TaskState>& state, Key& key,
                       const ContainerRecordName& name, std::size_t size, BatchFiller& filler) {
-    // The end's counter follows that of the last chunk.
+    // The counter of the end record follows that of the last chunk.
     const ContainerPlace place = container_place(suite_, name.index);
     if (!key.key || key.session != place.session) {
       key.session = place.session;

@@ -18,8 +18,8 @@ constexpr std::string_view magic = "NCRY";
 constexpr Byte version = 1;
 constexpr std::size_t crc_at = 12;
 constexpr std::string_view salt_purpose = "nacre container session";
-// 2^9 records of at most 1.04 MiB: below the 1 GiB after which a session of a suite with blocks of
-// 64 bits ends. Other suites go on as long as the counter does.
+// A session of a suite with 64-bit blocks must end before 1 GiB. 2^9 records of at most 1.04 MiB
+// are below that. With other suites a session goes on for as long as the counter does.
 constexpr std::uint64_t short_session_record_count = 512;
 constexpr std::uint16_t mode_mask = 0777;
 constexpr std::uint32_t nanoseconds_in_a_second = 1'000'000'000;
@@ -48,7 +48,7 @@ std::array<Byte, container_header_size_bytes> encode(const ContainerHeader& head
 
 Result<ContainerHeader> parse_container_header(ByteView bytes) {
   if (bytes.size() < container_header_size_bytes || as_text(bytes.first(magic.size())) != magic) {
-    return fail(ErrorCode::corrupt, "this is no container that nacre crypt made");
+    return fail(ErrorCode::corrupt, "this is not a container of nacre crypt");
   }
   if (engine::crc32(0, bytes.first(crc_at)) != load_le<std::uint32_t>(bytes.data() + crc_at)) {
     return fail(ErrorCode::corrupt, "the CRC-32 of the container's header is wrong");
@@ -81,7 +81,7 @@ Result<ContainerRecordName> decode_container_record_name(const engine::RecordIde
   const bool is_known =
       name.kind == ContainerRecordKind::chunk || name.kind == ContainerRecordKind::end;
   if (!is_known || encode(name) != identity) {
-    return fail(ErrorCode::corrupt, "a record is none of a container");
+    return fail(ErrorCode::corrupt, "a record does not belong to a container");
   }
   return name;
 }

@@ -9,9 +9,9 @@
 // Chunks and end are records (gpu_engine/record/record.h), without gaps. Every chunk but the last
 // has 2^(chunk bits) plain bytes; the last has at least one, so an empty file has none.
 //
-// What keeps a container in one piece: its keys follow from a salt that was drawn for it alone, a
-// record's counter and identity say which of its records it is, and the end record says how many
-// there are. So nothing can be put in, taken out, moved, cut off or joined unnoticed.
+// A container's keys are derived from a salt that was drawn for it alone. The counter and identity
+// of a record tell its place in the container, and the end record tells how many records there are.
+// So records cannot be inserted, removed, moved, cut off or joined without notice.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ inline constexpr unsigned container_chunk_bits_min = 12;
 inline constexpr unsigned container_chunk_bits_max = 20;
 static_assert(1u << container_chunk_bits_min == chunk_size_bytes_min &&
               1u << container_chunk_bits_max == chunk_size_bytes_max);
-// 256 KiB: beside them the 100 bytes that a record has around its stream weigh nothing, and a
-// payload still has enough of them for every core.
+// 256 KiB. The 100 bytes that a record adds to its stream are negligible at this size, and a
+// payload still has enough chunks for all cores.
 inline constexpr unsigned container_chunk_bits_default = 18;
-// The epoch of a container's keyring; it has no other.
+// The only epoch of a container's keyring.
 inline constexpr std::uint32_t container_epoch = 1;
 
 struct ContainerHeader {
@@ -46,28 +46,29 @@ struct ContainerHeader {
   std::size_t chunk_size_bytes() const { return std::size_t{1} << chunk_bits; }
 };
 std::array<Byte, container_header_size_bytes> encode(const ContainerHeader& header);
-// corrupt when it is no container or damaged; unsupported for a later version.
+// Errors: corrupt if the file is no container or is damaged; unsupported for a later version.
 Result<ContainerHeader> parse_container_header(ByteView bytes);
 
-// Which of a container's records one is. Numbers of kinds are shared with metadata::RecordKind.
+// The kind of a container's record. The numbers do not overlap with those of metadata::RecordKind.
 enum class ContainerRecordKind : std::uint8_t { chunk = 5, end = 6 };
 struct ContainerRecordName {
-  std::uint64_t index = 0;  // of a chunk, from 0; of the end the count of chunks
+  std::uint64_t index = 0;  // a chunk's index from 0; in the end record, the number of chunks
   ContainerRecordKind kind = ContainerRecordKind::chunk;
   bool operator==(const ContainerRecordName&) const = default;
 };
 engine::RecordIdentity encode(const ContainerRecordName& name);
-// corrupt: sealed by a holder of the key, but not as a container's.
+// Error: corrupt if a holder of the key sealed the record, but not as a record of a container.
 Result<ContainerRecordName> decode_container_record_name(const engine::RecordIdentity& identity);
 
-// Where in the container's sequence of keys the record of this index is: a key seals only so much,
-// which counts where blocks have 64 bits.
+// The session and the counter of the record with this index. A session's key seals a limited
+// amount, which matters for suites with 64-bit blocks.
 struct ContainerPlace {
   std::uint64_t session = 0;
   std::uint32_t counter = 0;
 };
 ContainerPlace container_place(engine::CipherSuite suite, std::uint64_t index);
-// The salt of a session: the container's own (random, in its first record) for session 0.
+// The salt of a session. That of session 0 is the container's own, which is random and stands in
+// the first record.
 engine::SessionSalt container_salt(const engine::SessionSalt& first, std::uint64_t session);
 
 struct ContainerTime {
@@ -75,7 +76,7 @@ struct ContainerTime {
   std::uint32_t nanoseconds = 0;
   bool operator==(const ContainerTime&) const = default;
 };
-// What the file was like; nothing of it is there for a stream.
+// Attributes of the encrypted file. A stream has none.
 struct ContainerAttributes {
   std::string name;                   // without folders, at most 255 bytes; may be empty
   std::optional<std::uint16_t> mode;  // permission bits: at most 0777
@@ -85,7 +86,7 @@ inline constexpr std::size_t container_name_size_bytes_max = 255;
 
 // The plain bytes of the end record.
 struct ContainerEnd {
-  std::uint64_t size_bytes = 0;  // of the whole plain file
+  std::uint64_t size_bytes = 0;  // size of the whole plain file
   std::uint64_t chunk_count = 0;
   unsigned chunk_bits = container_chunk_bits_default;
   ContainerAttributes attributes;
@@ -93,11 +94,12 @@ struct ContainerEnd {
 inline constexpr std::size_t container_end_fixed_size_bytes = 40;
 inline constexpr std::size_t container_end_size_bytes_max =
     container_end_fixed_size_bytes + container_name_size_bytes_max;
-// A name that is too long is left out.
+// If the name is too long, it is left out.
 Bytes encode(const ContainerEnd& end);
 Result<ContainerEnd> parse_container_end(ByteView bytes);  // corrupt
 
-// A name that can be that of a file in a folder: not empty, no '/', no NUL, neither "." nor "..".
+// Whether this can be the name of a file in a folder: it is not empty, has no '/' and no NUL, and
+// is neither "." nor "..".
 bool is_file_name(std::string_view name);
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What anybody can see of a container: no key is needed, and nothing of it is proven.
+// Reads what a container shows without a key. Nothing of it is authenticated.
 #pragma once
 
 #include "fs/crypt/container_format.h"
@@ -10,12 +10,13 @@ namespace nacre::fs {
 
 struct ContainerInspection {
   ContainerHeader header;
-  metadata::Keyring keyring;  // claims; who is named there may not be able to open anything
+  metadata::Keyring
+      keyring;  // not authenticated: recipients that it names may be unable to open the container
   std::uint64_t record_count = 0;
-  std::uint64_t stored_bytes = 0;  // all of it
+  std::uint64_t stored_bytes = 0;  // the size of the whole container
 };
-// Reads to the end and checks structure and CRCs. corrupt, tampered, unsupported, and the errors of
-// read.
+// Reads to the end, and checks structure and CRCs. Errors: corrupt, tampered, unsupported, and
+// those of read.
 Result<ContainerInspection> inspect_container(const ReadContainer& read);
 
 }  // namespace nacre::fs

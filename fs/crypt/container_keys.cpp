@@ -19,7 +19,7 @@ Result<ContainerKeys> make_container_keys(engine::CipherSuite suite,
   NACRE_ASSIGN(const auto made, metadata::create_keyring(id, suite, recipients));
   const std::string text = metadata::encode_keyring(made.keyring, *made.keys);
   if (text.size() > metadata::keyring_size_bytes_max) {
-    return fail(ErrorCode::too_big, "so many recipients do not fit into one container");
+    return fail(ErrorCode::too_big, "too many recipients for one container");
   }
   const auto header = encode(ContainerHeader{
       .chunk_bits = chunk_bits, .keyring_size = static_cast<std::uint32_t>(text.size())});
@@ -44,9 +44,9 @@ Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
   NACRE_ASSIGN(const auto keyring, parse_container_keyring(keyring_text));
   if (before_opening_) before_opening_(keyring.claims);
   NACRE_ASSIGN(auto opened, metadata::open_keyring(keyring, secret_));
-  // A keyring that was never rotated has all its MACs.
+  // Only a rotation leaves a keyring without one of its MACs.
   if (opened.access.missing_mac) {
-    return fail(ErrorCode::tampered, "somebody took the passphrase's MAC out of the keyring");
+    return fail(ErrorCode::tampered, "the passphrase's MAC was removed from the keyring");
   }
   return std::shared_ptr<const metadata::KeyTree>(std::move(opened.keys));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of containers: a keyring as volumes have it, with one epoch and an id of its own. All
-// containers of one run share it, so that what makes and opens keyrings slow on purpose (Argon2id,
-// RSA) happens once for thousands of files.
+// The keys of containers: a keyring like that of a volume, with one epoch and an id of its own. All
+// containers of a run share it, so that the slow steps of making or opening a keyring (Argon2id,
+// RSA) are done once for thousands of files.
 #pragma once
 
 #include <functional>
@@ -15,31 +15,31 @@
 
 namespace nacre::fs {
 
-// What a run of encryption uses: immutable, thread-safe.
+// The keys of an encryption run. Immutable and thread-safe.
 struct ContainerKeys {
   std::shared_ptr<const metadata::KeyTree> tree;
-  Bytes preamble;  // header and keyring text: how each container begins
+  Bytes preamble;  // header and keyring text, with which each container begins
   unsigned chunk_bits = container_chunk_bits_default;
 };
-// A new keyring for these recipients. The errors of metadata::create_keyring().
+// Makes a new keyring for these recipients. Errors: those of metadata::create_keyring().
 Result<ContainerKeys> make_container_keys(engine::CipherSuite suite,
                                           std::span<const metadata::NewRecipient> recipients,
                                           unsigned chunk_bits = container_chunk_bits_default);
 
-// A parsed keyring that a container can have: one epoch, and no rotation under way. corrupt.
+// Parses the keyring of a container, which has one epoch and no rotation under way. Error: corrupt.
 Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView text);
 
 // Opens the keyrings of containers with one secret, each text once. Not thread-safe.
 class ContainerUnlocker {
  public:
   using BeforeOpening = std::function<void(const metadata::Keyring& claims)>;
-  // secret outlives this. before_opening hears of each keyring that is tried.
+  // secret outlives this object. before_opening is called with each keyring before it is tried.
   explicit ContainerUnlocker(const metadata::VolumeSecret& secret,
                              BeforeOpening before_opening = {})
       : secret_(secret), before_opening_(std::move(before_opening)) {}
 
-  // The errors of parse_container_keyring() and metadata::open_keyring(); the same again for a text
-  // that was refused before.
+  // Errors: those of parse_container_keyring() and metadata::open_keyring(). A text that was
+  // refused before gets the same error again.
   Result<std::shared_ptr<const metadata::KeyTree>> unlock(ByteView keyring_text);
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encrypting and decrypting files, as many as there are, in payloads that hold pieces of several.
+// Encrypts and decrypts any number of files, in payloads that hold pieces of several files.
 //
-// A run reads on a thread of its own, lets the engine work on a few payloads, and writes on the
-// thread that called it, so reading, working and writing go on at once. It takes a few times
-// Engine::payload_size_bytes() of memory, whatever the files' sizes and their number. A file that
-// fails fails alone.
+// A run reads on a thread of its own, has the engine work on a few payloads, and writes on the
+// thread that called it, so the three go on at once. It takes a few times
+// Engine::payload_size_bytes() of memory, whatever the size and number of the files. A file that
+// fails does not affect the others.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,16 @@ struct ContainerPacking {
   engine::Padding padding = engine::Padding::none;
 };
 
-// Every task gets its finish(), unless the run itself fails: out_of_memory. Each container gets a
-// random salt of its own.
+// Calls finish() of each task, unless the run itself fails with out_of_memory. Each container gets
+// a random salt of its own.
 Result<> encrypt_containers(engine::Engine& engine, const ContainerKeys& keys,
                             const ContainerPacking& packing, const NextContainerTask& next,
                             const ContainerProgress& progress = {});
 
-// The same the other way round. A task gets verified bytes only, but gets them before the rest is
-// verified: what it wrote counts when finish() says so. unlock: on the reading thread. Verdicts:
-//   corrupt      not a container, cut off, damaged, or malformed by who sealed it
+// Decrypts. A task gets only verified bytes, but it gets them before the rest of the container is
+// verified, so its output counts only if finish() gets a value. unlock is called on the reading
+// thread. Errors that tasks get:
+//   corrupt      not a container, cut off, damaged, or sealed in a malformed way
 //   tampered     changed, or put together from parts of others
 //   unsupported  of a later version, or with a suite or codec that this build does not have
 //   the errors of unlock, of reading and of writing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of encryption or decryption works on: files, one after the other, each with its source
-// and its sink. The pipeline knows bytes only; names, descriptors and terminals are the caller's.
+// The files of a run of encryption or decryption, one after the other, each with a source and a
+// sink. The run handles only bytes; the caller handles names, descriptors and terminals.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,31 @@
 
 namespace nacre::fs {
 
-// One file. open(), read() and attributes() are called on the run's reading thread, write() and
-// finish() on the thread that called the run; never two at once of either group.
+// One file. open(), read() and attributes() are called on the run's reading thread, one at a time.
+// write() and finish() are called on the thread that called the run, one at a time.
 class ContainerTask {
  public:
   virtual ~ContainerTask() = default;
 
-  // Before anything is read. The sink may be made here or with the first write.
+  // Called before anything is read. The sink may be made here or with the first write.
   virtual Result<> open() { return {}; }
-  // Fills out, fewer bytes only where the source ends.
+  // Fills out. Returns fewer bytes only at the end of the source.
   virtual Result<std::size_t> read(MutableByteView out) = 0;
-  // Behind the end of the source, when encrypting: what to keep of the file.
+  // Called at the end of the source when encrypting. Returns the attributes to keep.
   virtual ContainerAttributes attributes() { return {}; }
 
-  // The pieces in order: of a container, or of a plain file, of which every piece was verified.
+  // Writes the next pieces of the container, or of the plain file; the latter have been verified.
   virtual Result<> write(std::span<const ByteView> pieces) = 0;
-  // Called once, last. What was written counts only if outcome has a value: of decryption what the
-  // container's end says, of encryption what was put there. Reports by itself what goes wrong here.
+  // The last call, made once. The output counts only if outcome has a value, which is the content
+  // of the container's end record. The task reports errors of this call itself.
   virtual void finish(Result<ContainerEnd> outcome) = 0;
 };
 
-// The next file; none at the end. Called on the reading thread.
+// Returns the next file, or null at the end. Called on the reading thread.
 using NextContainerTask = std::function<std::unique_ptr<ContainerTask>()>;
 
-// Plain bytes of whole payloads that were written since the last call. On the writing thread.
+// Gets the number of plain bytes that were written since the last call. Called on the writing
+// thread.
 using ContainerProgress = std::function<void(std::uint64_t bytes)>;
 
 }  // namespace nacre::fs

@@ -15,7 +15,7 @@ std::string cut_off_text(std::uint64_t whole_record_count) {
 Result<ContainerHeader> read_container_start(const ReadContainer& read, Bytes& keyring_text) {
   std::array<Byte, container_header_size_bytes> bytes;
   NACRE_ASSIGN(const std::size_t got, read(bytes));
-  if (got == 0) return fail(ErrorCode::corrupt, "it is empty, and no container");
+  if (got == 0) return fail(ErrorCode::corrupt, "the file is empty, so it is not a container");
   NACRE_ASSIGN(const auto header, parse_container_header(ByteView(bytes).first(got)));
   keyring_text.resize(header.keyring_size);
   NACRE_ASSIGN(const std::size_t text_size, read(keyring_text));
@@ -30,7 +30,7 @@ Result<std::size_t> RecordSequence::next_record_size(ByteView bytes) {
       load_le<std::uint32_t>(bytes.data() + offsetof(engine::RecordHeader, stored_size));
   auto checked = engine::check_record_header(bytes);
   if (!checked) {
-    // What is wrong may be only that not all of it is here yet.
+    // The record may only look wrong because it is not here as a whole yet.
     const bool is_whole = bytes.size() >= engine::record_size_bytes_max;
     const bool is_plausible = stored_size > bytes.size() &&
                               stored_size <= engine::record_size_bytes_max &&

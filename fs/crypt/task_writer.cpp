@@ -13,7 +13,8 @@ namespace nacre::fs {
 
 namespace {
 
-// Of a batch: files of which nothing can be read take up no room, but their tasks do.
+// The maximum number of pieces in a batch. Files that cannot be read take no room in a batch, but
+// their tasks take memory.
 constexpr std::size_t piece_count_max = 4096;
 
 }  // namespace
@@ -97,7 +98,7 @@ class TaskWriter {
       case Piece::Kind::message: {
         const auto view = parts_.take_result(*state_, batch, piece.message_index);
         if (!view) {
-          flush();  // what came before it was good
+          flush();  // everything before it was good
           finish(tl::unexpected(view.error()));
         } else if (!view->empty()) {
           views_.push_back(*view);
@@ -127,7 +128,7 @@ class TaskWriter {
   std::vector<ByteView> views_;  // of state_
 };
 
-// Ends and joins the reading thread on the way out, whatever happens.
+// Ends and joins the reading thread in its destructor.
 class ReadingThread {
  public:
   ReadingThread(BatchRing& ring, const RunParts& parts) : ring_(ring) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a commit and compaction take from the volume, and what is asked of it as a whole.
+// What a commit and compaction ask of the volume, and operations on the volume as a whole.
 #include "fs/mount/mounted.h"
 
 #include <future>
@@ -18,7 +18,7 @@ Volume& Mounted::volume() {
 }
 
 void Mounted::durable_state_changed(InodeNumber number) {
-  // Being dirty keeps the inode from being dropped before its row knows the new size.
+  // A dirty inode is not dropped from memory before its row has the new size.
   const InodeRef inode = volume_->inodes().find(number);
   if (!inode) return;
   auto locked = inode->lock();
@@ -31,10 +31,10 @@ Result<> Mounted::flush(const CommitScope& scope) {
   const Staging::Moves moves = volume_->staging().moves();
   CommitScope wider = scope;
   for (const auto& [inode, when] : moves) {
-    // What the kernel still holds of a file that is renamed amid a storm of renames, without having
-    // been closed before, comes with a later commit.
+    // If a file that is still open is renamed during many renames, the pages that the kernel holds
+    // of it come with a later commit.
     if (kernel_cache_.is_set() && !scope.moves_held) {
-      compactor_.pacer().exempt(inode);  // this very thread waits for their answers
+      compactor_.pacer().exempt(inode);  // this thread waits for the answers to these writes
       kernel_cache_.write_out(inode);
       compactor_.pacer().exempt(std::nullopt);
     }
@@ -72,8 +72,8 @@ Result<> Mounted::tidy_chunk(InodeNumber number, ChunkIndex index) {
   if (!inode->is_regular()) return fail(ErrorCode::corrupt, "a chunk of no regular file");
   NACRE_ASSIGN(const bool changed,
                fs::tidy_chunk(cache_, *volume_->files().data_of(*inode), index));
-  // No inode changes with it. But its row names other records by now, and those that a checkpoint
-  // names for it are dead.
+  // No inode changes. But the row names other records now, so a checkpoint that names the old ones
+  // is out of date.
   if (changed) checkpointer_.note_change();
   return {};
 }
@@ -106,7 +106,7 @@ Result<> Mounted::put_system_row(std::string_view key, std::string row, bool at_
 Result<BackupSnapshot> Mounted::begin_backup() {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   NACRE_TRY(backups_.enter());
-  // On the commit thread, so that no commit comes between segments and database.
+  // This runs on the commit thread, so that no commit comes between segments and database.
   std::promise<Result<BackupSnapshot>> promise;
   committer_.request(CommitScope{.everything = true}, [&](const Result<>& committed) {
     promise.set_value(committed ? hold_committed() : tl::unexpected(committed.error()));
@@ -118,7 +118,7 @@ Result<BackupSnapshot> Mounted::begin_backup() {
 
 Result<BackupSnapshot> Mounted::hold_committed() {
   NACRE_ASSIGN(auto database, database_->snapshot());
-  store_->close_segments();  // so that what is listed of them never changes again
+  store_->close_segments();  // so that listed segments never change again
   NACRE_ASSIGN(auto segments, store_->hold_committed());
   BackupSnapshot snapshot{.files = std::move(segments.files),
                           .current = std::move(database.current)};
@@ -133,7 +133,8 @@ Result<BackupSnapshot> Mounted::hold_committed() {
 }
 
 metadata::VolumeAge Mounted::age() const {
-  // A session's row is durable before the session is there; its changes are counted after it.
+  // The row of a session is durable before the session begins, and its changes are counted from
+  // there.
   const auto session = store_->session_name();
   return {.session_count = session.ordinal,
           .session = session.salt,

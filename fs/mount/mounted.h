@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A volume that is open: what runs beneath its calls, and how these parts are put together,
-// started, stopped and closed. Scrub, rotation, backups and the control socket get the parts that
+// An open volume: owns the parts that work below the file system's calls, and puts them together,
+// starts, stops and closes them. Scrub, rotation, backups and the control socket get the parts that
 // they use from here.
 #pragma once
 
@@ -36,24 +36,26 @@ class VolumeImpl;
 
 struct VolumeOptions {
   bool read_only = false;
-  bool may_name_files = true;  // in errors and messages; else they give inode numbers
+  bool may_name_files = true;  // in errors and messages; if not, these give inode numbers
   AccessTimes access_times = AccessTimes::relative;
   std::uint32_t commit_interval_ms = 5000;
-  // None: 64 to 256 MiB, by the cores; 256 MiB for an engine that likes long payloads.
+  // Empty: 64 to 256 MiB, depending on the number of cores, or 256 MiB if the engine prefers long
+  // payloads.
   std::optional<std::uint64_t> dirty_budget_bytes;
-  std::uint64_t flush_size_bytes_max = 8u << 20;  // see FileCacheOptions
+  std::uint64_t flush_size_bytes_max = 8u << 20;  // as in FileCacheOptions
   std::uint64_t cache_budget_bytes = 256u << 20;
-  // Inodes in memory as a whole, where those in use allow; the kernel may know more.
+  // The number of whole inodes to keep in memory. Inodes in use may exceed it, and the kernel may
+  // know more.
   std::uint64_t loaded_inodes_max = 64u << 10;
-  // A commit of at most this much file data carries it in its WriteBatch.
+  // A commit with at most this much file data carries the data in its WriteBatch.
   std::uint32_t inline_commit_bytes_max = 128u << 10;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   CompactorOptions compaction;
   bool background_compaction = true;
   CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
-  // Asked of what was found before anything is changed (but for what the database's own recovery
-  // does): an error ends the opening.
+  // Called with the opened database before anything is changed but for the database's own recovery.
+  // Its error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
 };
 
@@ -63,8 +65,8 @@ struct VolumeStats {
   std::uint64_t dirty_bytes = 0;
   std::uint64_t cached_bytes = 0;
   std::uint64_t cache_hits = 0, cache_misses = 0;
-  std::uint64_t known_inodes = 0;   // to the kernel, or in use
-  std::uint64_t loaded_inodes = 0;  // of these in memory as a whole
+  std::uint64_t known_inodes = 0;   // inodes that the kernel knows or that are in use
+  std::uint64_t loaded_inodes = 0;  // those of known_inodes that are wholly in memory
   SegmentStats segments;
   CompactorStats compaction;
   CheckpointStats checkpoints;
@@ -72,62 +74,63 @@ struct VolumeStats {
   metadata::DatabaseStats database;
   engine::EngineStats engine;
   std::string engine_backend;
-  unsigned backup_count = 0;  // under way
+  unsigned backup_count = 0;  // backups that are under way
   std::string health;         // "ok", or why the volume refuses changes
 };
 
 // Thread-safe.
 class Mounted final : private CommitSource, private DurableObserver, private RowKeeper {
  public:
-  // An empty root directory and the first rows in a new database. For mkfs.
+  // Makes an empty root directory and the first rows in a new database. mkfs calls it.
   static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
                          std::uint64_t keyring_generation, const Caller& owner);
 
-  // Opens database and store, recovers, removes orphans, starts the committer.
+  // Opens the database and the store, recovers, removes orphans, and starts the committer.
   static Result<std::unique_ptr<Mounted>> open(
       std::shared_ptr<metadata::BackingDirectory> directory,
       std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
       std::unique_ptr<engine::Engine> engine, const VolumeOptions& options);
-  // The same over a database of that directory which is open already, as options.read_only asks:
-  // so that something may stand between it and the volume.
+  // The same over a database of that directory which the caller has opened, for reading only if
+  // options.read_only is set. So a test can put a layer between database and volume.
   static Result<std::unique_ptr<Mounted>> open_over(
       std::shared_ptr<metadata::BackingDirectory> directory,
       std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
       std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
       const VolumeOptions& options);
-  ~Mounted() override;  // without close(): as after a crash
-  // Commits everything and leaves the volume clean. Whoever uses the parts has ended.
+  ~Mounted() override;  // without close() before it, as after a crash
+  // Commits everything and leaves the volume clean. No other thread may use the parts any more.
   Result<> close();
 
   Volume& volume();
 
-  // Rewrites segments until the goal is reached and commits, on the calling thread. cancelled when
-  // the compactor is stopped; read_only.
+  // Rewrites segments until the goal is reached, and commits, on the calling thread. Errors:
+  // cancelled if the compactor is stopped; read_only.
   Result<CompactionReport> compact(CompactionGoal goal, const CompactionProgress& progress);
-  // Commits everything, and holds what that commit names until the snapshot's hold goes: deleting
-  // frees nothing of it meanwhile, all else goes on. What could not be written to a full disk is
-  // not part of it. busy past backup_count_max; read_only: then nothing changes anyway.
+  // Commits everything, and keeps all files that this commit names until the snapshot's hold is
+  // destroyed. Until then deleting frees none of them; everything else goes on. Data that a full
+  // disk refused is not part of the snapshot. Errors: busy past backup_count_max; read_only, where
+  // nothing changes anyway.
   Result<BackupSnapshot> begin_backup();
-  // Commits everything and writes a checkpoint of that, under the current epoch, in segments of its
-  // own; commits again. only_this: then no record of an earlier checkpoint is left. Takes as long
-  // as reading all rows does; nobody waits for it. cancelled by close(); no_space; too_big;
-  // read_only.
+  // Commits everything, writes a checkpoint of that state under the current epoch in segments of
+  // its own, and commits again. With only_this no record of an earlier checkpoint is left. It takes
+  // as long as reading all rows; other operations do not wait for it. Errors: cancelled by close();
+  // no_space; too_big; read_only.
   Result<CheckpointReport> write_checkpoint(CheckpointKeep keep);
-  // From now on an older keyring is refused: durable when it returns. The keyring of that
-  // generation must be durable already. For KeyringKeeper. read_only.
+  // Makes later mounts refuse an older keyring; durable when it returns. The keyring of that
+  // generation must be durable already. KeyringKeeper calls it. Error: read_only.
   Result<> note_keyring_generation(std::uint64_t generation);
-  // Puts a row of the table system; durable with the next commit, or, where it must be so at once,
-  // when this returns. read_only.
+  // Puts a row of the table system. With at_once it is durable when this returns, otherwise with
+  // the next commit. Error: read_only.
   Result<> put_system_row(std::string_view key, std::string row, bool at_once);
-  // read_only: the volume takes no changes, or none any more.
+  // Error: read_only if the volume takes no changes, or none any more.
   Result<> check_writable() const { return admission_.check_writable(); }
 
   VolumeStats stats() const;
-  // What is durable of it. Of a volume that is open for writing; also after close().
+  // How far the durable state has come. For a volume that is open for writing; also after close().
   metadata::VolumeAge age() const;
 
-  // The parts. Each is thread-safe and goes with the volume.
+  // The parts. Each is thread-safe and lives as long as the volume.
   bool is_read_only() const { return options_.read_only; }
   metadata::BackingDirectory& directory() { return *directory_; }
   engine::Engine& engine() { return *engine_; }
@@ -139,7 +142,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   const BackupHolds& backups() const { return backups_; }
 
  private:
-  // What the database says before anything else can be opened.
+  // Rows that are read before anything else can be opened.
   struct SystemRows;
   Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
           std::unique_ptr<engine::Engine> engine, std::unique_ptr<metadata::Database> database,
@@ -147,7 +150,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
           const VolumeOptions& options);
   static Result<SystemRows> read_system_rows(const metadata::Database& database);
   Result<> start();
-  Result<BackupSnapshot> hold_committed();  // on the commit thread
+  Result<BackupSnapshot> hold_committed();  // called on the commit thread
 
   // CommitSource.
   Result<> flush(const CommitScope& scope) override;
@@ -155,7 +158,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   std::set<InodeNumber> unflushed_moves() override;
   // DurableObserver.
   void durable_state_changed(InodeNumber inode) override;
-  // RowKeeper. An inode whose rows compaction changes is in memory only as long as that takes.
+  // RowKeeper. An inode whose rows compaction changes is in memory only during the change.
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
   bool is_going(InodeNumber inode) override;
   Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;

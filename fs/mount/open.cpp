@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a volume's first rows, opening a volume and closing it.
+// Makes a volume's first rows, opens a volume and closes it.
 #include <algorithm>
 #include <thread>
 
@@ -17,24 +17,25 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view database_folder = "db";
-// A row with a higher number is corrupt: no volume has made that many inodes, and the numbers that
-// follow it would overflow.
+// A row with a higher number is corrupt: no volume has made that many inodes, and counting on from
+// there would overflow.
 constexpr std::uint64_t inode_number_end = std::uint64_t{1} << 63;
 constexpr std::string_view segment_folder = "segments";
 
-// A disk has room for so many segments at least. To empty one takes as much room as is live in it,
-// which a small disk does not have for a large one.
+// Segments are so small that the disk has room for at least this many. Emptying a segment takes as
+// much room as it has live bytes, which a small disk does not have for a large segment.
 constexpr std::uint64_t segment_count_min = 128;
 constexpr std::uint64_t segment_size_bytes_min = 1u << 20;
 constexpr std::uint64_t segment_size_bytes_for_lanes = 64u << 20;
-// Flushes side by side: what one stream of writes cannot keep busy.
+// At least this many flushes run at a time, because one cannot keep the cores busy.
 constexpr unsigned flusher_count_min = 2;
 constexpr unsigned flusher_count_max = 4;
 constexpr unsigned read_ahead_thread_count_max = 8;
-// Of segments: free for compaction. One is moved and waits for its commit, another follows.
+// The room, in segments, that compaction needs: one segment has been moved and waits for its commit
+// while another is being moved.
 constexpr std::uint64_t segments_for_moving = 2;
-// Of segments: being filled, moved and committed at any time, so that dead bytes of so many are no
-// sign that compaction falls behind.
+// Segments that are being filled, moved or committed at any time. Dead bytes in this many segments
+// are no sign that compaction falls behind.
 constexpr std::uint64_t segments_of_slack = 4;
 
 VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOptions options) {
@@ -42,17 +43,17 @@ VolumeOptions with_segments_for(metadata::BackingDirectory& directory, VolumeOpt
   if (const auto space = directory.space()) {
     size = std::min(size, std::max(space->total_bytes / segment_count_min, segment_size_bytes_min));
   }
-  // A small disk has no room for many segments that are open.
+  // A small disk has no room for many open segments.
   if (size >= segment_size_bytes_for_lanes) options.store.fresh_lane_count = fresh_lane_count_max;
   options.compaction.uncommitted_bytes_max =
       std::min(options.compaction.uncommitted_bytes_max, size);
   return options;
 }
 
-// Devices like long payloads. Elsewhere 16 MiB a core, 64 to 256: a writer who is faster than the
-// flushers fills the budget, and all that he writes goes through so much memory. 256 MiB of it are
-// in no cache and new to the process: with them two cores took twice as long to seal 1 GiB as with
-// 64.
+// Devices prefer long payloads, so they get 256 MiB. Without one the budget is 16 MiB a core, at
+// least 64 and at most 256 MiB. A writer that is faster than the flushers fills the budget, and all
+// its data passes through that much memory. 256 MiB fit into no cache of the processor: with them
+// two cores took twice as long to seal 1 GiB as with 64 MiB.
 std::uint64_t default_dirty_budget_bytes(bool likes_long_payloads, unsigned cores) {
   constexpr std::uint64_t mebibyte = 1u << 20;
   if (likes_long_payloads) return 256 * mebibyte;
@@ -73,7 +74,7 @@ FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engin
       .flusher_count = std::clamp(cores / 2, flusher_count_min, flusher_count_max),
       .flush_size_bytes_max = options.flush_size_bytes_max,
       .ballast = &ballast};
-  // An engine that likes long payloads gets them: two a flush, as long as the budget allows.
+  // If the engine prefers long payloads, each flush makes two of them, as far as the budget allows.
   if (likes_long_payloads && 8 * payload <= cache.dirty_budget_bytes) {
     cache.flush_size_bytes_max = std::max(cache.flush_size_bytes_max, 2 * payload);
     cache.streaming_chunk_count *= payload / payload_size_bytes_min;
@@ -90,7 +91,7 @@ CompactorOptions compactor_options(const VolumeOptions& options, const engine::E
       std::min(compaction.pacing.burst_bytes_max, compaction.bound.slack_bytes_min / 8);
   compaction.directory = &directory;
   compaction.ballast = &ballast;
-  // Several lanes make the payloads that an engine likes large out of smaller ones.
+  // Several lanes fill one large payload, which such an engine prefers.
   compaction.rekey_batch_bytes =
       std::clamp<std::size_t>(engine.payload_size_bytes(), 4u << 20, 8u << 20);
   return compaction;
@@ -204,10 +205,10 @@ Result<std::unique_ptr<Mounted>> Mounted::open_over(
   }
   if (options.accept) NACRE_TRY(options.accept(*database));
   if (!options.read_only) {
-    // Whoever wrote the newer keyring may have been killed before its name was durable, and what a
-    // row asks for must be.
+    // The program that wrote the newer keyring may have been killed before the file's name was
+    // durable. A row may only ask for a keyring whose name is durable.
     if (keyring_generation > rows.keyring_generation) NACRE_TRY(directory->sync_directory(""));
-    // Durable together with the write session that the store begins now.
+    // This row becomes durable together with the write session that the store begins now.
     database->put(Table::system, metadata::system_key_next_inode,
                   metadata::encode_u64(rows.counters.next_inode + inode_reserve_count));
     database->put(Table::system, metadata::system_key_keyring,
@@ -243,7 +244,7 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  compactor_options(options, *engine_, *directory_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
-      // Empty segments that stayed go with the next commit.
+      // Empty segments that were kept for the backup are removed by the next commit.
       backups_([this] {
         committer_.note_change();
         compactor_.wake();
@@ -289,7 +290,7 @@ Result<> Mounted::close() {
   checkpointer_.stop();
   compactor_.stop();
   if (!options_.read_only) {
-    // Deleted files that the kernel never forgot go with the last commit.
+    // Deleted files that the kernel never forgot are removed by the last commit.
     volume_->inodes().forget_all();
     volume_->names().reaper().stop();
     cache_.stop();
