@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See path.h. Nothing that leads out of the volume directory passes here.
+// Checks paths, so that none leads out of the volume's folder.
 #include "metadata/backing/path.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths within a volume directory: the one place that says which ones there are.
+// Decides which paths within a volume's folder are valid.
 #pragma once
 
 #include <string_view>
@@ -9,21 +9,22 @@
 namespace nacre::metadata {
 
 struct PathParts {
-  std::string_view folder;  // empty: the volume directory itself
+  std::string_view folder;  // empty: the volume's folder itself
   std::string_view name;
 };
 
-// Splits "name" or "folder/name"; both views lie in path. invalid_argument for all else: an empty
-// or absolute path, an empty part, "." or "..", a second '/', a NUL byte, a part over 255 bytes.
+// Splits "name" or "folder/name". Both views point into path. Error: invalid_argument for anything
+// else: an empty or absolute path, an empty part, "." or "..", a second '/', a NUL byte, or a part
+// of more than 255 bytes.
 Result<PathParts> split_path(std::string_view path);
 
-// The same for the name of a folder to look into, where empty is allowed.
+// Checks the name of a folder to list. It may be empty.
 Result<void> check_folder(std::string_view folder);
 
-// The same for a folder to make: a bare name.
+// Checks the name of a folder to make, which has no '/'.
 Result<void> check_top_folder(std::string_view path);
 
-// invalid_argument unless both paths (as split_path takes them) lie in one folder.
+// Error: invalid_argument unless both paths are valid for split_path() and in the same folder.
 Result<void> check_same_folder(std::string_view from, std::string_view to);
 
 }  // namespace nacre::metadata

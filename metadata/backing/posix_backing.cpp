@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real volume directory. All names are resolved from a descriptor of it, so it may be renamed or
-// mounted over while it is open. Symbolic links in it are not followed: whoever may write to the
-// volume directory must not be able to send us elsewhere.
+// A volume's folder in a file system. All names are resolved from a descriptor of the folder, so it
+// may be renamed or mounted over while it is open. Symbolic links in it are not followed: a user
+// that can write to the folder must not be able to direct accesses elsewhere.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ class PosixDirectory final : public BackingDirectory {
 
   Result<std::unique_ptr<BackingFile>> open(std::string_view path, OpenMode mode) override {
     NACRE_ASSIGN(const Place place, find(path));
-    // Never emptied in place: the name may be a link to a file elsewhere.
+    // The file is never emptied in place, because the name may be a link to a file elsewhere.
     if (mode == OpenMode::create_or_empty &&
         unlinkat(place.folder.get(), place.name.c_str(), 0) != 0 && errno != ENOENT) {
       return fail_path(errno, path);
@@ -150,7 +150,8 @@ class PosixDirectory final : public BackingDirectory {
     NACRE_ASSIGN(const FileDescriptor directory, open_folder(folder, O_RDONLY));
     while (fsync(directory.get()) != 0) {
       if (errno == EINTR) continue;
-      // Some network file systems know no fsync of folders: their servers see to it.
+      // Some network file systems have no fsync of folders, because their servers make changes
+      // durable.
       if (errno == EINVAL) return {};
       return fail_path(errno, folder);
     }
@@ -181,7 +182,7 @@ class PosixDirectory final : public BackingDirectory {
     return fail_errno(number, full(path));
   }
 
-  // An earlier version, or a copy made by root, may have left what is root's.
+  // An earlier version of Nacre, or a copy made by root, may have left files that belong to root.
   tl::unexpected<Error> fail_unopened(int number, const Place& place, std::string_view path) const {
     struct stat file = {};
     struct stat top = {};
@@ -228,7 +229,7 @@ class PosixDirectory final : public BackingDirectory {
 }  // namespace
 
 Result<std::shared_ptr<BackingDirectory>> open_posix_directory(const std::string& path) {
-  // Here a symbolic link is followed: it is the user's own word for the place.
+  // Here a symbolic link is followed, because it is part of the path that the user gave.
   FileDescriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return fail_errno(errno, path);
   return std::make_shared<PosixDirectory>(std::move(directory), path);

@@ -36,7 +36,7 @@ ErrorCode code_of_errno(int number) {
       return ErrorCode::too_big;
     case EMLINK:
       return ErrorCode::too_many_links;
-    // Running out of descriptors says nothing about the medium, and may pass.
+    // Running out of descriptors is no fault of the medium, and may pass.
     case EMFILE:
     case ENFILE:
     case ENOMEM:

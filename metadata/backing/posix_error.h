@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From errno to Error: the one place that translates it for the backing directory.
+// Translates errno to Error for the backing directory.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace nacre::metadata {
 
-// What is not listed means that the medium, or the way to it, does not work: io.
+// A number that is not listed gives io: the medium, or the way to it, does not work.
 ErrorCode code_of_errno(int number);
 
-// "where: the system's words".
+// The message is "where: TEXT", with the system's text for the number.
 tl::unexpected<Error> fail_errno(int number, std::string_view where);
 
-// not_permitted: the file has a second name, and may be somebody else's file.
+// Gives not_permitted, for a file that has a second name and may belong to another user.
 tl::unexpected<Error> fail_linked(const std::string& path);
 
 }  // namespace nacre::metadata

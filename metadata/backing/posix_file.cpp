@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See posix_file.h. Interrupted and partial calls are finished here; nobody above sees them.
+// Open files. Interrupted and partial system calls are completed here, so no caller sees them.
 #include "metadata/backing/posix_file.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ constexpr std::size_t page_size_bytes = 4096;  // a multiple of every device's s
 constexpr std::size_t past_cache_bytes_min = 256u << 10;
 constexpr std::size_t direct_step_bytes = 1u << 20;
 
-// Calls until no signal interrupts; -1 sets errno.
+// Repeats the call until no signal interrupts it. -1 sets errno.
 template <typename Call>
 auto uninterrupted(Call call) {
   decltype(call()) outcome;
@@ -37,7 +37,7 @@ auto uninterrupted(Call call) {
   return outcome;
 }
 
-// The bytes of pieces, one after the other.
+// Reads the bytes of the pieces, one piece after the other.
 class PieceReader {
  public:
   explicit PieceReader(std::span<const ByteView> pieces) : pieces_(pieces) {}
@@ -57,7 +57,7 @@ class PieceReader {
 
  private:
   std::span<const ByteView> pieces_;
-  std::size_t taken_ = 0;  // of the first
+  std::size_t taken_ = 0;  // bytes taken from the first piece
 };
 
 class PosixFile final : public BackingFile {
@@ -86,7 +86,7 @@ class PosixFile final : public BackingFile {
     std::uint64_t left = 0;
     for (const ByteView piece : pieces) {
       if (piece.empty()) continue;
-      // writev reads only; its type cannot say so.
+      // writev() only reads, although its type takes a pointer to writable bytes.
       vectors.push_back({const_cast<Byte*>(piece.data()), piece.size()});
       left += piece.size();
     }
@@ -105,14 +105,14 @@ class PosixFile final : public BackingFile {
     return {};
   }
 
-  // Whole pages go past the cache, out of memory that is aligned as devices want it. Parts of pages
-  // at both ends do not: the next call completes the last one in the cache.
+  // Whole pages bypass the cache, from memory that is aligned as devices need it. Partial pages at
+  // both ends go through the cache, where the next call completes the last one.
   Result<void> write_past_cache(std::uint64_t offset, std::span<const ByteView> pieces) override {
     std::uint64_t left = 0;
     for (const ByteView piece : pieces)
       left += piece.size();
-    // A second opening: whether the cache is passed is a matter of the opening. It lasts as long as
-    // the call, so that open segments take one descriptor each.
+    // O_DIRECT is a property of an open descriptor, so the file is opened a second time. The second
+    // descriptor is closed after the call, so that an open segment takes only one.
     FileDescriptor direct;
     if (left >= past_cache_bytes_min) direct = open_past_cache();
     if (!direct) return write(offset, pieces);
@@ -133,7 +133,8 @@ class PosixFile final : public BackingFile {
       if (is_direct && direct) {
         const ssize_t written = uninterrupted(
             [&] { return pwrite(direct.get(), step.data(), size, static_cast<off_t>(offset)); });
-        if (written < 0) direct = {};  // what was wrong, a write through the cache will name
+        if (written < 0)
+          direct = {};  // a write through the cache will report the error, if it stays
         done = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
       }
       if (done < size) NACRE_TRY(BackingFile::write(offset + done, step.subspan(done)));
@@ -152,7 +153,7 @@ class PosixFile final : public BackingFile {
 
   void start_writeback(std::uint64_t offset, std::uint64_t size) override {
     if (size == 0 || !check_range(offset, size)) return;
-    // A hint, so what it answers does not matter: sync() reports what went wrong.
+    // This is a hint, so its result is ignored. sync() reports errors of the write-back.
     static_cast<void>(sync_file_range(descriptor_.get(), static_cast<off_t>(offset),
                                       static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE));
   }
@@ -196,8 +197,8 @@ class PosixFile final : public BackingFile {
   }
 
  private:
-  // Where the file system cannot set room aside it must be filled: with bytes that do not shrink
-  // when the file system compresses.
+  // If the file system cannot allocate room, the file is filled with random bytes, which do not
+  // shrink when the file system compresses them.
   Result<void> write_noise(std::uint64_t size) {
     NACRE_ASSIGN(std::uint64_t offset, this->size());
     Bytes noise(noise_piece_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// File descriptors that close themselves, and open files of a real volume directory.
+// File descriptors that close themselves, and open files of a volume's folder.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class FileDescriptor {
   explicit FileDescriptor(int number) : number_(number) {}
   FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    FileDescriptor taken(std::move(other));  // closes what this one held
+    FileDescriptor taken(std::move(other));  // closes the descriptor that this object held
     std::swap(number_, taken.number_);
     return *this;
   }
@@ -29,12 +29,12 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-// open(2) relative to a folder, tried again when a signal interrupts it. Follows no symbolic link
-// in the last part, leaks into no child, and neither waits for nor becomes attached to a device.
-// -1 sets errno.
+// open(2) relative to a folder, repeated if a signal interrupts it. It does not follow a symbolic
+// link in the last part, the descriptor is not inherited by child processes, and it neither waits
+// for a device nor becomes attached to a terminal. -1 sets errno.
 FileDescriptor open_at(int folder, const std::string& path, int flags, unsigned mode = 0);
 
-// where: for messages.
+// where is the place in messages.
 std::unique_ptr<BackingFile> make_posix_file(FileDescriptor descriptor, std::string where);
 
 }  // namespace nacre::metadata

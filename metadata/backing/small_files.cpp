@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole small files, read at once and replaced as a whole: see backing.h.
+// Reads whole small files, and replaces them as a whole.
 #include <fmt/format.h>
 
 #include "metadata/backing/backing.h"

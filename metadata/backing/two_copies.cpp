@@ -75,11 +75,12 @@ Result<ChosenCopy> read_copies(
   if (first.text == second.text) return ChosenCopy{std::move(first.text), {}};
 
   if (first.generation == second.generation) {
-    return fail(ErrorCode::tampered,
-                fmt::format("{} and {} are both of generation {} but differ: somebody changed one "
-                            "of them. Move one away: the other opens the volume if it is the true "
-                            "one",
-                            first.path, second.path, first.generation));
+    return fail(
+        ErrorCode::tampered,
+        fmt::format("{} and {} are both of generation {} but differ, so one of them was "
+                    "changed. Move one away: the other opens the volume if it is the genuine "
+                    "one",
+                    first.path, second.path, first.generation));
   }
   Copy& newer = first.generation > second.generation ? first : second;
   const Copy& older = first.generation > second.generation ? second : first;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One small file kept twice, "NAME" and "NAME.copy", so that one damaged block does not cost the
-// volume. Both hold the same text; an update writes NAME first, then the copy, each as a whole.
+// A small file that is kept twice, as "NAME" and "NAME.copy", so that one damaged block does not
+// cost the volume. Both hold the same text. An update writes NAME first, then the copy, each as a
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +16,24 @@ namespace nacre::metadata {
 
 struct ChosenCopy {
   Bytes text;
-  // What is wrong with the other one, its path first: corrupt, missing, rolled_back (an update was
-  // interrupted, or somebody put an older file back), io, permission.
+  // What is wrong with the other copy; each message begins with its path. Codes: corrupt, missing,
+  // rolled_back (an update was interrupted, or an older file was put back), io, permission.
   std::vector<Error> warnings;
 };
 
-// Reads both. generation_of checks a text as far as that goes without keys and gives its
-// generation.
+// Reads both copies. generation_of checks a text as far as that is possible without keys, and
+// returns its generation. The result is:
 //   both the same         that text
 //   one of them bad       the other, with a warning
 //   an older and a newer  the newer, with a warning
 //   same generation, but different: tampered
 //   a later version in one of them: unsupported
-// not_found when there is neither; otherwise the error of the first.
+// Errors: not_found if there is neither copy; otherwise that of the first.
 Result<ChosenCopy> read_copies(BackingDirectory& directory, std::string_view name,
                                std::size_t size_max,
                                const std::function<Result<std::uint64_t>(ByteView)>& generation_of);
 
-// After a crash each copy is old or new, and one of them is whole at every moment.
+// Writes both copies. After a crash each is old or new, and at every moment one of them is whole.
 Result<void> write_copies(BackingDirectory& directory, std::string_view name,
                           std::string_view text);
 

@@ -31,8 +31,7 @@ constexpr char lock_name[] = "lock";
 constexpr unsigned lock_file_mode = 0600;
 constexpr std::size_t content_size_bytes_max = 16u << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(20);
-// A process that was killed keeps its files open until the last of its threads has come back from
-// the disk.
+// A killed process keeps its files open until the last of its threads has finished its disk access.
 constexpr auto ending_wait = std::chrono::seconds(10);
 
 std::string host_name() {
@@ -44,7 +43,7 @@ std::string host_name() {
 struct Holder {
   std::int64_t pid = 0;
   std::string host, since, mountpoint;
-  std::string mountpoint_bytes;  // not made printable
+  std::string mountpoint_bytes;  // as bytes, not escaped for printing
 };
 
 std::optional<Holder> read_holder(int file) {
@@ -68,25 +67,25 @@ std::optional<Holder> read_holder(int file) {
   return holder;
 }
 
-// True when the content cannot be the holder's, as far as this host can tell.
+// Whether the content cannot be that of the lock's holder, as far as this host can tell.
 bool is_dead(const Holder& holder) {
   return holder.host == host_name() && holder.pid > 0 &&
          kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
 }
 
-// Killed or at its end, but not gone.
+// Whether the process is ending, or was killed, and still exists.
 bool is_ending(const Holder& holder) {
   if (holder.host != host_name()) return false;
   std::ifstream file(fmt::format("/proc/{}/stat", holder.pid));
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = stat.rfind(") ");  // the name may hold anything
+  const std::size_t name_end = stat.rfind(") ");  // the process's name may contain any bytes
   if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
   const char state = stat[name_end + 2];
   return state == 'Z' || state == 'X';
 }
 
 tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path) {
-  // A writer that meets readers only: their lock can be shared for a moment, a writer's cannot.
+  // If only readers hold the lock, it can be shared for a moment. A writer's lock cannot.
   if (mode == LockMode::exclusive && flock(file, LOCK_SH | LOCK_NB) == 0) {
     flock(file, LOCK_UN);
     return fail(ErrorCode::busy,
@@ -117,7 +116,7 @@ tl::unexpected<Error> fail_not_a_file(const std::string& path) {
               fmt::format("{}: not a regular file: move it away, and a new one is made", path));
 }
 
-// Makes it where there is none. Without a descriptor errno says why.
+// Opens the lock file, and makes it if there is none. Without a descriptor errno is set.
 FileDescriptor open_lock(const std::string& volume_path) {
   const FileDescriptor folder(open(volume_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return {};
@@ -134,7 +133,7 @@ FileDescriptor open_lock(const std::string& volume_path) {
   return file;
 }
 
-// 0, or the errno of the last try: EWOULDBLOCK when somebody else still holds it.
+// Returns 0, or the errno of the last try: EWOULDBLOCK if another process still holds the lock.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
   const auto start = std::chrono::steady_clock::now();
@@ -158,7 +157,8 @@ bool is_writer(const std::string& volume_path, pid_t process) {
   if (!file) return false;
   const auto holder = read_holder(file.get());
   if (!holder || holder->pid != process || holder->host != host_name()) return false;
-  // A dead writer's content may stay, and its process number comes again: so the lock must be held.
+  // The content of a dead writer may stay, and its process number may be used again. So the content
+  // counts only if the lock is held.
   if (flock(file.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
   flock(file.get(), LOCK_UN);
   return false;
@@ -183,7 +183,7 @@ std::optional<LockState> read_lock(const std::string& volume_path) {
   } else {
     return std::nullopt;
   }
-  // Read after that: who ends takes the name out before the lock goes.
+  // The content is read after that, because an ending writer removes its name before the lock.
   if (const auto holder = read_holder(file.get())) {
     if (holder->host != host_name()) return std::nullopt;
     state.pid = holder->pid;
@@ -210,8 +210,8 @@ VolumeLock& VolumeLock::operator=(VolumeLock&& other) noexcept {
 
 void VolumeLock::release() {
   if (!file_) return;
-  // The name goes before the lock does, so nobody finds a lock with the wrong name in it. A parent
-  // that goes leaves the name of its child.
+  // The name is removed before the lock is released, so no process finds a lock with a wrong name.
+  // A parent that exits leaves the name of its child.
   if (mode_ == LockMode::exclusive && !leaves_name_) {
     const auto holder = read_holder(file_.get());
     if (holder && holder->pid == getpid()) static_cast<void>(ftruncate(file_.get(), 0));
@@ -234,7 +234,7 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   struct stat status = {};
   if (fstat(file.get(), &status) != 0) return fail_errno(errno, path);
   if (!S_ISREG(status.st_mode)) return fail_not_a_file(path);
-  // Whoever holds it writes its name into it.
+  // The holder writes its name into the file, so the file must have no other name.
   if (status.st_nlink != 1 && request.mode == LockMode::exclusive) return fail_linked(path);
 
   const int lock_error = lock_within(file.get(), request.mode, request.wait_ms);
@@ -260,11 +260,11 @@ Result<void> VolumeLock::announce(const std::string& mountpoint) {
                                   {"since", rfc3339_now()},
                                   {"mountpoint", mountpoint},
                                   {"mode", "rw"}};
-  // Names may hold bytes that are not UTF-8; those are replaced.
+  // Names may contain bytes that are not UTF-8. They are replaced.
   std::string line = content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line += '\n';
   if (ftruncate(file_.get(), 0) != 0) return fail_errno(errno, path_);
-  // The lock holds without its content, so a full disk is no reason to refuse.
+  // The lock works without its content, so a full disk is no reason to refuse.
   const ssize_t written = pwrite(file_.get(), line.data(), line.size(), 0);
   if (written < 0 && code_of_errno(errno) != ErrorCode::no_space) return fail_errno(errno, path_);
   return {};

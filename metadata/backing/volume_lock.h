@@ -24,41 +24,43 @@ enum class LockMode : std::uint8_t { shared, exclusive };
 
 struct LockRequest {
   LockMode mode = LockMode::exclusive;
-  std::string mountpoint = {};  // for messages to others
+  std::string mountpoint = {};  // shown to other processes that want the lock
   std::uint32_t wait_ms = 0;    // how long to wait for a predecessor that is finishing
 };
 
-// Whether a writer of this host holds the lock of that volume, and the lock names this process as
-// it. False as well where the file cannot be read.
+// Whether a writer on this host holds the lock of that volume, and the lock file names this
+// process. False also if the file cannot be read.
 bool is_writer(const std::string& volume_path, pid_t process);
 
-// What the lock file of a volume says, and whether a writer holds it.
+// The content of a volume's lock file, and whether a writer holds the lock.
 struct LockState {
   bool is_held = false;
-  std::int64_t pid = 0;    // 0: nobody is named; who closed the volume well takes its name out
-  std::string mountpoint;  // empty: none; what is not UTF-8 in it is replaced
-  bool names(const std::string& path) const;  // as the mount point
+  std::int64_t pid = 0;  // 0: no process is named; a writer that closes the volume removes its name
+  std::string mountpoint;                     // empty: none; bytes that are not UTF-8 are replaced
+  bool names(const std::string& path) const;  // whether path is the mount point
 };
-// None where the file is not there or cannot be read, or where another host wrote it last.
+// Empty if the file does not exist or cannot be read, or if another host wrote it last.
 std::optional<LockState> read_lock(const std::string& volume_path);
 
-// Held until it and every copy of it that fork() made are destroyed or their processes end. So a
-// command may take it, fork its daemon and exit: the daemon calls announce(). Not thread-safe.
+// A held lock. It is released when this object and all copies of it that fork() made are destroyed,
+// or when their processes end. So a command may take the lock, fork its daemon and exit; the daemon
+// then calls announce(). Not thread-safe.
 class VolumeLock {
  public:
-  // busy names the holder; one that is just ending, as a killed one does, is waited for (10 s at
-  // most, or wait_ms). exclusive: read_only, permission, or unsupported where the file system
-  // has no locks. shared: where the file can neither be made nor opened, or not locked, goes on
-  // without a lock (is_held() is false): nobody can write there either, or not by way of us.
+  // Waits at most 10 s, or wait_ms, for a holder that is just ending. Error busy names the holder.
+  // Errors of an exclusive lock: read_only; permission; unsupported if the file system has no
+  // locks. For a shared lock, if the file can neither be made nor opened, or cannot be locked, the
+  // result is no lock (is_held() is false): Nacre cannot be writing there then.
   static Result<VolumeLock> acquire(const std::string& volume_path, const LockRequest& request);
   VolumeLock(VolumeLock&&) noexcept;
   VolumeLock& operator=(VolumeLock&&) noexcept;
   ~VolumeLock();
 
   bool is_held() const { return static_cast<bool>(file_); }
-  // Writes the content anew in the name of this process: after fork(). No-op for a reader.
+  // Writes the content anew with this process's number. Called after fork(). Does nothing for a
+  // reader.
   Result<void> announce(const std::string& mountpoint);
-  // The volume could not be closed well: the content stays when the lock goes.
+  // Keeps the content when the lock is released, because the volume could not be closed cleanly.
   void leave_name() { leaves_name_ = true; }
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RocksDB's own threads meet when the disk is full.
+// Tracks the errors of RocksDB's own threads on a full disk.
 #include "metadata/tables/background_errors.h"
 
 namespace nacre::metadata {
 namespace {
 
-// RocksDB tells of a manifest that could not be written without saying for what. Threads that
-// compact never flush.
+// RocksDB reports a manifest that could not be written without the reason for the write. Threads
+// that compact never flush, so the thread tells.
 thread_local bool compacts = false;
 
 bool is_of_compaction(rocksdb::BackgroundErrorReason reason) {
@@ -56,7 +56,7 @@ void BackgroundErrors::OnCompactionBegin(rocksdb::DB*, const rocksdb::Compaction
 void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                                          rocksdb::Status* status) {
   const bool is_hard = status->severity() >= rocksdb::Status::Severity::kHardError;
-  // A soft error of a compaction stops nothing when it is left out; RocksDB tries again by itself.
+  // A soft error of a compaction is hidden, so it stops nothing. RocksDB tries again by itself.
   if (!is_hard && reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
     *status = rocksdb::Status::OK();
     return;

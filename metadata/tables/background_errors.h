@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RocksDB's own threads meet when the disk is full, and when RocksDB may hear of it.
+// Tracks the errors of RocksDB's own threads on a full disk, and decides when RocksDB gets to know
+// them.
 //
-// RocksDB 7.8.3 loses a flush that is asked for when an error stops its threads before the flush
-// begins: DBImpl::BackgroundFlush() returns without taking the request off its queue, and
-// SchedulePendingFlush() takes it for queued from then on. Whoever resumes waits for it for ever.
-// Only one flush runs at a time, asked for by the writing thread or by a resumption of that thread,
-// so only a compaction's error can come between. It waits here until no flush is under way; and
-// what is resumed is at rest, and has no compaction begin.
+// RocksDB 7.8.3 loses a requested flush if an error stops its threads before the flush begins:
+// DBImpl::BackgroundFlush() returns without taking the request off its queue, and from then on
+// SchedulePendingFlush() takes the flush for queued. A thread that resumes RocksDB then waits for
+// ever. Only one flush runs at a time, requested by the writing thread or by its resumption, so
+// only the error of a compaction can come between. This listener holds such an error back until no
+// flush is under way. RocksDB is resumed only when it is at rest and begins no compaction.
 //
 // Thread-safe.
 #pragma once
@@ -21,25 +22,26 @@ namespace nacre::metadata {
 
 class BackgroundErrors final : public rocksdb::EventListener {
  public:
-  // A failed flush stops RocksDB's threads, and every write fails until somebody resumes them,
-  // although there may be room again. So whoever writes next asks here first.
+  // A failed flush stops RocksDB's threads, and each write fails until RocksDB is resumed, even if
+  // there is room again. So the writing thread asks here before each write.
   bool met_no_space() const { return met_no_space_; }
   void note_no_space() { met_no_space_ = true; }
 
-  // By the writing thread, around each flush that it asks for. False: an error has stopped RocksDB,
-  // or is about to; it must be resumed first. After true, end_flush() must follow.
+  // Called by the writing thread before each flush that it requests. Returns false if an error has
+  // stopped RocksDB or is about to; then RocksDB must be resumed first. After true, end_flush()
+  // must follow.
   bool begin_flush();
   void end_flush();
-  // begin_flush() would say no.
+  // Whether begin_flush() would return false.
   bool has_stopped() const;
-  // Just before resuming: what goes wrong from then on counts anew. False, and nothing is
-  // forgotten, when RocksDB was stopped and waited is false: its threads must come to rest before.
+  // Forgets the errors so far; called just before RocksDB is resumed. Returns false and forgets
+  // nothing if RocksDB was stopped and waited is false: its threads must be at rest first.
   bool clear(bool waited);
 
-  // RocksDB has this thread compact.
+  // Whether the calling thread is one of RocksDB's that is compacting.
   static bool is_compacting();
 
-  // On RocksDB's threads. The second may wait for end_flush().
+  // Called on RocksDB's threads. OnBackgroundError() may wait for end_flush().
   void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
 

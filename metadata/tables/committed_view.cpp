@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksdbStore::committed_view(): a sequence number below which RocksDB keeps rows as they are.
+// RocksdbStore::committed_view(): a RocksDB snapshot, up to which RocksDB keeps all rows.
 #include <rocksdb/snapshot.h>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace nacre::metadata {
 namespace {
 
-// A view is read from end to end.
+// A view is read from end to end, so read-ahead pays.
 constexpr std::size_t read_ahead_bytes = 1u << 20;
 
 class RocksdbView final : public CommittedView {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Database: the open and the frozen group over RocksDB.
 //
-// One shared lock covers both groups. It is never held while RocksDB reads or writes: a commit
-// writes the frozen group first and drops it afterwards, so a reader that did not find a row in the
-// groups finds it below. An iterator sees RocksDB as of its creation; it is made under the lock,
-// and made anew once a commit has dropped a group since, so no row falls between the two.
+// One shared lock covers both groups. It is never held while RocksDB reads or writes. A commit
+// writes the frozen group first and drops it afterwards, so a reader that does not find a row in
+// the groups finds it in RocksDB. An iterator shows RocksDB at the time of its creation. It is made
+// under the lock, and made anew once a commit has dropped a group, so no row is missed between the
+// two.
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
@@ -28,7 +29,7 @@ rocksdb::Slice slice_of(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// What both groups together say about a key.
+// The row of a key in both groups together.
 struct GroupRow {
   std::string key;
   std::optional<std::string> value;  // none: erased
@@ -103,7 +104,7 @@ Result<std::optional<std::string>> DatabaseImpl::get(Table table, std::string_vi
 std::vector<Result<std::optional<std::string>>> DatabaseImpl::get_many(
     Table table, std::span<const std::string> keys) const {
   std::vector<Result<std::optional<std::string>>> rows(keys.size());
-  std::vector<std::size_t> below;  // that no group knows
+  std::vector<std::size_t> below;  // indexes of keys that no group has
   std::vector<rocksdb::Slice> below_keys;
   {
     std::shared_lock lock(mutex_);
@@ -124,7 +125,8 @@ std::vector<Result<std::optional<std::string>>> DatabaseImpl::get_many(
   return rows;
 }
 
-// The first count_max rows of both groups in [from, to), the open one first where both know a key.
+// The first count_max rows of both groups in [from, to). If both have a key, the open group's row
+// counts.
 std::vector<GroupRow> DatabaseImpl::copy_groups(Table table, std::string_view from,
                                                 std::string_view to, std::size_t count_max) const {
   static const Overlay::Rows none;
@@ -145,7 +147,8 @@ std::vector<GroupRow> DatabaseImpl::copy_groups(Table table, std::string_view fr
   return rows;
 }
 
-// One scan: pieces of the groups, copied under the lock, merged with RocksDB's rows without it.
+// One scan. It copies pieces of the groups under the lock, and merges them with RocksDB's rows
+// without the lock.
 class Scan {
  public:
   Scan(const DatabaseImpl& database, Table table, std::string_view from, std::string_view to)
@@ -156,7 +159,7 @@ class Scan {
   Result<void> run(const Visit& visit) {
     for (std::size_t piece = first_piece_rows;; piece = std::min(piece * 4, piece_rows_max)) {
       load(piece);
-      // Up to and with the last row copied; to the end when the groups hold no more.
+      // The piece ends with the last row that was copied, or at the end if the groups have no more.
       const bool is_last = group_rows_.size() < piece;
       const std::string end = is_last ? std::string() : group_rows_.back().key;
       if (!merge(is_last, end, visit)) break;
@@ -183,7 +186,7 @@ class Scan {
     needs_seek_ = true;
   }
 
-  // False when visit wants no more.
+  // Returns false if visit ended the scan.
   bool merge(bool is_last, std::string_view end, const Visit& visit) {
     if (needs_seek_) below_->Seek(slice_of(cursor_));
     needs_seek_ = false;
@@ -209,12 +212,12 @@ class Scan {
 
   const DatabaseImpl& database_;
   const Table table_;
-  std::string cursor_;  // the next key
+  std::string cursor_;  // the next key to visit
   const std::string to_;
   const rocksdb::Slice to_slice_;
   std::vector<GroupRow> group_rows_;
   std::unique_ptr<rocksdb::Iterator> below_;
-  std::uint64_t commit_count_ = 0;  // that below_ goes with
+  std::uint64_t commit_count_ = 0;  // the commit count when below_ was made
   bool needs_seek_ = false;
 
  public:
@@ -231,7 +234,7 @@ Result<void> DatabaseImpl::scan(
   return result;
 }
 
-// The last live row of both groups in [from, at].
+// The last row of both groups in [from, at] that is not erased.
 std::optional<Database::Row> DatabaseImpl::find_last_in_groups(Table table, std::string_view from,
                                                                std::string_view at) const {
   static const Overlay::Rows none;
@@ -274,7 +277,8 @@ Result<std::optional<Database::Row>> DatabaseImpl::find_last(Table table, std::s
       std::shared_lock lock(mutex_);
       stale = commit_count != commit_count_;
       if (stale) break;
-      // A live entry here was put since: as good as this call having come before it.
+      // A live entry in a group was put in the meantime. The result is the same as if this call had
+      // come before it.
       const auto* entry = find_in_groups(table, key);
       if (entry != nullptr && !entry->value) continue;
       return Row{std::string(key), below->value().ToString()};
@@ -306,7 +310,7 @@ void DatabaseImpl::erase(Table table, std::string_view key) {
 
 bool DatabaseImpl::freeze() {
   std::unique_lock lock(mutex_);
-  if (frozen_ != nullptr) return true;  // that one is to be committed first
+  if (frozen_ != nullptr) return true;  // the frozen group must be committed first
   if (open_->empty()) return false;
   frozen_ = std::move(open_);
   open_ = std::make_unique<Overlay>();
@@ -329,7 +333,7 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
   const Overlay* group = nullptr;
   {
     std::shared_lock lock(mutex_);
-    group = frozen_.get();  // which nobody else drops, and which never changes
+    group = frozen_.get();  // no other thread drops it, and it never changes
   }
   if (group == nullptr) return {};
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
@@ -346,7 +350,7 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
   }
   NACRE_TRY(store_->write(batch, sync, RocksdbStore::Retry::same_batch));
   if (sync) durable_change_count_ = store_->last_sequence();
-  std::unique_ptr<Overlay> done;  // freed after the lock is
+  std::unique_ptr<Overlay> done;  // freed after the lock is released
   std::unique_lock lock(mutex_);
   NACRE_CHECK(frozen_.get() == group, "the group of {} rows was replaced while it was written",
               group->row_count());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The volume's tables: RocksDB on the sealed file system, under two in-memory layers.
 //
-// Changes go to the open group, an ordered overlay that every read consults first. freeze() turns
-// it into the frozen group (still consulted) and opens a new one; commit_frozen() writes the frozen
-// group as one WriteBatch with one WAL sync and drops it. So a transaction group becomes durable as
-// a whole or not at all, and nobody waits for the disk while it does. A row that was put as new and
-// is erased within the same group never reaches the disk.
+// Changes go to the open group, an ordered overlay that each read looks at first. freeze() turns it
+// into the frozen group, which reads still look at, and opens a new one. commit_frozen() writes the
+// frozen group as one WriteBatch with one sync of the log, and drops it. So a transaction group
+// becomes durable as a whole or not at all, and other operations do not wait for the disk. A row
+// that is put as new and erased within the same group never reaches the disk.
 //
-// Thread-safe. The caller decides what belongs to one group: an operation that changes several rows
-// must not be cut by freeze() (fs/store/committer holds that lock).
+// Thread-safe. The caller decides what belongs to a group: freeze() must not come between the
+// changes of one operation. fs/store/committer holds the lock for that.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@
 
 namespace nacre::metadata {
 
-// inlined holds the bytes of small synchronous writes until they move to a segment.
+// The table inlined holds the bytes of small synchronous writes until they move to a segment.
 enum class Table : std::uint8_t {
   inodes,
   dentries,
@@ -43,11 +43,12 @@ inline constexpr std::size_t table_count = 8;
 std::string_view to_string(Table table);
 
 struct DatabaseOptions {
-  bool create = false;     // a new database; else it must exist
-  bool read_only = false;  // nothing is written, not even recovery: works on a read-only medium
+  bool create = false;  // makes a new database; otherwise it must exist
+  bool read_only =
+      false;  // writes nothing, not even for recovery, so it works on a read-only medium
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t write_buffer_bytes = 16u << 20;
-  std::uint64_t manifest_bytes_max = 4u << 20;  // then another is begun
+  std::uint64_t manifest_bytes_max = 4u << 20;  // a larger manifest is replaced by a new one
 };
 
 struct DatabaseStats {
@@ -56,16 +57,16 @@ struct DatabaseStats {
   std::uint64_t commit_count = 0;
   std::uint64_t wal_bytes = 0;
   std::uint64_t table_file_bytes = 0;
-  std::uint64_t held_bytes = 0;  // of files that are there only because a snapshot needs them
+  std::uint64_t held_bytes = 0;  // bytes of files that are kept only for a snapshot
 };
 
-// All committed rows as of one moment, whatever is committed later. Thread-safe. It may not outlive
-// its database; as long as it lives the disk keeps what has been replaced since.
+// All committed rows at one moment, independent of later commits. Thread-safe. It may not outlive
+// its database. While it exists, rows that were replaced since stay on the disk.
 class CommittedView {
  public:
   virtual ~CommittedView() = default;
-  // All rows of a table in order, until visit gives an error: that is returned. Leaves the block
-  // cache as it is.
+  // Visits all rows of a table in order. An error of visit ends the scan and is returned. Does not
+  // change the block cache.
   virtual Result<void> scan(
       Table table,
       const std::function<Result<void>(std::string_view key, std::string_view value)>& visit)
@@ -79,19 +80,19 @@ class Database {
   static Result<std::unique_ptr<Database>> open(std::shared_ptr<BackingDirectory> directory,
                                                 std::shared_ptr<const KeyTree> keys,
                                                 const DatabaseOptions& options);
-  virtual ~Database() = default;  // without close(): as after a crash
+  virtual ~Database() = default;  // without close() before it, as after a crash
 
   virtual Result<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
-  // As good as get() of each key, in their order, but rows that lie near each other are read
-  // together. keys ascend, no two are equal. One that cannot be read does not fail the others.
+  // Returns the same as get() for each key, in their order, but reads neighbouring rows together.
+  // keys ascend, and no two are equal. A row that cannot be read does not fail the others.
   virtual std::vector<Result<std::optional<std::string>>> get_many(
       Table table, std::span<const std::string> keys) const = 0;
-  // Calls visit for the rows with from <= key < to (to empty: no end) in order until it returns
-  // false. visit must not call this object.
+  // Calls visit for the rows with from <= key < to, in order, until it returns false. If to is
+  // empty, there is no end. visit must not call this object.
   virtual Result<void> scan(
       Table table, std::string_view from, std::string_view to,
       const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
-  // The last row with from <= key <= at; none when there is none.
+  // The last row with from <= key <= at, if there is one.
   struct Row {
     std::string key, value;
   };
@@ -99,35 +100,37 @@ class Database {
                                                std::string_view at) const = 0;
 
   virtual void put(Table table, std::string_view key, std::string value) = 0;
-  // The same for a row that get() just did not find. When neither the open group (a row erased
-  // earlier) nor the frozen group knows the key, the row is new: erasing it again within this group
-  // then leaves nothing to write.
+  // The same for a row that get() has just not found. If no group has the key (an erased row counts
+  // as one), the row is new, and erasing it within this group leaves nothing to write.
   virtual void put_new(Table table, std::string_view key, std::string value) = 0;
   virtual void erase(Table table, std::string_view key) = 0;
-  // Writes rows past the groups: all of them durable when it returns, while what is in the groups
-  // is not. For rows that no group holds and that others may name from then on.
+  // Writes rows past the groups. All of them are durable when it returns, while rows in the groups
+  // are not. For rows that no group has, and that other rows may name from then on.
   virtual Result<void> put_now(Table table, const std::vector<Row>& rows) = 0;
 
-  // False when there is nothing to commit (then nothing is frozen). Only while none is frozen.
+  // Returns false if there is nothing to commit; then nothing is frozen. May be called only while
+  // no group is frozen.
   virtual bool freeze() = 0;
-  // Writes the frozen group; on success it is in the database and durable (sync) and no longer
-  // frozen. On an error it stays frozen and readable, and may be committed again after no_space.
+  // Writes the frozen group. On success it is in the database, durable if sync is set, and no
+  // longer frozen. After an error it stays frozen and readable; after no_space it may be committed
+  // again.
   virtual Result<void> commit_frozen(bool sync) = 0;
 
   // Flushes memtables and leaves the WAL empty. Open and frozen groups must have been committed.
   virtual Result<void> close() = 0;
   virtual DatabaseStats stats() const = 0;
 
-  // How many changes of rows are durable, counted since the database was made; after an opening
-  // those that it found (of one that is read_only they need not be durable). Goes down only where
-  // changes are lost or the database is made anew. Also after close().
+  // The number of durable changes of rows since the database was made. After an opening it counts
+  // the changes that were found; with read_only these need not be durable. It decreases only if
+  // changes are lost or the database is made anew. May be called after close().
   virtual std::uint64_t durable_change_count() const = 0;
 
-  // Puts all committed rows into tables and holds the files that have them. What the groups hold is
-  // not part of it. Waits for commits and lets none begin. no_space; read_only.
+  // Writes all committed rows to tables and keeps the files that have them. Rows in the groups are
+  // not part of it. Waits for commits and lets none begin. Errors: no_space; read_only.
   virtual Result<DatabaseSnapshot> snapshot() = 0;
 
-  // What has been committed until now; the groups are not part of it. Holds nobody up.
+  // A view of everything that has been committed. Rows in the groups are not part of it. Does not
+  // wait.
   virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
   // The beginning of a rotation of keys to an epoch of format 2, which next has: every file of the
@@ -147,13 +150,12 @@ class Database {
   virtual Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) = 0;
 
   // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
-  // manifest and tables in use, the newest OPTIONS, and every log (of which the witnesses know).
-  // Whatever else lies there an unclean stop has left, or says something for people only.
-  // Also when read-only. Errors: io.
+  // manifest and tables in use, the newest OPTIONS, and all logs, whose names witnesses have. Other
+  // files were left by an unclean stop, or are for people only. Works with read_only. Error: io.
   virtual Result<std::set<std::string>> needed_files() const = 0;
 };
 
-// The epoch under which a file under db/ is sealed, without keys; none when it has no header (yet).
+// The epoch under which a file in db/ is sealed; no key is needed. Empty if it has no header yet.
 Result<std::optional<std::uint32_t>> database_file_epoch(BackingDirectory& directory,
                                                          const std::string& path);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksdbStore: every file under the current epoch. Logs are switched and flushed, tables are
-// compacted one by one into new ones, and what RocksDB never replaces is sealed anew in its place.
+// RocksdbStore: seals all files anew under the current epoch. Logs are switched and flushed, tables
+// are compacted one by one into new ones, and files that RocksDB never replaces are sealed anew in
+// place.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,8 +24,8 @@ constexpr std::size_t check_piece_bytes = 256u << 10;
 
 }  // namespace
 
-// A log is switched when there is something in it. The default family is nobody's, so a tombstone
-// there changes nothing.
+// A log is switched only if it is not empty. No table uses the default family, so a tombstone in it
+// changes nothing.
 Result<void> RocksdbStore::begin_reseal() {
   rocksdb::WriteBatch batch;
   batch.Delete(default_family_, "rekeyed");
@@ -55,7 +56,7 @@ Result<void> RocksdbStore::switch_epoch(const KeyTree& next,
   return {};
 }
 
-// RocksDB would refuse all writes after it met damage in a compaction.
+// If a compaction met damage, RocksDB would refuse all writes; so the table is checked first.
 Result<void> RocksdbStore::check_table(const std::string& path) const {
   NACRE_ASSIGN(const auto reader, PageReader::open(*directory_, path, *keys_));
   Bytes piece(check_piece_bytes);
@@ -66,21 +67,22 @@ Result<void> RocksdbStore::check_table(const std::string& path) const {
   return {};
 }
 
-// One pass over the family's tables. How many of them are of an older epoch still, or were a moment
-// ago.
+// One pass over the family's tables. The result counts those that are of an older epoch, or were a
+// moment ago.
 Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
     rocksdb::ColumnFamilyHandle* family, const std::function<Result<void>()>& go_on) {
   rocksdb::ColumnFamilyMetaData all;
   db_->GetColumnFamilyMetaData(family, &all);
   RewritePass pass;
   rocksdb::CompactionOptions options;
-  options.compression = rocksdb::kDisableCompressionOption;  // as the family says
+  options.compression = rocksdb::kDisableCompressionOption;  // as in the family's options
   options.output_file_size_limit = table_size_bytes_max;
   for (const rocksdb::LevelMetaData& level : all.levels) {
     for (const rocksdb::SstFileMetaData& table : level.files) {
       const std::string path = std::string(database_folder) + table.name;
       const auto found = epoch_of_file(*directory_, path);
-      if (!found && found.error().code == ErrorCode::not_found) continue;  // compacted meanwhile
+      if (!found && found.error().code == ErrorCode::not_found)
+        continue;  // compacted in the meantime
       if (!found) return tl::unexpected(found.error());
       if (*found == keys_->current_epoch_number()) continue;
       NACRE_TRY(go_on());
@@ -90,7 +92,7 @@ Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
         const std::lock_guard lock(rewriting_);
         return db_->CompactFiles(options, family, {table.name}, level_to);
       }();
-      // The others: it is part of another compaction, or gone with one.
+      // These two mean that the table is part of another compaction, or was removed by one.
       if (!status.ok() && !status.IsAborted() && !status.IsInvalidArgument()) {
         return tl::unexpected<Error>(to_error(status, rewriting));
       }
@@ -115,8 +117,7 @@ Result<std::vector<std::string>> RocksdbStore::finish_reseal(
       if (pass.busy > 0) std::this_thread::sleep_for(try_pause);
     }
   }
-  // Has RocksDB look through the folder: logs that it took over from an earlier opening, it deletes
-  // only then.
+  // Makes RocksDB scan the folder. Only then does it delete logs of an earlier opening.
   auto looked = db_->DisableFileDeletions();
   if (looked.ok()) looked = enable_file_deletions();
   if (!looked.ok()) return tl::unexpected<Error>(to_error(looked, rewriting));

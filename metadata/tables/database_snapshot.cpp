@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksdbStore::snapshot(): which files, and how much of each, while RocksDB flushes and compacts.
+// RocksdbStore::snapshot(): lists files, and how much of each, while RocksDB flushes and compacts.
 //
-// The order keeps the parts in step. First all rows go to tables and the live log says that no
-// other counts; what its witness says of the manifest is then a lower bound for the manifest that
-// is taken after it. That one and the tables come from RocksDB together.
+// The order keeps the parts consistent. First all rows go to tables, and a witness in the live log
+// says that no other log counts. The size of the manifest in that witness is then a lower bound for
+// the manifest that is taken after it. RocksDB returns the manifest and the tables together.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -28,8 +28,7 @@ std::string path_of(std::string_view name) {
   return fmt::format("{}/{}", database_folder, name);
 }
 
-// Where the frames end that hold plain_size bytes, and how many those are; none when no frame ends
-// there.
+// The end of the frames that hold plain_size bytes, and their number. Empty if no frame ends there.
 struct FramesPrefix {
   std::uint64_t stored_size = 0;
   std::uint64_t frame_count = 0;
@@ -67,10 +66,10 @@ class Hold {
 
 }  // namespace
 
-// What RocksDB lists, held; none while its manifest is changing.
+// Keeps the files that RocksDB lists, and returns them. Empty while RocksDB changes its manifest.
 Result<std::optional<DatabaseSnapshot>> RocksdbStore::try_snapshot(
     const SealedFileSystem::LogMark& log) {
-  // Until they are held, nobody removes what is listed.
+  // Until the listed files are kept, RocksDB may not remove any.
   if (const auto status = db_->DisableFileDeletions(); !status.ok()) {
     return tl::unexpected<Error>(to_error(status, listing));
   }
@@ -139,7 +138,7 @@ bool RocksdbStore::has_flushed_everything() const {
   return true;
 }
 
-// A flush that follows a failed one may return before the rows of both are in tables.
+// A flush after a failed one may return before the rows of both are in tables, so it is repeated.
 Result<void> RocksdbStore::flush_everything() {
   int attempt = 0;
   do {

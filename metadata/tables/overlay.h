@@ -19,17 +19,17 @@ class Overlay {
  public:
   struct Entry {
     std::optional<std::string> value;  // none: erased
-    bool is_new = false;               // neither older group nor database knows the key
+    bool is_new = false;               // neither an older group nor the database has the key
   };
   using Rows = std::map<std::string, Entry, std::less<>>;
 
   const Rows& rows(Table table) const { return rows_[static_cast<std::size_t>(table)]; }
   const Entry* find(Table table, std::string_view key) const;
 
-  // is_new holds only for a key that this group does not know yet; one that it knows keeps its
+  // is_new counts only for a key that this group does not have yet; otherwise the key keeps its
   // mark.
   void put(Table table, std::string_view key, std::string value, bool is_new);
-  // A new row vanishes, any other one leaves a tombstone.
+  // A new row vanishes; any other row becomes a tombstone.
   void erase(Table table, std::string_view key);
 
   std::uint64_t row_count() const { return row_count_; }

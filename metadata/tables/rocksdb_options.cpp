@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB's options: those of its files first, then what bounds its memory and its threads.
+// RocksDB's options: first those that affect its files, then those that bound its memory and
+// threads.
 #include "metadata/tables/rocksdb_options.h"
 
 #include <rocksdb/cache.h>
@@ -21,8 +22,8 @@ rocksdb::CompressionType compression() {
 
 rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   rocksdb::BlockBasedTableOptions table;
-  // What every version from 7.8 on reads, and metadata/rescue does without RocksDB. From 9.0 on the
-  // default is 6, which only 8.6 and later read.
+  // All versions from 7.8 on read format 5, and metadata/rescue reads it without RocksDB. From 9.0
+  // on the default is 6, which only 8.6 and later read.
   table.format_version = 5;
   table.checksum = rocksdb::kXXH3;
   table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;
@@ -30,9 +31,9 @@ rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   table.block_restart_interval = 16;
   table.index_block_restart_interval = 1;
   table.use_delta_encoding = true;
-  table.optimize_filters_for_memory = false;  // else sizes depend on the allocator
+  table.optimize_filters_for_memory = false;  // otherwise sizes would depend on the allocator
   table.block_size = 8u << 10;                // about a page once compressed
-  // dentries and inodes are looked up far more often than they are there.
+  // Most look-ups of dentries and inodes are for keys that do not exist, so a filter pays.
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.whole_key_filtering = true;
   table.cache_index_and_filter_blocks = true;
@@ -46,17 +47,18 @@ rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.compression = compression();
-  family.bottommost_compression = rocksdb::kDisableCompressionOption;  // no other than that
+  family.bottommost_compression =
+      rocksdb::kDisableCompressionOption;  // no other compression at the bottom level
   family.enable_blob_files = false;
-  // RocksDB never begins a flush by itself: one that it has queued when a write meets a full disk
-  // is never run and never queued again, and whoever resumes waits for it for ever (7.8.3). We
-  // flush between writes instead; see RocksdbStore::flush_when_full().
+  // RocksDB never begins a flush by itself. If it has queued one when a write meets a full disk, it
+  // neither runs nor queues it again, and a thread that resumes RocksDB waits for ever (7.8.3).
+  // RocksdbStore::flush_when_full() flushes between writes instead.
   family.write_buffer_size = std::size_t{1} << 40;
   family.max_write_buffer_number = 3;
   family.arena_block_size = 64u << 10;  // nine families share the budget
   family.target_file_size_base = 16u << 20;
   family.max_bytes_for_level_base = 64u << 20;
-  // Compactions that never fit onto a full disk must not hold up the commits that make room.
+  // Compactions that do not fit onto a full disk must not hold up the commits that free space.
   family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = 1 << 30;
   family.soft_pending_compaction_bytes_limit = family.hard_pending_compaction_bytes_limit = 0;
   family.level_compaction_dynamic_level_bytes = true;
@@ -73,18 +75,18 @@ rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env
   db.error_if_exists = options.create;
   db.paranoid_checks = true;
   db.verify_sst_unique_id_in_manifest = true;
-  // Our logs know more of each other (recovery_check.h), and RocksDB's own tracking can fail a
-  // write after its rows took sequence numbers, which the next write then takes again.
+  // Nacre's witnesses track logs more precisely (recovery_check.h). RocksDB's own tracking can fail
+  // a write after its rows took sequence numbers, which the next write then takes again.
   db.track_and_verify_wals_in_manifest = false;
-  // The frames below tell damage from a torn tail: a read of damage fails, and in this mode such a
-  // failure fails the opening (in kPointInTimeRecovery it would silently end the recovery). A
-  // record that ends with the file was never confirmed and is dropped.
+  // The frames of the sealed file system tell damage from a torn tail. A read of damage fails, and
+  // in this mode that fails the opening; in kPointInTimeRecovery it would end the recovery
+  // silently. A record that is cut off by the file's end was never confirmed and is dropped.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   db.recycle_log_file_num = 0;
   db.wal_compression = rocksdb::kNoCompression;
-  // IDENTITY has it, in every version.
+  // IDENTITY has it in every version.
   db.write_dbid_to_manifest = false;
-  // The file system below takes no OPTIONS (sealed_file_system.cpp).
+  // The sealed file system accepts no OPTIONS file (sealed_file_system.cpp).
   db.fail_if_options_file_error = false;
   db.db_write_buffer_size = 0;
   db.max_total_wal_size = std::uint64_t{1} << 40;
@@ -110,7 +112,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> family_descriptors(const DatabaseOp
   descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, family);
   for (std::size_t table = 0; table < table_count; table++) {
     rocksdb::ColumnFamilyOptions its_family = family;
-    // File data: whether and how it is compressed is the volume's and the files' to say.
+    // Inlined bytes are file data, and the volume and the files decide whether these are
+    // compressed.
     if (static_cast<Table>(table) == Table::inlined)
       its_family.compression = rocksdb::kNoCompression;
     descriptors.emplace_back(std::string(to_string(static_cast<Table>(table))), its_family);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RocksDB is told. What its files look like is set here and not left to its defaults, which
-// differ from version to version: a volume goes from one system to another, and back.
-// docs/FORMAT.md ("RocksDB's files") says what the files hold; tests/metadata/pinned_files_test.cpp
-// checks both.
+// RocksDB's options. All options that affect its files are set here and not left to defaults, which
+// differ between versions, because a volume may move between systems. docs/FORMAT.md ("RocksDB's
+// files") describes the files; tests/metadata/pinned_files_test.cpp checks both.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -14,10 +13,10 @@
 
 namespace nacre::metadata {
 
-// Without listeners and info log.
+// The options without listeners and info log.
 rocksdb::DBOptions database_options(const DatabaseOptions& options, rocksdb::Env* env);
 
-// Of the default family, then of each Table in order. All share one block cache.
+// The default family, then each Table in order. All share one block cache.
 std::vector<rocksdb::ColumnFamilyDescriptor> family_descriptors(const DatabaseOptions& options);
 
 }  // namespace nacre::metadata

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB: its column families, its life.
+// RocksDB's column families, and how it is opened, written and closed.
 #include "metadata/tables/rocksdb_store.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ class NullLogger final : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
-// What RocksDB would only say in words.
+// Checks what RocksDB would report only as text.
 Result<void> check_presence(BackingDirectory& directory, const DatabaseOptions& options) {
   const std::string current = fmt::format("{}/CURRENT", database_folder);
   NACRE_ASSIGN(const bool exists, directory.exists(current));
@@ -56,14 +56,14 @@ Result<void> remove_where(BackingDirectory& directory, Unwanted is_unwanted) {
   }
   return removed ? directory.sync_directory(database_folder) : Result<void>();
 }
-// What RocksDB meant to rename and did not come to: it gives such files new names each time, and
-// never looks at the old ones. Before it opens, nobody else makes any; the sync keeps their removal
-// apart from the renames that follow.
+// Whether this is a file that RocksDB meant to rename and did not. RocksDB uses a new name each
+// time and never looks at the old ones. They are removed before RocksDB opens, when no other code
+// makes any, and the sync keeps their removal apart from the renames that follow.
 bool is_unfinished(std::string_view name) {
   return name.ends_with(".dbtmp");
 }
 
-// Where a rotation of keys was interrupted at its very beginning.
+// Settles a rotation of keys that was interrupted at its very beginning.
 Result<void> settle_epoch(BackingDirectory& directory, const KeyTree& keys, bool read_only) {
   const std::string folder(database_folder);
   if (!read_only) return finish_epoch_switch(directory, folder, keys);
@@ -99,7 +99,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
     NACRE_ASSIGN(has_arrived, has_arrived_log(*directory, database_folder, *keys));
     if (!options.read_only) NACRE_TRY(remove_where(*directory, is_unfinished));
   }
-  // A compaction that does not fit would take the room that flushes need, again and again.
+  // A compaction that does not fit would repeatedly take the room that flushes need.
   store->file_system_->refuse_tables_if([store = store.get()] {
     return BackgroundErrors::is_compacting() && !store->has_room(2 * store->write_buffer_bytes_);
   });
@@ -130,7 +130,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
     return fail(ErrorCode::missing,
                 "db: the write-ahead log is missing, and with it the last changes");
   }
-  // There is a log of this opening now.
+  // This opening has made its log by now.
   if (!options.create && !options.read_only)
     NACRE_TRY(remove_where(*store->directory_, is_arriving_log));
   return store;
@@ -176,7 +176,7 @@ std::vector<Result<std::optional<std::string>>> RocksdbStore::get_many(
     } else if (statuses[i].IsNotFound()) {
       rows.emplace_back(std::nullopt);
     } else {
-      // Blocks that were read in one go fail together.
+      // If blocks that were read together fail, each key is read by itself.
       rows.push_back(get(table, keys[i].ToStringView()));
     }
   }
@@ -201,7 +201,7 @@ Result<void> RocksdbStore::try_write(rocksdb::WriteBatch& batch, bool sync, Retr
   }
   const bool is_group = retry == Retry::same_batch;
   if (!is_group || !has_group_) {
-    // The log owes an earlier batch, which goes first.
+    // The log may lack an earlier batch, which must be written first.
     if (log_owes_) NACRE_TRY(settle_log(sync));
     NACRE_TRY(flush_when_full());
     rocksdb::WriteOptions options;
@@ -230,7 +230,8 @@ rocksdb::Status RocksdbStore::flush_families() {
   }
   rocksdb::FlushOptions options;
   options.wait = true;
-  options.allow_write_stall = true;  // a compaction that it waited for may be waiting for it
+  options.allow_write_stall =
+      true;  // otherwise it would wait for a compaction that may be waiting for it
   std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
   all.push_back(default_family_);
   const auto status = db_->Flush(options, all);
@@ -239,8 +240,9 @@ rocksdb::Status RocksdbStore::flush_families() {
   return status;
 }
 
-// What stopped RocksDB may not have reached it yet, and a compaction that still runs may add to it;
-// once it is stopped, nothing begins. A flush that failed rests for a second first.
+// The error that stops RocksDB may not have reached it yet, and a compaction that still runs may
+// add another. Once RocksDB is stopped, it begins nothing. After a failed flush it rests for a
+// second.
 void RocksdbStore::wait_until_at_rest() const {
   using Properties = rocksdb::DB::Properties;
   for (const auto& property :
@@ -261,7 +263,7 @@ rocksdb::Status RocksdbStore::resume() {
   return db_->Resume();
 }
 
-// In memory a row takes about twice what it takes in a batch.
+// A row takes about twice as much memory in a memtable as in a batch.
 Result<void> RocksdbStore::flush_when_full() {
   if (buffered_bytes_ < write_buffer_bytes_ / 2) return {};
   const auto status = flush_families();
@@ -274,8 +276,8 @@ bool RocksdbStore::has_room(std::uint64_t bytes) const {
   return !space || space->available_bytes >= bytes;
 }
 
-// To resume writes tables, so it waits for room. In vain: tried again with the next write; this one
-// shows by itself whether it is hit.
+// Resuming writes tables, so it waits for room. If it fails, the next write tries it again; this
+// write then fails by itself if it needs the room.
 void RocksdbStore::resume_background() {
   if (!has_room(2 * write_buffer_bytes_)) return;
   if (!resume().ok()) background_->note_no_space();
@@ -305,7 +307,7 @@ Result<void> RocksdbStore::flush() {
       needs_resume_ = false;
     }
     auto status = flush_families();
-    // An earlier flush may have met a full disk that has room again.
+    // An earlier flush may have failed on a full disk that has room again.
     if (!status.ok() && resume().ok()) status = flush_families();
     if (!status.ok()) return tl::unexpected<Error>(to_error(status, flushing));
     return settle_log(true);
@@ -335,7 +337,7 @@ Result<std::set<std::string>> RocksdbStore::needed_files() const {
   return needed;
 }
 
-// RocksDB 9 takes no argument, and does what false asked for.
+// RocksDB 9 takes no argument, and does what false did before.
 rocksdb::Status RocksdbStore::enable_file_deletions() {
   return [](auto& db) {
     if constexpr (requires { db.EnableFileDeletions(false); }) {

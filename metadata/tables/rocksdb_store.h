@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB as this project runs it: column families, opening, closing. Below the overlay,
-// above the sealed file system.
+// RocksDB as Nacre uses it: column families, opening, writing, closing. It lies below the overlay
+// and above the sealed file system.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -32,39 +32,39 @@ class RocksdbStore {
   static Result<std::unique_ptr<RocksdbStore>> open(std::shared_ptr<BackingDirectory> directory,
                                                     std::shared_ptr<const KeyTree> keys,
                                                     const DatabaseOptions& options);
-  ~RocksdbStore();  // closes files; flushes nothing
+  ~RocksdbStore();  // closes files and flushes nothing
 
   // Thread-safe, as RocksDB is.
   Result<std::optional<std::string>> get(Table table, std::string_view key) const;
   std::vector<Result<std::optional<std::string>>> get_many(
-      Table table, std::span<const rocksdb::Slice> keys) const;  // which ascend
-  // upper empty: no bound. The bounds must outlive the iterator.
+      Table table, std::span<const rocksdb::Slice> keys) const;  // keys ascend
+  // If upper is empty, there is no bound. The bounds must outlive the iterator.
   std::unique_ptr<rocksdb::Iterator> iterate(Table table, const rocksdb::Slice* lower,
                                              const rocksdb::Slice* upper) const;
-  // What becomes of a batch that met no_space. same_batch: it is the frozen group, of which there
-  // is one at a time; it is written again until that succeeds, and RocksDB gets it once. never: its
-  // rows may be found there later all the same.
+  // What happens to a batch after no_space. same_batch is for the frozen group, of which there is
+  // one at a time: it is written again until that succeeds, and RocksDB applies it once. With never
+  // the batch is not repeated, but its rows may be found in the database later.
   enum class Retry : std::uint8_t { same_batch, never };
-  // One batch, whole or not at all. Other batches may be written between a group's tries. Any error
-  // but no_space is final, every later write gets it.
+  // Writes a batch as a whole or not at all. Other batches may be written between the tries of a
+  // group. Any error but no_space is final: all later writes get it.
   Result<void> write(rocksdb::WriteBatch& batch, bool sync, Retry retry);
   rocksdb::ColumnFamilyHandle* family(Table table) const {
     return families_[static_cast<std::size_t>(table)];
   }
-  // Flushes all tables; what the log holds is then in table files.
+  // Flushes all tables. All rows of the log are in table files afterwards.
   Result<void> flush();
   Result<void> close();
-  // Of the last change that RocksDB has: each change of a row has the next number.
+  // The number of the last change that RocksDB has. Each change of a row gets the next number.
   std::uint64_t last_sequence() const;
   std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
   std::uint64_t table_file_bytes() const;
-  Result<std::set<std::string>> needed_files() const;  // see Database
-  // See Database; by the writing thread.
+  Result<std::set<std::string>> needed_files() const;  // as in Database
+  // As in Database. Called by the writing thread.
   Result<DatabaseSnapshot> snapshot();
   std::unique_ptr<CommittedView> committed_view() const;
   // See Database; by the writing thread.
   Result<void> switch_epoch(const KeyTree& next, const std::function<Result<void>()>& commit);
-  // See Database::reseal(). The first by the writing thread.
+  // As Database::reseal(). begin_reseal() is called by the writing thread.
   Result<void> begin_reseal();
   Result<std::vector<std::string>> finish_reseal(const std::function<Result<void>()>& go_on);
   std::uint64_t held_bytes() const { return file_system_->shared_holds()->removed_bytes(); }
@@ -75,7 +75,7 @@ class RocksdbStore {
   Result<void> settle_log(bool sync);
   Result<void> note(Result<void> result);
   void resume_background();
-  // By the writing thread.
+  // Called by the writing thread.
   rocksdb::Status flush_families();
   rocksdb::Status resume();
   void wait_until_at_rest() const;
@@ -87,7 +87,7 @@ class RocksdbStore {
   Result<void> flush_everything();
   struct RewritePass {
     std::size_t rewritten = 0;
-    std::size_t busy = 0;  // tables that could not be written anew at this moment
+    std::size_t busy = 0;  // tables that could not be rewritten at this moment
   };
   Result<RewritePass> rewrite_tables(rocksdb::ColumnFamilyHandle* family,
                                      const std::function<Result<void>()>& go_on);
@@ -100,16 +100,16 @@ class RocksdbStore {
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, table_count> families_ = {};
-  rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB insists on it; unused
+  rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB requires it; unused
   std::shared_ptr<InfoLog> info_log_;                      // null when read-only
   std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
   std::mutex rewriting_;  // held while reseal() compacts a table, and while RocksDB is resumed
   std::uint64_t write_buffer_bytes_ = 0;
-  // Of the writing thread only.
-  std::uint64_t buffered_bytes_ = 0;  // of batches that are in no table yet
-  bool needs_resume_ = false;         // no_space stopped RocksDB
+  // Used by the writing thread only.
+  std::uint64_t buffered_bytes_ = 0;  // bytes of batches that are in no table yet
+  bool needs_resume_ = false;         // RocksDB was stopped by no_space
   bool log_owes_ = false;             // RocksDB has a batch that its log may not have yet
-  bool has_group_ = false;            // RocksDB has the group that is to be written again
+  bool has_group_ = false;            // RocksDB has applied the group that is to be written again
   std::optional<Error> failure_;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a volume's history has come, as its tables say it. Whoever remembers that elsewhere can
-// tell when the volume was put back to an older state, or its log cut below what was durable.
+// The age of a volume: how far its history has come, as its tables tell. A machine that keeps the
+// age elsewhere can tell if the volume was put back to an older state, or if its log was cut below
+// the durable state.
 //
-// Rows of write sessions never go away, each has a salt that nobody draws twice, and its row is
-// durable before anything that the session writes. So a volume that has the row of the newest
-// session which was seen is a continuation of what was seen then, unless changes within that very
-// session are gone: those are counted.
+// Rows of write sessions are never removed, each has a salt that is never drawn twice, and each row
+// is durable before the session writes anything else. So if a volume has the row of the newest
+// session that was seen, it continues the state that was seen, unless changes of that session are
+// lost. The count of changes tells that.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,14 @@
 namespace nacre::metadata {
 
 struct VolumeAge {
-  std::uint64_t session_count = 0;   // of write sessions; the newest has this ordinal
-  engine::SessionSalt session = {};  // the newest; zeros: there was none yet
+  std::uint64_t session_count = 0;   // number of write sessions; the newest has this ordinal
+  engine::SessionSalt session = {};  // the salt of the newest session; zeros: there was none yet
   std::uint64_t change_count = 0;    // Database::durable_change_count()
   bool operator==(const VolumeAge&) const = default;
 };
 
-// Of what is committed. Reads the rows of all sessions. corrupt, and the errors of reading.
+// Returns the age of the committed state. Reads the rows of all sessions. Errors: corrupt, and
+// those of reading.
 Result<VolumeAge> read_volume_age(const Database& database);
 // Whether the volume has had this session.
 Result<bool> has_session(const Database& database, const engine::SessionSalt& salt);

@@ -102,9 +102,9 @@ def keyrings_missing(v):
 def superblock_forged(v):
     """Another label in one copy of the superblock, under a CRC-32 that fits."""
     v.edit_document("superblock", lambda fields: fields.update(label="forged"))
-    differ = (r"VOLUME/superblock and VOLUME/superblock\.copy are both of generation 1 but differ: "
-              "somebody changed one of them. Move one away: the other opens the volume if it is the "
-              "true one$")
+    differ = (r"VOLUME/superblock and VOLUME/superblock\.copy are both of generation 1 but differ, "
+              "so one of them was changed. Move one away: the other opens the volume if it is the "
+              "genuine one$")
     found = refused(4, f"tampered: {differ}")
     return says(fsck=found, scrub=damage(f"tampered: {differ}"), deep=found, dry_run=found)
 
