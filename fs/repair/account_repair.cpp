@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from all other rows: data bytes of files, live bytes of segments, counters, totals.
-// And the two copies of superblock and keyring.
+// Repairs values that follow from other rows: data bytes of files, live bytes of segments, counters
+// and totals. Also repairs the two copies of superblock and keyring.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Result<Totals> repair_data_bytes(RepairContext& context, const Sums& sums) {
     ++totals.inode_count;
     totals.inode_max = number->value;
     std::uint64_t data_bytes = row->data_bytes;
-    // An orphan that was being erased has lost rows from its start; its count goes with it.
+    // An orphan that was being erased has lost rows at its start. The orphan goes with its count.
     if (!S_ISREG(row->mode)) {
       data_bytes = 0;
     } else if (row->link_count != 0) {
@@ -124,7 +124,7 @@ Result<std::uint64_t> repair_live_bytes(RepairContext& context, const Sums& sums
   return rows.empty() ? 0 : rows.rbegin()->first;
 }
 
-// Puts a number of the system table right: exactly, or so that it is no less.
+// Sets a number of the system table to value, or raises it to value if it is lower.
 Result<> repair_number(RepairContext& context, std::string_view name, std::uint64_t value,
                        bool is_least) {
   NACRE_ASSIGN(const auto stored, context.database().get(Table::system, name));
@@ -150,7 +150,8 @@ Result<std::uint64_t> highest_session(RepairContext& context) {
   }));
   for (const auto& key : bad)
     NACRE_TRY(context.draft.erase(Table::system, key, "the row of a write session makes no sense"));
-  // A version that a row names came from a session: its number must not come again, known or not.
+  // A version that a row names came from a session. The session's number must not be used again,
+  // even if the session has no row.
   NACRE_TRY(context.scan(Table::chunks, [&](std::string_view, std::string_view value) {
     const auto row = metadata::decode_chunk_map_row(value);
     if (!row || !row->chunk) return;
@@ -172,7 +173,7 @@ Result<std::uint64_t> highest_segment_file(RepairContext& context, std::uint64_t
   return highest;
 }
 
-// Both copies get the text of the one that counts.
+// Writes the text of the valid copy to both copies.
 Result<> repair_copy(RepairContext& context, std::string_view name,
                      const std::function<Result<std::uint64_t>(ByteView)>& generation_of) {
   NACRE_ASSIGN(const auto chosen,
@@ -207,7 +208,7 @@ Result<> repair_accounts(RepairContext& context) {
   NACRE_TRY(repair_number(context, metadata::system_key_next_inode, totals.inode_max + 1, true));
   NACRE_TRY(repair_number(context, metadata::system_key_next_segment, segment_max + 1, true));
   NACRE_TRY(repair_number(context, metadata::system_key_next_session, session_max + 1, true));
-  // An older keyring is for the check to name: a newer one must be put back.
+  // An older keyring is reported by the check, because a newer one must be put back.
   NACRE_ASSIGN(const auto generation,
                context.database().get(Table::system, metadata::system_key_keyring));
   if (generation && metadata::decode_u64(*generation)) return {};

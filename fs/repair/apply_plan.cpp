@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the steps of a plan, and takes them back.
+// Applies the steps of a plan, and undoes them.
 #include <fmt/format.h>
 
 #include "fs/repair/database_swap.h"
@@ -14,8 +14,8 @@ using metadata::OpenMode;
 
 namespace {
 
-// Rows that become durable together. Any number of groups, in order, leaves a volume of which a new
-// plan makes a sound one.
+// The size of rows that become durable together. After any number of groups, in order, a new plan
+// can still repair the volume.
 constexpr std::size_t group_size_bytes = 8u << 20;
 
 enum class Direction : std::uint8_t { forward, back };
@@ -113,11 +113,11 @@ Result<> make_changes(const std::shared_ptr<BackingDirectory>& directory,
     NACRE_TRY(database->close());
   }
   NACRE_TRY(change_files(*directory, plan, direction));
-  // The new db/ is of no use to anybody.
+  // The new db/ is not needed any more.
   return is_taken_back ? remove_folder(*directory, database_edit->folder) : Result<>();
 }
 
-// How what is there now compares with a step.
+// The current state compared with a step: as before it, as after it, or neither.
 enum class State : std::uint8_t { before, after, other };
 
 template <typename T>
@@ -126,8 +126,8 @@ State compare(const T& now, const T& before, const T& after) {
   return now == before ? State::before : State::other;
 }
 
-// A write that power loss tore: some bytes are the old ones and the others the new ones, which
-// nobody else makes. Either of both may be written over it.
+// Whether a power loss tore the write of this step: each byte is either the old or the new one. No
+// other change leaves that, so either content may be written over it.
 bool is_torn(const Bytes& now, const BytesEdit& edit) {
   if (now.size() != edit.before.size() || now.size() != edit.after.size()) return false;
   for (std::size_t i = 0; i < now.size(); ++i) {
@@ -179,8 +179,8 @@ tl::unexpected<Error> changed_since(const std::string& what) {
                           what));
 }
 
-// The same where db/ was made anew: its rows are as they were left, all of them, or it is the old
-// one.
+// The same for a plan that made db/ anew: either all rows are as the plan left them, or db/ is the
+// old one.
 Result<bool> check_with_database(const std::shared_ptr<BackingDirectory>& directory,
                                  const metadata::VolumeKeys& volume, const RepairPlan& plan,
                                  const DatabaseEdit& edit) {
@@ -209,7 +209,7 @@ Result<bool> check_with_database(const std::shared_ptr<BackingDirectory>& direct
   return any;
 }
 
-// True when some step has been made and not been taken back.
+// Returns true if some step has been applied and not been undone.
 Result<bool> check_all(BackingDirectory& directory, const Database& database,
                        const RepairPlan& plan) {
   bool any = false;

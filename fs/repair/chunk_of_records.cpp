@@ -12,8 +12,8 @@ using metadata::ChunkRow;
 
 namespace {
 
-// Over all others: those that it covers name nothing any more. Where the row is full, what the
-// patch would give is not known: older bytes are not to be seen in its place.
+// Lays the patch over all other pieces; those that it covers wholly are dropped. If the row is
+// full, the bytes of the patch become lost, so that older bytes do not show in their place.
 void add(ChunkRow& row, const ChunkPatch& patch) {
   const std::uint32_t end = patch.offset + patch.plain_size;
   std::erase_if(row.patches, [&](const ChunkPatch& under) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of a chunk whose own row is gone or older than its records, made from those.
+// Makes the row of a chunk from its records, if its own row is gone or older than they are.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ struct PlacedRecord {
   metadata::RecordLocation location;
 };
 
-// Puts the records of one chunk, in the order of their versions, over what the row says; those that
-// are not newer than all that it names are its own or dead. False: nothing was newer. Where the row
-// said nothing and no base is among the records, what none of them gives is lost, up to their end
-// and at least to file_end, which is as much of the chunk as its file is known to have: that these
-// bytes were zeros nobody knows.
+// Lays the records of one chunk, in the order of their versions, over the row. Records that are not
+// newer than all that the row names are its own or dead, and are left out. Returns false if no
+// record was newer. If the row was empty and no record is a base, bytes that no record holds are
+// lost, up to the end of the records and at least to file_end, the known part of the chunk: nothing
+// tells that these bytes were zeros.
 bool add_newer_records(metadata::ChunkRow& row, std::span<const PlacedRecord> records,
                        std::uint32_t file_end);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repair of the tables chunks and inlined: each chunk below a file's size is covered by exactly
-// one row, none lies beyond, and rows and inlined bytes name each other. What no row covers is
-// lost: nobody knows whether it was a hole.
+// The repair of the tables chunks and inlined. Afterwards exactly one row covers each chunk below a
+// file's size, no row lies beyond it, and rows and inlined bytes match. A chunk that no row covered
+// is lost, because nothing tells whether it was a hole.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using metadata::Table;
 
 namespace {
 
-// A row over count chunks. Not a chunk's own: a hole, or lost.
+// A row over count chunks. A row that is not a chunk's own is a hole, or lost.
 struct Piece {
   std::uint64_t first = 0;
   std::uint64_t count = 1;
@@ -77,12 +77,13 @@ class ChunkRowRepair {
 
   RepairContext& context_;
   const std::uint32_t chunk_size_;
-  std::map<std::string, std::uint32_t> inlined_;  // sizes by key: as few as commits leave unmoved
-  std::set<std::string> named_inlined_;           // that rows of good files name
-  std::set<std::uint64_t> bad_;                   // files whose rows must be put in order
+  std::map<std::string, std::uint32_t>
+      inlined_;                          // sizes by key; few, since commits move older ones
+  std::set<std::string> named_inlined_;  // that rows of good files name
+  std::set<std::uint64_t> bad_;          // files whose rows must be repaired
 };
 
-// A chunk's row, whatever it is; none when it makes no sense.
+// The piece that a chunk's row describes, or none if the row makes no sense.
 std::optional<Piece> piece_of(std::uint64_t index, std::string_view value) {
   auto row = metadata::decode_chunk_map_row(value);
   if (!row) return {};
@@ -112,7 +113,8 @@ Result<File> ChunkRowRepair::file_of(InodeNumber inode) {
   return file;
 }
 
-// In the table as it is, row by row; next: the first chunk that no row has covered so far.
+// Whether this piece is wrong in the table as it is. Pieces come in order; next is the first chunk
+// that none has covered so far.
 bool ChunkRowRepair::is_bad(const File& file, const Piece& piece, std::uint64_t next) {
   const std::uint64_t count = chunk_count(file);
   if (!file.exists || piece.first < next || piece.end() > count) return true;
@@ -142,7 +144,7 @@ bool ChunkRowRepair::is_bad_piece(InodeNumber inode, ChunkIndex index, const Chu
 }
 
 Result<> ChunkRowRepair::find_bad_files() {
-  // The sizes that files have, and where the rows of each end.
+  // The sizes of files, and the end of the rows of each.
   struct State {
     std::uint64_t size = 0;
     std::uint64_t next = 0;
@@ -188,7 +190,7 @@ Result<> ChunkRowRepair::find_bad_files() {
   return {};
 }
 
-// Inlined bytes that no row of the table, as it will be, names.
+// Erases inlined bytes that no row of the repaired table names.
 Result<> ChunkRowRepair::erase_unnamed() {
   for (const auto& [key, size] : inlined_) {
     if (named_inlined_.contains(key)) continue;
@@ -199,7 +201,7 @@ Result<> ChunkRowRepair::erase_unnamed() {
   return {};
 }
 
-// Memory: the rows of one file.
+// Holds the rows of one file in memory.
 Result<> ChunkRowRepair::repair_file(InodeNumber inode) {
   NACRE_ASSIGN(const File file, file_of(inode));
   std::map<std::string, std::string> before;
@@ -237,7 +239,7 @@ Result<> ChunkRowRepair::repair_file(InodeNumber inode) {
     if (same != before.end() && same->second == value) continue;
     NACRE_TRY(context_.draft.put(Table::chunks, key, value, why, inode));
   }
-  // What the old rows alone named goes too.
+  // Inlined bytes that only old rows named are erased, too.
   const std::string inlined = metadata::inlined_prefix(inode);
   for (auto place = named_inlined_.lower_bound(inlined);
        place != named_inlined_.end() && place->starts_with(inlined);) {
@@ -256,7 +258,8 @@ Result<> ChunkRowRepair::repair_file(InodeNumber inode) {
   return {};
 }
 
-// Without overlaps, none past the file's end. A chunk's own row says more than one over many.
+// The pieces without overlaps, and none past the file's end. A chunk's own row takes precedence
+// over a row over many chunks.
 std::vector<Piece> ChunkRowRepair::put_in_order(const File& file, std::vector<Piece> pieces) const {
   std::vector<Piece> ordered;
   const std::uint64_t count = chunk_count(file);
@@ -264,7 +267,7 @@ std::vector<Piece> ChunkRowRepair::put_in_order(const File& file, std::vector<Pi
     if (piece.first >= count) continue;
     piece.count = std::min(piece.count, count - piece.first);
     if (!ordered.empty() && ordered.back().end() > piece.first) {
-      // Keys differ, so the one before is over many, and this one begins within it.
+      // Keys differ, so the piece before is over many chunks, and this piece begins within it.
       Piece rest = ordered.back();
       ordered.back().count = piece.first - ordered.back().first;
       const std::uint64_t end = piece.end();

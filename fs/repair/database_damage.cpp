@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether db/ is damaged, and the words for where rows came from (database_rebuild.h).
+// Finds out whether db/ is damaged, and names the sources of rows (database_rebuild.h).
 #include <fmt/format.h>
 
 #include "fs/repair/database_rebuild.h"
@@ -35,7 +35,7 @@ Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
     if (accept_unreadable || verdict_of(error.code) != Verdict::unreadable) continue;
     return fail(
         error.code,
-        fmt::format("{}: the medium does not read it, which says nothing of what is there. "
+        fmt::format("{}: the medium cannot read it, so its content may still be whole. "
                     "Copy the volume to a sound disk and repair the copy; or have rows that "
                     "cannot be read count as lost: fsck.nacre --repair --accept-unreadable",
                     error.message));

@@ -29,7 +29,7 @@ using metadata::Table;
 namespace {
 
 constexpr std::size_t rebuilt_group_size_bytes = 8u << 20;
-// Numbers that may have been used without a trace that is left.
+// How many numbers may have been used without leaving a trace.
 constexpr std::uint64_t number_margin = 1024;
 constexpr std::uint64_t session_ordinal_max =
     (1ull << (64 - metadata::record_version_session_shift)) - 1;
@@ -85,7 +85,7 @@ class Rebuild {
  private:
   struct Doubt {
     std::uint64_t sequence = 0;
-    bool is_there = false;  // else it was erased
+    bool is_there = false;  // false: it was erased
   };
 
   Result<> commit() {
@@ -151,7 +151,7 @@ class Rebuild {
   std::map<RowKey, Doubt> doubts_;                    // rows of which a newer one may be lost
   std::map<RowKey, RowSource> older_;                 // rows that stand in for lost ones
   std::map<std::string, std::uint64_t> checkpoints_;  // sequences of their rows
-  std::uint64_t checkpoint_sequence_ = 0;             // of the one that is used; 0: not known
+  std::uint64_t checkpoint_sequence_ = 0;  // of the checkpoint that is used; 0: not known
 };
 
 Result<> Rebuild::copy(Table table) {
@@ -173,7 +173,7 @@ Result<> Rebuild::copy(Table table) {
 }
 
 Result<> Rebuild::fill() {
-  FindingList notes;  // damage of segments is found and told by the plan
+  FindingList notes;  // damage of segments is reported by the plan
   NACRE_ASSIGN(auto records, scan_records(*directory_, *volume_.keys, engine_,
                                           volume_.superblock.chunk_size_bytes, notes, progress_));
   RecordOpener opener(*directory_, *volume_.keys, engine_, records);
@@ -191,18 +191,18 @@ Result<> Rebuild::take_checkpoint(RecordOpener& opener, const FoundCheckpoint& c
   report_.checkpoint_seconds = checkpoint.root.written_seconds;
   const auto known = checkpoints_.find(metadata::checkpoint_key(checkpoint.number));
   if (known != checkpoints_.end()) checkpoint_sequence_ = known->second;
-  std::set<RowKey> seen;  // of those in doubt
+  std::set<RowKey> seen;  // rows in doubt that were seen
   NACRE_TRY(checkpoint.read(
       opener,
       [&](CheckpointSection section, std::string_view key, std::string_view value) -> Result<> {
         const Table table = table_of(section);
         if (!rescue_.may_have_lost(table, key)) return {};
-        // A scrub goes on from nowhere.
+        // The row of a scrub is left out, so a scrub begins anew.
         if (table == Table::system && key == metadata::system_key_scrub) return {};
         if (doubts_.contains({table, std::string(key)})) seen.emplace(table, key);
         return take_row(table, key, value);
       }));
-  // What is older than the checkpoint and not in it had been removed by then.
+  // A row that is older than the checkpoint and not in it had been removed by then.
   for (auto doubt = doubts_.begin(); doubt != doubts_.end();) {
     const auto& [place, state] = *doubt;
     const bool is_gone = state.sequence < checkpoint_sequence_ && !seen.contains(place) &&
@@ -222,15 +222,15 @@ Result<> Rebuild::take_row(Table table, std::string_view key, std::string_view v
   NACRE_ASSIGN(const auto there, database_->get(table, key));
   const auto doubt = doubts_.find({table, std::string(key)});
   if (doubt == doubts_.end()) {
-    if (there) return {};  // a row that nothing newer can be lost of
+    if (there) return {};  // no newer version of the row can be lost
   } else if (doubt->second.sequence >= checkpoint_sequence_) {
-    return {};  // newer than the checkpoint, or nobody knows
+    return {};  // it is newer than the checkpoint, or may be
   }
   return put_older(table, key, std::string(value), RowSource::checkpoint);
 }
 
-// Chunks whose rows are gone, or older than their newest record. Where a checkpoint is, records of
-// versions before it are named by its rows or are dead.
+// Takes chunks whose rows are gone, or older than their newest record, from records. If there is a
+// checkpoint, records of versions before it are named by its rows or are dead.
 Result<> Rebuild::take_records(FoundRecords& records, metadata::RecordVersion settled) {
   std::vector<const FoundRecord*> newer;
   for (const FoundRecord& record : records.all) {
@@ -252,7 +252,7 @@ Result<> Rebuild::take_records(FoundRecords& records, metadata::RecordVersion se
   return {};
 }
 
-// Whether a row that is as it was speaks for the chunk: its own, or that of a hole over it.
+// Whether an intact row covers the chunk: its own, or that of a hole.
 Result<bool> Rebuild::is_covered(InodeNumber inode, ChunkIndex index) {
   NACRE_ASSIGN(const auto last, database_->find_last(Table::chunks, metadata::chunk_prefix(inode),
                                                      metadata::chunk_key(inode, index)));
@@ -266,7 +266,7 @@ Result<bool> Rebuild::is_covered(InodeNumber inode, ChunkIndex index) {
   return index.value - parts->index.value < count;
 }
 
-// records: of one chunk, by version.
+// records are those of one chunk, in the order of versions.
 Result<> Rebuild::take_chunk(const FoundRecords& all, std::span<const FoundRecord* const> records) {
   const InodeNumber inode = records.front()->inode;
   const ChunkIndex index = records.front()->chunk;
@@ -293,7 +293,7 @@ Result<> Rebuild::take_chunk(const FoundRecords& all, std::span<const FoundRecor
   return put_older(Table::chunks, key, metadata::encode(row), RowSource::records);
 }
 
-// Within what its segment has committed, as far as that is known.
+// The record's place, if it is within the committed size of its segment, as far as that is known.
 std::optional<metadata::RecordLocation> Rebuild::place_of(const FoundRecords& records,
                                                           const FoundRecord& record) const {
   const std::string& path = records.files[record.file];
@@ -307,7 +307,8 @@ std::optional<metadata::RecordLocation> Rebuild::place_of(const FoundRecords& re
       .segment = *number, .offset = record.offset, .stored_size = record.stored_size};
 }
 
-// Rows of an earlier moment name records where they lay then: compaction may have moved them.
+// Older rows name records at their places of that time. Compaction may have moved them since, so
+// the places are looked up again.
 Result<> Rebuild::move_rows(FoundRecords& records) {
   for (const std::string& key : old_keys(Table::chunks)) {
     NACRE_ASSIGN(const auto value, database_->get(Table::chunks, key));
@@ -338,8 +339,8 @@ Result<> Rebuild::move_rows(FoundRecords& records) {
   return {};
 }
 
-// An older row may say less than the segment holds, and the next mount would cut that off: without
-// it the segment's row is made anew from its file.
+// An older row may have a smaller committed size than the segment, and the next mount would cut off
+// the rest. So the row is dropped, and the repair makes it anew from the segment's file.
 Result<> Rebuild::drop_older_segments() {
   for (auto doubt = doubts_.begin(); doubt != doubts_.end();) {
     const bool is_segment = doubt->first.first == Table::segments;
@@ -352,7 +353,7 @@ Result<> Rebuild::drop_older_segments() {
   return {};
 }
 
-// A group that is lost may have been the one that committed what others name.
+// A lost group may have been the one that committed records which other rows name.
 Result<> Rebuild::raise_committed_sizes() {
   std::map<std::uint64_t, std::uint64_t> ends;
   NACRE_TRY(scan_records(*database_, [&](const NamedRecord& record) {
@@ -372,15 +373,16 @@ Result<> Rebuild::raise_committed_sizes() {
   return {};
 }
 
-// Write sessions whose rows are gone. One that the database cannot have known stays unknown: then
-// db/ was put back, and the plan says so.
+// Restores write sessions whose rows are gone. A session that the database cannot have known stays
+// unknown: db/ was put back to an older state then, which the plan reports.
 Result<> Rebuild::take_sessions(const FoundRecords& records) {
   NACRE_ASSIGN(const auto next, number(metadata::system_key_next_session));
   const bool knows_next =
       next && !is_old(Table::system, std::string(metadata::system_key_next_session));
   std::map<engine::SessionSalt, std::uint64_t> ordinals;
   for (const FoundRecord& record : records.all) {
-    // A session's records may have versions of earlier ones, and mostly have its own.
+    // Most records of a session have versions of that session; some may have versions of earlier
+    // ones.
     std::uint64_t& ordinal = ordinals[records.sessions[record.session]];
     ordinal = std::max(ordinal, record.version.value >> metadata::record_version_session_shift);
   }
@@ -403,7 +405,8 @@ Result<> Rebuild::take_sessions(const FoundRecords& records) {
   return {};
 }
 
-// Numbers must never come again: past all that is known, and by a margin where they are not.
+// No number may be used again. So counters are raised past all known numbers, and by a margin if
+// some may be unknown.
 Result<> Rebuild::raise_numbers(const FoundRecords& records) {
   const auto raise = [&](std::string_view key, std::uint64_t least,
                          std::uint64_t most) -> Result<> {
@@ -420,7 +423,8 @@ Result<> Rebuild::raise_numbers(const FoundRecords& records) {
                session_ordinal_max);
 }
 
-// A file whose row is older than those of its chunks was longer: chunks lie within their file.
+// If a file's row is older than those of its chunks, the file may have been longer: chunks lie
+// within their file.
 Result<> Rebuild::extend_files() {
   const std::uint64_t chunk_size = volume_.superblock.chunk_size_bytes;
   for (const std::string& key : old_keys(Table::inodes)) {
@@ -443,12 +447,12 @@ Result<> Rebuild::extend_files() {
   return {};
 }
 
-// Never below what the volume was used with.
+// The keyring's generation is never set below one that the volume was used with.
 Result<> Rebuild::note_keyring() {
   const std::string key(metadata::system_key_keyring);
   NACRE_ASSIGN(const auto known, number(key));
   const std::uint64_t generation = volume_.keyring.generation;
-  // Of a keyring that is older the plan says so.
+  // An older keyring is reported by the plan.
   if (known && (*known > generation || !is_old(Table::system, key))) return {};
   return put_older(Table::system, key, metadata::encode_u64(generation), RowSource::guess);
 }

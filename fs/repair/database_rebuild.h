@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A damaged db/ made anew beside the old one: all rows that can be read; where rows are gone, those
-// of the last checkpoint; and where those of chunks are, the newest records of their chunks. What
-// is as of an earlier moment is told, row by row.
+// Makes a damaged db/ anew, next to the old one. The new db/ has all rows that can be read. Lost
+// rows come from the last checkpoint, and lost rows of chunks from the newest records of their
+// chunks. The report lists each row that may be older than the lost one.
 //
-// What is made is not yet consistent: the repair is planned with it as with any other database.
+// The new database is not consistent yet; a repair is planned with it as with any other.
 #pragma once
 
 #include <cstdint>
@@ -19,41 +19,41 @@
 
 namespace nacre::fs {
 
-// Where a row came from whose newest state may be lost.
+// The source of a row whose newest state may be lost.
 enum class RowSource : std::uint8_t {
-  older_row,   // an older row of db/ itself
+  older_row,   // an older version of the row in db/
   checkpoint,  // the last checkpoint
-  records,     // the newest records of a chunk that lie in segments
-  guess,       // numbers and write sessions, from what else there is
+  records,     // the newest records of a chunk in segments
+  guess,       // numbers and write sessions, derived from other data
 };
 std::string_view to_string(RowSource source);
 
 struct OlderRows {
   metadata::Table table = metadata::Table::system;
   RowSource source = RowSource::older_row;
-  std::optional<metadata::InodeNumber> inode;  // whose they are
+  std::optional<metadata::InodeNumber> inode;  // the inode that the rows belong to
   std::uint64_t count = 0;
   std::vector<std::string> paths;
 };
 
 struct DatabaseReport {
-  FindingList damage;                              // of files of db/
-  bool may_have_lost_groups = false;               // the log lacks changes
-  bool has_manifest = true;                        // else removed rows may be back
-  std::uint64_t lost_range_count = 0;              // stretches of keys of which rows are gone
-  std::optional<std::int64_t> checkpoint_seconds;  // since 1970; of the one that was used
+  FindingList damage;                              // damage of files in db/
+  bool may_have_lost_groups = false;               // changes are missing in the log
+  bool has_manifest = true;                        // false: removed rows may be back
+  std::uint64_t lost_range_count = 0;              // ranges of keys in which rows are gone
+  std::optional<std::int64_t> checkpoint_seconds;  // since 1970; of the checkpoint that was used
   std::vector<OlderRows> older;
 };
 
-// None: db/ is sound. A medium that does not read a part of it says nothing of that part, which may
-// be whole: io then, with the part, unless accept_unreadable counts it as lost. Errors: missing (no
-// db/), out_of_memory.
+// Returns null if db/ is sound. If the medium cannot read a part of db/, that part may still be
+// whole; so the error is then io, with the part, unless accept_unreadable counts it as lost. Other
+// errors: missing if there is no db/; out_of_memory.
 Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
     const std::shared_ptr<metadata::BackingDirectory>& directory,
     const std::shared_ptr<const metadata::KeyTree>& keys, bool accept_unreadable);
 
-// view is directory with an empty place for db/ (database_view.h). Errors: missing (nothing of db/
-// can be read: salvage does more), no_space, io, out_of_memory.
+// view is directory with an empty folder in the place of db/ (database_view.h). Errors: missing if
+// no row of db/ can be read, in which case a salvage recovers more; no_space; io; out_of_memory.
 Result<DatabaseReport> rebuild_database(
     const std::shared_ptr<metadata::BackingDirectory>& directory,
     const std::shared_ptr<metadata::BackingDirectory>& view, const metadata::DatabaseRescue& rescue,

@@ -19,7 +19,7 @@ constexpr std::size_t swapped_piece_size_bytes = 1u << 20;
 constexpr std::string_view folder_prefix = "db.";
 constexpr std::string_view moving_folder = "db.moving";
 
-// SHA-256 of what was added, piece by piece.
+// The SHA-256 of all pieces that were added.
 class Digest {
  public:
   void add(std::string_view text) {
@@ -57,7 +57,7 @@ Result<Bytes> fingerprint_of(BackingDirectory& directory, std::string_view folde
     NACRE_ASSIGN(const auto file, directory.open(path, metadata::OpenMode::read));
     NACRE_ASSIGN(const std::uint64_t size, file->size());
     Bytes header(header_size_bytes);
-    // What the disk cannot read it cannot read again either.
+    // A header that the disk cannot read counts as empty, each time.
     header.resize(file->read(0, header).value_or(0));
     digest.add(name);
     digest.add(fmt::format("{}", size));
@@ -120,8 +120,8 @@ Result<> remove_folder(BackingDirectory& directory, const std::string& folder) {
   return directory.sync_directory("");
 }
 
-// A swap was cut off. The database that was on its way gets its place back; or, where the other one
-// has that already, the name that its plan gives it.
+// Ends an interrupted swap. The database under the temporary name gets its place back; or, if the
+// other one is there already, the name that its plan gives it.
 static Result<> end_swap(BackingDirectory& directory, const metadata::VolumeKeys& volume,
                          const std::vector<std::string>& names) {
   const auto has = [&](std::string_view name) {
@@ -135,7 +135,7 @@ static Result<> end_swap(BackingDirectory& directory, const metadata::VolumeKeys
     for (const auto& name : plans ? *plans : std::vector<std::string>()) {
       const auto plan = load_plan(directory, *volume.keys, name);
       const auto* edit = plan ? database_edit_of(*plan) : nullptr;
-      // Undone, it is the new one that was on its way.
+      // While a plan is undone, the new database is the one under the temporary name.
       if (edit != nullptr && !has(edit->folder) && (edit->before == moved || place.empty()))
         place = edit->folder;
     }
@@ -156,8 +156,10 @@ Result<> tidy_databases(BackingDirectory& directory, const metadata::VolumeKeys&
   for (const auto& name : names) {
     if (!name.starts_with(folder_prefix) || name == moving_folder) continue;
     const auto plan = load_plan(directory, *volume.keys, name.substr(folder_prefix.size()));
-    if (!plan && plan.error().code != ErrorCode::not_found) continue;  // whose it is nobody knows
-    // Without a plan, or with one whose db/ is still there, it never took db/'s place.
+    if (!plan && plan.error().code != ErrorCode::not_found)
+      continue;  // it is not known whose it is
+    // Without a plan, or with one whose old db/ is still in place, this folder never took db/'s
+    // place.
     const auto* edit = plan ? database_edit_of(*plan) : nullptr;
     if (!plan || (edit != nullptr && edit->before == *now))
       NACRE_TRY(remove_folder(directory, name));

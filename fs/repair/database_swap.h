@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A db/ that was made anew takes the old one's place, and back: which of the two is which, and the
+// Swaps the new db/ with the old one, and back; tells which of the two is in place; and removes the
 // folders that interrupted repairs leave.
 #pragma once
 
@@ -13,15 +13,16 @@ namespace nacre::fs {
 
 std::string database_folder_of(std::string_view plan_name);  // "db.NAME"
 
-// Of the names, sizes and headers of a folder's files: none changes as long as nobody opens the
-// database for writing.
+// A digest of the names, sizes and headers of a folder's files. It stays the same for as long as
+// the database is not opened for writing.
 Result<Bytes> fingerprint_of(metadata::BackingDirectory& directory, std::string_view folder);
-// Of all rows; undone: as if the plan's row steps were taken back (null: as they are).
+// A digest of all rows. With undone it is that of the rows with the plan's row steps undone; null
+// means the rows as they are.
 Result<Bytes> digest_of_rows(const std::shared_ptr<metadata::BackingDirectory>& directory,
                              const metadata::VolumeKeys& volume, const RepairPlan* undone);
 
 enum class DatabaseState : std::uint8_t { before, after, other };
-// Which database db/ is.
+// Tells which database is in db/.
 Result<DatabaseState> state_of_database(
     const std::shared_ptr<metadata::BackingDirectory>& directory,
     const metadata::VolumeKeys& volume, const RepairPlan& plan, const DatabaseEdit& edit);
@@ -29,7 +30,7 @@ Result<DatabaseState> state_of_database(
 Result<> swap_databases(metadata::BackingDirectory& directory, const DatabaseEdit& edit);
 // A folder with its files, if it is there.
 Result<> remove_folder(metadata::BackingDirectory& directory, const std::string& folder);
-// Ends what an interruption left: a db/ on its way, and new ones that never took its place.
+// Ends an interrupted swap, and removes new databases that never took db/'s place.
 Result<> tidy_databases(metadata::BackingDirectory& directory, const metadata::VolumeKeys& volume);
 
 const DatabaseEdit* database_edit_of(const RepairPlan& plan);  // null: none

@@ -47,7 +47,7 @@ class DatabaseView final : public BackingDirectory {
     return directory->list(real);
   }
   Result<void> sync_directory(std::string_view folder) override {
-    // Of the volume's own folder only the name of db/ changes.
+    // In the volume's own folder only the name of db/ can change.
     if (folder.empty()) return holder_->sync_directory("");
     const auto [directory, real] = find(folder);
     return directory->sync_directory(real);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A volume directory of which db/ is another folder: so a database that is made anew can be
-// written, opened and planned with before it takes its place. (Files under db/ are sealed for their
-// number, not for their folder.)
+// A view of a volume's folder in which another folder stands for db/. So a new database can be
+// written, opened and planned with before it takes db/'s place. Files in db/ are sealed with their
+// number and not with their folder.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace nacre::fs {
 
-// folder of holder stands in for db/; everything else is volume's own.
+// The folder of holder stands for db/. Everything else is that of volume.
 std::shared_ptr<metadata::BackingDirectory> with_database(
     std::shared_ptr<metadata::BackingDirectory> volume,
     std::shared_ptr<metadata::BackingDirectory> holder, std::string folder);

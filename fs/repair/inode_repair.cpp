@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last part of the repair of names: the inodes' own rows, and what hangs on inodes by number.
+// The last part of the repair of names: the inodes' own rows, and rows that name inodes by number.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ Result<std::array<Byte, 16>> name_hash_key(const RepairContext& context) {
   return key;
 }
 
-// Without the old one nobody can find a name by its hash: a new one, and the repair of names then
-// puts every entry in its new place.
+// Without the old key no name can be found by its hash. So a new key is made, and the repair of
+// names gives each entry its new hash.
 Result<> repair_name_hash(RepairContext& context) {
   if (name_hash_key(context)) return {};
   std::string key(16, '\0');
@@ -63,7 +63,7 @@ Result<> NameRepair::finish(std::uint64_t number, const Node& node) {
   const std::uint32_t links = stays_orphan   ? 0
                               : is_directory ? 2 + node.subdirectory_count
                                              : node.name_count;
-  // The row need not be read where nothing can be wrong with it.
+  // If nothing can be wrong with the row, it is not read.
   if (!is_directory && !node.is_made && !node.has_fault && links == node.link_count) return {};
   const std::string key = metadata::inode_key(inode);
   InodeRow row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes of a chunk are lost when some of the pieces that make it are.
+// Finds the bytes of a chunk that are lost if some of its pieces are.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ Result<> check_room(const ChunkRow& row) {
               "changed: repair without it, then write zeros there");
 }
 
-// As a small write would.
+// Adds zeros as an inlined patch, like a small write.
 Result<> add_zeros(RepairContext& context, metadata::InodeNumber inode, metadata::ChunkIndex index,
                    ChunkRow& row, const LostRange& range) {
   NACRE_ASSIGN(const auto version, context.next_version());
@@ -65,7 +65,7 @@ ChunkRow lose_pieces(const ChunkRow& row, const IsBadPiece& is_bad,
       left.patches.push_back(patch);
     }
   }
-  // What was lost before lies over all pieces.
+  // Bytes that were lost before take precedence over all pieces.
   for (const LostRange& range : row.lost)
     add_lost(left, range.offset, range.end());
   return left;
@@ -85,7 +85,7 @@ Result<std::string> finish_row(RepairContext& context, metadata::InodeNumber ino
   const bool drops = context.options.drop_damaged;
   if (drops) NACRE_TRY(check_room(row));
   ChunkRow news{.base = {}, .patches = {}, .lost = row.lost};
-  // Dropping is news of what was lost before, too.
+  // Bytes that were lost before are reported again if they are dropped now.
   for (const LostRange& range : old != nullptr && !drops ? old->lost : std::vector<LostRange>())
     erase_lost(news, range.offset, range.end());
   for (const LostRange& range : news.lost) {
@@ -99,7 +99,7 @@ Result<std::string> finish_row(RepairContext& context, metadata::InodeNumber ino
   }
   if (drops) {
     for (const LostRange& range : std::exchange(row.lost, {})) {
-      // What lay below a lost patch is older than it and must not come back.
+      // Bytes below a lost patch are older than the patch and must not come back.
       if (gives_bytes(row, range)) NACRE_TRY(add_zeros(context, inode, index, row, range));
     }
   }

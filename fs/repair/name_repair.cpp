@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repair of the tables inodes, dentries, orphans and xattrs: every inode gets the names, links
-// and parent that agree with one another, and a name below the root.
+// The repair of the tables inodes, dentries, orphans and xattrs. Afterwards the names, link count
+// and parent of each inode agree, and each inode has a name below the root.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool has_type(std::uint32_t mode) {
          S_ISCHR(mode) || S_ISBLK(mode);
 }
 
-// A row that nothing can be made of: what it was must come from other tables.
+// Whether the row makes no sense, so that the inode must be made anew from other tables.
 bool is_useless(const InodeRow& row) {
   if (!has_type(row.mode)) return true;
   return S_ISLNK(row.mode) && (row.symlink_target.empty() ||
@@ -106,7 +106,7 @@ Result<> NameRepair::read_orphans() {
   return {};
 }
 
-// What names and chunks tell of inodes that have no row.
+// Makes inodes without rows from the names and chunks that name them.
 Result<> NameRepair::make_missing_inodes() {
   struct Evidence {
     bool is_directory = false;
@@ -212,14 +212,14 @@ Result<> NameRepair::apply(const Fix& fix) {
   }
   if (fix.new_key.empty()) return {};
   if (fix.new_key != fix.key) {
-    // The very name is there already, found as it should be: the other one was never seen.
+    // The same name is already there under its right hash, so this entry was never visible.
     NACRE_ASSIGN(const auto taken, context_.database().get(Table::dentries, fix.new_key));
     if (taken) return forget_entry(fix);
   }
   return context_.draft.put(Table::dentries, fix.new_key, fix.value, fix.why, fix.inode);
 }
 
-// An entry that was counted goes after all.
+// Removes an entry that was counted before.
 Result<> NameRepair::forget_entry(const Fix& fix) {
   const auto parts = metadata::decode_dentry_key(fix.new_key);
   if (!parts || !fix.inode) return {};
@@ -242,7 +242,8 @@ Result<> NameRepair::remove_entry(const Entry& entry, const std::string& why) {
   return context_.draft.erase(Table::dentries, entry.key, why, InodeNumber{entry.inode});
 }
 
-// A directory has one name: the one in the directory that it says is its parent, if there is one.
+// A directory has one name: that in the directory which its row names as its parent, if there is
+// one.
 Result<> NameRepair::choose_directory_names() {
   for (auto& [number, entries] : directory_entries_) {
     Node& node = nodes_.at(number);
@@ -263,7 +264,7 @@ Result<> NameRepair::choose_directory_names() {
   return {};
 }
 
-// Directories that lie below themselves: each circle is opened at its lowest number.
+// If directories lie below themselves, each circle is opened at its lowest number.
 Result<> NameRepair::break_circles() {
   enum : std::uint8_t { unseen, on_the_way, done };
   std::map<std::uint64_t, std::uint8_t> states;
@@ -293,7 +294,7 @@ Result<> NameRepair::break_circles() {
   return {};
 }
 
-// What was unlinked while it was open has no name and needs none: the next mount removes it.
+// A file that was unlinked while it was open needs no name. The next mount removes it.
 bool NameRepair::is_orphan(const Node& node) const {
   return node.is_listed && node.link_count == 0 && node.name_count == 0 && node.entry_count == 0;
 }
@@ -337,7 +338,7 @@ Result<> NameRepair::put_into_lost_found(std::uint64_t number) {
   return {};
 }
 
-// The directory for what has no name: found, or made, once.
+// The directory for inodes without a name. It is found or made once.
 Result<std::uint64_t> NameRepair::lost_found() {
   if (lost_found_ != 0) return lost_found_;
   NACRE_ASSIGN(const auto hash_key, name_hash_key(context_));
@@ -370,7 +371,7 @@ Result<std::uint64_t> NameRepair::lost_found() {
   }
 }
 
-// Past every number in use: no inode number is ever used twice.
+// The number is above all numbers in use, because no inode number is ever used twice.
 Result<std::uint64_t> NameRepair::next_inode() {
   NACRE_ASSIGN(const auto value,
                context_.database().get(Table::system, metadata::system_key_next_inode));

@@ -13,7 +13,7 @@
 
 namespace nacre::fs {
 
-// The key that the volume's names are hashed with, as it will be.
+// The key with which the volume's names are hashed after the repair.
 Result<std::array<Byte, 16>> name_hash_key(const RepairContext& context);
 
 class NameRepair {
@@ -22,18 +22,18 @@ class NameRepair {
   Result<> run();
 
  private:
-  // One inode: what its row says, what the other rows will say when the repair is done.
+  // One inode: the values of its row, and counts of the rows that name it after the repair.
   struct Node {
     std::uint32_t mode = 0;
     std::uint32_t link_count = 0;
-    std::uint32_t name_count = 0;          // entries that lead to it
-    std::uint32_t subdirectory_count = 0;  // entries in it that lead to directories
+    std::uint32_t name_count = 0;          // entries that name it
+    std::uint32_t subdirectory_count = 0;  // entries in it that name directories
     std::uint64_t entry_count = 0;         // entries in it
     std::uint64_t parent = 0;
     std::uint64_t size = 0;
-    bool is_listed = false;  // as an orphan
+    bool is_listed = false;  // is in the table of orphans
     bool is_made = false;    // it has no row yet
-    bool has_fault = false;  // its row must be put right in any case
+    bool has_fault = false;  // its row must be repaired in any case
   };
   struct Entry {
     std::string key;
@@ -42,12 +42,12 @@ class NameRepair {
   };
   struct Fix {
     std::string key;
-    std::string new_key;  // empty: the entry goes
+    std::string new_key;  // empty: the entry is removed
     std::string value, why;
     std::optional<metadata::InodeNumber> inode;
   };
 
-  // name_repair.cpp
+  // In name_repair.cpp.
   Result<> read_inodes();
   Result<> read_orphans();
   Result<> make_missing_inodes();
@@ -62,7 +62,7 @@ class NameRepair {
   Result<> put_into_lost_found(std::uint64_t number);
   Result<std::uint64_t> lost_found();
   Result<std::uint64_t> next_inode();
-  // inode_repair.cpp
+  // In inode_repair.cpp.
   Result<> finish_inodes();
   Result<> finish(std::uint64_t number, const Node& node);
   Result<> repair_xattrs();
@@ -74,8 +74,9 @@ class NameRepair {
 
   RepairContext& context_;
   std::map<std::uint64_t, Node> nodes_;
-  std::map<std::uint64_t, std::vector<Entry>> directory_entries_;  // of each directory, to it
-  std::set<std::uint64_t> erased_orphans_;  // being removed, of which no row is left
+  std::map<std::uint64_t, std::vector<Entry>>
+      directory_entries_;                   // for each directory, the entries that name it
+  std::set<std::uint64_t> erased_orphans_;  // orphans that were being removed and have no row
   std::uint64_t lost_found_ = 0;
 };
 

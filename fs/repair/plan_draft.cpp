@@ -7,7 +7,7 @@ namespace nacre::fs {
 
 namespace {
 
-// A row that was changed and changed back.
+// Whether the step changes nothing, because the row was changed and changed back.
 bool is_idle(const RepairStep& step) {
   const auto* row = std::get_if<RowEdit>(&step.change);
   return row != nullptr && row->before == row->after;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan in the making: changes go to the open group of a database that is open for reading only,
-// so whoever reads it sees the volume as it will be, and nothing reaches the disk.
+// A plan in the making. Changes go to the open group of a database that is open for reading only.
+// So each part of the repair reads the volume as it will be, and nothing reaches the disk.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class PlanDraft {
  public:
   explicit PlanDraft(metadata::Database& database) : database_(database) {}
 
-  // As it will be.
+  // The database as it will be.
   const metadata::Database& database() const { return database_; }
 
   Result<> put(metadata::Table table, const std::string& key, std::string value, std::string why,
@@ -28,9 +28,9 @@ class PlanDraft {
   void add(FileEdit change, std::string why);
   void add(LostBytes lost) { plan_.lost.push_back(std::move(lost)); }
 
-  // Some row will not be as it was.
+  // Whether some row will be changed.
   bool changes_rows() const;
-  // The steps in the order in which they came up, without those that change nothing in the end.
+  // The steps in the order in which they were added, without those that change nothing in the end.
   RepairPlan take();
 
  private:
@@ -39,7 +39,8 @@ class PlanDraft {
 
   metadata::Database& database_;
   RepairPlan plan_;
-  std::map<std::pair<metadata::Table, std::string>, std::size_t> rows_;  // their steps
+  std::map<std::pair<metadata::Table, std::string>, std::size_t>
+      rows_;  // the index of each row's step
 };
 
 }  // namespace nacre::fs

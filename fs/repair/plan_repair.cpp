@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a repair is planned.
+// Plans a repair: runs its parts in order.
 #include <map>
 #include <set>
 
@@ -40,7 +40,7 @@ Result<> add_paths(const metadata::Database& database, RepairPlan& plan) {
   return {};
 }
 
-// An older keyring may lack the keys of newer records, which would all seem forged.
+// An older keyring may lack the keys of newer records, which would then all look forged.
 Result<> check_keyring(const metadata::Database& database, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_keyring));
   const auto known = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
@@ -52,7 +52,8 @@ Result<> check_keyring(const metadata::Database& database, const metadata::Volum
                   volume.keyring.generation, *known));
 }
 
-// The last checkpoint may say that nothing has changed since it was written; now something does.
+// The row of the last checkpoint may say that nothing has changed since. The repair is a change, so
+// that mark is removed.
 Result<> reopen_checkpoints(RepairContext& context) {
   if (!context.draft.changes_rows()) return {};
   std::map<std::string, metadata::CheckpointRow> closed;
@@ -119,12 +120,12 @@ Result<metadata::RecordVersion> RepairContext::next_version() {
 
 namespace {
 
-// The plan of a volume whose db/ can be read.
+// Makes the plan for a volume whose db/ can be read.
 Result<> make_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
                    const metadata::VolumeKeys& volume, engine::Engine& engine,
                    const RepairOptions& options, const ProgressFunction& progress,
                    RepairDraft& made) {
-  // Open for reading, so that no change can reach the disk.
+  // The database is open for reading only, so no change can reach the disk.
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(directory, volume.keys, {.read_only = true}));
   NACRE_TRY(check_keyring(*database, volume));
@@ -157,7 +158,7 @@ Result<> make_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
   return {};
 }
 
-// db/ is made anew, and the rest is planned with the new one in its place.
+// Makes db/ anew, and plans the rest with the new one in its place.
 Result<RepairDraft> plan_with_new_database(
     const std::string& name, const std::shared_ptr<metadata::BackingDirectory>& directory,
     const metadata::DatabaseRescue& rescue, const metadata::VolumeKeys& volume,
@@ -190,7 +191,8 @@ Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory
   if (rescue != nullptr) {
     const std::string name = new_plan_name(metadata::rfc3339_now());
     auto made = plan_with_new_database(name, directory, *rescue, volume, engine, options, progress);
-    // The error counts; what it leaves the next repair removes if this cannot.
+    // The error of the plan is returned. If the folder cannot be removed here, the next repair does
+    // it.
     if (!made && !options.scratch) (void)remove_folder(*directory, database_folder_of(name));
     return made;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repair of what rows say of records against the records themselves: the deep check walks the
-// segments, and every piece of a chunk that it cannot open is lost.
+// The repair of rows that name records. The deep check walks the segments, and each piece of a
+// chunk that it cannot open is lost.
 //
-// A damaged stretch of a segment gets a header and a checksum that fit it, and keeps all its other
-// bytes: a record that nobody names and nobody can open. So the checksums of the segment are right
-// again, also for who has no key, and the walk past it does not depend on luck.
+// A damaged stretch of a segment gets a header and a checksum that fit it, and keeps its other
+// bytes: it becomes a record that no row names and no key opens. So all checksums of the segment
+// are right again, also for a reader without keys, and a walk passes the stretch reliably.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,7 +29,7 @@ using metadata::Table;
 
 namespace {
 
-// Of a record that nobody sealed: no session gets that far with its first salt.
+// The counter of such a record. No session reaches it with its first salt.
 constexpr std::uint32_t filler_counter = ~0u;
 
 struct BadPiece {
@@ -118,7 +118,7 @@ class RecordRepair final : public ChunkVisitor {
   RepairContext& context_;
   RecordKeys keys_;
   std::unique_ptr<DeepCheck> deep_;
-  FindingList findings_;  // of which the plan says all
+  FindingList findings_;  // their content is in the plan
   std::map<std::pair<metadata::InodeNumber, metadata::ChunkIndex>, std::vector<BadPiece>> bad_;
   std::map<std::uint64_t, std::string> bad_checkpoints_;  // by number
   std::vector<Stretch> stretches_;
@@ -127,9 +127,9 @@ class RecordRepair final : public ChunkVisitor {
     metadata::SessionRow row;
     NamedRecord witness;
   };
-  std::set<engine::SessionSalt> known_salts_;  // that have a row
+  std::set<engine::SessionSalt> known_salts_;  // sessions that have a row
   std::set<std::uint64_t> known_ordinals_;
-  // That have none, and are the volume's own all the same. By ordinal.
+  // Sessions without a row that belong to the volume, by ordinal.
   std::map<engine::SessionSalt, std::map<std::uint64_t, Session>> sessions_;
 };
 
@@ -235,8 +235,9 @@ Result<> RecordRepair::fill(const Stretch& stretch, const std::string& path,
   return {};
 }
 
-// A session whose row is gone: a record of it says its salt and epoch, the row that names the
-// record its number. Some of its records may have versions of other sessions.
+// Notes a session whose row is gone. A record has the session's salt and epoch, and the row that
+// names the record has the session's number in its version. Some records may have versions of other
+// sessions.
 void RecordRepair::note_session(const engine::RecordHeader& header,
                                 std::span<const NamedRecord> named) {
   if (named.empty() || !is_of_file(named.front().name.kind) || known_salts_.contains(header.salt))
@@ -244,8 +245,8 @@ void RecordRepair::note_session(const engine::RecordHeader& header,
   const std::uint64_t ordinal =
       named.front().name.version.value >> metadata::record_version_session_shift;
   if (!sessions_.contains(header.salt)) {
-    // Where the session of this ordinal has a row, the record is of another branch of the volume's
-    // history, and no row will make it genuine.
+    // If the session of this ordinal has a row, the record is from another branch of the volume's
+    // history, and it must not be made genuine by a new row.
     if (ordinal == 0 || known_ordinals_.contains(ordinal)) return;
     keys_.admit(header.salt, header.epoch);
   }
@@ -266,7 +267,7 @@ Result<> RecordRepair::find_known_sessions() {
     std::copy_n(key.begin() + prefix.size(), salt.size(), salt.begin());
     known_salts_.insert(salt);
   }));
-  // A segment's row vouches for the session that made the segment.
+  // A segment's row proves that the session which made the segment belongs to the volume.
   return context_.scan(Table::segments, [&](std::string_view, std::string_view value) {
     const auto row = metadata::decode_segment_row(value);
     if (!row || known_salts_.contains(row->salt)) return;
@@ -277,7 +278,8 @@ Result<> RecordRepair::find_known_sessions() {
 
 Result<> RecordRepair::enter_sessions() {
   for (const auto& [salt, sessions] : sessions_) {
-    // Most records are of their own session's versions, and those of others are of earlier ones.
+    // Most records have versions of their own session; the others have versions of earlier
+    // sessions.
     const auto session = std::find_if(sessions.rbegin(), sessions.rend(), [&](const auto& one) {
       const auto& name = one.second.witness.name;
       return one.first != 0 && !known_ordinals_.contains(one.first) &&

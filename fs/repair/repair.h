@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairs a volume that is not mounted: plans all of it first, writes the plan down, and only then
-// changes anything. What a repair does:
+// Repairs a volume that is not mounted. The whole repair is planned first and the plan is saved;
+// only then anything is changed. What a repair does:
 //
-//   db/                   where files of it are damaged: made anew beside it from all that can be
-//   read
-//                         (database_rebuild.h), and put in its place; the old one stays beside it
+//   db/                   if files are damaged, a new db/ is made from all that can be read
+//                         (database_rebuild.h) and put in place; the old one stays next to it
 //   superblock, keyring   a damaged, missing or older copy is replaced by the other one
-//   names                 entries without inode go, inodes without entry get one in /lost+found;
-//                         link counts, sizes of directories, parents, the list of orphans
-//   inodes                a row that is gone is made anew (root's, 0600 or 0700) where chunks or
-//                         entries still tell of a file or directory
-//   chunks                rows that overlap, leave gaps or make no sense; what cannot be had any
-//                         more becomes a fact of its own, *lost*: reading it fails
-//   records               all are opened; rows that name a damaged or missing one keep the rest of
-//                         the chunk. Damaged stretches get a header and a checksum of their own, so
-//                         that they are records that nobody names
-//   segments              headers, committed sizes, live counts; rows from what the files say
+//   names                 entries without inode are removed, inodes without entry get one in
+//                         /lost+found; link counts, sizes of directories, parents, the orphans
+//   inodes                if chunks or entries still tell of a file or directory whose row is gone,
+//                         the row is made anew (owner root, mode 0600 or 0700)
+//   chunks                rows that overlap, leave gaps or make no sense; bytes that cannot be
+//                         recovered are recorded as *lost*, and reading them fails
+//   records               all are opened; a row that names a damaged or missing record keeps the
+//                         rest of the chunk; damaged stretches become records that no row names
+//   segments              headers, committed sizes, live counts; lost rows come from the files
 //   counters, totals, write sessions
 //
-// What a medium cannot read (an I/O error) stays as it is: it may come back. Whoever wants it
-// stated as lost copies the volume to a sound disk first. Of db/ it must be said that it counts as
-// lost; else nothing is planned.
+// Bytes that the medium cannot read (an I/O error) stay as they are, because they may become
+// readable again. To have them recorded as lost, copy the volume to a sound disk first. If db/ has
+// such bytes, nothing is planned unless accept_unreadable is set.
 //
-// The caller holds the volume's lock: exclusive, or shared when nothing is applied.
+// The caller holds the volume's lock: exclusively, or shared if nothing is applied.
 #pragma once
 
 #include <memory>
@@ -39,35 +37,38 @@
 namespace nacre::fs {
 
 struct RepairOptions {
-  // What is lost, now or by an earlier repair, is replaced by holes, which read as zeros.
+  // Replaces lost bytes, also those of earlier repairs, by holes, which read as zeros.
   bool drop_damaged = false;
-  // What the medium cannot read of db/ counts as damaged: older rows take its place.
+  // Counts bytes of db/ that the medium cannot read as damaged, so that older rows take their
+  // place.
   bool accept_unreadable = false;
-  // Where a new db/ is made, if one must be; none: in the volume, which is written to then. What a
-  // dry run leaves here is its caller's to remove.
+  // The place for a new db/, if one must be made. Null: in the volume, which is then written to.
+  // The caller of a dry run removes what is left here.
   std::shared_ptr<metadata::BackingDirectory> scratch = {};
 };
 
 struct RepairDraft {
   RepairPlan plan;
-  FindingList left;                        // what no step repairs
-  std::optional<DatabaseReport> database;  // when db/ was made anew
+  FindingList left;                        // findings that no step repairs
+  std::optional<DatabaseReport> database;  // set if db/ was made anew
 };
 
-// Reads everything and changes nothing: but a folder is made beside a damaged db/. Memory: about
-// 120 bytes an inode, and the plan; of a damaged db/ also 64 bytes a record. Errors: those of
-// Database::open() and of its reads, of rebuild_database(), out_of_memory.
+// Reads everything and changes nothing, but for a folder that is made next to a damaged db/. Takes
+// about 120 bytes of memory for each inode, the size of the plan, and, if db/ is damaged, 64 bytes
+// for each record. Errors: those of Database::open() and of its reads; those of rebuild_database();
+// out_of_memory.
 Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
                                 const RepairOptions& options, const ProgressFunction& progress);
 
-// Makes all the steps, rows in groups that are each durable as a whole. However it ends, a new plan
-// goes on from there.
+// Applies all steps. Rows are written in groups, each of which is durable as a whole. However it
+// ends, a new plan goes on from there.
 Result<> apply_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
                     const metadata::VolumeKeys& volume, const RepairPlan& plan);
 
-// Puts back what was there before; true when anything had to be. Changes nothing unless all of it
-// is as the plan left it, or already as before: not_permitted, with the first that is neither.
+// Restores the state before the plan. Returns true if anything was changed. Error: not_permitted,
+// with the first such place, if something is neither as the plan left it nor as it was before; then
+// nothing is changed.
 Result<bool> undo_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
                        const metadata::VolumeKeys& volume, const RepairPlan& plan);
 

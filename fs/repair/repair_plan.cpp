@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's text, and the text's sealed file.
+// The text of a plan, and the sealed file that holds it.
 #include "fs/repair/repair_plan.h"
 
 #include <algorithm>
@@ -90,12 +90,13 @@ json to_json(const LostBytes& lost) {
             {"paths", lost.paths}}}};
 }
 
-// Names are any bytes, JSON is UTF-8: words and paths are for people, and may show replacements.
+// Names may be any bytes, but JSON is UTF-8. Reasons and paths are for people, so they may show
+// replacement characters.
 std::string line_of(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// Access to a parsed line: what is missing or of another type makes the line bad.
+// Access to a parsed line. A missing field, or one of another type, makes the line bad.
 class Line {
  public:
   explicit Line(const json& object) : object_(object) {}
@@ -207,7 +208,7 @@ void read_lost(Line& line, RepairPlan& plan) {
   plan.lost.push_back(std::move(lost));
 }
 
-// What a piece is sealed with: it belongs to this place of this plan of this volume.
+// The additional data of a sealed piece, which binds it to its place in this plan of this volume.
 std::string piece_data(const metadata::KeyTree& keys, std::string_view name, std::uint64_t index,
                        bool is_last) {
   std::array<Byte, sizeof index + 1> place{};
@@ -338,7 +339,7 @@ Result<std::string> save_plan(metadata::BackingDirectory& directory, const metad
 
 Result<RepairPlan> load_plan(metadata::BackingDirectory& directory, const metadata::KeyTree& keys,
                              std::string_view name) {
-  // Its whole path will do as well.
+  // The plan's whole path is accepted, too.
   if (const auto slash = name.rfind('/'); slash != name.npos) name.remove_prefix(slash + 1);
   if (name.ends_with(plan_suffix)) name.remove_suffix(plan_suffix.size());
   const std::string path = path_of(name);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a repair changes, step by step, with what was there before: made whole before anything is
-// written, kept in the volume, and able to be taken back.
+// The plan of a repair: each change with the old and the new content. It is complete before
+// anything is written, it is kept in the volume, and it can be undone.
 //
-// A plan names files and holds rows, so it lies in the volume's own directory, sealed under a
-// subkey of the volume key: outside it would tell whoever finds it what the volume keeps to itself.
-// docs/FORMAT.md, "repair".
+// A plan has names of files and rows, which the volume keeps secret. So it lies in the volume's
+// folder and is sealed under a subkey of the volume key. docs/FORMAT.md, "repair".
 #pragma once
 
 #include <cstdint>
@@ -23,26 +22,26 @@
 
 namespace nacre::fs {
 
-// A row of a table; none: there is no such row.
+// A change of a row of a table. An empty value means that there is no such row.
 struct RowEdit {
   metadata::Table table = metadata::Table::system;
   std::string key;
   std::optional<std::string> before, after;
 };
-// Some bytes of a file that stays as long as it is.
+// A change of some bytes of a file. The file keeps its size.
 struct BytesEdit {
   std::string path;
   std::uint64_t offset = 0;
-  Bytes before, after;  // of one size
+  Bytes before, after;  // of the same size
 };
-// A small file as a whole; none: there is no such file.
+// A change of a whole small file. An empty content means that there is no such file.
 struct FileEdit {
   std::string path;
   std::optional<Bytes> before, after;
 };
-// db/ made anew: it changes places with a folder beside it, whose name begins as it does.
+// The swap of db/ with a folder next to it, whose name begins with "db.".
 struct DatabaseEdit {
-  std::string folder;  // the new one before, the damaged one after
+  std::string folder;  // holds the new db/ before the swap, the damaged one after it
   Bytes before;        // fingerprint of the damaged one's files (database_swap.h)
   Bytes after;         // digest of the new one's rows, before the plan's other steps
 };
@@ -50,26 +49,27 @@ struct DatabaseEdit {
 struct RepairStep {
   std::variant<RowEdit, BytesEdit, FileEdit, DatabaseEdit> change;
   std::string why;                             // one sentence
-  std::optional<metadata::InodeNumber> inode;  // that it is about
+  std::optional<metadata::InodeNumber> inode;  // the inode that the step changes
   std::vector<std::string> paths;              // of that inode, after the repair
 };
 
-// Bytes of a file that cannot be had any more.
+// Bytes of a file that cannot be recovered.
 struct LostBytes {
   metadata::InodeNumber inode;
-  std::uint64_t offset = 0;  // within the file
+  std::uint64_t offset = 0;  // from the file's beginning
   std::uint64_t size = 0;
   Verdict verdict = Verdict::rot;
   std::string why;
-  bool is_dropped = false;  // replaced by a hole; else reading them is an error from now on
+  bool is_dropped = false;  // true: replaced by a hole; false: reading them gives an error
   std::vector<std::string> paths;
 };
 
 struct RepairPlan {
-  std::string name;  // that it is saved under; no part of the text
+  std::string name;  // the name under which it is saved; not in the text
   engine::VolumeId volume_id = {};
   std::string created;  // RFC 3339
-  // Write sessions before the plan was made; one more, and the plan cannot be undone.
+  // The number of write sessions when the plan was made. After another session the plan cannot be
+  // undone.
   std::uint64_t next_session = 0;
   std::vector<RepairStep> steps;
   std::vector<LostBytes> lost;
@@ -85,15 +85,16 @@ inline constexpr std::string_view repair_folder = "repair";
 //   {"step":"database","folder":…,"before":hex,"after":hex,"why":…}
 //   {"lost":{"inode":…,"offset":…,"size":…,"verdict":…,"why":…,"dropped":…,"paths":[…]}}
 std::string to_text(const RepairPlan& plan);
-// corrupt when it is not such a text.
+// Error: corrupt if it is not such a text.
 Result<RepairPlan> parse_plan(std::string_view text);
 
-// A new name for a plan: sorts by time.
+// Makes a name for a plan. Names sort by time.
 std::string new_plan_name(const std::string& created);
-// Durable when it returns; the name to undo it by: the plan's, or a new one where it has none.
+// Saves the plan, durable when it returns. Returns the name by which it can be undone: the plan's,
+// or a new one if it has none.
 Result<std::string> save_plan(metadata::BackingDirectory& directory, const metadata::KeyTree& keys,
                               const RepairPlan& plan);
-// not_found, with the names that there are; tampered; corrupt.
+// Errors: not_found, with the existing names; tampered; corrupt.
 Result<RepairPlan> load_plan(metadata::BackingDirectory& directory, const metadata::KeyTree& keys,
                              std::string_view name);
 

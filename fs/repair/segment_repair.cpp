@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repair of the table segments and of the segments' own headers, before their records are read:
-// rows that are gone come from what the files say about themselves.
+// The repair of the table segments and of the segments' headers, before records are read. Lost rows
+// are made anew from the files.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -99,11 +99,11 @@ Result<> SegmentRepair::make_missing_rows() {
   return {};
 }
 
-// A segment that chunks name and that has no row: what is good in its file counts.
+// Makes the row of a segment that chunks name, from the good records in its file.
 Result<> SegmentRepair::make_row(SegmentNumber number, std::span<const NamedRecord> named) {
   const std::string path = segment_path(number);
   const auto file = context_.directory.open(path, metadata::OpenMode::read);
-  if (!file) return {};  // what the rows name is found missing
+  if (!file) return {};  // its records are reported as missing
   const auto header = read_segment_header(**file, context_.volume.keys->volume_id(), number);
   const auto size = (*file)->size();
   if (!header || !size) return {};
@@ -138,7 +138,7 @@ Result<> SegmentRepair::repair(SegmentNumber number, SegmentRow& row) {
     if (!size) {
       context_.leave(Verdict::unreadable, size.error().message, *path);
     } else if (*size < metadata::segment_header_size_bytes) {
-      // Nothing of it is left; its row goes when no chunk names it any more.
+      // Nothing of the segment is left. Its row is removed when no chunk names it any more.
       Bytes bytes(*size);
       NACRE_TRY((*file)->read(0, bytes));
       context_.draft.add(FileEdit{.path = *path, .before = bytes, .after = {}},
@@ -162,7 +162,7 @@ Result<> SegmentRepair::repair(SegmentNumber number, SegmentRow& row) {
                         before.committed_size));
 }
 
-// A row that names no session that there is: the file's own, if that is one.
+// If the row names no known session, it gets the session in the file's header, if that is known.
 Result<> SegmentRepair::take_session_of_file(SegmentNumber number, SegmentRow& row) {
   const auto file = context_.directory.open(segment_path(number), metadata::OpenMode::read);
   if (!file) return {};
@@ -197,8 +197,8 @@ Result<> SegmentRepair::repair_header(SegmentNumber number, const SegmentRow& ro
   return {};
 }
 
-// Files that no row names. What an unclean stop leaves the next mount removes; one of a session
-// that nobody knows may hold data of a newer db/ than there is.
+// Checks files that no row names. The next mount removes those that an unclean stop left. A segment
+// of an unknown session may hold data of a newer db/ than the present one, so it is reported.
 Result<> SegmentRepair::check_other_files() {
   NACRE_ASSIGN(const auto names, context_.directory.list("segments"));
   for (const std::string& name : names) {
