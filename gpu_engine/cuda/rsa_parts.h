@@ -42,7 +42,7 @@ constexpr std::uint32_t negative_inverse(std::uint32_t odd) {
 static_assert(negative_inverse(0xfffffff1) * 0xfffffff1 == 0xffffffff);
 
 // Calls function with N as a constant: the smallest size whose numbers of 32 N bits hold a number
-// of so many bits. A longer number is the caller's error; it is treated as the longest size.
+// of this many bits. A longer number is the caller's error; it is treated as the longest size.
 template <typename Function>
 auto with_prime_limbs(int prime_bits, const Function& function) {
   if (prime_bits <= 32 * 16) return function(std::integral_constant<int, 16>());

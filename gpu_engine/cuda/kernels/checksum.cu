@@ -304,7 +304,7 @@ cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, s
       (pieces.plan.tiles_max + hash_warps - 1) / hash_warps, shape.multiprocessors * 8));
   reduce_tiles<<<blocks, hash_threads, 0, stream>>>(tasks, pieces.plan.plan, tile_blocks, index,
                                                     pieces.partials);
-  // Long messages have so many tiles that more threads gain.
+  // Long messages have enough tiles for more threads.
   const bool many_tiles = total_bytes / crc_tile_bytes / factor / count >= 64;
   add_tiles<<<count, many_tiles ? crc_finish_threads : 32, 0, stream>>>(
       tasks, pieces.plan.plan, factor, index, pieces.partials, results);

@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(lane_count* part_count)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-// There are eight parts where four would leave the device idle. Tasks are rarely whole pieces when
-// there are so many that their parts would take much workspace; they then have one warp each.
+// A task has eight parts if four would leave the device idle. If there are many tasks, their parts
+// would take much workspace; tasks are then rarely whole pieces, and each gets one warp.
 constexpr std::uint32_t four_parts_min = 700;
 constexpr std::uint32_t one_part_min = 1500;
 
