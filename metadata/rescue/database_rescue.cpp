@@ -158,11 +158,12 @@ class Rescue final : public DatabaseRescue {
   void check_links(const Log& log, std::uint64_t done_log);
   Result<void> find_manifest();
   Result<void> try_manifest(const std::string& name);
+  Result<void> refuse_manifest(const std::string& name, std::string_view why);
+  static bool has_all_families(const ManifestContent& manifest);
   Result<void> read_groups();
   Result<void> read_tables();
   Result<void> read_table(const std::string& name, const LiveTable* known);
   Result<void> read_unknown_tables();
-  bool is_replaced(const LiveTable& table) const;
   Result<void> survey(const Source& source, const LiveTable* known);
   void add_damage(const Error& error) {
     // The check of logs and manifest may have said it.
@@ -270,6 +271,10 @@ Result<void> Rescue::try_manifest(const std::string& name) {
   for (const Error& error : read->damage)
     add_damage(error);
   if (!read->damage.empty()) return {};
+  // Frames that were synced together may pass for a torn end when one of them is bad, since nothing
+  // says in which order they reached the medium. But CURRENT names a manifest only once all rows of
+  // the state that it begins with are there, so a hole or a cut in these is damage.
+  if (read->lost_bytes != 0) return refuse_manifest(name, "a frame before its last one is damaged");
   const std::uint64_t number = parse_file_name(name).number;
   for (const Log& log : logs_) {
     if (!log.content.witness) continue;
@@ -277,11 +282,27 @@ Result<void> Rescue::try_manifest(const std::string& name) {
     if (known.manifest > number) return {};
     if (known.manifest == number && known.manifest_frames > read->frame_count) return {};
   }
-  manifest_ = read_manifest_edits(read->records);
-  if (manifest_) return {};
-  add_damage(
-      {ErrorCode::corrupt, database_path_of(name) + ": an entry of the manifest makes no sense"});
+  auto content = read_manifest_edits(read->records);
+  if (!content && read->tail_bytes == 0) return refuse_manifest(name, "an entry makes no sense");
+  if (!content || !has_all_families(*content)) {
+    return refuse_manifest(name, "it was cut within the state that it begins with");
+  }
+  manifest_ = std::move(content);
   return {};
+}
+
+Result<void> Rescue::refuse_manifest(const std::string& name, std::string_view why) {
+  add_damage({ErrorCode::corrupt, fmt::format("{}: {}", database_path_of(name), why)});
+  return {};
+}
+
+// Each manifest begins with all families, and the first log of each. It does not name RocksDB's own
+// family, 0.
+bool Rescue::has_all_families(const ManifestContent& manifest) {
+  for (std::uint32_t family = 1; family <= table_count; ++family) {
+    if (!manifest.families.contains(family) || !manifest.first_logs.contains(family)) return false;
+  }
+  return true;
 }
 
 Result<void> Rescue::read_groups() {
@@ -334,15 +355,6 @@ Result<void> Rescue::read_unknown_tables() {
   return {};
 }
 
-// By a newer table that the manifest does not know.
-bool Rescue::is_replaced(const LiveTable& table) const {
-  const auto of = table_of_family(table.family);
-  return std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
-    const std::uint64_t number = parse_file_name(source.file->path()).number;
-    return source.table == of && number > table.number && !manifest_->tables.contains(number);
-  });
-}
-
 Result<void> Rescue::read_table(const std::string& name, const LiveTable* known) {
   const std::string path = database_path_of(name);
   Source source;
@@ -358,9 +370,9 @@ Result<void> Rescue::read_table(const std::string& name, const LiveTable* known)
     const bool is_missing = file.error().code == ErrorCode::not_found;
     add_damage(is_missing ? Error{ErrorCode::missing, path + ": the file is missing"}
                           : file.error());
-    if (known != nullptr && is_missing && is_replaced(*known)) {
-      // All its rows that still count are there.
-    } else if (known != nullptr) {
+    // Also where the manifest has lost the entry by which newer tables replaced this one: of these,
+    // one may be lost as well, and nothing would tell.
+    if (known != nullptr) {
       lose(source.table, known->smallest, key_behind(known->largest), known->sequence_max, path);
     } else {
       lose(std::nullopt, {}, {}, any_sequence, path);

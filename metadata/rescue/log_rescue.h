@@ -18,10 +18,14 @@ namespace nacre::metadata {
 
 struct RescuedLog {
   std::vector<std::string> records;
-  std::uint64_t frame_count = 0;      // good ones, and those known to be missing before one of them
-  std::uint64_t lost_bytes = 0;       // of frames that cannot be read, as they are stored
+  std::uint64_t frame_count = 0;  // good frames, and those known to be missing before a good one
+  // Stored bytes of frames that cannot be read and that a good frame follows.
+  std::uint64_t lost_bytes = 0;
+  // Stored bytes behind the last good frame: torn by a crash, or damaged.
+  std::uint64_t tail_bytes = 0;
   std::optional<LogWitness> witness;  // the last good one
-  std::vector<Error> damage;          // empty: the file is as it was written
+  // Empty: no frame is damaged that was written after a later one was known to be on the medium.
+  std::vector<Error> damage;
 };
 
 // Errors: not_found, out_of_memory. A file that cannot be read at all is all damage.
