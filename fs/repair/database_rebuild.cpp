@@ -135,6 +135,11 @@ class Rebuild {
     }
     return keys;
   }
+  // Certain only where the row's number is known: RocksDB drops the numbers of rows that it moves
+  // to the last level, and such a row may be as new as any.
+  bool is_before_checkpoint(const Doubt& doubt) const {
+    return doubt.sequence != 0 && doubt.sequence < checkpoint_sequence_;
+  }
   bool is_old(Table table, const std::string& key) const {
     return doubts_.contains({table, key}) || older_.contains({table, key});
   }
@@ -205,7 +210,7 @@ Result<> Rebuild::take_checkpoint(RecordOpener& opener, const FoundCheckpoint& c
   // A row that is older than the checkpoint and not in it had been removed by then.
   for (auto doubt = doubts_.begin(); doubt != doubts_.end();) {
     const auto& [place, state] = *doubt;
-    const bool is_gone = state.sequence < checkpoint_sequence_ && !seen.contains(place) &&
+    const bool is_gone = is_before_checkpoint(state) && !seen.contains(place) &&
                          place.first != Table::segments &&
                          !(place.first == Table::system &&
                            place.second.starts_with(metadata::system_key_checkpoint_prefix));
@@ -223,7 +228,7 @@ Result<> Rebuild::take_row(Table table, std::string_view key, std::string_view v
   const auto doubt = doubts_.find({table, std::string(key)});
   if (doubt == doubts_.end()) {
     if (there) return {};  // no newer version of the row can be lost
-  } else if (doubt->second.sequence >= checkpoint_sequence_) {
+  } else if (!is_before_checkpoint(doubt->second)) {
     return {};  // it is newer than the checkpoint, or may be
   }
   return put_older(table, key, std::string(value), RowSource::checkpoint);

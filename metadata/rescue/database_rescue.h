@@ -34,7 +34,7 @@ struct LostRows {
 
 struct RescuedRow {
   std::string_view key;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;             // 0: not known, since RocksDB drops it in the last level
   std::optional<std::string_view> value;  // none: erased
   // A newer one of this key may have been lost.
   bool is_doubtful = false;
