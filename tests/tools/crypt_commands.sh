@@ -173,7 +173,7 @@ damaged 'short.ncr: the container is cut off' short.ncr
 damaged 'flipped.ncr: record [0-9]+: CRC-32' flipped.ncr
 damaged 'twice.ncr: something follows the end' twice.ncr
 damaged 'longer.ncr: something follows the end' longer.ncr
-damaged 'data: this is no container' data
+damaged 'data: this is not a container of nacre crypt' data
 damaged 'empty: the file is empty, so it is not a container' empty
 expect 4 'CRC-32' nacre crypt inspect flipped.ncr
 expect 4 'cut off' nacre crypt inspect cut.ncr
