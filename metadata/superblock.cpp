@@ -166,6 +166,18 @@ engine::Sha256Digest superblock_digest(const Superblock& superblock, const KeyTr
   return superblock_digest(parse_superblock(as_bytes(encode_superblock(superblock, keys))).value());
 }
 
+std::uint64_t generation_to_note(const Superblock& superblock) {
+  return superblock.has_format_2 ? superblock.generation : 0;
+}
+
+Result<void> check_noted_generation(std::uint64_t generation, std::optional<std::uint64_t> noted) {
+  if (!noted || *noted <= generation) return {};
+  return fail(ErrorCode::rolled_back,
+              fmt::format("the superblock is of generation {}, but the volume was used with "
+                          "generation {}: an older one was put back. Restore the newer superblock",
+                          generation, *noted));
+}
+
 Result<void> check_writable(const Superblock& superblock) {
   if (superblock.read_only_features.empty()) return {};
   return fail(

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,12 @@ Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock, c
 engine::Sha256Digest superblock_digest(const Unverified<Superblock>& superblock);
 // Of one that save_superblock() writes.
 engine::Sha256Digest superblock_digest(const Superblock& superblock, const KeyTree& keys);
+
+// What the row superblock_generation is to hold, and an older superblock is refused for; 0 of a
+// volume without format 2, which has no such row.
+std::uint64_t generation_to_note(const Superblock& superblock);
+// rolled_back where a newer one than this was noted; fine if none was.
+Result<void> check_noted_generation(std::uint64_t generation, std::optional<std::uint64_t> noted);
 
 // ok, or read_only: names the feature that lets this build read the volume but not write to it.
 Result<void> check_writable(const Superblock& superblock);

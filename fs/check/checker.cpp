@@ -74,6 +74,7 @@ class Check {
     auto database = metadata::Database::open(directory_, volume_.keys, {.read_only = true});
     if (database) {
       check_generation(**database);
+      check_superblock_generation(**database);
       NACRE_TRY(check_rows(**database));
     } else {
       add_database_error(database.error(), report_.findings);
@@ -110,6 +111,19 @@ class Check {
                                               "Restore the newer keyring",
                                               volume_.keyring.generation, *known),
                           .file = std::string(metadata::keyring_file)});
+  }
+
+  // And the newest superblock, in format 2.
+  void check_superblock_generation(const metadata::Database& database) {
+    const auto value = database.get(metadata::Table::system, metadata::system_key_superblock);
+    if (!value || !*value) return;
+    const auto noted = metadata::decode_u64(**value);
+    if (!noted) return;  // the structure check says so
+    const auto newest = metadata::check_noted_generation(volume_.superblock.generation, *noted);
+    if (newest) return;
+    report_.findings.add({.verdict = Verdict::rolled_back,
+                          .what = newest.error().message,
+                          .file = std::string(metadata::superblock_file)});
   }
 
   Result<> check_rows(const metadata::Database& database) {

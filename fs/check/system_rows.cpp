@@ -30,6 +30,9 @@ Result<> StructureCheck::read_system() {
       } else {
         undecodable(Table::system, key, decoded.error());
       }
+    } else if (key == metadata::system_key_superblock) {
+      const auto generation = metadata::decode_u64(value);
+      if (!generation) undecodable(Table::system, key, generation.error());
     } else if (key == metadata::system_key_name_hash) {
       std::array<Byte, 16> hash_key;
       if (value.size() != hash_key.size()) {

@@ -93,6 +93,12 @@ Result<> Mounted::note_keyring_generation(std::uint64_t generation) {
                         /*at_once=*/true);
 }
 
+Result<> Mounted::note_superblock_generation(std::uint64_t generation) {
+  if (generation == 0) return {};
+  return put_system_row(metadata::system_key_superblock, metadata::encode_u64(generation),
+                        /*at_once=*/true);
+}
+
 Result<> Mounted::put_system_row(std::string_view key, std::string row, bool at_once) {
   NACRE_TRY(check_writable());
   {

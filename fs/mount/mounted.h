@@ -54,8 +54,11 @@ struct VolumeOptions {
   bool background_compaction = true;
   CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
-  // Called with the opened database before anything is changed but for the database's own recovery.
-  // Its error ends the opening.
+  // metadata::generation_to_note() of it: refused if a newer one was noted, and noted by opening
+  // for writing. 0: neither.
+  std::uint64_t superblock_generation = 0;
+  // Asked of what was found before anything is changed (but for what the database's own recovery
+  // does): an error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
 };
 
@@ -81,10 +84,12 @@ struct VolumeStats {
 // Thread-safe.
 class Mounted final : private CommitSource, private DurableObserver, private RowKeeper {
  public:
-  // Makes an empty root directory and the first rows in a new database. mkfs calls it.
+  // An empty root directory and the first rows in a new database. For mkfs. superblock_generation:
+  // as in VolumeOptions.
   static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
-                         std::uint64_t keyring_generation, const Caller& owner);
+                         std::uint64_t keyring_generation, const Caller& owner,
+                         std::uint64_t superblock_generation = 0);
 
   // Opens the database and the store, recovers, removes orphans, and starts the committer.
   static Result<std::unique_ptr<Mounted>> open(
@@ -120,8 +125,10 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   // Makes later mounts refuse an older keyring; durable when it returns. The keyring of that
   // generation must be durable already. KeyringKeeper calls it. Error: read_only.
   Result<> note_keyring_generation(std::uint64_t generation);
-  // Puts a row of the table system. With at_once it is durable when this returns, otherwise with
-  // the next commit. Error: read_only.
+  // The same for the superblock, by metadata::generation_to_note(): nothing to do for 0.
+  Result<> note_superblock_generation(std::uint64_t generation);
+  // Puts a row of the table system; durable with the next commit, or, where it must be so at once,
+  // when this returns. read_only.
   Result<> put_system_row(std::string_view key, std::string row, bool at_once);
   // Error: read_only if the volume takes no changes, or none any more.
   Result<> check_writable() const { return admission_.check_writable(); }

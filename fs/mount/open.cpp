@@ -9,6 +9,7 @@
 #include "fs/mount/mounted.h"
 #include "fs/volume/volume_impl.h"
 #include "gpu_engine/kdf/kdf.h"
+#include "metadata/superblock.h"
 
 namespace nacre::fs {
 
@@ -120,6 +121,7 @@ struct Mounted::SystemRows {
   NameHashKey name_hash_key = {};
   Staging::Counters counters;
   std::uint64_t keyring_generation = 0;
+  std::optional<std::uint64_t> superblock_generation;
 };
 
 Result<Mounted::SystemRows> Mounted::read_system_rows(const metadata::Database& database) {
@@ -134,6 +136,10 @@ Result<Mounted::SystemRows> Mounted::read_system_rows(const metadata::Database& 
   NACRE_ASSIGN(rows.counters.data_bytes,
                read_system_number(database, metadata::system_key_data_bytes));
   NACRE_ASSIGN(rows.keyring_generation, read_system_number(database, metadata::system_key_keyring));
+  NACRE_ASSIGN(const auto superblock, database.get(Table::system, metadata::system_key_superblock));
+  if (superblock) {
+    NACRE_ASSIGN(rows.superblock_generation, metadata::decode_u64(*superblock));
+  }
   NACRE_ASSIGN(const auto key, read_system_row(database, metadata::system_key_name_hash));
   if (key.size() != rows.name_hash_key.size()) {
     return fail(ErrorCode::corrupt, "the database's row 'name_hash_key' has a wrong size");
@@ -144,7 +150,8 @@ Result<Mounted::SystemRows> Mounted::read_system_rows(const metadata::Database& 
 
 Result<> Mounted::format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
-                         std::uint64_t keyring_generation, const Caller& owner) {
+                         std::uint64_t keyring_generation, const Caller& owner,
+                         std::uint64_t superblock_generation) {
   NACRE_TRY(directory->make_directory(database_folder));
   NACRE_TRY(directory->make_directory(segment_folder));
   NACRE_TRY(directory->sync_directory(""));
@@ -159,6 +166,9 @@ Result<> Mounted::format(std::shared_ptr<metadata::BackingDirectory> directory,
   put_number(metadata::system_key_inode_count, 1);
   put_number(metadata::system_key_data_bytes, 0);
   put_number(metadata::system_key_keyring, keyring_generation);
+  if (superblock_generation != 0) {
+    put_number(metadata::system_key_superblock, superblock_generation);
+  }
   NameHashKey name_hash_key;
   engine::random_bytes(name_hash_key);
   database->put(Table::system, metadata::system_key_name_hash, std::string(as_text(name_hash_key)));
@@ -203,16 +213,29 @@ Result<std::unique_ptr<Mounted>> Mounted::open_over(
                             "restore the newer keyring",
                             directory->description(), keyring_generation, rows.keyring_generation));
   }
+  if (options.superblock_generation != 0) {
+    const auto newest =
+        metadata::check_noted_generation(options.superblock_generation, rows.superblock_generation);
+    if (!newest) return add_context(newest.error(), directory->description());
+  }
   if (options.accept) NACRE_TRY(options.accept(*database));
   if (!options.read_only) {
-    // The program that wrote the newer keyring may have been killed before the file's name was
-    // durable. A row may only ask for a keyring whose name is durable.
-    if (keyring_generation > rows.keyring_generation) NACRE_TRY(directory->sync_directory(""));
-    // This row becomes durable together with the write session that the store begins now.
+    // Whoever wrote the newer keyring or superblock may have been killed before its name was
+    // durable, and what a row asks for must be.
+    const bool is_superblock_newer =
+        options.superblock_generation > rows.superblock_generation.value_or(0);
+    if (keyring_generation > rows.keyring_generation || is_superblock_newer) {
+      NACRE_TRY(directory->sync_directory(""));
+    }
+    // Durable together with the write session that the store begins now.
     database->put(Table::system, metadata::system_key_next_inode,
                   metadata::encode_u64(rows.counters.next_inode + inode_reserve_count));
     database->put(Table::system, metadata::system_key_keyring,
                   metadata::encode_u64(keyring_generation));
+    if (is_superblock_newer) {
+      database->put(Table::system, metadata::system_key_superblock,
+                    metadata::encode_u64(options.superblock_generation));
+    }
   }
   SegmentStoreOptions store_options = options.store;
   store_options.read_only = options.read_only;

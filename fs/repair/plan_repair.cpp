@@ -40,7 +40,17 @@ Result<> add_paths(const metadata::Database& database, RepairPlan& plan) {
   return {};
 }
 
-// An older keyring may lack the keys of newer records, which would then all look forged.
+// Else a repair would follow what an older one says of chunks and padding.
+Result<> check_superblock(const metadata::Database& database, const metadata::VolumeKeys& volume) {
+  NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_superblock));
+  const auto noted = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
+  if (!noted) return {};
+  const auto newest = metadata::check_noted_generation(volume.superblock.generation, *noted);
+  if (newest) return {};
+  return fail(newest.error().code, newest.error().message + "; nothing was changed");
+}
+
+// An older keyring may lack the keys of newer records, which would all seem forged.
 Result<> check_keyring(const metadata::Database& database, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_keyring));
   const auto known = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
@@ -129,6 +139,7 @@ Result<> make_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(directory, volume.keys, {.read_only = true}));
   NACRE_TRY(check_keyring(*database, volume));
+  NACRE_TRY(check_superblock(*database, volume));
   PlanDraft draft(*database);
   RepairContext context{.directory = *directory,
                         .volume = volume,

@@ -28,6 +28,10 @@ Result<engine::Sha256Digest> Rotation::settle_before(const RotationOptions& opti
   suite = options.suite.value_or(superblock.cipher);
   const bool upgrades = options.to_format_2 && !superblock.has_format_2;
   const bool changes = options.codec || suite != superblock.cipher || upgrades;
+  // Another one follows when the keyring is durable (settle_superblock()): what could not be
+  // finished is not begun.
+  NACRE_TRY(metadata::check_generation(
+      metadata::next_generation(superblock.generation + (changes ? 1 : 0)), "superblock"));
   if (!changes && loaded.are_copies_equal) return loaded.digest;
   if (changes) {
     superblock.has_format_2 = superblock.has_format_2 || upgrades;
@@ -38,6 +42,7 @@ Result<engine::Sha256Digest> Rotation::settle_before(const RotationOptions& opti
   }
   NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
   known_superblock_ = metadata::superblock_digest(superblock, *keys_);
+  NACRE_TRY(mounted_.note_superblock_generation(metadata::generation_to_note(superblock)));
   return *known_superblock_;
 }
 
@@ -82,13 +87,16 @@ Result<> Rotation::settle_superblock() {
       metadata::verify(found.superblock.seal, keys_->volume_subkey("superblock mac").view(),
                        "superblock")
           .has_value();
-  if (is_current && found.warnings.empty()) return {};
+  if (is_current && found.warnings.empty()) {
+    return mounted_.note_superblock_generation(
+        metadata::generation_to_note(found.superblock.claims));
+  }
   NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
   loaded.superblock.generation = metadata::next_generation(loaded.superblock.generation);
   loaded.superblock.cipher = keys_->current_epoch().suite;
   NACRE_TRY(metadata::save_superblock(*directory_, loaded.superblock, *keys_));
   known_superblock_ = metadata::superblock_digest(loaded.superblock, *keys_);
-  return {};
+  return mounted_.note_superblock_generation(metadata::generation_to_note(loaded.superblock));
 }
 
 }  // namespace nacre::fs

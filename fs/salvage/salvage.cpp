@@ -89,6 +89,13 @@ class Salvage {
     report_.inode_count =
         checkpoint.root
             .row_counts[static_cast<std::size_t>(metadata::CheckpointSection::inodes) - 1];
+    const auto noted = checkpoint.system_rows.find(std::string(metadata::system_key_superblock));
+    if (noted != checkpoint.system_rows.end()) {
+      NACRE_ASSIGN(const std::uint64_t generation, metadata::decode_u64(noted->second));
+      const auto newest =
+          metadata::check_noted_generation(context_.volume.superblock.generation, generation);
+      if (!newest) return add_context(newest.error(), context_.source.description());
+    }
     const auto row = checkpoint.system_rows.find(std::string(metadata::system_key_keyring));
     if (row == checkpoint.system_rows.end()) return {};
     NACRE_ASSIGN(const std::uint64_t generation, metadata::decode_u64(row->second));
@@ -123,6 +130,7 @@ class Salvage {
     options.store.codec = superblock.codec;
     options.store.level = superblock.level;
     options.store.padding = superblock.padding;
+    options.superblock_generation = metadata::generation_to_note(superblock);
     NACRE_ASSIGN(const auto mounted,
                  Mounted::open(context_.target, context_.volume.keys,
                                context_.volume.keyring.generation, std::move(engine), options));

@@ -286,7 +286,7 @@ Result<> rebuild_tables(const SalvageContext& context, const FoundCheckpoint& ch
 
 Result<> make_empty_tables(const SalvageContext& context, const FoundRecords& records) {
   NACRE_TRY(Mounted::format(context.target, context.volume.keys, context.volume.keyring.generation,
-                            Caller{}));
+                            Caller{}, metadata::generation_to_note(context.volume.superblock)));
   NACRE_ASSIGN(const auto database,
                metadata::Database::open(context.target, context.volume.keys, {}));
   const auto put = [&](std::string_view key, std::uint64_t value) {

@@ -158,8 +158,10 @@ inline constexpr std::string_view system_key_next_session = "next_session";   //
 inline constexpr std::string_view system_key_inode_count = "inode_count";     // u64
 inline constexpr std::string_view system_key_data_bytes = "data_bytes";       // u64
 inline constexpr std::string_view system_key_keyring = "keyring_generation";  // u64
-inline constexpr std::string_view system_key_name_hash = "name_hash_key";     // 16 bytes
-inline constexpr std::string_view system_key_session_prefix = "session/";     // + 16 bytes of salt
+// Of the superblock, in format 2 alone; may be missing until the volume is next opened for writing.
+inline constexpr std::string_view system_key_superblock = "superblock_generation";  // u64
+inline constexpr std::string_view system_key_name_hash = "name_hash_key";           // 16 bytes
+inline constexpr std::string_view system_key_session_prefix = "session/";  // + 16 bytes of salt
 inline constexpr std::string_view system_key_checkpoint_prefix = "checkpoint/";  // checkpoint.h
 // value: 1 | ordinal v (1 … 2^24 - 1) | epoch v | opened seconds s
 struct SessionRow {

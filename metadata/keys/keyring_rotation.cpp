@@ -87,3 +87,5 @@ Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView 
 }
 
 }  // namespace nacre::metadata
+  // Another one ends the rotation: what could not be finished is not begun.
+  NACRE_TRY(check_generation(next_generation(next_generation(keyring.generation)), "keyring"));

@@ -54,6 +54,7 @@ class RotationTest : public ::testing::Test {
     options.store.chunk_size_bytes = chunk_size;
     options.store.segment_size_bytes = 64u << 10;
     options.store.codec = keys_.superblock.codec;
+    options.superblock_generation = metadata::generation_to_note(keys_.superblock);
     auto engine = engine::Engine::create({.thread_count = 2});
     if (!engine) return tl::unexpected(engine.error());
     auto volume = fs::Mounted::open(directory, keys_.keys, keys_.keyring.generation,

@@ -206,6 +206,7 @@ class Mount {
     options.store.codec = keys_.superblock.codec;
     options.store.level = keys_.superblock.level;
     options.store.padding = keys_.superblock.padding;
+    options.superblock_generation = metadata::generation_to_note(keys_.superblock);
     NACRE_ASSIGN(auto engine,
                  engine::Engine::create(engine_options(
                      plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));

@@ -21,6 +21,7 @@ Result<std::unique_ptr<fs::Mounted>> open_offline(const VolumePlace& place,
   options.store.codec = keys.superblock.codec;
   options.store.level = keys.superblock.level;
   options.store.padding = keys.superblock.padding;
+  options.superblock_generation = metadata::generation_to_note(keys.superblock);
   NACRE_TRY(check_age_beforehand(place, keys, secret_options));
   options.accept = [&](const metadata::Database& database) {
     return check_age(place, keys, database, secret_options);

@@ -187,7 +187,8 @@ class Volume:
                 require(len(value) == 16, f"{what}: a key of another size")
                 self.name_hash_key = value
             elif key in (b"next_inode", b"next_segment", b"next_session", b"inode_count",
-                         b"data_bytes", b"keyring_generation", b"genuine"):
+                         b"data_bytes", b"keyring_generation", b"superblock_generation",
+                         b"genuine"):
                 cursor = value_cursor(value, what)
                 self.system[key.decode()] = cursor.varint()
                 cursor.end()
@@ -199,6 +200,11 @@ class Volume:
         require(generation is not None, "system: keyring_generation is missing")
         require(self.keyring.generation >= generation,
                 f"keyring: rolled back, generation {self.keyring.generation} is older than "
+                f"{generation} of the row")
+        # FORMAT.md, Format 2, "The superblock's generation".
+        generation = self.system.get("superblock_generation", 0)
+        require(self.superblock["generation"] >= generation,
+                f"superblock: rolled back, generation {self.superblock['generation']} is older than "
                 f"{generation} of the row")
 
     def read_chunks(self):
