@@ -128,9 +128,10 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arg
                       {.prompt = fmt::format("Passphrase for the new volume {}", arguments.volume),
                        .confirm = true}));
   NACRE_ASSIGN(const auto kdf, parse_kdf(arguments.kdf));
-  recipients.insert(recipients.begin(),
-                    metadata::NewPassphrase{
-                        .label = "passphrase", .passphrase = std::move(passphrase), .kdf = kdf});
+  recipients.insert(recipients.begin(), metadata::NewPassphrase{.label = "passphrase",
+                                                                .passphrase = std::move(passphrase),
+                                                                .kdf = kdf,
+                                                                .has_key_pair = false});
   return recipients;
 }
 

@@ -44,9 +44,9 @@ Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
   NACRE_ASSIGN(const auto keyring, parse_container_keyring(keyring_text));
   if (before_opening_) before_opening_(keyring.claims);
   NACRE_ASSIGN(auto opened, metadata::open_keyring(keyring, secret_));
-  // Only a rotation leaves a keyring without one of its MACs.
-  if (opened.access.missing_mac) {
-    return fail(ErrorCode::tampered, "the passphrase's MAC was removed from the keyring");
+  // A keyring that was never rotated has all its MACs.
+  if (opened.access.is_unconfirmed) {
+    return fail(ErrorCode::tampered, "somebody took the passphrase's MAC out of the keyring");
   }
   return std::shared_ptr<const metadata::KeyTree>(std::move(opened.keys));
 }

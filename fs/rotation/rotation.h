@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "fs/mount/mounted.h"
 #include "fs/rotation/epoch_walk.h"
@@ -38,8 +39,11 @@ struct RotationOptions {
   int level = 0;                            // of that codec
   std::uint64_t rate_bytes_per_second = 0;  // see RekeyOrder
   bool to_format_2 = false;                 // else the format stays what it is
-  // Of whoever begins it, if he has one: his recipient's MAC is made at once.
+  // Of whoever begins it, if there is one: in format 1 the MAC of its recipient is made at once.
   const SecretBytes* passphrase = nullptr;
+  // In format 2 the recipients of these get the new volume key under their passphrases. All that
+  // have no key pair must be among them.
+  std::vector<metadata::RecipientSeal> seals;
 };
 
 enum class RotationState : std::uint8_t {

@@ -55,9 +55,9 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::Ciph
     const auto format =
         options.to_format_2 ? metadata::EpochFormat::two : current.epochs.back().format;
     is_format_2 = format != metadata::EpochFormat::one;
-    NACRE_ASSIGN(auto next,
-                 metadata::begin_keyring_rotation(current, *keys_, superblock, suite, format));
-    if (options.passphrase != nullptr) {
+    NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(current, *keys_, superblock, suite,
+                                                             format, options.seals));
+    if (options.passphrase != nullptr && !is_format_2) {
       NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
                                                                       options.passphrase->view()));
       static_cast<void>(confirmed);

@@ -36,20 +36,31 @@ json to_json(const WrappedEpoch& epoch) {
 }
 
 json to_json(const Recipient& recipient) {
-  json fields = {{"kind", recipient.passphrase ? "passphrase" : "rsa"},
-                 {"label", recipient.label},
+  json fields = {{"label", recipient.label},
                  {"created", recipient.created},
-                 {"fingerprint", to_hex(recipient.fingerprint)},
-                 {"public_key", to_base64(recipient.public_key)},
-                 {"wrapped_volume_key", to_base64(recipient.wrapped_volume_key)}};
+                 {"fingerprint", to_hex(recipient.fingerprint)}};
+  if (const auto& other = recipient.other_kind) {
+    fields["kind"] = other->number;
+    fields["body"] = to_base64(other->body);
+    return fields;
+  }
+  fields["kind"] = recipient.passphrase ? "passphrase" : "rsa";
+  const auto put = [&](const char* name, const Bytes& bytes) {
+    if (!bytes.empty()) fields[name] = to_base64(bytes);
+  };
+  put("public_key", recipient.public_key);
+  put("wrapped_volume_key", recipient.wrapped_volume_key);
   if (const auto& lock = recipient.passphrase) {
     fields["kdf"] = {{"name", "argon2id"},
                      {"memory_kib", lock->kdf.memory_kib},
                      {"passes", lock->kdf.passes},
                      {"lanes", lock->kdf.lanes},
                      {"salt", to_base64(lock->salt)}};
-    fields["private_key"] = to_base64(lock->sealed_private_key);
+    put("private_key", lock->sealed_private_key);
+    put("sealed_volume_key", lock->sealed_volume_key);
     if (lock->mac) fields["mac"] = to_hex(*lock->mac);
+    if (lock->check) fields["check"] = to_hex(*lock->check);
+    if (lock->follows) fields["follows"] = to_hex(*lock->follows);
   }
   return fields;
 }
@@ -94,7 +105,7 @@ Result<engine::Argon2Parameters> parse_kdf_cost(const json& fields) {
   return cost;
 }
 
-Result<PassphraseLock> parse_lock(const json& fields) {
+Result<PassphraseLock> parse_kdf(const json& fields) {
   const auto kdf = fields.find("kdf");
   if (kdf == fields.end() || !kdf->is_object()) {
     return fail(ErrorCode::corrupt, "the field \"kdf\" is missing");
@@ -106,31 +117,104 @@ Result<PassphraseLock> parse_lock(const json& fields) {
   PassphraseLock lock;
   NACRE_ASSIGN(lock.kdf, parse_kdf_cost(*kdf));
   NACRE_ASSIGN(lock.salt, get_base64(*kdf, "salt", salt_size_min, salt_size_max));
-  NACRE_ASSIGN(
-      lock.sealed_private_key,
-      get_base64(fields, "private_key", sealed_secret_overhead_bytes, private_key_size_max));
-  if (fields.contains("mac")) NACRE_TRY(get_hex(fields, "mac", lock.mac.emplace()));
   return lock;
 }
 
-Result<Recipient> parse_recipient(const json& fields) {
+Result<Bytes> parse_private_key(const json& fields) {
+  return get_base64(fields, "private_key", sealed_secret_overhead_bytes, private_key_size_max);
+}
+
+Result<void> parse_public_key(Recipient& recipient, const json& fields) {
+  NACRE_ASSIGN(recipient.public_key, get_base64(fields, "public_key", 1, public_key_size_max));
+  return {};
+}
+
+Result<void> parse_wrapped_key(Recipient& recipient, const json& fields) {
+  NACRE_ASSIGN(
+      recipient.wrapped_volume_key,
+      get_base64(fields, "wrapped_volume_key", engine::rsa_bits_min / 8, engine::rsa_bits_max / 8));
+  return {};
+}
+
+// A passphrase of format 2: the volume key is sealed, or wrapped for its key pair, never both.
+Result<void> parse_sealed_recipient(Recipient& recipient, const json& fields) {
+  NACRE_ASSIGN(PassphraseLock lock, parse_kdf(fields));
+  NACRE_TRY(get_hex(fields, "check", lock.check.emplace()));
+  const bool has_key_pair = fields.contains("public_key");
+  const bool is_sealed = fields.contains("sealed_volume_key");
+  if (fields.contains("mac") || has_key_pair != fields.contains("private_key") ||
+      is_sealed == fields.contains("wrapped_volume_key") || (!is_sealed && !has_key_pair) ||
+      (!is_sealed && fields.contains("follows"))) {
+    return fail(ErrorCode::corrupt, "its fields do not belong together");
+  }
+  if (has_key_pair) {
+    NACRE_TRY(parse_public_key(recipient, fields));
+    NACRE_ASSIGN(lock.sealed_private_key, parse_private_key(fields));
+  }
+  if (is_sealed) {
+    constexpr std::size_t size = volume_key_size_bytes + sealed_secret_overhead_bytes;
+    NACRE_ASSIGN(lock.sealed_volume_key, get_base64(fields, "sealed_volume_key", size, size));
+    if (fields.contains("follows")) NACRE_TRY(get_hex(fields, "follows", lock.follows.emplace()));
+  } else {
+    NACRE_TRY(parse_wrapped_key(recipient, fields));
+  }
+  if (passphrase_fingerprint(*lock.check, recipient.public_key) != recipient.fingerprint) {
+    return fail(ErrorCode::corrupt, "the fingerprint is not that of the passphrase");
+  }
+  recipient.passphrase = std::move(lock);
+  return {};
+}
+
+// With a key pair, so RSA alone or a passphrase of format 1.
+Result<void> parse_rsa_recipient(Recipient& recipient, const json& fields, bool has_passphrase) {
+  NACRE_TRY(parse_public_key(recipient, fields));
+  if (engine::sha256(recipient.public_key) != recipient.fingerprint) {
+    return fail(ErrorCode::corrupt, "the fingerprint is not that of the public key");
+  }
+  NACRE_TRY(parse_wrapped_key(recipient, fields));
+  if (!has_passphrase) return {};
+  NACRE_ASSIGN(PassphraseLock lock, parse_kdf(fields));
+  NACRE_ASSIGN(lock.sealed_private_key, parse_private_key(fields));
+  if (fields.contains("mac")) NACRE_TRY(get_hex(fields, "mac", lock.mac.emplace()));
+  recipient.passphrase = std::move(lock);
+  return {};
+}
+
+// Of a kind that another version knows: kept whole, so nothing may be in it that would be dropped.
+Result<void> parse_other_kind(Recipient& recipient, const json& fields) {
+  OtherKind other;
+  NACRE_ASSIGN(const std::uint64_t number,
+               get_number(fields, "kind", recipient_kind_min, UINT16_MAX));
+  other.number = static_cast<std::uint16_t>(number);
+  NACRE_ASSIGN(other.body, get_base64(fields, "body", 0, recipient_body_size_max));
+  if (fields.size() != 5) {
+    return fail(ErrorCode::corrupt, "a recipient of a kind with a number has a field too many");
+  }
+  recipient.other_kind = std::move(other);
+  return {};
+}
+
+Result<Recipient> parse_recipient(const json& fields, bool is_format_2) {
   Recipient recipient;
   NACRE_ASSIGN(recipient.label, get_line(fields, "label", label_size_bytes_max));
   NACRE_ASSIGN(recipient.created, get_line(fields, "created", keyring_name_size_max));
   NACRE_TRY(get_hex(fields, "fingerprint", recipient.fingerprint));
-  NACRE_ASSIGN(recipient.public_key, get_base64(fields, "public_key", 1, public_key_size_max));
-  if (engine::sha256(recipient.public_key) != recipient.fingerprint) {
-    return fail(ErrorCode::corrupt, "the fingerprint is not that of the public key");
+  const auto kind = fields.find("kind");
+  if (is_format_2 && kind != fields.end() && kind->is_number()) {
+    NACRE_TRY(parse_other_kind(recipient, fields));
+    return recipient;
   }
-  NACRE_ASSIGN(
-      recipient.wrapped_volume_key,
-      get_base64(fields, "wrapped_volume_key", engine::rsa_bits_min / 8, engine::rsa_bits_max / 8));
   NACRE_ASSIGN(const std::string kind_name, get_text(fields, "kind", keyring_name_size_max));
-  if (kind_name == "passphrase") {
-    NACRE_ASSIGN(recipient.passphrase, parse_lock(fields));
-  } else if (kind_name != "rsa") {
+  const bool has_passphrase = kind_name == "passphrase";
+  if (!has_passphrase && kind_name != "rsa") {
     return fail(ErrorCode::unsupported, fmt::format("unknown kind of recipient \"{}\"", kind_name));
   }
+  if (!is_format_2 && fields.contains("check")) {
+    return fail(ErrorCode::corrupt, "a keyring of format 1 has a passphrase of format 2");
+  }
+  NACRE_TRY(has_passphrase && fields.contains("check")
+                ? parse_sealed_recipient(recipient, fields)
+                : parse_rsa_recipient(recipient, fields, has_passphrase));
   return recipient;
 }
 
@@ -158,8 +242,8 @@ Result<Keyring> parse_keyring(const Document& document) {
   NACRE_ASSIGN(const json* recipients, get_array(fields, "recipients", 1, recipient_count_max));
   std::size_t passphrase_count = 0;
   for (const json& recipient : *recipients) {
-    NACRE_ASSIGN(Recipient parsed,
-                 entry(parse_recipient(recipient), "recipient", keyring.recipients.size()));
+    NACRE_ASSIGN(Recipient parsed, entry(parse_recipient(recipient, is_of_format_2(keyring)),
+                                         "recipient", keyring.recipients.size()));
     if (parsed.passphrase && ++passphrase_count > passphrase_count_max) {
       return fail(ErrorCode::corrupt,
                   fmt::format("there are more than {} passphrases", passphrase_count_max));
@@ -174,10 +258,24 @@ Result<Keyring> parse_keyring(const Document& document) {
   if (fields.contains("previous_superblock")) {
     NACRE_TRY(get_hex(fields, "previous_superblock", keyring.previous_superblock.emplace()));
   }
+  if (is_of_format_2(keyring) && !keyring.sealed_previous_volume_key.empty() &&
+      !keyring.previous_superblock) {
+    return fail(ErrorCode::corrupt, "a rotation of keys does not say which superblock counts");
+  }
   return keyring;
 }
 
 }  // namespace
+
+bool is_of_format_2(const Keyring& keyring) {
+  return !keyring.epochs.empty() && keyring.epochs.back().format == EpochFormat::two;
+}
+
+bool is_confirmed(const Recipient& recipient) {
+  if (!recipient.passphrase) return true;
+  const PassphraseLock& lock = *recipient.passphrase;
+  return lock.check ? !lock.sealed_volume_key.empty() : lock.mac.has_value();
+}
 
 std::string encode_keyring(const Keyring& keyring, const KeyTree& keys) {
   json epochs = json::array();

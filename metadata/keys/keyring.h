@@ -50,6 +50,19 @@
 // K1 | K2 = Argon2id(passphrase, salt), 64 bytes. A sealed secret is: nonce [12], random |
 // AES-256-GCM ciphertext | tag [16]. Integers in AADs are little-endian.
 //
+// A keyring whose last epoch is of format 2 has these recipients, too (docs/FORMAT.md):
+//       {                                       a passphrase that seals the volume key itself
+//         "check", "fingerprint": 64 hex digits, "created", "kdf", "kind", "label": as above,
+//         "sealed_volume_key": "base64",        not there when somebody else changed the volume key
+//         "follows": "64 hex digits",           fingerprint of the volume key before; may be
+//         missing "public_key", "private_key",          both or neither "wrapped_volume_key" only
+//         without sealed_volume_key
+//       },
+//       {                                       a kind that this version does not know
+//         "body": "base64", "created", "fingerprint", "label",
+//         "kind": 3                             3 … 65535
+//       }
+//
 // Why each recipient has its own MAC: anybody can wrap a volume key of his own to a public key and
 // make a whole keyring around it. The MAC under the passphrase shows that the holder's own volume
 // was meant. For a bare RSA key nothing in the volume can show that; there the pinned
@@ -84,20 +97,34 @@ inline constexpr std::size_t recipient_count_max = 1000;
 inline constexpr std::size_t passphrase_count_max = 32;  // opening may have to try each
 inline constexpr std::size_t epoch_count_max = 4096;
 
-// What makes an RSA recipient a passphrase recipient.
+// What makes a recipient a passphrase recipient.
 struct PassphraseLock {
   engine::Argon2Parameters kdf = {};
   Bytes salt;
-  Bytes sealed_private_key;
-  std::optional<engine::Sha256Digest> mac;  // none since somebody else changed the volume key
+  Bytes sealed_private_key;  // empty if it has no key pair, as it may be in format 2
+  // Format 1 alone; none since somebody else changed the volume key.
+  std::optional<engine::Sha256Digest> mac;
+  // Format 2 alone, and always there: commits to the passphrase.
+  std::optional<engine::Sha256Digest> check;
+  Bytes sealed_volume_key;  // format 2 alone; empty since somebody else changed the volume key
+  // Beside that: the fingerprint of the volume key before this one, if it was known.
+  std::optional<engine::Sha256Digest> follows;
 };
+// Of a kind that this version does not know. It is kept as it is, and opens nothing here.
+struct OtherKind {
+  std::uint16_t number = 0;
+  Bytes body;
+};
+inline constexpr std::uint16_t recipient_kind_min = 3;
+inline constexpr std::size_t recipient_body_size_max = 16u << 10;
 struct Recipient {
   std::string label;
   std::string created;  // RFC 3339
   engine::Sha256Digest fingerprint = {};
-  Bytes public_key;
-  Bytes wrapped_volume_key;
+  Bytes public_key;          // empty if it has no key pair
+  Bytes wrapped_volume_key;  // empty where the volume key is sealed without the key pair
   std::optional<PassphraseLock> passphrase;
+  std::optional<OtherKind> other_kind;
 };
 struct WrappedEpoch {
   std::uint32_t number = 0;
@@ -113,6 +140,23 @@ struct Keyring {
   Bytes sealed_previous_volume_key;  // empty but during a rotation
   // KeyTree::previous_superblock().
   std::optional<engine::Sha256Digest> previous_superblock;
+};
+
+// The last epoch is: what is made in it from now on is of format 2.
+bool is_of_format_2(const Keyring& keyring);
+// False for a passphrase of which nothing is there that only the passphrase can make, since
+// somebody else changed the volume key.
+bool is_confirmed(const Recipient& recipient);
+
+// What a passphrase gives its recipient of format 2: it is enough to seal another volume key for
+// it, and to open the one that is sealed. Got by opening a keyring.
+struct RecipientSeal {
+  engine::Sha256Digest fingerprint = {};
+  engine::Sha256Digest check = {};
+  SecretBytes key;  // 32 bytes
+  // Of a recipient that was made in format 1: its private key under that key. Else empty.
+  Bytes sealed_private_key;
+  RecipientSeal clone() const { return {fingerprint, check, key.clone(), sealed_private_key}; }
 };
 
 // What opens a volume: a passphrase, or the private key of an RSA recipient.
@@ -139,6 +183,9 @@ struct NewPassphrase {
   SecretBytes passphrase;  // not empty
   engine::Argon2Parameters kdf = {};
   int rsa_bits = engine::rsa_bits_default;
+  // In format 2: with an RSA key pair, so that others can give it another volume key. In format 1
+  // all have one.
+  bool has_key_pair = true;
 };
 struct NewPublicKey {
   std::string label;
@@ -166,8 +213,14 @@ Result<Unverified<Keyring>> parse_keyring(ByteView text);
 struct KeyringAccess {
   SecretBytes volume_key;           // wiped with this; for that alone
   std::size_t recipient_index = 0;  // whose secret it was
-  // Of a passphrase recipient that has no MAC: the one that belongs there.
-  std::optional<engine::Sha256Digest> missing_mac;
+  // A passphrase opened it, and is_confirmed() is false of its recipient.
+  bool is_unconfirmed = false;
+  // What that recipient is to become when the keyring is next written: with the MAC or the seal
+  // that was missing, and in the form of the keyring's format. None if it is that already.
+  std::optional<Recipient> completed;
+  // The passphrase's own word that the volume key follows one of that fingerprint.
+  std::optional<engine::Sha256Digest> follows;
+  std::optional<RecipientSeal> seal;  // of a passphrase
 };
 struct OpenedKeyring {
   std::shared_ptr<KeyTree> keys;
@@ -175,9 +228,10 @@ struct OpenedKeyring {
 };
 // Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs
 // on the way: what the keyring claims may be believed when this succeeds, but that it is the
-// holder's own volume only if no MAC was missing. A passphrase is tried with every passphrase
-// recipient, the cheapest first, within the limit. wrong_key, tampered (also for a recipient that
-// stands there twice), out_of_memory, not_permitted (not all were tried: the limit).
+// holder's own volume only if is_unconfirmed is false. A passphrase is tried with every passphrase
+// recipient, the cheapest first, within the limit. wrong_key (for whatever keeps a passphrase of
+// format 2 from the volume key), tampered (also for a recipient that stands there twice),
+// out_of_memory, not_permitted (not all were tried: the limit).
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
                                    const KdfLimit& limit = kdf_limit());
 

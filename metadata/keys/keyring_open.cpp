@@ -7,6 +7,7 @@
 
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_parts.h"
+#include "metadata/keys/passphrase_seal.h"
 #include "metadata/keys/sealed_secret.h"
 #include "metadata/text/document.h"
 #include "metadata/text/text_bytes.h"
@@ -33,12 +34,24 @@ Result<SecretBytes> unwrap_volume_key(const Keyring& keyring, const Recipient& r
   return volume_key;
 }
 
+// Of format 2. Every failure is the same one.
+Result<KeyringAccess> open_sealed_recipient(const Keyring& keyring, std::size_t index,
+                                            const PassphraseKeys& keys) {
+  const Recipient& recipient = keyring.recipients[index];
+  KeyringAccess access{.recipient_index = index, .is_unconfirmed = !is_confirmed(recipient)};
+  access.seal = derive_recipient_seal(keys, keyring.volume_id, recipient.public_key);
+  NACRE_ASSIGN(access.volume_key, unseal_volume_key(recipient, keyring.volume_id, *access.seal));
+  if (access.is_unconfirmed) access.completed = recipient;
+  return access;
+}
+
 // wrong_key when the passphrase is not this recipient's.
 Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
                                      ByteView passphrase) {
   const Recipient& recipient = keyring.recipients[index];
   const PassphraseLock& lock = *recipient.passphrase;
   NACRE_ASSIGN(const PassphraseKeys keys, derive_passphrase_keys(passphrase, lock));
+  if (lock.check) return open_sealed_recipient(keyring, index, keys);
   const auto private_key = open_private_key(keys, recipient);
   if (!private_key && private_key.error().code == ErrorCode::tampered) {
     return substituted(recipient, private_key.error().message);
@@ -48,10 +61,33 @@ Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
   if (lock.mac && !equal_constant_time(mac, *lock.mac)) {
     return substituted(recipient, "its MAC is not that of its passphrase and of this volume");
   }
-  KeyringAccess access{.recipient_index = index};
+  KeyringAccess access{.recipient_index = index, .is_unconfirmed = !lock.mac};
   NACRE_ASSIGN(access.volume_key, unwrap_volume_key(keyring, recipient, *private_key));
-  if (!lock.mac) access.missing_mac = mac;
+  access.seal = derive_recipient_seal(keys, keyring.volume_id, recipient.public_key);
+  NACRE_ASSIGN(const SecretBytes der, private_key->to_der());
+  NACRE_ASSIGN(access.seal->sealed_private_key,
+               seal_private_key(keyring.volume_id, *access.seal, der.view()));
+  if (is_of_format_2(keyring)) {
+    access.completed = recipient;
+  } else if (!lock.mac) {
+    access.completed = recipient;
+    access.completed->passphrase->mac = mac;
+  }
   return access;
+}
+
+// In format 2 the completed recipient gets its seal, now that it is known what its key follows.
+Result<void> complete(KeyringAccess& access, const Keyring& keyring, const KeyTree& keys) {
+  const auto previous = keys.previous_fingerprint();
+  const Recipient& recipient = keyring.recipients[access.recipient_index];
+  if (recipient.passphrase && !access.is_unconfirmed) {
+    access.follows = is_of_format_2(keyring) ? recipient.passphrase->follows : previous;
+  }
+  if (!access.completed || !is_of_format_2(keyring)) return {};
+  PassphraseLock& lock = *access.completed->passphrase;
+  if (!lock.check) lock.sealed_private_key = access.seal->sealed_private_key;
+  return seal_volume_key(*access.completed, keyring.volume_id, *access.seal,
+                         access.volume_key.view(), previous);
 }
 
 // In the order in which they are tried: a costly recipient does not keep a cheap one waiting.
@@ -89,14 +125,16 @@ Result<KeyringAccess> open_volume_key(const Keyring& keyring, ByteView passphras
   if (indexes.empty()) {
     return wrong_key("this volume has no passphrase: open it with a private key (--identity)");
   }
-  return wrong_key("the passphrase does not open this volume");
+  return passphrase_does_not_open();
 }
 
 Result<KeyringAccess> open_volume_key(const Keyring& keyring,
                                       const engine::RsaPrivateKey& identity) {
   const engine::Sha256Digest fingerprint = identity.public_key().fingerprint();
   for (std::size_t i = 0; i < keyring.recipients.size(); ++i) {
+    // Of a passphrase's key pair the volume key is not always wrapped.
     if (keyring.recipients[i].fingerprint != fingerprint) continue;
+    if (keyring.recipients[i].wrapped_volume_key.empty()) continue;
     KeyringAccess access{.recipient_index = i};
     NACRE_ASSIGN(access.volume_key, unwrap_volume_key(keyring, keyring.recipients[i], identity));
     return access;
@@ -156,9 +194,6 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
   engine::random_bytes(volume_key.mutable_view());
 
   Keyring keyring{.volume_id = volume_id};
-  for (const NewRecipient& wanted : recipients)
-    NACRE_TRY(append_recipient(keyring, volume_key.view(), wanted));
-
   EpochKey epoch{.number = 1,
                  .suite = suite,
                  .key = SecretBytes(engine::key_size_bytes(suite)),
@@ -166,6 +201,8 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
   engine::random_bytes(epoch.key.mutable_view());
   NACRE_ASSIGN(WrappedEpoch wrapped, wrap_epoch(volume_id, volume_key.view(), epoch));
   keyring.epochs.push_back(std::move(wrapped));
+  for (const NewRecipient& recipient : recipients)
+    NACRE_TRY(append_recipient(keyring, volume_key.view(), recipient));
 
   std::vector<EpochKey> epochs;
   epochs.push_back(std::move(epoch));
@@ -199,6 +236,7 @@ Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
   auto keys =
       std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(), std::move(epochs),
                                 std::move(previous), keyring.previous_superblock);
+  NACRE_TRY(complete(access, keyring, *keys));
   return OpenedKeyring{std::move(keys), std::move(access)};
 }
 

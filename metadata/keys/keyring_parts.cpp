@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "metadata/keys/passphrase_seal.h"
 #include "metadata/keys/sealed_secret.h"
 #include "metadata/text/document.h"
 #include "metadata/text/rfc3339.h"
@@ -44,14 +45,38 @@ Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView vol
   return recipient;
 }
 
-Result<Recipient> make_recipient(const engine::VolumeId& volume_id, ByteView volume_key,
+Result<Recipient> make_recipient_of_format_2(const engine::VolumeId& volume_id, ByteView volume_key,
+                                             const NewPassphrase& wanted,
+                                             const PassphraseKeys& keys, PassphraseLock lock) {
+  NACRE_TRY(check_label(wanted.label));
+  Recipient recipient{.label = wanted.label, .created = rfc3339_now()};
+  SecretBytes der;
+  if (wanted.has_key_pair) {
+    NACRE_ASSIGN(const auto private_key, engine::RsaPrivateKey::generate(wanted.rsa_bits));
+    NACRE_ASSIGN(der, private_key.to_der());
+    recipient.public_key = private_key.public_key().to_der();
+  }
+  const RecipientSeal seal = derive_recipient_seal(keys, volume_id, recipient.public_key);
+  if (wanted.has_key_pair) {
+    NACRE_ASSIGN(lock.sealed_private_key, seal_private_key(volume_id, seal, der.view()));
+  }
+  recipient.passphrase = std::move(lock);
+  NACRE_TRY(seal_volume_key(recipient, volume_id, seal, volume_key, std::nullopt));
+  return recipient;
+}
+
+Result<Recipient> make_recipient(const Keyring& keyring, ByteView volume_key,
                                  const NewPassphrase& wanted) {
+  const engine::VolumeId& volume_id = keyring.volume_id;
   if (wanted.passphrase.empty()) {
     return fail(ErrorCode::invalid_argument, "the passphrase is empty");
   }
   PassphraseLock lock{.kdf = wanted.kdf, .salt = Bytes(salt_size_bytes)};
   engine::random_bytes(lock.salt);
   NACRE_ASSIGN(const PassphraseKeys keys, derive_passphrase_keys(wanted.passphrase.view(), lock));
+  if (is_of_format_2(keyring)) {
+    return make_recipient_of_format_2(volume_id, volume_key, wanted, keys, std::move(lock));
+  }
   NACRE_ASSIGN(const auto private_key, engine::RsaPrivateKey::generate(wanted.rsa_bits));
   NACRE_ASSIGN(const SecretBytes der, private_key.to_der());
   NACRE_ASSIGN(lock.sealed_private_key,
@@ -112,6 +137,15 @@ engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::Vol
   return engine::hmac_sha256(keys.mac(), message);
 }
 
+engine::Sha256Digest passphrase_fingerprint(const engine::Sha256Digest& check,
+                                            ByteView public_key) {
+  if (!public_key.empty()) return engine::sha256(public_key);
+  const ByteView purpose = as_bytes("nacre passphrase recipient");
+  Bytes message(purpose.begin(), purpose.end());
+  message.insert(message.end(), check.begin(), check.end());
+  return engine::sha256(message);
+}
+
 std::string oaep_label(const engine::VolumeId& volume_id) {
   return "nacre volume key" + to_hex(volume_id);
 }
@@ -130,7 +164,7 @@ Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRe
   }
   if (passphrase) NACRE_TRY(check_can_be_opened(keyring, passphrase->kdf));
   NACRE_ASSIGN(Recipient recipient, passphrase
-                                        ? make_recipient(keyring.volume_id, volume_key, *passphrase)
+                                        ? make_recipient(keyring, volume_key, *passphrase)
                                         : make_recipient(keyring.volume_id, volume_key,
                                                          public_key->label, public_key->key));
   for (const Recipient& other : keyring.recipients) {
@@ -149,9 +183,10 @@ Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
                                                const Recipient& recipient) {
   const auto der = open_secret(keys.sealing(), as_bytes(private_key_aad),
                                recipient.passphrase->sealed_private_key);
-  if (!der) return fail(ErrorCode::wrong_key, "the passphrase is not this recipient's");
+  if (!der) return passphrase_does_not_open();
   auto private_key = engine::RsaPrivateKey::from_der(der->view());
-  if (!private_key || private_key->public_key().fingerprint() != recipient.fingerprint) {
+  if (!private_key) return passphrase_does_not_open();
+  if (private_key->public_key().fingerprint() != recipient.fingerprint) {
     return fail(ErrorCode::tampered, "its public key is not that of its private key");
   }
   return private_key;

@@ -26,14 +26,19 @@ Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const Passphr
 engine::Sha256Digest recipient_mac(const PassphraseKeys& keys, const engine::VolumeId& volume_id,
                                    const Recipient& recipient);
 std::string oaep_label(const engine::VolumeId& volume_id);
+// Of a passphrase recipient of format 2. public_key: empty if it has no key pair.
+engine::Sha256Digest passphrase_fingerprint(const engine::Sha256Digest& check, ByteView public_key);
 
 // The volume key wrapped for one more recipient, at the end of the list. invalid_argument: a key
 // that is there already, too many of them, an empty passphrase, a bad label, KDF parameters out of
-// bounds. not_permitted: kdf_limit(). The keyring stays as it was on failure.
+// bounds. not_permitted: kdf_limit(). The keyring, which has its epochs, stays as it was on
+// failure.
 Result<void> append_recipient(Keyring& keyring, ByteView volume_key, const NewRecipient& wanted);
 
-// The recipient's private key; wrong_key when the passphrase is not his, tampered when the private
-// key is not that of his public one. Says nothing about his MAC.
+// Of a recipient of format 1: its private key. wrong_key when the passphrase is not its own, and
+// also when what opens is no private key: AES-GCM lets somebody make bytes that open to something
+// under many passphrases. tampered when the private key is not that of its public one. Says nothing
+// about its MAC.
 Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
                                                const Recipient& recipient);
 

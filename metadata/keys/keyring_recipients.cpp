@@ -13,9 +13,7 @@ namespace nacre::metadata {
 
 Keyring confirm_recipient(Keyring keyring, const KeyringAccess& access) {
   keyring.generation = next_generation(keyring.generation);
-  if (access.missing_mac) {
-    keyring.recipients[access.recipient_index].passphrase->mac = access.missing_mac;
-  }
+  if (access.completed) keyring.recipients[access.recipient_index] = *access.completed;
   return keyring;
 }
 
@@ -73,6 +71,7 @@ Result<Keyring> change_passphrase(Keyring keyring, const KeyringAccess& access,
                 "is lost, add another one with 'nacre key add', then remove it");
   }
   wanted.label = old.label;
+  wanted.has_key_pair = !old.public_key.empty();
   keyring.generation = next_generation(keyring.generation);
   // Its place in the list, so that making the new one counts it neither as one more nor as a twin.
   const auto place =

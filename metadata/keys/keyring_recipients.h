@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changing who can open a volume. Each of these takes a keyring that open_keyring() has verified,
-// and gives the one to put in its place: of the next generation, with the MAC that was missing of
-// the recipient whose secret opened it. KeyringKeeper makes it the volume's.
+// and gives the one to put in its place: of the next generation, with the MAC or seal that was
+// missing of the recipient whose secret opened it. KeyringKeeper makes it the volume's.
 //
 // None of them changes the volume key: a secret that is taken away opens what copies there are of
 // an earlier keyring, and with that the volume, until a rotation ends it.
@@ -26,13 +26,14 @@ Result<std::size_t> find_recipient(const Keyring& keyring, std::string_view labe
 Result<Keyring> remove_recipient(Keyring keyring, const KeyringAccess& access, std::size_t index);
 
 // Another passphrase in place of the one that opened the keyring; it stays where it is in the list
-// and keeps its label. It gets a key pair of its own, too: or else an old copy of the keyring would
-// give the old passphrase the key to whatever is wrapped for this recipient from now on.
+// and keeps its label. It gets a key pair of its own, too, if it had one: or else an old copy of
+// the keyring would give the old passphrase the key to whatever is wrapped for this recipient from
+// now on.
 // invalid_argument when it was no passphrase that opened the keyring.
 Result<Keyring> change_passphrase(Keyring keyring, const KeyringAccess& access,
                                   NewPassphrase wanted);
 
-// The same recipients, with the MAC that was missing.
+// The same recipients, the one that opened it as KeyringAccess::completed has it.
 Keyring confirm_recipient(Keyring keyring, const KeyringAccess& access);
 
 }  // namespace nacre::metadata

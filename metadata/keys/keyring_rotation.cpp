@@ -1,28 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metadata/keys/keyring_rotation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "metadata/keys/keyring_parts.h"
+#include "metadata/keys/passphrase_seal.h"
 #include "metadata/text/document.h"
+#include "metadata/text/text_bytes.h"
 
 namespace nacre::metadata {
 
 namespace {
 
+std::string name_of(const Recipient& recipient) {
+  return fmt::format("{} ({})", to_hex(recipient.fingerprint).substr(0, 16), recipient.label);
+}
+
+Result<void> check_can_be_wrapped_for(const Recipient& recipient) {
+  if (recipient.other_kind) {
+    return fail(ErrorCode::unsupported,
+                fmt::format("recipient {} is of kind {}, for which this Nacre cannot wrap a new "
+                            "key: use a newer one, or remove that recipient first",
+                            name_of(recipient), recipient.other_kind->number));
+  }
+  if (recipient.public_key.empty()) {
+    return fail(ErrorCode::not_permitted,
+                fmt::format("passphrase {} has no RSA key pair, so only the passphrase itself can "
+                            "give it a new key: name a file that holds it with "
+                            "--with-passphrase-file, or remove that recipient first",
+                            name_of(recipient)));
+  }
+  return {};
+}
+
 Result<void> wrap_for(Recipient& recipient, const engine::VolumeId& volume_id,
                       ByteView volume_key) {
+  NACRE_TRY(check_can_be_wrapped_for(recipient));
   NACRE_ASSIGN(const auto public_key, engine::RsaPublicKey::from_der(recipient.public_key));
   NACRE_ASSIGN(recipient.wrapped_volume_key, public_key.wrap(volume_key, oaep_label(volume_id)));
-  if (recipient.passphrase) recipient.passphrase->mac.reset();
+  if (auto& lock = recipient.passphrase) {
+    lock->mac.reset();
+    lock->sealed_volume_key.clear();
+    lock->follows.reset();
+  }
   return {};
+}
+
+// Whether seal, of which the recipient is sure to be a passphrase, makes one of format 2 of it.
+bool may_be_sealed(const Recipient& recipient, const RecipientSeal& seal) {
+  if (!recipient.passphrase || recipient.fingerprint != seal.fingerprint) return false;
+  const PassphraseLock& lock = *recipient.passphrase;
+  return lock.check ? equal_constant_time(*lock.check, seal.check)
+                    : !seal.sealed_private_key.empty();
+}
+
+const RecipientSeal* find_seal(const Recipient& recipient, std::span<const RecipientSeal> seals) {
+  const auto seal = std::find_if(seals.begin(), seals.end(), [&](const RecipientSeal& each) {
+    return may_be_sealed(recipient, each);
+  });
+  return seal == seals.end() ? nullptr : &*seal;
+}
+
+Result<void> give_volume_key(Recipient& recipient, const engine::VolumeId& volume_id,
+                             ByteView volume_key, const engine::Sha256Digest& follows,
+                             std::span<const RecipientSeal> seals) {
+  const RecipientSeal* const seal = find_seal(recipient, seals);
+  if (seal == nullptr) return wrap_for(recipient, volume_id, volume_key);
+  if (!recipient.passphrase->check) {
+    recipient.passphrase->sealed_private_key = seal->sealed_private_key;
+  }
+  return seal_volume_key(recipient, volume_id, *seal, volume_key, follows);
 }
 
 }  // namespace
 
 Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
                                                const engine::Sha256Digest& superblock,
-                                               engine::CipherSuite suite, EpochFormat format) {
+                                               engine::CipherSuite suite, EpochFormat format,
+                                               std::span<const RecipientSeal> seals) {
   if (keys.is_rotating() || keyring.epochs.size() != 1) {
     return fail(ErrorCode::busy,
                 "a rotation of this volume's keys is under way: let it come to its end first "
@@ -31,6 +88,8 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
   if (keyring.epochs.back().number == UINT32_MAX) {
     return fail(ErrorCode::too_big, "this volume has had 2^32 epochs, the most that there are");
   }
+  // Another one ends the rotation: what could not be finished is not begun.
+  NACRE_TRY(check_generation(next_generation(next_generation(keyring.generation)), "keyring"));
   KeyringRotation next{.keyring = keyring};
   const engine::VolumeId& volume_id = keys.volume_id();
   SecretBytes volume_key(volume_key_size_bytes);
@@ -50,7 +109,9 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
     next.keyring.epochs.push_back(std::move(wrapped));
   }
   for (Recipient& recipient : next.keyring.recipients) {
-    NACRE_TRY(wrap_for(recipient, volume_id, volume_key.view()));
+    NACRE_TRY(
+        give_volume_key(recipient, volume_id, volume_key.view(), keys.fingerprint(),
+                        is_of_format_2(next.keyring) ? seals : std::span<const RecipientSeal>()));
   }
   SecretBytes previous = keys.volume_key();
   NACRE_ASSIGN(next.keyring.sealed_previous_volume_key,
@@ -59,6 +120,13 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
                                         std::move(previous), superblock);
   next.keyring.previous_superblock = superblock;
   return next;
+}
+
+Result<void> check_can_be_rotated(const Keyring& keyring, std::span<const RecipientSeal> seals) {
+  for (const Recipient& recipient : keyring.recipients) {
+    if (find_seal(recipient, seals) == nullptr) NACRE_TRY(check_can_be_wrapped_for(recipient));
+  }
+  return {};
 }
 
 Keyring end_keyring_rotation(Keyring keyring) {
@@ -72,7 +140,7 @@ Keyring end_keyring_rotation(Keyring keyring) {
 Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView passphrase) {
   bool confirmed = false;
   for (Recipient& recipient : keyring.recipients) {
-    if (!recipient.passphrase || recipient.passphrase->mac) continue;
+    if (!recipient.passphrase || recipient.passphrase->check || recipient.passphrase->mac) continue;
     NACRE_ASSIGN(const PassphraseKeys derived,
                  derive_passphrase_keys(passphrase, *recipient.passphrase));
     const auto private_key = open_private_key(derived, recipient);
@@ -87,5 +155,3 @@ Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView 
 }
 
 }  // namespace nacre::metadata
-  // Another one ends the rotation: what could not be finished is not begun.
-  NACRE_TRY(check_generation(next_generation(next_generation(keyring.generation)), "keyring"));

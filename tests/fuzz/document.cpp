@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a superblock or a keyring (NACRE_FUZZ_KIND). Input: a byte, then, where it is odd,
 // a JSON merge patch for a sound one, which then gets a right checksum and MAC: so what lies behind
-// the MAC is reached; else the text itself.
+// the MAC is reached; else the text itself. The sound one is of format 2 where the byte leaves 3
+// when it is divided by 4.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "metadata/keys/keyring.h"
+#include "metadata/keys/keyring_parts.h"
 #include "metadata/superblock.h"
 #include "metadata/text/document.h"
 #include "metadata/text/text_bytes.h"
@@ -32,6 +34,11 @@ struct SuperblockKind {
   static std::string sound() {
     return encode_superblock(
         {.volume_id = keys().volume_id(), .label = "label", .created = "2026-01-31T23:59:59Z"},
+        keys());
+  }
+  static std::string sound_2() {
+    return encode_superblock(
+        {.volume_id = keys().volume_id(), .created = "2026-01-31T23:59:59Z", .has_format_2 = true},
         keys());
   }
   static constexpr std::string_view format = format_of_superblock;
@@ -65,6 +72,33 @@ struct KeyringKind {
                            .recipients = {said, bare}},
                           keys());
   }
+  // With recipients of format 2.
+  static std::string sound_2() {
+    const auto lock = [](const Bytes& seal) {
+      return PassphraseLock{.kdf = {.memory_kib = 8192},
+                            .salt = Bytes(16, 3),
+                            .check = engine::Sha256Digest{},
+                            .sealed_volume_key = seal};
+    };
+    Recipient sealed{.created = "2026-01-31T23:59:59Z",
+                     .fingerprint = passphrase_fingerprint({}, {}),
+                     .passphrase = lock(Bytes(60, 7))};
+    sealed.passphrase->follows = engine::Sha256Digest{};
+    Recipient wrapped = sealed;
+    wrapped.passphrase = lock({});
+    wrapped.passphrase->sealed_private_key = Bytes(1200, 4);
+    wrapped.public_key = Bytes(300, 1);
+    wrapped.wrapped_volume_key = Bytes(256, 2);
+    wrapped.fingerprint = engine::sha256(wrapped.public_key);
+    Recipient other = sealed;
+    other.passphrase.reset();
+    other.other_kind = OtherKind{.number = 3, .body = Bytes(100, 8)};
+    return encode_keyring(
+        {.volume_id = keys().volume_id(),
+         .epochs = {{.number = 1, .wrapped_key = Bytes(60, 6), .format = EpochFormat::two}},
+         .recipients = {sealed, wrapped, other}},
+        keys());
+  }
   static constexpr std::string_view format = format_of_keyring;
   static constexpr std::string_view subkey = "keyring mac";
   static void read(ByteView text) {
@@ -86,9 +120,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   static const nlohmann::json sound = nlohmann::json::parse(Kind::sound());
+  static const nlohmann::json sound_2 = nlohmann::json::parse(Kind::sound_2());
   const auto patch = nlohmann::json::parse(text, nullptr, false);
   if (!patch.is_object()) return 0;
-  nlohmann::json fields = sound;
+  nlohmann::json fields = data[0] % 4 == 3 ? sound_2 : sound;
   fields.merge_patch(patch);
   fields.erase("mac");
   fields.erase("crc32");

@@ -107,7 +107,7 @@ TEST(FormatVectors, keyring_and_superblock) {
             vector.at("wrapped_volume_key"));
   const auto opened = metadata::open_keyring(*parsed, SecretBytes(as_bytes(passphrase)));
   ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_FALSE(opened->access.missing_mac);
+  EXPECT_FALSE(opened->access.is_unconfirmed);
   EXPECT_EQ(metadata::to_hex(opened->keys->volume_key().view()), vector.at("volume_key"));
   const auto epochs = opened->keys->epochs();
   ASSERT_EQ(epochs.size(), vector.at("epochs").size());

@@ -75,7 +75,7 @@ TEST(KeyringRecipients, who_opened_it_is_told) {
   EXPECT_EQ(open(secret("one")).opened.access.recipient_index, 0u);
   EXPECT_EQ(open(secret("two")).opened.access.recipient_index, 1u);
   EXPECT_EQ(open(identity(0)).opened.access.recipient_index, 2u);
-  EXPECT_FALSE(open(secret("one")).opened.access.missing_mac);
+  EXPECT_FALSE(open(secret("one")).opened.access.is_unconfirmed);
 }
 
 TEST(KeyringRecipients, are_added_by_whoever_can_open_it) {
@@ -219,9 +219,11 @@ TEST(KeyringUnconfirmed, opens_and_says_which_mac_is_missing) {
   EXPECT_FALSE(json::parse(text)["recipients"][1].contains("mac"));
   const auto with_two = open(text, secret("two"));
   ASSERT_TRUE(with_two) << with_two.error().message;
-  EXPECT_EQ(with_two->opened.access.missing_mac, made().keyring.recipients[1].passphrase->mac);
-  EXPECT_FALSE(open(text, secret("one"))->opened.access.missing_mac);
-  EXPECT_FALSE(open(text, identity(0))->opened.access.missing_mac);
+  EXPECT_TRUE(with_two->opened.access.is_unconfirmed);
+  EXPECT_EQ(with_two->opened.access.completed->passphrase->mac,
+            made().keyring.recipients[1].passphrase->mac);
+  EXPECT_FALSE(open(text, secret("one"))->opened.access.is_unconfirmed);
+  EXPECT_FALSE(open(text, identity(0))->opened.access.is_unconfirmed);
 }
 
 TEST(KeyringUnconfirmed, is_confirmed_by_any_change_that_its_passphrase_makes) {

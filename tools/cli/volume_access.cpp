@@ -259,7 +259,7 @@ Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
     pin(found, fmt::format("{} is the volume that is known as {}.", place.path, known->other_path));
   }
   if (known->is_known) return {};
-  if (access.missing_mac && !is_named) NACRE_TRY(ask_to_confirm(place, found.fingerprint));
+  if (access.is_unconfirmed && !is_named) NACRE_TRY(ask_to_confirm(place, found.fingerprint));
   pin(found, fmt::format("{} is used for the first time.", place.path), known->has_another_key);
   return {};
 }

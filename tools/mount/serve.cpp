@@ -347,7 +347,7 @@ class Mount {
   // without it.
   void mend_keyring() {
     Result<> mended;
-    if (keys_.access->missing_mac) {
+    if (keys_.access->completed) {
       mended = keyring_->replace(metadata::confirm_recipient(keys_.keyring, *keys_.access));
     } else if (keys_.keyring_is_torn) {
       mended = keyring_->finish_update();

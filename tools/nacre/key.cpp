@@ -33,14 +33,20 @@ int bits_of(const metadata::Recipient& recipient) {
   return key ? key->bits() : 0;
 }
 
+std::string kind_of(const metadata::Recipient& recipient) {
+  if (recipient.other_kind) return fmt::format("kind {}", recipient.other_kind->number);
+  return recipient.passphrase ? "passphrase" : "rsa";
+}
+
 nlohmann::json to_json(const metadata::Recipient& recipient) {
-  nlohmann::json json = {{"kind", recipient.passphrase ? "passphrase" : "rsa"},
+  nlohmann::json json = {{"kind", kind_of(recipient)},
                          {"label", recipient.label},
                          {"created", recipient.created},
                          {"fingerprint", hex(recipient.fingerprint)},
                          {"bits", bits_of(recipient)}};
   if (const auto& lock = recipient.passphrase) {
-    json["confirmed"] = lock->mac.has_value();
+    json["confirmed"] = metadata::is_confirmed(recipient);
+    json["key_pair"] = !recipient.public_key.empty();
     json["kdf"] = {{"name", "argon2id"},
                    {"memory_kib", lock->kdf.memory_kib},
                    {"passes", lock->kdf.passes},
@@ -52,12 +58,13 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
 // fingerprint: that of the volume's key; empty if the keyring is not verified.
 void print_keyring(const metadata::Keyring& keyring, const std::string& fingerprint) {
   for (const auto& recipient : keyring.recipients) {
-    const bool is_confirmed = !recipient.passphrase || recipient.passphrase->mac;
-    print_safely("{:<10}  {}  {}  {}{}\n",
-                 recipient.passphrase ? "passphrase" : fmt::format("rsa {}", bits_of(recipient)),
-                 hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
-                 printable(recipient.label),
-                 is_confirmed ? "" : "  (not used since the volume's key was changed)");
+    const bool is_rsa = !recipient.passphrase && !recipient.other_kind;
+    print_safely(
+        "{:<10}  {}  {}  {}{}\n",
+        is_rsa ? fmt::format("rsa {}", bits_of(recipient)) : kind_of(recipient),
+        hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
+        printable(recipient.label),
+        metadata::is_confirmed(recipient) ? "" : "  (not used since the volume's key was changed)");
   }
   if (!fingerprint.empty()) print_safely("fingerprint of the volume  {}\n", fingerprint);
   print_safely("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
@@ -107,7 +114,10 @@ Result<> list(const KeyArguments& arguments) {
 
 std::string describe(const metadata::Recipient& recipient) {
   return fmt::format(
-      "{} {}{}", recipient.passphrase ? "passphrase" : "RSA key",
+      "{} {}{}",
+      recipient.other_kind   ? fmt::format("recipient of {}", kind_of(recipient))
+      : recipient.passphrase ? "passphrase"
+                             : "RSA key",
       hex(ByteView(recipient.fingerprint).first(8)),
       recipient.label.empty() ? "" : fmt::format(" ({})", printable(recipient.label)));
 }
