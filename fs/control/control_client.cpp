@@ -157,6 +157,18 @@ Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message
   return read_reply(timeout);
 }
 
+Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message, ByteView secret,
+                                                   Timeout timeout) {
+  NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
+  // A daemon that refuses does not read on, but its reply says why.
+  const auto written = write_bytes(socket_, secret, request_timeout);
+  auto reply = read_reply(timeout);
+  if (!reply && reply.error().code == ErrorCode::stale && !written) {
+    return tl::unexpected(written.error());
+  }
+  return reply;
+}
+
 Result<nlohmann::json> ControlClient::scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
                                             Timeout timeout) {
   nlohmann::json message = {{"command", "scrub"}, {"action", to_string(command)}};

@@ -339,7 +339,10 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
     if (const auto done = replace_keyring(socket); !done) return error_reply(done.error());
     return info();
   }
-  if (auto rotated = handle_rotation(handler_.rotation(), name, *message)) {
+  auto seals = name == "rotate" ? read_seals(socket, *message)
+                                : Result<std::vector<metadata::RecipientSeal>>();
+  if (!seals) return error_reply(seals.error());
+  if (auto rotated = handle_rotation(handler_.rotation(), name, *message, std::move(*seals))) {
     if (!*rotated) return error_reply(rotated->error());
     auto reply = info();
     reply.update(**rotated);
@@ -365,6 +368,14 @@ Result<> ControlServer::replace_keyring(int socket) {
     return fail(ErrorCode::invalid_argument, "the second line holds no keyring");
   }
   return handler_.replace_recipients(keyring->get_ref<const std::string&>());
+}
+
+Result<std::vector<metadata::RecipientSeal>> ControlServer::read_seals(
+    int socket, const nlohmann::json& message) {
+  NACRE_ASSIGN(const std::size_t size, seals_size_bytes(message));
+  SecretBytes bytes(size);
+  NACRE_TRY(read_bytes(socket, bytes.mutable_view(), request_timeout));
+  return decode_seals(bytes.view());
 }
 
 nlohmann::json ControlServer::handle_scrub(const nlohmann::json& message) {

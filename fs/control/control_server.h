@@ -131,6 +131,8 @@ class ControlServer {
   };
   nlohmann::json handle(std::string_view request, int socket, Sequel& sequel);
   Result<> replace_keyring(int socket);
+  static Result<std::vector<metadata::RecipientSeal>> read_seals(int socket,
+                                                                 const nlohmann::json& message);
   nlohmann::json handle_scrub(const nlohmann::json& message);
   Result<> serve_backup(int socket, const BackupSnapshot& snapshot);
   nlohmann::json info();

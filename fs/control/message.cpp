@@ -71,13 +71,31 @@ Result<std::string> read_line(int socket, std::size_t size_max,
 }
 
 Result<> write_line(int socket, std::string_view line, std::chrono::milliseconds timeout) {
+  return write_bytes(socket, as_bytes(std::string(line) + '\n'), timeout);
+}
+
+Result<> read_bytes(int socket, MutableByteView bytes,
+                    std::optional<std::chrono::milliseconds> timeout) {
   const auto deadline = deadline_after(timeout);
-  const std::string text = std::string(line) + '\n';
   std::size_t done = 0;
-  while (done < text.size()) {
+  while (done < bytes.size()) {
+    NACRE_TRY(wait_for(socket, POLLIN, deadline));
+    const ssize_t got = ::recv(socket, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return fail(ErrorCode::io, strerror(errno));
+    if (got == 0) return fail(ErrorCode::io, "the other side closed the connection");
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Result<> write_bytes(int socket, ByteView bytes, std::chrono::milliseconds timeout) {
+  const auto deadline = deadline_after(timeout);
+  std::size_t done = 0;
+  while (done < bytes.size()) {
     NACRE_TRY(wait_for(socket, POLLOUT, deadline));
     const ssize_t sent =
-        ::send(socket, text.data() + done, text.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ::send(socket, bytes.data() + done, bytes.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR || errno == EAGAIN) continue;
       return fail(ErrorCode::io, strerror(errno));

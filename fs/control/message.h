@@ -8,7 +8,9 @@
 //             "rate_bytes_per_second": N}; the rate is optional and changes the rate; 0: no limit
 //   reply     {"ok": true, …}  or  {"ok": false, "error": {"code": "busy", "message": "…"}}
 //
-// The request replace_keyring is followed by a line {"keyring": "TEXT"}.
+// The request replace_keyring is followed by a line {"keyring": "TEXT"}. The request rotate is
+// followed by as many bytes as its number "seals_size_bytes" says (rotation_requests.h): secrets,
+// which stay out of text and its copies.
 // The reply to backup is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
 // Each end bounds sizes and times, and trusts nothing that the other end sends.
 #pragma once
@@ -20,6 +22,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -39,7 +42,12 @@ Result<std::string> read_line(int socket, std::size_t size_max,
                               std::optional<std::chrono::milliseconds> timeout);
 Result<> write_line(int socket, std::string_view line, std::chrono::milliseconds timeout);
 
-// Error: invalid_argument if the text is not a JSON object.
+// Exactly so many bytes; errors as read_line(). What was read of them may be in bytes then.
+Result<> read_bytes(int socket, MutableByteView bytes,
+                    std::optional<std::chrono::milliseconds> timeout);
+Result<> write_bytes(int socket, ByteView bytes, std::chrono::milliseconds timeout);
+
+// invalid_argument when the text is not a JSON object.
 Result<nlohmann::json> parse_message(std::string_view text);
 
 nlohmann::json error_reply(const Error& error);

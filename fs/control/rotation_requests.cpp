@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/control/rotation_requests.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "metadata/superblock.h"
@@ -31,8 +33,13 @@ Result<std::optional<std::uint64_t>> optional_number(const json& message, const 
   return std::optional(at->get<std::uint64_t>());
 }
 
-Result<json> begin(Rotation& rotation, const json& message) {
-  NACRE_ASSIGN(const RotationOptions options, parse_rotation_options(message));
+constexpr std::size_t seal_part_size_bytes = 32;
+constexpr std::size_t seal_size_bytes = 3 * seal_part_size_bytes;
+
+Result<json> begin(Rotation& rotation, const json& message,
+                   std::vector<metadata::RecipientSeal> seals) {
+  NACRE_ASSIGN(RotationOptions options, parse_rotation_options(message));
+  options.seals = std::move(seals);
   NACRE_TRY(rotation.begin(options));
   return json{{"rotation", to_json(rotation.status())},
               {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
@@ -56,6 +63,52 @@ Result<RotationOptions> parse_rotation_options(const json& message) {
   NACRE_ASSIGN(const auto rate, optional_number(message, "rate"));
   options.rate_bytes_per_second = rate.value_or(0);
   return options;
+}
+
+Result<std::size_t> seals_size_bytes(const json& message) {
+  NACRE_ASSIGN(const auto size, optional_number(message, "seals_size_bytes"));
+  const std::uint64_t bytes = size.value_or(0);
+  if (bytes % seal_size_bytes != 0 || bytes > metadata::passphrase_count_max * seal_size_bytes) {
+    return bad_field("seals_size_bytes");
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+SecretBytes encode_seals(std::span<const metadata::RecipientSeal> seals) {
+  std::vector<const metadata::RecipientSeal*> sent;
+  for (const metadata::RecipientSeal& seal : seals) {
+    if (seal.sealed_private_key.empty()) sent.push_back(&seal);
+  }
+  SecretBytes bytes(sent.size() * seal_size_bytes);
+  std::size_t at = 0;
+  const auto put = [&](ByteView part) {
+    std::copy(part.begin(), part.end(), bytes.mutable_view().subspan(at).begin());
+    at += seal_part_size_bytes;
+  };
+  for (const metadata::RecipientSeal* seal : sent) {
+    put(seal->fingerprint);
+    put(seal->check);
+    put(seal->key.view());
+  }
+  return bytes;
+}
+
+std::vector<metadata::RecipientSeal> decode_seals(ByteView bytes) {
+  std::vector<metadata::RecipientSeal> seals(bytes.size() / seal_size_bytes);
+  std::size_t at = 0;
+  const auto next = [&] {
+    const ByteView part = bytes.subspan(at, seal_part_size_bytes);
+    at += seal_part_size_bytes;
+    return part;
+  };
+  for (metadata::RecipientSeal& seal : seals) {
+    const ByteView fingerprint = next();
+    std::copy(fingerprint.begin(), fingerprint.end(), seal.fingerprint.begin());
+    const ByteView check = next();
+    std::copy(check.begin(), check.end(), seal.check.begin());
+    seal.key = SecretBytes(next());
+  }
+  return seals;
 }
 
 json to_json(const RotationStatus& status) {
@@ -89,7 +142,8 @@ json to_json(const EpochCounts& counts) {
 }
 
 std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view command,
-                                            const json& message) {
+                                            const json& message,
+                                            std::vector<metadata::RecipientSeal> seals) {
   const bool is_known = command == "rotate" || command == "rotation" ||
                         command == "rotation_pause" || command == "rotation_resume" ||
                         command == "rotation_verify";
@@ -98,7 +152,7 @@ std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view
     return Result<json>(fail(ErrorCode::unsupported, "this mount cannot rotate keys"));
   }
   return [&]() -> Result<json> {
-    if (command == "rotate") return begin(*rotation, message);
+    if (command == "rotate") return begin(*rotation, message, std::move(seals));
     if (command == "rotation_pause") {
       NACRE_TRY(rotation->pause());
     }

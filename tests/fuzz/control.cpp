@@ -165,6 +165,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else if (const auto message = parse_message(text)) {
     const auto options = parse_rotation_options(*message);
     if (options) require(options->level >= 0);
+    const auto seals = seals_size_bytes(*message);
+    if (seals) require(*seals <= 4096);
   }
   return 0;
 }

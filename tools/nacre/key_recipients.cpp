@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "metadata/keys/keyring_recipients.h"
+#include "metadata/keys/keyring_rotation.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
@@ -20,6 +22,7 @@
 #include "tools/nacre/key_commands.h"
 #include "tools/nacre/recovery_key.h"
 #include "tools/nacre/rotate.h"
+#include "tools/nacre/rotation_seals.h"
 
 namespace nacre::tools {
 
@@ -40,7 +43,9 @@ struct RecipientArguments {
   std::string recipient;  // add: a public key's file; remove: which one
   std::optional<std::string> label;
   bool recovery = false;
+  bool key_pair = false;
   bool revoke = false;
+  std::vector<std::string> passphrase_files;  // rotation_seals.h
 };
 
 // The note after a secret was removed: what the removal does not undo. A rotation that is under way
@@ -81,7 +86,9 @@ class Wanted {
   }
 
   Result<metadata::NewPassphrase> passphrase() {
-    metadata::NewPassphrase made{.label = arguments_.label.value_or("passphrase"), .kdf = kdf_};
+    metadata::NewPassphrase made{.label = arguments_.label.value_or("passphrase"),
+                                 .kdf = kdf_,
+                                 .has_key_pair = arguments_.key_pair};
     if (arguments_.recovery) {
       made.label = arguments_.label.value_or("recovery key");
       made.passphrase = recovery_key_.clone();
@@ -146,6 +153,12 @@ Result<> remove(const RecipientArguments& arguments) {
     }
     auto next = metadata::remove_recipient(volume.keyring, *volume.access, index);
     if (!next) return add_context(next.error(), describe(removed));
+    if (arguments.revoke) {
+      NACRE_ASSIGN(const auto seals,
+                   collect_seals(target.place, *volume.access, arguments.passphrase_files));
+      const auto rotates = metadata::check_can_be_rotated(*next, seals);
+      if (!rotates) return add_context(rotates.error(), "--revoke, nothing was changed");
+    }
     return next;
   };
   NACRE_ASSIGN(const auto keyring, change_keyring(target, arguments.secret, make));
@@ -188,6 +201,7 @@ int revoke(const RecipientArguments& arguments) {
   RotateOptions options;
   options.wait = false;
   options.afresh = true;
+  options.passphrase_files = arguments.passphrase_files;
   const int status = rotate_keys(arguments.volume, arguments.secret, options);
   if (status != exit_fine) {
     print_note(
@@ -228,6 +242,12 @@ void add_add_command(CLI::App& key, Action& action) {
     command->get_option(name)->excludes(recipient)->excludes(recovery);
   }
   command->add_option("--label", arguments->label, "A name for it; anybody can read it");
+  // No help names it as long as format 2 is a draft: in format 1 all passphrases have one.
+  command
+      ->add_flag("--with-key-pair", arguments->key_pair,
+                 "Also make an RSA key pair for the passphrase, so that others can rotate the "
+                 "volume's keys without it")
+      ->group("");
   add_kdf_options(*command, arguments->kdf);
   add_secret_options(*command, arguments->secret);
   mark_seldom(*command, {"--kdf-memory", "--kdf-time"});
@@ -248,6 +268,7 @@ void add_remove_command(CLI::App& key, Action& action) {
   command->add_flag("--revoke", arguments->revoke,
                     "Also change the volume's key and encrypt everything anew, so that copies of "
                     "the old key open nothing in the volume");
+  add_passphrase_files_option(*command, arguments->passphrase_files);
   add_secret_options(*command, arguments->secret);
   finish(*command, action, arguments, remove,
          "  nacre key remove ~/private ann\n"

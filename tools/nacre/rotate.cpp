@@ -16,6 +16,7 @@
 #include "fs/rotation/rotation.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/keys/keyring_keeper.h"
+#include "metadata/keys/keyring_rotation.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
@@ -26,6 +27,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/nacre/key_change.h"
 #include "tools/nacre/offline_volume.h"
+#include "tools/nacre/rotation_seals.h"
 
 namespace nacre::tools {
 
@@ -101,6 +103,7 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
         [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
     fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
     options.passphrase = std::get_if<SecretBytes>(&secret);
+    NACRE_ASSIGN(options.seals, collect_seals(place, *keys.access, asked.passphrase_files));
     const auto run = [&](Result<> begun) -> Result<> {
       // From now on the volume has this key, whatever happens next.
       remember_new_volume(place, *keys.keys);
@@ -138,9 +141,22 @@ Result<json> ask(const fs::MountEntry& mount, const json& message) {
   return client.request_with(message, std::nullopt);
 }
 
+// Of a mounted volume the daemon has no passphrase. One is asked for only if the rotation needs it.
+Result<SecretBytes> seals_for_daemon(const VolumePlace& place, const SecretOptions& secret_options,
+                                     const RotateOptions& asked) {
+  NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
+  if (!needs_seals(found.keyring.claims)) return SecretBytes();
+  harden_process();
+  NACRE_ASSIGN(const auto secret, read_secret(secret_options, place.path));
+  NACRE_ASSIGN(const auto volume, unlock(place, secret, secret_options));
+  NACRE_ASSIGN(const auto seals, collect_seals(place, *volume.access, asked.passphrase_files));
+  NACRE_TRY(metadata::check_can_be_rotated(volume.keyring, seals));
+  return fs::encode_seals(seals);
+}
+
 // The volume's new fingerprint.
-Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOptions& asked,
-                                   const fs::RotationOptions& options) {
+Result<std::string> begin_in_mount(const fs::MountEntry& mount, const SecretOptions& secret_options,
+                                   const RotateOptions& asked, const fs::RotationOptions& options) {
   json message = {{"command", "rotate"}, {"rate", options.rate_bytes_per_second}};
   if (!asked.cipher.empty()) message["cipher"] = asked.cipher;
   if (!asked.codec.empty()) message["codec"] = asked.codec;
@@ -150,7 +166,11 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const RotateOpti
   NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
   // The fingerprint is noted for that folder.
   NACRE_TRY(client.check_serves(mount, place.path));
-  NACRE_ASSIGN(const auto reply, ask(mount, message));
+  NACRE_ASSIGN(const SecretBytes seals, seals_for_daemon(place, secret_options, asked));
+  message["seals_size_bytes"] = seals.size();
+  NACRE_ASSIGN(auto other, fs::ControlClient::connect(mount));
+  NACRE_TRY(other.check_serves(mount, place.path));
+  NACRE_ASSIGN(const auto reply, other.request_with(message, seals.view(), std::nullopt));
   const std::string fingerprint = text(reply, "fingerprint");
   remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
   return fingerprint;
@@ -173,10 +193,10 @@ Result<json> follow(const fs::MountEntry& mount) {
   }
 }
 
-int rotate_mount(const fs::MountEntry& mount, const RotateOptions& asked,
-                 const fs::RotationOptions& options) {
+int rotate_mount(const fs::MountEntry& mount, const SecretOptions& secret_options,
+                 const RotateOptions& asked, const fs::RotationOptions& options) {
   if (const auto writable = check_writable(mount); !writable) return report(writable.error());
-  const auto fingerprint = begin_in_mount(mount, asked, options);
+  const auto fingerprint = begin_in_mount(mount, secret_options, asked, options);
   if (!fingerprint) return report(fingerprint.error());
   if (!asked.wait) {
     print_safely("the rotation has begun; 'nacre key status {}' tells how far it is\n",
@@ -253,9 +273,9 @@ int rotate_keys(const std::string& path, const SecretOptions& secret, const Rota
       return report({ErrorCode::invalid_argument,
                      "--engine is for volumes that are not mounted: a mount has its own"});
     }
-    return rotate_mount(*mount, asked, *options);
+    return rotate_mount(*mount, secret, asked, *options);
   }
-  return rotate_volume(std::get<VolumePlace>(*target), secret, asked, *options);
+  return rotate_volume(std::get<VolumePlace>(*target), secret, asked, std::move(*options));
 }
 
 void add_rotate_command(CLI::App& key, Action& action) {
@@ -295,6 +315,7 @@ void add_rotate_command(CLI::App& key, Action& action) {
   resume->excludes(cipher)->excludes(codec);
   command->add_flag("--no-wait", arguments->no_wait,
                     "Start the rotation and do not wait for its end");
+  add_passphrase_files_option(*command, arguments->passphrase_files);
   add_secret_options(*command, arguments->secret);
   mark_seldom(*command, {"--allow-legacy-cipher", "--level"});
   command->footer(

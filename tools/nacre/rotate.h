@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -32,6 +33,7 @@ struct RotateOptions {
   bool allow_legacy_cipher = false;
   bool wait = true;     // for a mounted volume: wait until it is done
   bool afresh = false;  // finish an interrupted rotation, and then start another one
+  std::vector<std::string> passphrase_files;  // rotation_seals.h
 };
 // Starts or continues a rotation and shows progress. Returns the exit code.
 int rotate_keys(const std::string& path, const SecretOptions& secret, const RotateOptions& options);
