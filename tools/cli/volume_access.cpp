@@ -70,14 +70,29 @@ void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false)
   }
 }
 
-// The passphrase's recipient has no MAC, and this machine does not know the volume. So anybody who
-// has seen that recipient could have made the whole volume. Only a person can tell.
-Result<> ask_to_confirm(const VolumePlace& place, const std::string& fingerprint) {
-  const std::string what = fmt::format(
+// The passphrase's recipient has no MAC or seal, and this machine does not know the volume. So
+// anybody who has seen that recipient could have made the whole volume.
+std::string unknown_volume(const VolumePlace& place) {
+  return fmt::format(
       "the key of {} was changed since this passphrase opened it last, and this machine does not "
       "know the volume: nothing shows that it is yours, and not another one that somebody put in "
       "its place to see what you write. Ask the person who changed the key for the fingerprint",
       place.path);
+}
+
+// The keyring is that of a rotation from the key that this machine knows. So whoever had that key
+// could have made it: a recipient, or somebody who was one.
+std::string unvouched_rotation(const VolumePlace& place) {
+  return fmt::format(
+      "the keys of {} are being rotated, and your secret does not show that whoever does it is "
+      "still among those who may open the volume: it can be somebody who was removed, and wants to "
+      "see what you write. Ask the person who changed the key for the fingerprint",
+      place.path);
+}
+
+// Only a person can tell.
+Result<> ask_to_confirm(const VolumePlace& place, const std::string& what,
+                        const std::string& fingerprint) {
   if (!can_prompt()) {
     return fail(ErrorCode::not_permitted,
                 fmt::format("{}, and name it: --fingerprint HEX (mount option fingerprint=HEX). "
@@ -108,16 +123,30 @@ Result<> check_named(const VolumePlace& place, const metadata::KeyTree& keys,
                               : ""));
 }
 
-// While a volume is rotated, its keyring proves that the maker of the new key had the one before
-// it. So a machine that knows the volume by the old key accepts the new one as its successor.
+// Whether this machine knows the volume by the key of that fingerprint.
+bool is_known_by(const VolumePlace& place, const metadata::KeyTree& keys,
+                 const std::optional<engine::Sha256Digest>& fingerprint) {
+  if (!fingerprint) return false;
+  const auto known = check_known(
+      {.path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*fingerprint)});
+  return known && known->is_known;
+}
+
+// The volume has another key than the one by which this machine knows it. That is its successor if
+// the passphrase says so. A keyring that holds the older key shows only that its maker had that,
+// and so may have been removed since: then a person must say so.
 Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys,
+                         const metadata::KeyringAccess& access, bool is_named,
                          const Error& refusal) {
-  const auto previous = keys.previous_fingerprint();
-  if (!previous) return tl::unexpected(refusal);
-  const KnownVolume before{
-      .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*previous)};
-  if (!check_known(before)) return tl::unexpected(refusal);
-  pin(known_volume_of(place, keys), fmt::format("The keys of {} are being rotated.", place.path));
+  if (!is_known_by(place, keys, access.follows)) {
+    if (!is_known_by(place, keys, keys.previous_fingerprint())) return tl::unexpected(refusal);
+    if (!is_named) {
+      NACRE_TRY(ask_to_confirm(place, unvouched_rotation(place), fingerprint_of(keys)));
+    }
+  }
+  pin(known_volume_of(place, keys),
+      fmt::format("The keys of {} {}.", place.path,
+                  keys.is_rotating() ? "are being rotated" : "were rotated"));
   return {};
 }
 
@@ -254,12 +283,14 @@ Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
   const auto found = known_volume_of(place, keys);
   const bool is_named = !options.fingerprint.empty();
   const auto known = check_known(found, is_named);
-  if (!known) return follow_rotation(place, keys, known.error());
+  if (!known) return follow_rotation(place, keys, access, is_named, known.error());
   if (!known->other_path.empty()) {
     pin(found, fmt::format("{} is the volume that is known as {}.", place.path, known->other_path));
   }
   if (known->is_known) return {};
-  if (access.is_unconfirmed && !is_named) NACRE_TRY(ask_to_confirm(place, found.fingerprint));
+  if (access.is_unconfirmed && !is_named) {
+    NACRE_TRY(ask_to_confirm(place, unknown_volume(place), found.fingerprint));
+  }
   pin(found, fmt::format("{} is used for the first time.", place.path), known->has_another_key);
   return {};
 }

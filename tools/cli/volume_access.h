@@ -45,9 +45,11 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const SecretOptions& options);
 
 // Compares the fingerprint with the one in options and with known_volumes. If the volume is used
-// for the first time, pins it, with a note. Error: not_permitted if it is another fingerprint; also
-// if it was neither known nor named and a passphrase without its MAC opened the volume, unless a
-// person at a terminal confirms it. So the MAC in access may be completed once this has succeeded.
+// for the first time, pins it, with a note. The same where it follows the known one: by the word of
+// the passphrase, or because it was named. Error: not_permitted if it is another fingerprint; also
+// if it was neither known nor named and a passphrase without its MAC or seal opened the volume, or
+// nobody vouches for a rotation, unless a person at a terminal confirms it. So what access would
+// complete may be written once this has succeeded.
 Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options);
 

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""AUDIT F13: a keyring tells nobody which of many passphrases was typed.
+
+AES-GCM does not commit to its key: somebody without any secret can make bytes that open under the keys
+of many passphrases (Len, Grubbs, Ristenpart: Partitioning Oracle Attacks, 2021). If a program acts in
+another way when they open than when they do not, each passphrase that is typed tells whether it is among
+those. This makes such bytes for two passphrases, puts them where a passphrase is used, and compares what
+is said about these two and about a third one. What else can be changed of a recipient is compared, too.
+"""
+import base64
+import ctypes
+import ctypes.util
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import sys
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import volume as support  # noqa: E402
+
+try:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+except ImportError:
+    support.skip("committing_passphrase", "python3-cryptography is not there")
+
+TEST = "committing_passphrase"
+GUESSES = ("correct horse", "hunter2")
+OTHER = "neither of these"
+
+
+def argon2id(passphrase, kdf, size):
+    library = ctypes.CDLL(ctypes.util.find_library("argon2") or "libargon2.so.1")
+    salt, output = base64.b64decode(kdf["salt"]), ctypes.create_string_buffer(size)
+    status = library.argon2id_hash_raw(
+        ctypes.c_uint32(kdf["passes"]), ctypes.c_uint32(kdf["memory_kib"]),
+        ctypes.c_uint32(kdf["lanes"]), passphrase, ctypes.c_size_t(len(passphrase)), salt,
+        ctypes.c_size_t(len(salt)), output, ctypes.c_size_t(size))
+    if status != 0:
+        raise support.Failure(f"Argon2id failed with status {status}")
+    return output.raw
+
+
+def hkdf(key, salt, info):
+    extracted = hmac.digest(salt, key, "sha256")
+    return hmac.digest(extracted, info + b"\1", "sha256")
+
+
+# Numbers of GHASH (NIST SP 800-38D): the highest bit of an integer here is the field's x^0.
+
+def times(x, y):
+    product = 0
+    for bit in range(127, -1, -1):
+        if x >> bit & 1:
+            product ^= y
+        y = y >> 1 ^ (0xe1 << 120 if y & 1 else 0)
+    return product
+
+
+def power(x, exponent):
+    product = 1 << 127
+    while exponent:
+        if exponent & 1:
+            product = times(product, x)
+        x, exponent = times(x, x), exponent >> 1
+    return product
+
+
+def blocks(data):
+    data += bytes(-len(data) % 16)
+    return [int.from_bytes(data[at:at + 16], "big") for at in range(0, len(data), 16)]
+
+
+def collide(keys, nonce, aad, size):
+    """nonce, ciphertext and tag that AES-GCM opens under both keys; size: of the ciphertext, whole blocks."""
+    def encrypt(key, block):
+        encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+        return int.from_bytes(encryptor.update(block), "big")
+
+    ciphertext = [int.from_bytes(os.urandom(16), "big") for _ in range(size // 16)]
+    ciphertext[0] = 0  # the one that is solved for
+    lengths = (len(aad) * 8) << 64 | size * 8
+    hashed = blocks(aad) + ciphertext + [lengths]
+    place = len(blocks(aad))
+    factor, total = 0, 0
+    for key in keys:
+        subkey, tag = encrypt(key, bytes(16)), encrypt(key, nonce + b"\0\0\0\1")
+        value = 0
+        for block in hashed:
+            value = times(value ^ block, subkey)
+        total ^= value ^ tag
+        factor ^= power(subkey, len(hashed) - place)
+    ciphertext[0] = times(total, power(factor, (1 << 128) - 2))
+    hashed[place] = ciphertext[0]
+    subkey, value = encrypt(keys[0], bytes(16)), 0
+    for block in hashed:
+        value = times(value ^ block, subkey)
+    tag = value ^ encrypt(keys[0], nonce + b"\0\0\0\1")
+    sealed = nonce + b"".join(block.to_bytes(16, "big") for block in ciphertext + [tag])
+    for key in keys:  # raises where that is wrong
+        AESGCM(key).decrypt(nonce, sealed[12:], aad)
+    return sealed
+
+
+def canonical(document):
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class Trap:
+    """A copy of a volume whose keyring somebody without any secret changes."""
+
+    def __init__(self, volume, name, genuine):
+        self.volume, self.path = volume, os.path.join(volume.work, name)
+        shutil.copytree(genuine, self.path)
+        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(volume.work, "config " + name)
+
+    def change(self, change):
+        with open(os.path.join(self.path, "keyring"), encoding="utf-8") as file:
+            keyring = json.load(file)
+        change(keyring["recipients"][0], bytes.fromhex(keyring["volume_id"]))
+        keyring.pop("crc32")
+        keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
+        for name in ("keyring", "keyring.copy"):
+            with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
+                file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+    def said_to(self, passphrase):
+        file = os.path.join(self.volume.work, "typed")
+        with open(file, "w", encoding="utf-8") as typed:
+            typed.write(passphrase)
+        status, text = self.volume.run("nacre", "key", "list", self.path, "--passphrase-file", file,
+                                       expect=None)
+        return status, text.replace(self.path, "VOLUME")
+
+
+def format_1(volume, genuine):
+    def change(recipient, _):
+        keys = [argon2id(guess.encode(), recipient["kdf"], 64)[:32] for guess in GUESSES]
+        sealed = collide(keys, os.urandom(12), b"nacre private key", 1200)
+        recipient["private_key"] = base64.b64encode(sealed).decode()
+        recipient.pop("mac")
+
+    trap = Trap(volume, "trap 1", genuine)
+    trap.change(change)
+    wrong = trap.said_to(OTHER)
+    if wrong[0] != 16:
+        raise support.Failure(f"a wrong passphrase is not called that: {wrong}")
+    for guess in GUESSES:
+        if trap.said_to(guess) != wrong:
+            raise support.Failure(f"'{guess}' is told from other passphrases: {trap.said_to(guess)}, "
+                                  f"not {wrong}")
+
+
+def seal_and_check(recipient, volume_id, passphrase):
+    root = argon2id(passphrase.encode(), recipient["kdf"], 64)
+    return (hkdf(root, volume_id, b"nacre passphrase seal"),
+            hkdf(root, volume_id, b"nacre passphrase check"))
+
+
+def format_2(volume, genuine, right):
+    wrong = Trap(volume, "sound 2", genuine).said_to(OTHER)
+    if wrong[0] != 16:
+        raise support.Failure(f"a wrong passphrase is not called that: {wrong}")
+
+    # The seal opens under both guesses; the check is still that of the passphrase.
+    def collision(recipient, volume_id):
+        binding = (b"nacre passphrase recipient" + volume_id
+                   + bytes.fromhex(recipient["fingerprint"] + recipient["check"]))
+        keys = [seal_and_check(recipient, volume_id, guess)[0] for guess in GUESSES]
+        recipient["sealed_volume_key"] = base64.b64encode(
+            collide(keys, os.urandom(12), binding, 32)).decode()
+
+    def checked(recipient, check):
+        recipient["check"] = check.hex()
+        recipient["fingerprint"] = hashlib.sha256(b"nacre passphrase recipient" + check).hexdigest()
+
+    def salted(recipient, _):
+        recipient["kdf"]["salt"] = base64.b64encode(os.urandom(32)).decode()
+
+    def costlier(recipient, _):
+        recipient["kdf"]["passes"] += 1
+
+    def another_seal(recipient, _):
+        recipient["sealed_volume_key"] = base64.b64encode(os.urandom(60)).decode()
+
+    def another_word(recipient, _):
+        recipient["follows"] = "ab" * 32
+
+    def another_check(recipient, _):
+        checked(recipient, os.urandom(32))
+
+    # Made for one guess, but for what the seal is bound to.
+    def check_of_a_guess(recipient, volume_id):
+        checked(recipient, seal_and_check(recipient, volume_id, GUESSES[0])[1])
+
+    for name, change in (("collision", collision), ("salt", salted), ("cost", costlier),
+                         ("seal", another_seal), ("follows", another_word), ("check", another_check),
+                         ("check of a guess", check_of_a_guess)):
+        trap = Trap(volume, f"trap 2 {name}", genuine)
+        trap.change(change)
+        for passphrase in (right, *GUESSES, OTHER):
+            if trap.said_to(passphrase) != wrong:
+                raise support.Failure(f"{name}: '{passphrase}' is told from other passphrases: "
+                                      f"{trap.said_to(passphrase)}, not {wrong}")
+
+
+def main():
+    if not (ctypes.util.find_library("argon2") or os.path.exists("/usr/lib/libargon2.so.1")):
+        support.skip(TEST, "libargon2.so.1 is not there")
+    with support.Volume(TEST) as volume:
+        with open(volume.passphrase, encoding="utf-8") as file:
+            right = file.read().rstrip("\n")
+        for number in (1, 2):
+            genuine = os.path.join(volume.work, f"genuine {number}")
+            volume.run("mkfs.nacre", "--passphrase-file", volume.passphrase, "--format", str(number),
+                       *support.CHEAP_KDF, genuine)
+            if number == 1:
+                format_1(volume, genuine)
+            else:
+                format_2(volume, genuine, right)
+    print("nothing tells a guessed passphrase from another wrong one")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except support.Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)

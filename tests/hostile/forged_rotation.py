@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A removed recipient makes a volume that looks like one whose keys are being rotated.
+
+Ann was a recipient, so she has the volume key of then and a copy of the volume. After she was removed
+and the keys were rotated she makes a volume key of her own, wraps it for everybody's public key, seals
+the key of then under it, as a rotation does, and puts the result in the volume's place. A machine that
+knows the volume by the key of then must not take hers for its successor: it would write to her key.
+What a rotation that is genuine looks like to such a machine is tested beside that.
+"""
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import volume as support  # noqa: E402
+
+try:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+except ImportError:
+    support.skip("forged_rotation", "python3-cryptography is not there")
+
+TEST = "forged_rotation"
+PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
+                       "answer_prompts.py")
+REFUSED = "still among those who may open the volume"
+
+
+def openssl(*arguments, data=None):
+    return subprocess.run(["openssl", *arguments], input=data, check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+
+
+def hkdf(key, salt, info):
+    extracted = hmac.digest(salt, key, "sha256")
+    return hmac.digest(extracted, info + b"\1", "sha256")
+
+
+def canonical(document):
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def load_keyring(volume):
+    with open(os.path.join(volume, "keyring"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def save_keyring(volume, keyring, volume_key):
+    for name in ("mac", "crc32"):
+        keyring.pop(name)
+    subkey = hkdf(volume_key, bytes.fromhex(keyring["volume_id"]), b"nacre keyring mac")
+    keyring["mac"] = hmac.new(subkey, canonical(keyring), hashlib.sha256).hexdigest()
+    keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
+    for name in ("keyring", "keyring.copy"):
+        with open(os.path.join(volume, name), "w", encoding="utf-8") as file:
+            file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+class Scene:
+    def __init__(self, volume, volume_format):
+        self.volume, self.format = volume, volume_format
+        self.work = os.path.join(volume.work, f"format {volume_format}")
+        os.mkdir(self.work)
+        self.path = os.path.join(self.work, "volume")
+        self.point = volume.mnt
+        self.secret = ["--passphrase-file", volume.passphrase]
+        self.ann, self.ann_public = self.make_key("ann")
+        self.bob, self.bob_public = self.make_key("bob")
+
+    def make_key(self, name):
+        private, public = (os.path.join(self.work, name + end) for end in (".pem", ".pub"))
+        openssl("genrsa", "-out", private, "2048")
+        openssl("pkey", "-in", private, "-pubout", "-out", public)
+        return private, public
+
+    def on_machine(self, name):
+        """Another list of known volumes from now on."""
+        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
+
+    def known(self, name):
+        try:
+            with open(os.path.join(self.work, "machine", name, "nacre", "known_volumes"),
+                      encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def run(self, *command, expect=0, words="", answers=()):
+        if answers:
+            words_of = [sys.executable, PROMPTS, *answers, "--",
+                        os.path.join(self.volume.bin, command[0]), *command[1:]]
+            done = subprocess.run(words_of, env=self.volume.environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  timeout=300 * support.PATIENCE)
+            status, text = done.returncode, done.stdout.decode(errors="replace")
+        else:
+            status, text = self.volume.run(*command, limit_s=300, expect=None)
+        if status != expect or not re.search(words, text, re.DOTALL):
+            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
+                                  f"not say '{words}': {text}")
+        return text
+
+    def fingerprint(self, path, *secret):
+        shown = self.run("nacre", "key", "list", "--json", path, *secret)
+        return json.loads(shown[shown.index("{"):])["volume_fingerprint"]
+
+    def unwrapped(self, path, private):
+        """The volume key, as the recipient with that private key gets it."""
+        keyring = load_keyring(path)
+        der = openssl("pkey", "-in", private, "-pubout", "-outform", "DER")
+        wanted = hashlib.sha256(der).hexdigest()
+        wrapped = next(recipient["wrapped_volume_key"] for recipient in keyring["recipients"]
+                       if recipient["fingerprint"] == wanted)
+        label = ("nacre volume key" + keyring["volume_id"]).encode().hex()
+        options = [word for option in ("rsa_padding_mode:oaep", "rsa_oaep_md:sha256",
+                                       "rsa_mgf1_md:sha256", "rsa_oaep_label:" + label)
+                   for word in ("-pkeyopt", option)]
+        return openssl("pkeyutl", "-decrypt", "-inkey", private, *options,
+                       data=base64.b64decode(wrapped))
+
+
+def make_genuine(scene):
+    """With a passphrase, Bob and Ann; another passphrase has a key pair in either format."""
+    scene.on_machine("owner")
+    scene.run("mkfs.nacre", *scene.secret, "--format", str(scene.format), "--recipient",
+              scene.ann_public, "--recipient", scene.bob_public, *support.CHEAP_KDF, scene.path)
+    scene.other = os.path.join(scene.work, "other")
+    with open(scene.other, "w", encoding="utf-8") as file:
+        file.write("another passphrase\n")
+    scene.run("nacre", "key", "add", scene.path, *scene.secret, "--new-passphrase-file", scene.other,
+              "--label", "other", *(["--with-key-pair"] if scene.format == 2 else []),
+              *support.CHEAP_KDF)
+    scene.run("mount.nacre", scene.path, scene.point, *scene.secret)
+    with open(os.path.join(scene.point, "file"), "wb") as file:
+        file.write(os.urandom(6 << 20))
+    scene.volume.unmount()
+    scene.volume.wait_for_daemons(60)
+    for machine, secret in (("laptop", scene.secret), ("bobs", ("--identity", scene.bob)),
+                            ("others", ("--passphrase-file", scene.other)),
+                            ("desk", ("--identity", scene.bob))):
+        scene.on_machine(machine)
+        scene.run("fsck.nacre", scene.path, *secret, words="first time")
+
+
+def forge(scene):
+    """Ann's volume, which is a copy of what she had, under her own key, with the key of then in it."""
+    then = os.path.join(scene.work, "then")
+    shutil.copytree(scene.path, then, ignore=shutil.ignore_patterns("*.sock", "lock"))
+    key_of_then = scene.unwrapped(then, scene.ann)
+    volume_id = bytes.fromhex(load_keyring(then)["volume_id"])
+    scene.on_machine("anns")
+    if scene.format == 2:
+        # Nobody can make anything for this one but who knows the passphrase.
+        scene.run("nacre", "key", "rotate", then, "--identity", scene.ann, expect=8,
+                  words="only the passphrase itself can give it a new key")
+        scene.run("nacre", "key", "remove", then, "passphrase", "--identity", scene.ann)
+    scene.run("nacre", "key", "rotate", then, "--identity", scene.ann)
+    own_key, keyring = scene.unwrapped(then, scene.ann), load_keyring(then)
+    nonce = os.urandom(12)
+    sealed = nonce + AESGCM(hkdf(own_key, volume_id, b"nacre previous volume key")).encrypt(
+        nonce, key_of_then, volume_id)
+    keyring["previous_volume_key"] = base64.b64encode(sealed).decode()
+    keyring["previous_superblock"] = "00" * 32
+    keyring["generation"] += 1000
+    save_keyring(then, keyring, own_key)
+    return then, own_key
+
+
+def put_in_place(scene, other, then):
+    """Runs then() with the other folder where the volume lies."""
+    aside = scene.path + ".aside"
+    os.rename(scene.path, aside)
+    os.rename(other, scene.path)
+    try:
+        then()
+    finally:
+        os.rename(scene.path, other)
+        os.rename(aside, scene.path)
+
+
+def check_forgery(scene):
+    forged, own_key = forge(scene)
+
+    def attack():
+        for machine, secret in (("bobs", ("--identity", scene.bob)),
+                                ("others", ("--passphrase-file", scene.other))):
+            scene.on_machine(machine)
+            before = scene.known(machine)
+            mount = ("mount.nacre", scene.path, scene.point, *secret)
+            for command in (mount, (*mount, "-o", "ro"), ("fsck.nacre", scene.path, *secret),
+                            ("nacre", "key", "list", scene.path, *secret),
+                            ("nacre", "key", "add", scene.path, *secret, "--recipient",
+                             scene.ann_public)):
+                scene.run(*command, expect=8, words=REFUSED + ".*--fingerprint")
+            scene.run(*mount, expect=8, words="not confirmed", answers=["no"])
+            if scene.known(machine) != before or os.path.ismount(scene.point):
+                raise support.Failure(f"machine {machine} took the forged key for the next one")
+        scene.on_machine("laptop")
+        scene.run("fsck.nacre", scene.path, *scene.secret,
+                  expect=16 if scene.format == 2 else 8,
+                  words="does not open this volume" if scene.format == 2 else REFUSED)
+        if any("mac" in recipient or ("sealed_volume_key" in recipient)
+               for recipient in load_keyring(scene.path)["recipients"]):
+            raise support.Failure("a passphrase signed the forged key")
+    put_in_place(scene, forged, attack)
+
+
+def check_genuine(scene):
+    """Ann is removed, and the keys are rotated in a mounted volume; that is stopped half way."""
+    scene.on_machine("owner")
+    scene.run("nacre", "key", "remove", scene.path, "ann.pub", *scene.secret)
+    scene.run("mount.nacre", scene.path, scene.point, *scene.secret)
+    if scene.format == 2:
+        # The daemon has no passphrase, and needs it for what has no key pair.
+        scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, "--identity",
+                  scene.bob, expect=8, words="only the passphrase itself can give it a new key")
+    scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, *scene.secret)
+    scene.run("nacre", "key", "rotate", "--pause", scene.point)
+    scene.volume.unmount()
+    scene.volume.wait_for_daemons(60)
+    fingerprint = scene.fingerprint(scene.path, *scene.secret)
+    if "previous_volume_key" not in load_keyring(scene.path):
+        raise support.Failure("the rotation is not under way any more")
+
+    # A passphrase's own word is enough, where there is one. Nobody made it in format 1: the daemon
+    # that rotated had no passphrase.
+    scene.on_machine("laptop")
+    if scene.format == 2:
+        scene.run("fsck.nacre", scene.path, *scene.secret, words="are being rotated")
+    else:
+        scene.run("fsck.nacre", scene.path, *scene.secret, expect=8, words=REFUSED)
+    # A key file has none. The fingerprint must be named, or confirmed.
+    scene.on_machine("bobs")
+    check = ("fsck.nacre", scene.path, "--identity", scene.bob)
+    scene.run(*check, expect=8, words=REFUSED + ".*" + fingerprint)
+    scene.run(*check, "--fingerprint", "ab" * 32, expect=8, words="is not the volume that")
+    scene.run(*check, "--fingerprint", fingerprint, words="are being rotated")
+    scene.run(*check, words="clean")
+    scene.on_machine("desk")
+    scene.run(*check, expect=8, words="not confirmed", answers=["no"])
+    scene.run(*check, words="are being rotated", answers=["yes"])
+    scene.on_machine("others")
+    scene.run("fsck.nacre", scene.path, "--passphrase-file", scene.other, expect=8, words=REFUSED)
+
+    # When it is done, the older key is in no keyring any more.
+    scene.on_machine("owner")
+    scene.run("nacre", "key", "rotate", scene.path, *scene.secret, words="everything is sealed")
+    scene.on_machine("late")
+    late = os.path.join(scene.work, "machine", "late", "nacre")
+    os.makedirs(late)
+    with open(os.path.join(late, "known_volumes"), "w", encoding="utf-8") as file:
+        file.write(scene.first_line)
+    if scene.format == 2:
+        scene.run("fsck.nacre", scene.path, *scene.secret, words="were rotated")
+    else:
+        scene.run("fsck.nacre", scene.path, *scene.secret, expect=8, words="another fingerprint")
+
+
+def main():
+    if not shutil.which("openssl"):
+        support.skip(TEST, "there is no openssl(1)")
+    for volume_format in (1, 2):
+        with support.Volume(TEST) as volume:
+            scene = Scene(volume, volume_format)
+            make_genuine(scene)
+            scene.first_line = scene.known("laptop")
+            check_forgery(scene)
+            check_genuine(scene)
+    print("nobody takes the key of a removed recipient for the next one")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except support.Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)
