@@ -32,7 +32,7 @@ from reader import records as records_module
 from reader.basics import name_hash
 from reader.derivations import DERIVATIONS, OTHER_SUBKEYS
 from reader.documents import canonical_dump, file_text
-from reader.secrets_and_suites import (SUITES, argon2id, block_cipher, database_file_key,
+from reader.secrets_and_suites import (SUITES, argon2id, block_cipher, database_file_key, derive,
                                        volume_subkey, write_session_key)
 from reader.volume import open_volume
 
@@ -153,6 +153,69 @@ def keyring():
     }
 
 
+def keyring_of_format_2():
+    """A passphrase that seals the volume key, one whose key pair has it, and a kind of another version."""
+    private = rsa.generate_private_key(65537, 2048)
+    pkcs8 = private.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8,
+                                  serialization.NoEncryption())
+    public = private.public_key().public_bytes(serialization.Encoding.DER,
+                                               serialization.PublicFormat.SubjectPublicKeyInfo)
+    kdf = {"name": "argon2id", "memory_kib": 8192, "passes": 1, "lanes": 1}
+    moment, passphrases = "2026-01-31T23:59:59Z", (PASSPHRASE, "another " + PASSPHRASE)
+    label = DERIVATIONS["oaep label"] + VOLUME_ID.hex().encode()
+    wrapped = private.public_key().encrypt(VOLUME_KEY, padding.OAEP(
+        mgf=padding.MGF1(hashes.SHA256()), algorithm=hashes.SHA256(), label=label))
+    previous = test_bytes("previous volume key", 32)
+    follows = hashlib.sha256(VOLUME_ID + volume_subkey(previous, VOLUME_ID, "fingerprint")).digest()
+    recipients, derived = [], []
+    for number, passphrase in enumerate(passphrases):
+        salt = test_bytes(f"argon2 salt of format 2, {number}", 32)
+        root = argon2id(passphrase.encode(), salt, 8192, 1, 1, 64)
+        check = derive(root, VOLUME_ID, DERIVATIONS["passphrase check"], 32)
+        seal = derive(root, VOLUME_ID, DERIVATIONS["passphrase seal"], 32)
+        named = DERIVATIONS["passphrase recipient"] + check if number == 0 else public
+        fingerprint = hashlib.sha256(named).digest()
+        binding = DERIVATIONS["passphrase recipient"] + VOLUME_ID + fingerprint + check
+        recipient = {"kind": "passphrase", "label": f"passphrase {number}", "created": moment,
+                     "fingerprint": fingerprint.hex(), "check": check.hex(),
+                     "kdf": {**kdf, "salt": base64.b64encode(salt).decode()}}
+        if number == 0:
+            recipient["follows"] = follows.hex()
+            recipient["sealed_volume_key"] = seal_secret(seal, "volume key's nonce", binding + follows,
+                                                         VOLUME_KEY)
+        else:
+            recipient["public_key"] = base64.b64encode(public).decode()
+            recipient["private_key"] = seal_secret(seal, "private key's nonce",
+                                                   DERIVATIONS["private key"] + binding, pkcs8)
+            recipient["wrapped_volume_key"] = base64.b64encode(wrapped).decode()
+        recipients.append(recipient)
+        derived.append({"passphrase": passphrase, "argon2id": {**kdf, "salt": salt.hex(), "x": root.hex()},
+                        "check": check.hex(), "seal": seal.hex(), "fingerprint": fingerprint.hex(),
+                        "binding": binding.hex()})
+    recipients.append({"kind": 3, "label": "of a later version", "created": moment,
+                       "fingerprint": test_bytes("another fingerprint", 32).hex(),
+                       "body": base64.b64encode(test_bytes("body", 100)).decode()})
+    epoch = EPOCHS[0]
+    ring = {
+        "format": "nacre keyring", "version": 1, "generation": 9, "volume_id": VOLUME_ID.hex(),
+        "epochs": [{"number": epoch.number, "cipher": epoch.suite.name, "format": 2,
+                    "wrapped_key": seal_secret(
+                        volume_subkey(VOLUME_KEY, VOLUME_ID, "epoch wrap"), "nonce of format 2",
+                        VOLUME_ID + struct.pack("<IB", epoch.number, epoch.suite.number) + b"\2",
+                        epoch.key)}],
+        "recipients": recipients,
+    }
+    return {
+        "volume_id": VOLUME_ID.hex(),
+        "volume_key": VOLUME_KEY.hex(),
+        "previous_volume_key": previous.hex(),
+        "follows": follows.hex(),
+        "passphrases": derived,
+        "epoch": keys_of(epoch),
+        "keyring": document(ring, volume_subkey(VOLUME_KEY, VOLUME_ID, "keyring mac")),
+    }
+
+
 def seal_suite(suite, key, nonce, aad, plain):
     """Ciphertext and tag."""
     if suite.mode == "gcm":
@@ -263,7 +326,7 @@ def database_files():
 def main():
     volumes, folder = sys.argv[1:]
     for name, content in (("derivations", derivations()), ("keyring", keyring()),
-                          ("records", records()), ("streams", streams(volumes)),
+                          ("keyring_format_2", keyring_of_format_2()), ("records", records()), ("streams", streams(volumes)),
                           ("database_files", database_files())):
         with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1, ensure_ascii=False)

@@ -40,7 +40,7 @@ from reader.derivations import DERIVATIONS
 from reader.records import RecordHeader
 from reader.rocksdb import Manifest
 from reader.volume import open_checkpoint, open_volume
-from volume import PATIENCE, Failure, Volume, full_counts, skip_part
+from volume import CHEAP_KDF, PATIENCE, Failure, Volume, full_counts, skip_part
 
 CLOSED = os.path.join(GOLDEN, "gcm256_lz77_closed.tar.xz")
 IN_ROTATION = os.path.join(GOLDEN, "cbc192_zstd_in_rotation.tar.xz")  # has a previous volume key
@@ -94,8 +94,8 @@ def content_of(path):
     return listing(open_volume(path, PASSPHRASE))
 
 
-def read_everything(path):
-    volume = open_volume(path, PASSPHRASE)
+def read_everything(path, passphrase=PASSPHRASE):
+    volume = open_volume(path, passphrase)
     for inode in volume.paths.values():
         if stat.S_ISREG(inode.mode):
             for _ in volume.file_pieces(inode):
@@ -117,7 +117,7 @@ def copy_reader(folder):
 
 
 # Of format 2, a draft: no golden volume has it.
-FORMAT_2_TEXT = "database file 2"
+FORMAT_2_TEXTS = ("database file 2", "passphrase check", "passphrase seal", "passphrase recipient")
 
 
 def check_changed_text(work, name, passphrase, volume):
@@ -143,7 +143,7 @@ def check_changed_text(work, name, passphrase, volume):
 def check_changed_texts(closed, in_rotation, work):
     copy_reader(work)
     for name in DERIVATIONS:
-        if name != FORMAT_2_TEXT:
+        if name not in FORMAT_2_TEXTS:
             check_changed_text(work, name, PASSPHRASE,
                                in_rotation if name == "previous volume key" else closed)
     for volume in (closed, in_rotation):
@@ -592,7 +592,9 @@ def check_many_files(count, chance, volume_format):
             copy = os.path.join(volume.work, "reader-copy")
             os.mkdir(copy)
             copy_reader(copy)
-            check_changed_text(copy, FORMAT_2_TEXT, volume.passphrase, volume.path)
+            for name in FORMAT_2_TEXTS:
+                check_changed_text(copy, name, volume.passphrase, volume.path)
+            check_format_2_recipients(volume)
         volume.fsck("--deep")
         check_lost(volume, made, seen)
         volume.mount()
@@ -607,6 +609,26 @@ def check_many_files(count, chance, volume_format):
     for name in ("lost chunks", "GDeflate stored block", "group of edits", "edit in fragments"):
         if name not in seen.names:
             print(f"not met: {name}")
+
+
+def check_format_2_recipients(volume):
+    """A passphrase with a key pair, after a rotation by another one, and its own seal again."""
+    other = os.path.join(volume.work, "other passphrase")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write("another passphrase")
+    volume.run("nacre", "key", "add", volume.path, "--passphrase-file", volume.passphrase,
+               "--new-passphrase-file", other, "--with-key-pair", *CHEAP_KDF)
+    volume.run("nacre", "key", "rotate", volume.path, "--passphrase-file", volume.passphrase)
+    states = []
+    for _ in range(2):
+        with open(os.path.join(volume.path, "keyring"), encoding="utf-8") as file:
+            states.append("sealed_volume_key" in json.load(file)["recipients"][1])
+        for passphrase in (volume.passphrase, other):
+            read_everything(volume.path, passphrase)
+        volume.run("mount.nacre", "--passphrase-file", other, volume.path, volume.mnt)
+        volume.unmount()
+    require(states == [False, True], "the passphrase's seal went and came")
+    print("ok      passphrases of format 2, before and after a rotation", flush=True)
 
 
 def check_golden(archive, work):

@@ -81,6 +81,38 @@ class Vectors(unittest.TestCase):
             key = bytes.fromhex(vectors["name_hash_key"])
             self.assertEqual(name_hash(key, vector["name"].encode()), vector["hash"])
 
+    def test_keyring_of_format_2(self):
+        vector = load("keyring_format_2")
+        volume_id = bytes.fromhex(vector["volume_id"])
+        subkey = secrets_and_suites.volume_subkey(bytes.fromhex(vector["previous_volume_key"]), volume_id,
+                                                  "fingerprint")
+        self.assertEqual(hashlib.sha256(volume_id + subkey).hexdigest(), vector["follows"])
+        document = documents.parse_keyring(vector["keyring"].encode(), "the vector")
+        for number, known in enumerate(vector["passphrases"]):
+            passphrase, kdf = known["passphrase"].encode(), known["argon2id"]
+            root = secrets_and_suites.argon2id(passphrase, bytes.fromhex(kdf["salt"]), kdf["memory_kib"],
+                                               kdf["passes"], kdf["lanes"], 64)
+            self.assertEqual(root.hex(), kdf["x"])
+            for name in ("check", "seal"):
+                info = f"nacre passphrase {name}".encode()
+                self.assertEqual(secrets_and_suites.derive(root, volume_id, info, 32).hex(), known[name])
+            recipient = document["recipients"][number]
+            self.assertEqual(recipient["check"], known["check"])
+            self.assertEqual(recipient["fingerprint"], known["fingerprint"])
+            self.assertEqual(known["binding"], (b"nacre passphrase recipient" + volume_id).hex()
+                             + known["fingerprint"] + known["check"])
+            keyring = documents.Keyring(document, passphrase, "the vector")
+            self.assertEqual(keyring.volume_key.hex(), vector["volume_key"])
+            self.assertEqual(keyring.epoch(vector["epoch"]["epoch"], "the vector"),
+                             VectorKeys(vector["epoch"]).pair)
+        self.assertRaises(VolumeError, documents.Keyring, document, b"a wrong one", "the vector")
+        for change in ({"check": "00" * 32}, {"follows": "00" * 32}, {"label": "x"},
+                       {"sealed_volume_key": document["recipients"][0]["sealed_volume_key"][::-1]}):
+            other = json.loads(vector["keyring"])
+            other["recipients"][0].update(change)
+            self.assertRaises(VolumeError, documents.Keyring, other,
+                              vector["passphrases"][0]["passphrase"].encode(), "the vector")
+
     def test_keyring(self):
         vector = load("keyring")
         kdf, passphrase = vector["argon2id"], vector["passphrase"].encode()

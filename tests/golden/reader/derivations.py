@@ -20,6 +20,11 @@ DERIVATIONS = {
     "oaep label": b"nacre volume key",
     # additional data of a passphrase's private key
     "private key": b"nacre private key",
+    # of a passphrase of format 2: HKDF-SHA256(X, salt = volume id, info), 32 bytes
+    "passphrase check": b"nacre passphrase check",
+    "passphrase seal": b"nacre passphrase seal",
+    # begins its binding, and its fingerprint if it has no key pair
+    "passphrase recipient": b"nacre passphrase recipient",
     # HMAC-SHA256 under K2, before volume id, fingerprint and wrapped volume key
     "recipient mac": b"nacre recipient",
 }

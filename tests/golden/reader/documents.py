@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from .basics import VolumeError, crc32, require, warn
 from .codecs import NAMES as CODEC_NAMES
 from .derivations import DERIVATIONS
-from .secrets_and_suites import SUITES_BY_NAME, argon2id, open_secret, volume_subkey
+from .secrets_and_suites import SUITES_BY_NAME, argon2id, derive, open_secret, volume_subkey
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -170,6 +170,22 @@ PASSPHRASE_FIELDS = {
     "private_key": is_base64,
     "mac": is_hex(64),
 }
+# FORMAT.md, Format 2, "Passphrases" and "Kinds of recipients".
+SEALED_FIELDS = {
+    **{name: RECIPIENT_FIELDS[name] for name in ("kind", "label", "created", "fingerprint")},
+    "kdf": lambda value: isinstance(value, dict),
+    "check": is_hex(64),
+    "sealed_volume_key": lambda value: is_base64(value) and len(from_base64(value)) == 60,
+    "follows": is_hex(64),
+    "public_key": is_base64,
+    "private_key": is_base64,
+    "wrapped_volume_key": is_base64,
+}
+OTHER_KIND_FIELDS = {
+    **{name: RECIPIENT_FIELDS[name] for name in ("label", "created", "fingerprint")},
+    "kind": is_number(3, 65535),
+    "body": lambda value: is_base64(value) and len(from_base64(value)) <= 16 << 10,
+}
 KDF_FIELDS = {
     "name": lambda value: value == "argon2id",
     "memory_kib": is_number(8 << 10, 4 << 20),
@@ -177,6 +193,23 @@ KDF_FIELDS = {
     "lanes": is_number(1, 16),
     "salt": lambda value: is_base64(value) and 16 <= len(from_base64(value)) <= 64,
 }
+
+
+def check_sealed_recipient(recipient, place):
+    """FORMAT.md, Format 2, "Passphrases": which fields go with which."""
+    check_fields(recipient, SEALED_FIELDS, ("sealed_volume_key", "follows", "public_key",
+                                            "private_key", "wrapped_volume_key"), place)
+    has_pair, is_sealed = "public_key" in recipient, "sealed_volume_key" in recipient
+    require(("private_key" in recipient) == has_pair, f"{place}: half a key pair")
+    require(("wrapped_volume_key" in recipient) != is_sealed,
+            f"{place}: the volume key is there twice, or not at all")
+    require(is_sealed or has_pair, f"{place}: a wrapped key without a key pair")
+    require(is_sealed or "follows" not in recipient, f"{place}: follows without a seal")
+    require("mac" not in recipient, f"{place}: a MAC of format 1")
+    fingerprint = (from_base64(recipient["public_key"]) if has_pair else
+                   DERIVATIONS["passphrase recipient"] + bytes.fromhex(recipient["check"]))
+    require(hashlib.sha256(fingerprint).hexdigest() == recipient["fingerprint"],
+            f"{place}: fingerprint is wrong")
 
 
 def parse_keyring(text, what):
@@ -192,10 +225,23 @@ def parse_keyring(text, what):
     require(formats == sorted(formats), f"{what}: formats of epochs do not ascend")
     numbers = [epoch["number"] for epoch in value["epochs"]]
     require(numbers == sorted(set(numbers)), f"{what}: numbers of epochs do not ascend")
+    is_format_2 = formats[-1] == 2
+    require(not is_format_2 or "previous_volume_key" not in value or "previous_superblock" in value,
+            f"{what}: a rotation that names no superblock")
     passphrases = 0
     for index, recipient in enumerate(value["recipients"]):
         place = f"{what}, recipient {index + 1}"
         require(isinstance(recipient, dict), f"{place}: not an object")
+        if is_format_2 and type(recipient.get("kind")) is int:
+            check_fields(recipient, OTHER_KIND_FIELDS, (), place)
+            require(len(recipient) == len(OTHER_KIND_FIELDS), f"{place}: a field too many")
+            continue
+        require(is_format_2 or "check" not in recipient, f"{place}: of format 2")
+        if recipient.get("kind") == "passphrase" and "check" in recipient:
+            passphrases += 1
+            check_sealed_recipient(recipient, place)
+            check_fields(recipient["kdf"], KDF_FIELDS, (), f"{place}, kdf")
+            continue
         if recipient.get("kind") == "passphrase":
             passphrases += 1
             check_fields(recipient, PASSPHRASE_FIELDS, ("mac",), place)
@@ -220,12 +266,40 @@ def unwrap_volume_key(private_key, wrapped, volume_id_hex, what):
     return volume_key
 
 
+def open_sealed_recipient(recipient, keys, volume_id_hex, what):
+    """FORMAT.md, Format 2, "Passphrases". None when anything fails: all failures are the same."""
+    volume_id = bytes.fromhex(volume_id_hex)
+    check = derive(keys, volume_id, DERIVATIONS["passphrase check"], 32)
+    if not hmac.compare_digest(check.hex(), recipient["check"]):
+        return None
+    seal = derive(keys, volume_id, DERIVATIONS["passphrase seal"], 32)
+    binding = (DERIVATIONS["passphrase recipient"] + volume_id
+               + bytes.fromhex(recipient["fingerprint"]) + check)
+    try:
+        if "sealed_volume_key" in recipient:
+            follows = bytes.fromhex(recipient.get("follows", ""))
+            return open_secret(seal, from_base64(recipient["sealed_volume_key"]),
+                               binding + follows, what)
+        pkcs8 = open_secret(seal, from_base64(recipient["private_key"]),
+                            DERIVATIONS["private key"] + binding, what)
+        private_key = serialization.load_der_private_key(pkcs8, None)
+        own_public = private_key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        require(own_public == from_base64(recipient["public_key"]), f"{what}: another public key")
+        return unwrap_volume_key(private_key, from_base64(recipient["wrapped_volume_key"]),
+                                 volume_id_hex, what)
+    except (VolumeError, ValueError, TypeError):
+        return None
+
+
 def open_recipient(recipient, passphrase, volume_id_hex, what):
     """Gives the volume key, or None when the passphrase is not this recipient's."""
     kdf = recipient["kdf"]
     # FORMAT.md, keyring: K1 | K2 = Argon2id of passphrase and salt, 64 bytes, half each.
     keys = argon2id(passphrase, from_base64(kdf["salt"]), kdf["memory_kib"], kdf["passes"],
                     kdf["lanes"], 64)
+    if "check" in recipient:
+        return open_sealed_recipient(recipient, keys, volume_id_hex, what)
     try:
         pkcs8 = open_secret(keys[:32], from_base64(recipient["private_key"]),
                             DERIVATIONS["private key"], what)
