@@ -266,7 +266,8 @@ def kdf_edited(v):
     """Another cost of the key derivation, within the bounds: no passphrase fits any more."""
     for file in BOTH["keyring"]:
         v.edit_document(file, lambda fields: fields["recipients"][0]["kdf"].update(passes=2))
-    return says(keyed=refused(16, "wrong key: VOLUME: the passphrase does not open this volume$"),
+    return says(keyed=refused(16, "wrong key: VOLUME: the passphrase does not open this volume, or "
+                                    "somebody changed its keyring$"),
                 scrub=clean())
 
 
@@ -274,7 +275,8 @@ def kdf_edited(v):
 def passphrase_wrong(v):
     """A sound volume, and somebody who does not have its passphrase."""
     del v
-    wrong = refused(16, "wrong key: VOLUME: the passphrase does not open this volume$")
+    wrong = refused(16, "wrong key: VOLUME: the passphrase does not open this volume, or "
+                    "somebody changed its keyring$")
     return says(passphrase="another one", keyed=wrong, repair=wrong, scrub=clean())
 
 

@@ -9,18 +9,15 @@ those. This makes such bytes for two passphrases, puts them where a passphrase i
 is said about these two and about a third one. What else can be changed of a recipient is compared, too.
 """
 import base64
-import ctypes
-import ctypes.util
 import hashlib
-import hmac
-import json
 import os
 import shutil
 import sys
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
+from keyring_by_hand import (argon2id, has_argon2, load_keyring, save_keyring,  # noqa: E402
+                             seal_and_check)
 
 try:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -31,23 +28,6 @@ except ImportError:
 TEST = "committing_passphrase"
 GUESSES = ("correct horse", "hunter2")
 OTHER = "neither of these"
-
-
-def argon2id(passphrase, kdf, size):
-    library = ctypes.CDLL(ctypes.util.find_library("argon2") or "libargon2.so.1")
-    salt, output = base64.b64decode(kdf["salt"]), ctypes.create_string_buffer(size)
-    status = library.argon2id_hash_raw(
-        ctypes.c_uint32(kdf["passes"]), ctypes.c_uint32(kdf["memory_kib"]),
-        ctypes.c_uint32(kdf["lanes"]), passphrase, ctypes.c_size_t(len(passphrase)), salt,
-        ctypes.c_size_t(len(salt)), output, ctypes.c_size_t(size))
-    if status != 0:
-        raise support.Failure(f"Argon2id failed with status {status}")
-    return output.raw
-
-
-def hkdf(key, salt, info):
-    extracted = hmac.digest(salt, key, "sha256")
-    return hmac.digest(extracted, info + b"\1", "sha256")
 
 
 # Numbers of GHASH (NIST SP 800-38D): the highest bit of an integer here is the field's x^0.
@@ -106,10 +86,6 @@ def collide(keys, nonce, aad, size):
     return sealed
 
 
-def canonical(document):
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
 class Trap:
     """A copy of a volume whose keyring somebody without any secret changes."""
 
@@ -119,14 +95,9 @@ class Trap:
         self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(volume.work, "config " + name)
 
     def change(self, change):
-        with open(os.path.join(self.path, "keyring"), encoding="utf-8") as file:
-            keyring = json.load(file)
+        keyring = load_keyring(self.path)
         change(keyring["recipients"][0], bytes.fromhex(keyring["volume_id"]))
-        keyring.pop("crc32")
-        keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
-        for name in ("keyring", "keyring.copy"):
-            with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
-                file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+        save_keyring(self.path, keyring)
 
     def said_to(self, passphrase):
         file = os.path.join(self.volume.work, "typed")
@@ -139,7 +110,7 @@ class Trap:
 
 def format_1(volume, genuine):
     def change(recipient, _):
-        keys = [argon2id(guess.encode(), recipient["kdf"], 64)[:32] for guess in GUESSES]
+        keys = [argon2id(guess.encode(), recipient["kdf"])[:32] for guess in GUESSES]
         sealed = collide(keys, os.urandom(12), b"nacre private key", 1200)
         recipient["private_key"] = base64.b64encode(sealed).decode()
         recipient.pop("mac")
@@ -153,12 +124,6 @@ def format_1(volume, genuine):
         if trap.said_to(guess) != wrong:
             raise support.Failure(f"'{guess}' is told from other passphrases: {trap.said_to(guess)}, "
                                   f"not {wrong}")
-
-
-def seal_and_check(recipient, volume_id, passphrase):
-    root = argon2id(passphrase.encode(), recipient["kdf"], 64)
-    return (hkdf(root, volume_id, b"nacre passphrase seal"),
-            hkdf(root, volume_id, b"nacre passphrase check"))
 
 
 def format_2(volume, genuine, right):
@@ -209,7 +174,7 @@ def format_2(volume, genuine, right):
 
 
 def main():
-    if not (ctypes.util.find_library("argon2") or os.path.exists("/usr/lib/libargon2.so.1")):
+    if not has_argon2():
         support.skip(TEST, "libargon2.so.1 is not there")
     with support.Volume(TEST) as volume:
         with open(volume.passphrase, encoding="utf-8") as file:

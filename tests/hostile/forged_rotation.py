@@ -10,17 +10,16 @@ What a rotation that is genuine looks like to such a machine is tested beside th
 """
 import base64
 import hashlib
-import hmac
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
+from keyring_by_hand import hkdf, load_keyring, save_keyring  # noqa: E402
 
 try:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -36,31 +35,6 @@ REFUSED = "still among those who may open the volume"
 def openssl(*arguments, data=None):
     return subprocess.run(["openssl", *arguments], input=data, check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL).stdout
-
-
-def hkdf(key, salt, info):
-    extracted = hmac.digest(salt, key, "sha256")
-    return hmac.digest(extracted, info + b"\1", "sha256")
-
-
-def canonical(document):
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def load_keyring(volume):
-    with open(os.path.join(volume, "keyring"), encoding="utf-8") as file:
-        return json.load(file)
-
-
-def save_keyring(volume, keyring, volume_key):
-    for name in ("mac", "crc32"):
-        keyring.pop(name)
-    subkey = hkdf(volume_key, bytes.fromhex(keyring["volume_id"]), b"nacre keyring mac")
-    keyring["mac"] = hmac.new(subkey, canonical(keyring), hashlib.sha256).hexdigest()
-    keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
-    for name in ("keyring", "keyring.copy"):
-        with open(os.path.join(volume, name), "w", encoding="utf-8") as file:
-            file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
 class Scene:

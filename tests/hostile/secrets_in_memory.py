@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
+from keyring_by_hand import has_argon2, load_keyring, seal_and_check  # noqa: E402
 
 TEST = "secrets_in_memory"
 PIECE = 24  # bytes that no memory has by chance
@@ -72,7 +73,7 @@ def places_in_memory(pid, needles):
     return found
 
 
-def check(volume, what, needles, *secret):
+def check(volume, what, needles, *secret, meanwhile=lambda: None):
     status, text = volume.run("mount.nacre", *secret, volume.path, volume.mnt)
     if status != 0 or not os.path.ismount(volume.mnt):
         raise support.Failure(f"{what} does not mount: {text}")
@@ -80,6 +81,7 @@ def check(volume, what, needles, *secret):
         file.write("content")
         file.flush()
         os.fsync(file.fileno())
+    meanwhile()
     pids = volume.daemons()
     if len(pids) != 1:
         raise support.Failure(f"there are {len(pids)} daemons")
@@ -91,6 +93,24 @@ def check(volume, what, needles, *secret):
     volume.wait_for_daemons(60)
     if found:
         raise support.Failure(f"mounted with {what}, the daemon still holds: {sorted(set(found))}")
+
+
+def check_format_2():
+    """Nor does the key that the passphrase's recipient has, not even when a rotation needed it."""
+    with support.Volume(TEST) as volume:
+        volume.make("--format", "2")
+        with open(volume.passphrase, encoding="utf-8") as file:
+            phrase = file.read().rstrip("\n")
+        keyring = load_keyring(volume.path)
+        seal, _ = seal_and_check(keyring["recipients"][0], bytes.fromhex(keyring["volume_id"]), phrase)
+        needles = {"the passphrase": phrase.encode(), "what seals the volume key": seal,
+                   "that in hexadecimal": seal.hex().encode()}
+        secret = ("--passphrase-file", volume.passphrase)
+        check(volume, "a passphrase of format 2", needles, *secret)
+        check(volume, "a passphrase of format 2 and rotated", needles, *secret, meanwhile=lambda:
+              volume.run("nacre", "key", "rotate", volume.mnt, *secret, limit_s=300))
+        if load_keyring(volume.path)["epochs"][0]["number"] != 2:
+            raise support.Failure("the daemon did not rotate")
 
 
 def main():
@@ -114,6 +134,10 @@ def main():
         by_key.pop("a line of the key's file")
         check(volume, "a private key under a passphrase", by_key | by_phrase, "--identity", sealed,
               "--passphrase-file", volume.passphrase)
+    if has_argon2():
+        check_format_2()
+    else:
+        support.skip_part(TEST + ", format 2", "libargon2.so.1 is not there")
     print("nothing of passphrase and private key stays in the daemon's memory")
 
 
