@@ -12,6 +12,7 @@
 #include "gpu_engine/seal.h"
 #include "metadata/format/rows.h"
 #include "metadata/keys/keyring.h"
+#include "metadata/keys/passphrase_seal.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/superblock.h"
@@ -129,6 +130,45 @@ TEST(FormatVectors, keyring_and_superblock) {
   EXPECT_EQ(metadata::encode_superblock(
                 metadata::parse_superblock(as_bytes(superblock_text))->claims, *opened->keys),
             superblock_text);
+}
+
+TEST(FormatVectors, keyring_of_format_2) {
+  const json vector = load("keyring_format_2");
+  const auto volume_id = unhex_array<16>(vector.at("volume_id"));
+  const std::string text = vector.at("keyring");
+  const auto parsed = metadata::parse_keyring(as_bytes(text));
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const metadata::Keyring& keyring = parsed->claims;
+  EXPECT_EQ(keyring.recipients.size(), vector.at("passphrases").size() + 1);
+  for (std::size_t i = 0; i < vector.at("passphrases").size(); ++i) {
+    const json& known = vector.at("passphrases")[i];
+    const std::string passphrase = known.at("passphrase");
+    const metadata::Recipient& recipient = keyring.recipients.at(i);
+    const auto keys =
+        metadata::derive_passphrase_keys(as_bytes(passphrase), recipient.passphrase.value());
+    ASSERT_TRUE(keys) << keys.error().message;
+    EXPECT_EQ(metadata::to_hex(keys->both.view()), known.at("argon2id").at("x"));
+    const auto seal = metadata::derive_recipient_seal(*keys, volume_id, recipient.public_key);
+    EXPECT_EQ(metadata::to_hex(seal.check), known.at("check"));
+    EXPECT_EQ(metadata::to_hex(seal.key.view()), known.at("seal"));
+    EXPECT_EQ(metadata::to_hex(seal.fingerprint), known.at("fingerprint"));
+    const auto opened = metadata::open_keyring(*parsed, SecretBytes(as_bytes(passphrase)));
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(metadata::to_hex(opened->keys->volume_key().view()), vector.at("volume_key"));
+    EXPECT_EQ(opened->access.recipient_index, i);
+    // The first one seals the volume key and says what it follows, the second one cannot yet.
+    EXPECT_EQ(opened->access.is_unconfirmed, i == 1);
+    EXPECT_EQ(opened->access.follows.has_value(), i == 0);
+    if (i == 0) {
+      EXPECT_EQ(metadata::to_hex(*opened->access.follows), vector.at("follows"));
+    }
+    const auto epochs = opened->keys->epochs();
+    ASSERT_EQ(epochs.size(), 1u);
+    EXPECT_EQ(metadata::to_hex(epochs[0].key.view()), vector.at("epoch").at("epoch_key"));
+    EXPECT_EQ(epochs[0].format, metadata::EpochFormat::two);
+    EXPECT_EQ(metadata::encode_keyring(keyring, *opened->keys), text);
+  }
+  EXPECT_EQ(keyring.recipients.back().other_kind.value().number, 3);
 }
 
 TEST(FormatVectors, records_of_each_suite_are_opened_and_made) {
