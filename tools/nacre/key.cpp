@@ -59,12 +59,14 @@ nlohmann::json to_json(const metadata::Recipient& recipient) {
 void print_keyring(const metadata::Keyring& keyring, const std::string& fingerprint) {
   for (const auto& recipient : keyring.recipients) {
     const bool is_rsa = !recipient.passphrase && !recipient.other_kind;
+    const bool has_pair = !recipient.passphrase || !recipient.public_key.empty();
     print_safely(
-        "{:<10}  {}  {}  {}{}\n",
+        "{:<10}  {}  {}  {}{}{}\n",
         is_rsa ? fmt::format("rsa {}", bits_of(recipient)) : kind_of(recipient),
         hex(ByteView(recipient.fingerprint).first(8)), printable(recipient.created),
         printable(recipient.label),
-        metadata::is_confirmed(recipient) ? "" : "  (not used since the volume's key was changed)");
+        metadata::is_confirmed(recipient) ? "" : "  (not used since the volume's key was changed)",
+        has_pair ? "" : "  (no RSA key: a rotation of keys needs the passphrase itself)");
   }
   if (!fingerprint.empty()) print_safely("fingerprint of the volume  {}\n", fingerprint);
   print_safely("keyring of generation {}, {} {}\n", keyring.generation, keyring.epochs.size(),
