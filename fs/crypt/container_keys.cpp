@@ -33,7 +33,7 @@ Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView
   NACRE_ASSIGN(auto keyring, metadata::parse_keyring(text));
   const metadata::Keyring& claims = keyring.claims;
   if (claims.epochs.size() != 1 || claims.epochs.front().number != container_epoch ||
-      !claims.sealed_previous_volume_key.empty()) {
+      metadata::is_of_format_2(claims) || !claims.sealed_previous_volume_key.empty()) {
     return fail(ErrorCode::corrupt, "the keyring is that of a volume, not of a container");
   }
   return keyring;

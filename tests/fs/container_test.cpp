@@ -199,6 +199,20 @@ TEST_F(Container, opens_with_a_passphrase_and_not_with_another) {
   EXPECT_EQ(error_of(*foreign[0].outcome), ErrorCode::wrong_key);
 }
 
+// No program makes such a container.
+TEST_F(Container, with_a_keyring_of_format_2_is_corrupt) {
+  metadata::NewPassphrase wanted{.passphrase = SecretBytes(as_bytes("first")),
+                                 .kdf = {.memory_kib = 8192, .passes = 1, .lanes = 1},
+                                 .has_key_pair = false};
+  std::vector<metadata::NewRecipient> who;
+  who.emplace_back(std::move(wanted));
+  const auto made = metadata::create_keyring({}, engine::CipherSuite::aes_256_gcm, who,
+                                             metadata::EpochFormat::two);
+  ASSERT_TRUE(made) << made.error().message;
+  const std::string text = metadata::encode_keyring(made->keyring, *made->keys);
+  EXPECT_EQ(error_of(parse_container_keyring(as_bytes(text))), ErrorCode::corrupt);
+}
+
 TEST_F(Container, shows_what_anybody_can_see) {
   const Bytes container = seal(random_content(9 * container_chunk, 2), make_keys());
   for (std::size_t cut = 0; cut <= 2; ++cut) {

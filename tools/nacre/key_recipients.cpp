@@ -135,6 +135,12 @@ Result<> add(const RecipientArguments& arguments) {
   print_safely("Added {}: it opens {}\n  fingerprint  {}\n", describe(added),
                printable(target.place.path), hex(added.fingerprint));
   wanted.print_recovery_key();
+  if (added.passphrase && added.public_key.empty()) {
+    std::fflush(stdout);
+    print_note(
+        "it has no RSA key, so a rotation of the volume's keys needs it, too: in a file that "
+        "--with-passphrase-file names. Or remove it, and make another one afterwards");
+  }
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rotation_seals.h.
+// Opens the keyring with each passphrase that a rotation is given, and keeps what it gives.
 #include "tools/nacre/rotation_seals.h"
 
 #include <algorithm>
