@@ -55,33 +55,31 @@ def blocks(data):
     return [int.from_bytes(data[at:at + 16], "big") for at in range(0, len(data), 16)]
 
 
-def collide(keys, nonce, aad, size):
-    """nonce, ciphertext and tag that AES-GCM opens under both keys; size: of the ciphertext, whole blocks."""
+def collide(keys, nonce, aads, size):
+    """nonce, ciphertext and tag that AES-GCM opens under both keys, with the additional data of each, which
+    have one size. size: of the ciphertext, whole blocks."""
     def encrypt(key, block):
         encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
         return int.from_bytes(encryptor.update(block), "big")
 
     ciphertext = [int.from_bytes(os.urandom(16), "big") for _ in range(size // 16)]
     ciphertext[0] = 0  # the one that is solved for
-    lengths = (len(aad) * 8) << 64 | size * 8
-    hashed = blocks(aad) + ciphertext + [lengths]
-    place = len(blocks(aad))
-    factor, total = 0, 0
-    for key in keys:
-        subkey, tag = encrypt(key, bytes(16)), encrypt(key, nonce + b"\0\0\0\1")
-        value = 0
-        for block in hashed:
+    lengths = (len(aads[0]) * 8) << 64 | size * 8
+
+    def tag_of(key, aad):
+        subkey, value = encrypt(key, bytes(16)), 0
+        for block in blocks(aad) + ciphertext + [lengths]:
             value = times(value ^ block, subkey)
-        total ^= value ^ tag
-        factor ^= power(subkey, len(hashed) - place)
+        return value ^ encrypt(key, nonce + b"\0\0\0\1")
+
+    total = tag_of(keys[0], aads[0]) ^ tag_of(keys[1], aads[1])
+    factor = 0
+    for key in keys:
+        factor ^= power(encrypt(key, bytes(16)), len(ciphertext) + 1)
     ciphertext[0] = times(total, power(factor, (1 << 128) - 2))
-    hashed[place] = ciphertext[0]
-    subkey, value = encrypt(keys[0], bytes(16)), 0
-    for block in hashed:
-        value = times(value ^ block, subkey)
-    tag = value ^ encrypt(keys[0], nonce + b"\0\0\0\1")
+    tag = tag_of(keys[0], aads[0])
     sealed = nonce + b"".join(block.to_bytes(16, "big") for block in ciphertext + [tag])
-    for key in keys:  # raises where that is wrong
+    for key, aad in zip(keys, aads):  # raises where that is wrong
         AESGCM(key).decrypt(nonce, sealed[12:], aad)
     return sealed
 
@@ -111,7 +109,7 @@ class Trap:
 def format_1(volume, genuine):
     def change(recipient, _):
         keys = [argon2id(guess.encode(), recipient["kdf"])[:32] for guess in GUESSES]
-        sealed = collide(keys, os.urandom(12), b"nacre private key", 1200)
+        sealed = collide(keys, os.urandom(12), [b"nacre private key"] * 2, 1200)
         recipient["private_key"] = base64.b64encode(sealed).decode()
         recipient.pop("mac")
 
@@ -133,11 +131,14 @@ def format_2(volume, genuine, right):
 
     # The seal opens under both guesses; the check is still that of the passphrase.
     def collision(recipient, volume_id):
-        binding = (b"nacre passphrase recipient" + volume_id
-                   + bytes.fromhex(recipient["fingerprint"] + recipient["check"]))
-        keys = [seal_and_check(recipient, volume_id, guess)[0] for guess in GUESSES]
+        keys, bindings = [], []
+        for guess in GUESSES:
+            seal, check = seal_and_check(recipient, volume_id, guess)
+            keys.append(seal)
+            bindings.append(b"nacre passphrase recipient" + volume_id
+                            + hashlib.sha256(b"nacre passphrase recipient" + check).digest() + check)
         recipient["sealed_volume_key"] = base64.b64encode(
-            collide(keys, os.urandom(12), binding, 32)).decode()
+            collide(keys, os.urandom(12), bindings, 32)).decode()
 
     def checked(recipient, check):
         recipient["check"] = check.hex()

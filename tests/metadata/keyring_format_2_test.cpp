@@ -174,11 +174,10 @@ TEST(KeyringFormat2, nothing_is_opened_behind_a_check_of_another_passphrase) {
   const auto guessed = derive_recipient_seal(
       derive_passphrase_keys(as_bytes("guess"), *genuine.passphrase).value(), volume_id_2(), {});
   Recipient trap = genuine;
-  RecipientSeal seal = guessed.clone();
-  seal.check = *genuine.passphrase->check;
-  seal.fingerprint = genuine.fingerprint;
-  ASSERT_TRUE(seal_volume_key(trap, volume_id_2(), seal, Bytes(32), std::nullopt));
-  EXPECT_TRUE(unseal_volume_key(trap, volume_id_2(), seal)) << "the seal opens by itself";
+  ASSERT_TRUE(seal_volume_key(trap, volume_id_2(), guessed, Bytes(32), std::nullopt));
+  EXPECT_TRUE(unseal_volume_key(trap, volume_id_2(), guessed)) << "the seal opens by itself";
+  trap.passphrase->check = genuine.passphrase->check;
+  trap.fingerprint = genuine.fingerprint;
   const auto opened = unseal_volume_key(trap, volume_id_2(), guessed);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::wrong_key);
