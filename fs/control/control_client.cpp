@@ -160,7 +160,7 @@ Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message
 Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message, ByteView secret,
                                                    Timeout timeout) {
   NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
-  // A daemon that refuses does not read on, but its reply says why.
+  // A daemon that refuses stops reading, so the write may fail; its reply tells why.
   const auto written = write_bytes(socket_, secret, request_timeout);
   auto reply = read_reply(timeout);
   if (!reply && reply.error().code == ErrorCode::stale && !written) {

@@ -36,10 +36,10 @@ class ControlClient {
   Result<nlohmann::json> request(std::string_view command, Timeout timeout = std::nullopt);
   // The same with a message that has "command" and other fields.
   Result<nlohmann::json> request_with(const nlohmann::json& message, Timeout timeout);
-  // The same with secret bytes behind it, whose size message names.
+  // The same with secret bytes that follow the message. A field of message has their size.
   Result<nlohmann::json> request_with(const nlohmann::json& message, ByteView secret,
                                       Timeout timeout);
-  // How the scrub is behind the command.
+  // Gives the command and returns the state of the scrub afterwards.
   Result<nlohmann::json> scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
                                Timeout timeout = std::nullopt);
   // The daemon keeps the files that it lists until this connection is closed. Error: io if the list

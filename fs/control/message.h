@@ -42,12 +42,13 @@ Result<std::string> read_line(int socket, std::size_t size_max,
                               std::optional<std::chrono::milliseconds> timeout);
 Result<> write_line(int socket, std::string_view line, std::chrono::milliseconds timeout);
 
-// Exactly so many bytes; errors as read_line(). What was read of them may be in bytes then.
+// Reads exactly bytes.size() bytes. Errors: those of read_line(). After an error bytes may hold
+// what was read before it.
 Result<> read_bytes(int socket, MutableByteView bytes,
                     std::optional<std::chrono::milliseconds> timeout);
 Result<> write_bytes(int socket, ByteView bytes, std::chrono::milliseconds timeout);
 
-// invalid_argument when the text is not a JSON object.
+// Error: invalid_argument if the text is not a JSON object.
 Result<nlohmann::json> parse_message(std::string_view text);
 
 nlohmann::json error_reply(const Error& error);

@@ -54,11 +54,11 @@ struct VolumeOptions {
   bool background_compaction = true;
   CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
-  // metadata::generation_to_note() of it: refused if a newer one was noted, and noted by opening
-  // for writing. 0: neither.
+  // The superblock's metadata::generation_to_note(). If a newer one was noted, the opening is
+  // refused; an opening for writing notes it. 0: neither.
   std::uint64_t superblock_generation = 0;
-  // Asked of what was found before anything is changed (but for what the database's own recovery
-  // does): an error ends the opening.
+  // Called with the opened database before anything is changed but for the database's own recovery.
+  // Its error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
 };
 
@@ -84,8 +84,8 @@ struct VolumeStats {
 // Thread-safe.
 class Mounted final : private CommitSource, private DurableObserver, private RowKeeper {
  public:
-  // An empty root directory and the first rows in a new database. For mkfs. superblock_generation:
-  // as in VolumeOptions.
+  // Makes an empty root directory and the first rows in a new database. mkfs calls it.
+  // superblock_generation is as in VolumeOptions.
   static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
                          std::uint64_t keyring_generation, const Caller& owner,
@@ -125,10 +125,10 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   // Makes later mounts refuse an older keyring; durable when it returns. The keyring of that
   // generation must be durable already. KeyringKeeper calls it. Error: read_only.
   Result<> note_keyring_generation(std::uint64_t generation);
-  // The same for the superblock, by metadata::generation_to_note(): nothing to do for 0.
+  // The same for the superblock, with its metadata::generation_to_note(). Does nothing for 0.
   Result<> note_superblock_generation(std::uint64_t generation);
-  // Puts a row of the table system; durable with the next commit, or, where it must be so at once,
-  // when this returns. read_only.
+  // Puts a row of the table system. With at_once it is durable when this returns, otherwise with
+  // the next commit. Error: read_only.
   Result<> put_system_row(std::string_view key, std::string row, bool at_once);
   // Error: read_only if the volume takes no changes, or none any more.
   Result<> check_writable() const { return admission_.check_writable(); }

@@ -220,14 +220,14 @@ Result<std::unique_ptr<Mounted>> Mounted::open_over(
   }
   if (options.accept) NACRE_TRY(options.accept(*database));
   if (!options.read_only) {
-    // Whoever wrote the newer keyring or superblock may have been killed before its name was
-    // durable, and what a row asks for must be.
+    // The program that wrote the newer keyring or superblock may have been killed before the file's
+    // name was durable. A row may only ask for a file whose name is durable.
     const bool is_superblock_newer =
         options.superblock_generation > rows.superblock_generation.value_or(0);
     if (keyring_generation > rows.keyring_generation || is_superblock_newer) {
       NACRE_TRY(directory->sync_directory(""));
     }
-    // Durable together with the write session that the store begins now.
+    // This row becomes durable together with the write session that the store begins now.
     database->put(Table::system, metadata::system_key_next_inode,
                   metadata::encode_u64(rows.counters.next_inode + inode_reserve_count));
     database->put(Table::system, metadata::system_key_keyring,

@@ -208,7 +208,7 @@ Result<> repair_accounts(RepairContext& context) {
   NACRE_TRY(repair_number(context, metadata::system_key_next_inode, totals.inode_max + 1, true));
   NACRE_TRY(repair_number(context, metadata::system_key_next_segment, segment_max + 1, true));
   NACRE_TRY(repair_number(context, metadata::system_key_next_session, session_max + 1, true));
-  // An older superblock or keyring is for the check to name: a newer one must be put back.
+  // An older superblock or keyring is reported by the check, because a newer one must be put back.
   NACRE_ASSIGN(const auto superblock,
                context.database().get(Table::system, metadata::system_key_superblock));
   if (superblock && !metadata::decode_u64(*superblock)) {

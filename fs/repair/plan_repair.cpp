@@ -40,7 +40,7 @@ Result<> add_paths(const metadata::Database& database, RepairPlan& plan) {
   return {};
 }
 
-// Else a repair would follow what an older one says of chunks and padding.
+// An older superblock may have other chunk sizes and padding, which the repair would follow.
 Result<> check_superblock(const metadata::Database& database, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_superblock));
   const auto noted = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
@@ -50,7 +50,7 @@ Result<> check_superblock(const metadata::Database& database, const metadata::Vo
   return fail(newest.error().code, newest.error().message + "; nothing was changed");
 }
 
-// An older keyring may lack the keys of newer records, which would all seem forged.
+// An older keyring may lack the keys of newer records, which would then all look forged.
 Result<> check_keyring(const metadata::Database& database, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto value, database.get(Table::system, metadata::system_key_keyring));
   const auto known = value ? metadata::decode_u64(*value) : fail(ErrorCode::missing);
