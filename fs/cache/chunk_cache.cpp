@@ -23,7 +23,7 @@ bool ChunkCache::passes(Shard& shard) {
   return false;
 }
 
-// Found: it is like others, and the last to go.
+// Marks a found chunk as used: it becomes an ordinary one, and the last to be evicted.
 void ChunkCache::use(Shard& shard, Entries::value_type& found) {
   Entry& entry = found.second;
   shard.order.splice(shard.order.begin(), entry.is_spent ? shard.spent : shard.order, entry.place);
@@ -126,7 +126,8 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
     shard.loads.erase(claimed);
     if (result) insert(shard, key, *result, taken, dropped);
   } catch (const std::bad_alloc&) {
-    // It is not kept, or something stays that was to go: who waits has it all the same.
+    // Without memory the chunk is not kept, or another one is not evicted. Waiting threads get it
+    // anyway.
   }
   {
     std::lock_guard lock(load->mutex);
@@ -138,7 +139,7 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
 Result<SharedContent> ChunkCache::wait(const Key& key, Load& load, Taken taken) {
   std::unique_lock loading(load.mutex);
   load.done.wait(loading, [&] { return load.result.has_value(); });
-  loading.unlock();  // the result stays as it is
+  loading.unlock();  // the result does not change any more
   Shard& shard = shard_of(key);
   Dropped dropped;
   std::lock_guard lock(shard.mutex);

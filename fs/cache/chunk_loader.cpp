@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads bases and patches of several chunks in one go and puts their content together.
+// Reads the bases and patches of several chunks together, and assembles their content.
 #include "fs/cache/chunk_loader.h"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ bool is_sound(const ChunkRow& row, std::uint32_t chunk_size_bytes) {
   });
 }
 
-// A patch that is read to where it belongs: nothing that is read lies under it or over its end.
+// Whether the patch can be read directly into its place: no other piece lies under it or over its
+// end.
 bool lies_alone(const ChunkRow& row, const ChunkPatch& patch, std::uint32_t content_size) {
   const std::uint32_t end = patch.offset + patch.plain_size;
   if (row.base || end > content_size) return false;
@@ -38,9 +39,9 @@ bool lies_alone(const ChunkRow& row, const ChunkPatch& patch, std::uint32_t cont
 }
 
 struct Part {
-  std::size_t chunk;                // which chunk it belongs to
+  std::size_t chunk;                // index of the chunk that it belongs to
   const ChunkPatch* patch;          // null: the base
-  std::unique_ptr<Byte[]> scratch;  // unless it was read into place
+  std::unique_ptr<Byte[]> scratch;  // null: it was read into place
   std::size_t request = 0;          // index of its read request; none for inlined bytes
   std::string inlined;
 };
@@ -75,7 +76,8 @@ std::vector<Result<SharedContent>> load_all(metadata::Database& database, Segmen
     auto content = std::make_shared<ChunkContent>(&store.clean_memory());
     const std::uint32_t size = content_end(row);
     content->resize(size);
-    // Up to where bytes are read to their place one behind the other, or nobody looks.
+    // The end of the bytes that are read into their place in order, or that the caller does not
+    // need.
     std::uint32_t filled_end = row.base ? row.base->valid_size : std::min(chunk.from, size);
     for (const ChunkPatch& patch : row.patches) {
       if (patch.offset > filled_end || !patch.location || !lies_alone(row, patch, size)) {
@@ -143,7 +145,7 @@ std::vector<Result<SharedContent>> load_all(metadata::Database& database, Segmen
       if (part.scratch) {
         std::copy_n(part.scratch.get(), valid, content.data());
       } else {
-        // The base was read into place; what it holds past its valid size is no longer there.
+        // The base was read into place. Bytes past its valid size do not count any more.
         const std::uint32_t plain = chunks[part.chunk].row->base->plain_size;
         std::fill(content.data() + valid, content.data() + plain, Byte{0});
       }
@@ -158,7 +160,7 @@ std::vector<Result<SharedContent>> load_all(metadata::Database& database, Segmen
         part.scratch ? part.scratch.get() : reinterpret_cast<const Byte*>(part.inlined.data());
     std::copy_n(from, part.patch->valid_size, place);
   }
-  // What lay there once, or was stored in its place, is not to be seen.
+  // Lost bytes become zeros, so that neither older bytes nor those stored in their place show.
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (!results[i]) continue;
     for (const metadata::LostRange& range : chunks[i].row->lost)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns chunk rows into content: reads and opens base and patches, and puts them together.
+// Turns chunk rows into content: reads and opens base and patches, and assembles them.
 #pragma once
 
 #include <span>
@@ -15,12 +15,13 @@ struct ChunkToLoad {
   InodeNumber inode;
   ChunkIndex index;
   const metadata::ChunkRow* row;  // borrowed
-  // Nobody looks at what lies before it, and the content's bytes there are undefined.
+  // The caller does not need the bytes before it; the content is undefined there.
   std::uint32_t from = 0;
 };
 
-// One result a chunk, in order. All records are read in one go. Where a row says that bytes are
-// lost the content is zeros: who hands it out looks at the row first. out_of_memory.
+// Returns one result for each chunk, in order. All records are read together. Bytes that a row
+// calls lost are zeros in the content, so a caller must look at the row before it passes them on.
+// Error: out_of_memory.
 std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
                                                std::uint32_t chunk_size_bytes,
                                                std::span<const ChunkToLoad> chunks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, cutting and overlaying the dirty pieces of a chunk.
+// Joins, cuts and overlays the dirty pieces of a chunk.
 #include "fs/cache/dirty_chunk.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace nacre::fs {
 
-// Of what is put together, and has half of a chunk by now, a chunk is expected.
+// If a joined piece has half of a chunk, the rest is expected, so room for a whole chunk is made.
 void DirtyChunk::make_room(PlainBytes& bytes, std::size_t size) const {
   if (size <= bytes.capacity()) return;
   const std::size_t block = memory_ == nullptr ? 0 : memory_->block_size_bytes();
@@ -33,7 +33,7 @@ void DirtyChunk::count() noexcept {
 
 void DirtyChunk::write_pieces(std::uint32_t offset, ByteView bytes) {
   const auto end = offset + static_cast<std::uint32_t>(bytes.size());
-  // The pieces that [offset, end) overlaps or touches become one.
+  // The pieces that [offset, end) overlaps or touches are joined into one.
   auto first = std::find_if(pieces_.begin(), pieces_.end(),
                             [&](const Piece& piece) { return piece.end() >= offset; });
   auto last =
@@ -74,7 +74,7 @@ void DirtyChunk::write_pieces(std::uint32_t offset, ByteView bytes) {
 
 void DirtyChunk::erase(std::uint32_t from, std::uint32_t to) {
   if (from >= to) return;
-  // What may fail comes first: no piece has moved yet.
+  // Steps that may fail come first, before any piece has moved.
   std::vector<Piece> kept;
   kept.reserve(pieces_.size() + 1);
   PlainBytes right(memory_);

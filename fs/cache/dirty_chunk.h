@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of one chunk that were written and not flushed yet: sorted pieces that neither overlap
-// nor touch. Offsets are within the chunk. What fills the chunk lies where it can be sealed. Not
-// thread-safe.
+// The bytes of one chunk that were written and not flushed yet, as sorted pieces that neither
+// overlap nor touch. Offsets are within the chunk. A piece that fills the chunk can be sealed
+// without a copy. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class DirtyChunk {
     std::uint32_t end() const { return offset + static_cast<std::uint32_t>(bytes.size()); }
   };
 
-  // memory: of blocks of a chunk, and outlives this; none: the heap.
+  // memory has blocks of the size of a chunk and outlives this object. Null: the heap is used.
   explicit DirtyChunk(PlainMemory* memory = nullptr) : memory_(memory) {}
 
-  // Later bytes replace earlier ones. Where memory runs out some of them may do so already.
+  // Later bytes replace earlier ones. If memory runs out, some of them may have been replaced.
   void write(std::uint32_t offset, ByteView bytes);
-  // Forgets [from, to); all of it or, where memory runs out, nothing.
+  // Forgets [from, to). If memory runs out, nothing is forgotten.
   void erase(std::uint32_t from, std::uint32_t to);
-  // Adds older's bytes where this chunk has none.
+  // Adds the bytes of older in the ranges where this chunk has none.
   void merge_under(const DirtyChunk& older);
 
-  // Copies what is dirty in [offset, offset + out.size()) over out, and leaves the rest of it.
+  // Copies the dirty bytes of [offset, offset + out.size()) to out, and leaves the rest of out.
   void overlay(std::uint32_t offset, MutableByteView out) const;
   bool covers(std::uint32_t from, std::uint32_t to) const;
 
-  // Some of it is zeros that were punched: the chunk may have become a hole.
+  // Notes that some of the bytes are punched zeros, so the chunk may have become a hole.
   void note_punched() { is_punched_ = true; }
   bool is_punched() const { return is_punched_; }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mutex that is had in the order in which it was asked for.
+// A mutex that threads get in the order in which they asked for it.
 //
-// A std::mutex goes to whoever comes by when it is let go of: a thread that takes it again at once,
-// as one does that flushes a file batch after batch, keeps those who sleep for it waiting for
-// seconds, several such threads for minutes. Here nobody waits longer than for the turns of those
-// who came before.
+// A std::mutex goes to any thread that comes when it is released. So a thread that takes it again
+// at once, like one that flushes a file batch after batch, lets sleeping threads wait for seconds,
+// and several such threads for minutes. With this mutex a thread waits only for those before it.
 #pragma once
 
 #include <atomic>
@@ -12,7 +11,7 @@
 
 namespace nacre::fs {
 
-// Not recursive. For std::unique_lock and the like.
+// Not recursive. It can be used with std::unique_lock and the like.
 class FairMutex {
  public:
   FairMutex() = default;
@@ -26,7 +25,7 @@ class FairMutex {
       turn_.wait(now, std::memory_order_acquire);
     }
   }
-  // False where somebody has it, or waits for it.
+  // Returns false if another thread has the mutex or waits for it.
   bool try_lock() {
     std::uint32_t now = turn_.load(std::memory_order_acquire);
     return next_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
@@ -37,7 +36,7 @@ class FairMutex {
   }
 
  private:
-  std::atomic<std::uint32_t> next_{0};  // who comes next waits for this turn
+  std::atomic<std::uint32_t> next_{0};  // the turn of the next thread that comes
   std::atomic<std::uint32_t> turn_{0};  // whose turn it is
 };
 

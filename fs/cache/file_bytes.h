@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a file where they lie: what a reader is handed instead of a copy.
+// References to bytes of a file in memory, which a reader gets instead of a copy.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace nacre::fs {
 struct FileBytes {
   std::size_t size = 0;
   std::vector<ByteView> parts;                      // in order, size bytes together
-  std::vector<std::shared_ptr<const void>> owners;  // of those that lie not in the reader's buffer
+  std::vector<std::shared_ptr<const void>> owners;  // owners of parts outside the reader's buffer
 
-  // The next bytes; where they lie behind the last ones they are one part.
+  // Appends bytes. If they follow the last part in memory, they extend it.
   void add(ByteView bytes) {
     size += bytes.size();
     if (!parts.empty() && parts.back().data() + parts.back().size() == bytes.data()) {

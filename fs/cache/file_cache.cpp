@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that flush and read ahead, and the dirty budget that writers wait for.
+// The threads that flush and read ahead, and the budget of dirty bytes that writers wait for.
 #include "fs/cache/file_cache.h"
 
 #include <pthread.h>
@@ -19,11 +19,11 @@ namespace nacre::fs {
 
 namespace {
 
-// Files that one flush carries at most.
+// The maximum number of files in one flush.
 constexpr std::size_t flush_file_count_max = 256;
-// How long the flusher waits after a failure before it tries again.
+// The flusher's pause after a failure.
 constexpr auto failure_pause = std::chrono::milliseconds(200);
-// For so long memory for dirty bytes is kept for the next ones.
+// Memory for dirty bytes is kept for this long, for the next ones.
 constexpr auto memory_pause = std::chrono::milliseconds(2000);
 
 }  // namespace
@@ -41,7 +41,7 @@ FileCache::FileCache(metadata::Database& database, SegmentStore& store, Committe
 
 FileCache::~FileCache() {
   stop();
-  // What could not be written goes first: it is counted out of what follows it here.
+  // Data that could not be written is dropped first, because dropping it changes the members below.
   std::exchange(streaming_, {}).clear();
   std::exchange(dirty_files_, {}).clear();
 }
@@ -86,7 +86,8 @@ void FileCache::add_dirty_file(std::shared_ptr<FileData> file) {
 }
 
 void FileCache::remove_dirty_file(InodeNumber inode) {
-  std::shared_ptr<FileData> last;  // dropped after the lock: it may be the last reference
+  std::shared_ptr<FileData>
+      last;  // dropped after the lock is released, because it may be the last reference
   std::lock_guard lock(dirty_mutex_);
   const auto place = dirty_files_.find(inode);
   if (place == dirty_files_.end()) return;
@@ -149,7 +150,7 @@ void FileCache::want_streaming(std::shared_ptr<FileData> file) {
 
 void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range) {
   std::lock_guard lock(read_ahead_mutex_);
-  // In pieces, so that several threads share one file's range.
+  // The range is cut into pieces, so that several threads share it.
   constexpr std::uint64_t piece = 1u << 20;
   for (std::uint64_t done = 0; done < range.size; done += piece) {
     if (read_ahead_stopping_ || read_ahead_.size() >= queued_read_ahead_max) return;
@@ -184,7 +185,7 @@ void FileCache::run_read_ahead() {
     try {
       next.file->prefetch(next.range.offset, next.range.size);
     } catch (const std::bad_alloc&) {
-      // The reader reads it himself.
+      // Without memory the reader loads the range itself.
     }
     lock.lock();
   }
@@ -229,7 +230,7 @@ void FileCache::run_flusher() {
     trim_memory(lock);
     while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2) {
       if (trim_memory(lock)) continue;
-      if (const auto until = next_trim_) {  // a copy: others change it meanwhile
+      if (const auto until = next_trim_) {  // a copy, because other threads may change it
         flusher_wake_.wait_until(lock, *until);
       } else {
         flusher_wake_.wait(lock);
@@ -241,14 +242,15 @@ void FileCache::run_flusher() {
     const Result<> outcome = stream ? stream_out(stream) : flush_some();
     lock.lock();
     if (stream) {
-      // What was written meanwhile is this thread's again, unless another one is free.
+      // Data that was written in the meantime is flushed by this thread, unless another one is
+      // free.
       streamed_.erase(stream.get());
       lock.unlock();
       stream.reset();
       lock.lock();
     }
     if (!outcome) {
-      // Said once: it is tried again and again, also where other files are written meanwhile.
+      // The log has an error once, because the flush is tried repeatedly.
       if (said_error_ != outcome.error().code) {
         spdlog::warn("writing back: {}", outcome.error().message);
         said_error_ = outcome.error().code;
@@ -271,8 +273,8 @@ Result<> FileCache::stream_out(const std::shared_ptr<FileData>& file) {
   return {};
 }
 
-// Under pressure: a flush worth of dirty bytes, going round all dirty files. Files that somebody
-// else flushes are passed over, as long as there are others.
+// Flushes some dirty bytes when the budget is used up, going round all dirty files. Files that
+// another thread is flushing are passed over, as long as there are others.
 Result<> FileCache::flush_some() {
   std::vector<std::shared_ptr<FileData>> files;
   {
@@ -331,13 +333,13 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
                              : FlushMode::everything;
   Result<> outcome;
   std::size_t next = 0;
-  std::uint64_t chunk = 0;  // of files[next]
+  std::uint64_t chunk = 0;  // index of the chunk in files[next]
   std::uint64_t last = 0;
   while (next < files.size()) {
     Flush flush(*this, mode, scope.moves_only);
     for (std::size_t count = 0;
          next < files.size() && count < flush_file_count_max && !flush.is_full(); ++count) {
-      // Chunks past today's end belong to a later commit: so this one ends.
+      // Chunks past the present end belong to a later commit, so that this flush ends.
       if (chunk == 0) last = map_.chunk_count(files[next]->size());
       chunk = flush.add(files[next], chunk, last);
       if (chunk <= last) break;
@@ -348,13 +350,13 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
     if (ran) continue;
     keep_gravest(outcome, ran);
     flush.add_failures(failures);
-    // The rest of a file that failed would fail with it.
+    // If a file has failed, its other chunks are passed over.
     if (chunk != 0 && failures.contains(files[next]->inode())) {
       chunk = 0;
       ++next;
     }
   }
-  // A flusher sees to what memory this has left.
+  // A flusher frees unused memory later.
   const std::lock_guard lock(flusher_mutex_);
   if (!next_trim_ && !store_.plain_memory().is_empty()) flusher_wake_.notify_one();
   return outcome;

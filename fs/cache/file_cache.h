@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all open files share: the clean chunk cache, the dirty budget, and the threads that flush
-// and read ahead. One per mounted volume; thread-safe.
+// The parts that all open files share: the cache of clean chunks, the budget of dirty bytes, and
+// the threads that flush and read ahead. There is one for each mounted volume. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -27,15 +27,15 @@
 
 namespace nacre::fs {
 
-// Files whose data could not be flushed, and why.
+// The files whose data could not be flushed, with the errors.
 using FileFailures = std::map<InodeNumber, Error>;
 
-// Trouble with one file, and not with the medium or with memory.
+// Whether the error concerns one file, and not the medium or memory.
 constexpr bool is_of_one_file(ErrorCode code) {
   return code == ErrorCode::corrupt || code == ErrorCode::tampered || code == ErrorCode::missing ||
          code == ErrorCode::rolled_back || code == ErrorCode::wrong_key;
 }
-// Of several files' errors the one to act on: the first that is not of one file alone.
+// Keeps the more important one of two errors: the first that does not concern only one file.
 inline void keep_gravest(Result<>& outcome, const Result<>& next) {
   if (next) return;
   if (outcome || is_of_one_file(outcome.error().code)) outcome = next;
@@ -46,17 +46,17 @@ struct FileCacheOptions {
   std::uint64_t cache_budget_bytes = 256u << 20;
   std::uint64_t read_ahead_bytes_max = 8u << 20;
   unsigned read_ahead_thread_count = 2;
-  // Flushes of different files at once; those of one file take turns.
+  // The number of flushes at a time. Flushes of the same file take turns.
   unsigned flusher_count = 1;
-  // A flush takes no more chunks past this, so that a payload stays within the engine's reach.
+  // A flush takes no more chunks past this size, which keeps payloads within the engine's limit.
   std::uint64_t flush_size_bytes_max = 8u << 20;
   // A run of this many complete chunks is worth a payload of its own.
   std::uint64_t streaming_chunk_count = 32;
-  Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
+  Ballast* ballast = nullptr;  // borrowed; null: only the disk tells when it is full
 };
 
-// Told when what a file's inode row may say has changed. Called under the operation lock: it may
-// only remember the number.
+// Called when a file's durable size or data bytes have changed, which its inode row may then take
+// over. It is called under the operation lock, so it may only note the number.
 class DurableObserver {
  public:
   virtual ~DurableObserver() = default;
@@ -71,18 +71,19 @@ class FileCache {
             const FileCacheOptions& options);
   ~FileCache();  // stop()
 
-  // Starts the threads. Without them writes are flushed by commits alone.
+  // Starts the threads. Without them only commits flush.
   void start();
   // Ends the threads; dirty bytes stay dirty.
   void stop();
 
-  // Where its queues end: what comes then is not read ahead, or looked for among all rows.
+  // The sizes of the queues. Read-ahead past its queue is left out; past the other one, chunks are
+  // looked for among all rows.
   static constexpr std::size_t queued_read_ahead_max = 64;
   static constexpr std::size_t patched_chunk_count_max = 16384;
 
-  // Step (a) of a commit: flushes what was dirty in the scope when this was called. When it is at
-  // most inline_bytes_max and the scope names files, it goes into the WriteBatch. The first error
-  // is returned, after all files have been tried; a file that failed stays dirty and is added to
+  // Step (a) of a commit: flushes the data of the scope that was dirty when this was called. If it
+  // is at most inline_bytes_max and the scope names files, the data goes into the WriteBatch. Tries
+  // all files, then returns the first error. A file that failed stays dirty and is added to
   // failures.
   Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max, FileFailures& failures);
   bool is_dirty(InodeNumber inode) const;
@@ -90,12 +91,12 @@ class FileCache {
   struct Stats {
     std::uint64_t dirty_bytes = 0;
     std::uint64_t dirty_files = 0;
-    std::size_t read_ahead_queue = 0;  // pieces that wait for a thread
+    std::size_t read_ahead_queue = 0;  // ranges that wait for a thread
     ChunkCache::Stats chunks;
   };
   Stats stats() const;
 
-  // For FileData and Flush.
+  // Used by FileData and Flush:
   metadata::Database& database() { return database_; }
   SegmentStore& store() { return store_; }
   Committer& committer() { return committer_; }
@@ -109,21 +110,23 @@ class FileCache {
   void remove_dirty_file(InodeNumber inode);
   void change_dirty_bytes(std::int64_t change);
   std::uint64_t dirty_bytes() const { return static_cast<std::uint64_t>(dirty_bytes_.load()); }
-  // From its admission until its records are on disk. Where the ballast is not held, one flush at a
-  // time has it: each is judged by the room that those before it have left, and none takes room
-  // that was promised to another. Elsewhere it is empty, and nobody waits.
+  // The turn of a flush, from its admission until its records are on disk. While the ballast has
+  // been given up, one flush at a time has it: each is judged by the room that earlier ones left,
+  // and none takes room that was promised to another. Otherwise the turn is empty, and no flush
+  // waits.
   using FlushTurn = std::unique_lock<FairMutex>;
-  // May a flush write bytes now? no_space when a full disk needs its room for deletes; a flush that
-  // may use the reserve gets its turn alone.
+  // Admits a flush of this many bytes. Error: no_space if a full disk needs its room for deletes. A
+  // flush that may use the reserve only waits for its turn.
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
-  // A flush has brought dirty bytes to disk: what kept others from it is over.
+  // Tells that a flush has brought dirty bytes to disk, so earlier errors are over.
   void note_written();
-  // Waits until the dirty budget has room; no_space when flushing fails for want of it.
+  // Waits until the budget of dirty bytes has room. Error: no_space if flushing fails for lack of
+  // space.
   Result<> wait_for_budget();
-  // The file has a run of complete chunks that can be streamed out.
+  // Tells that the file has a run of complete chunks, which can be flushed at once.
   void want_streaming(std::shared_ptr<FileData> file);
   void want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range);
-  // For compaction: what went into the table inlined, and chunks that got many patches.
+  // Used by compaction: bytes that went into the table inlined, and chunks that got many patches.
   void note_inlined(std::uint64_t bytes) { inlined_bytes_ += bytes; }
   std::uint64_t inlined_bytes() const { return inlined_bytes_; }
   void note_patched(InodeNumber inode, ChunkIndex index);
@@ -131,11 +134,11 @@ class FileCache {
 
  private:
   void run_flusher();
-  // When it is due memory that nobody used for a while goes back to the system, without the mutex:
-  // then true.
+  // If it is due, gives memory that was not used for a while back to the system, with the mutex
+  // released. Returns whether it did.
   bool trim_memory(std::unique_lock<std::mutex>& lock);
   void run_read_ahead();
-  // Under flusher_mutex_: the first file that no other flusher has; none.
+  // Returns the first file that no other flusher has, or null. Called with flusher_mutex_ held.
   std::shared_ptr<FileData> take_streaming();
   bool has_streaming() const;
   Result<> stream_out(const std::shared_ptr<FileData>& file);
@@ -161,16 +164,17 @@ class FileCache {
   std::condition_variable flusher_pause_;
   std::condition_variable room_;
   std::deque<std::shared_ptr<FileData>> streaming_;
-  std::set<const FileData*> streamed_;  // that a flusher is busy with
-  // Of the last flush that failed, until one has written or there is little left to write: nobody
-  // waits for room meanwhile.
+  std::set<const FileData*> streamed_;  // files that a flusher works on
+  // The error of the last failed flush, until a flush succeeds or little is left to write. While it
+  // is set, no writer waits for room.
   Result<> pressure_error_ = {};
-  std::optional<ErrorCode> said_error_;  // what the log was told, until there is little left
-  std::atomic<bool> has_failed_{false};  // either may be there; changes under flusher_mutex_
-  std::optional<std::chrono::steady_clock::time_point> next_trim_;  // while there is memory
+  std::optional<ErrorCode> said_error_;  // the logged error, until little is left to write
+  std::atomic<bool> has_failed_{false};  // whether either is set; changes under flusher_mutex_
+  std::optional<std::chrono::steady_clock::time_point>
+      next_trim_;  // set while there is memory to give back
   bool stopping_ = false;
   std::vector<std::thread> flushers_;
-  FairMutex flush_turn_;  // after files' flush mutexes, before the operation lock
+  FairMutex flush_turn_;  // taken after files' flush mutexes and before the operation lock
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
   std::mutex patched_mutex_;  // guards the next two

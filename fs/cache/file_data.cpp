@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing and sizes of one file, and where its holes are. Reading is in file_read.cpp, punching in
+// Writing and sizes of one file, and its holes. Reading is in file_read.cpp, punching in
 // file_punch.cpp, flushing in flush.cpp.
 #include "fs/cache/file_data.h"
 
@@ -15,17 +15,20 @@ namespace nacre::fs {
 namespace {
 
 constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
-// Chunks whose rows one operation cuts off at once: bounds the lock's time and the group's growth.
+// The number of chunks whose rows one operation cuts off. It bounds the time of the lock and the
+// growth of the commit group.
 constexpr std::uint64_t cut_step_chunks = 8192;
-// Rows between two that are wanted, for which one scan over both is still less work than two gets.
+// If at most this many rows lie between two wanted rows, one scan over both is cheaper than two
+// gets.
 constexpr std::uint64_t scan_gap_max = 4;
 
-// Looks up rows of one file that are changed one after the other: neighbours by one scan.
+// Looks up rows of one file that are changed in order. Neighbours are read by one scan.
 class NeighbourRows {
  public:
   NeighbourRows(const ChunkMap& map, InodeNumber inode) : map_(map), inode_(inode) {}
 
-  // That of the first change, below chunk count end. Stays until one is looked up that is not near.
+  // Returns the row of the first change; end is the number of chunks. The result is valid until a
+  // row that is not near is looked up.
   Result<MappedChunk*> find(std::span<const RowChange> changes, std::uint64_t end) {
     const std::uint64_t index = changes.front().index.value;
     if (index < first_ || index - first_ >= chunks_.size()) {
@@ -36,7 +39,7 @@ class NeighbourRows {
         last = at;
       }
       auto found = map_.find_range(inode_, ChunkIndex{index}, last - index + 1);
-      // A chunk between them may be one that no row covers.
+      // A chunk between the rows found may have no row of its own.
       if (!found && last > index) found = map_.find_range(inode_, ChunkIndex{index}, 1);
       if (!found) return tl::unexpected(found.error());
       chunks_ = std::move(*found);
@@ -113,7 +116,7 @@ void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
   }
 }
 
-// Chunk by chunk: where memory runs out amid several, those before count as what they are.
+// Called for each chunk, so that the count is right if memory runs out between two chunks.
 void FileData::count_dirty(std::uint64_t before, std::uint64_t after) {
   const std::int64_t change = static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
   dirty_bytes_ += static_cast<std::uint64_t>(change);
@@ -137,7 +140,7 @@ void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
 void FileData::note_dirty() {
   if (listed_) return;
   cache_.add_dirty_file(shared_from_this());
-  listed_ = true;  // not where memory ran out: then the next write lists it
+  listed_ = true;  // if memory ran out before this, the next write lists it
 }
 
 void FileData::note_clean() {
@@ -174,7 +177,8 @@ Result<> FileData::grow(std::uint64_t size) {
 Result<> FileData::shrink(std::uint64_t size) {
   {
     std::unique_lock lock(mutex_);
-    // A write may have moved the end meanwhile: what lies past the new size goes all the same.
+    // A write may have moved the end in the meantime. Bytes past the new size are dropped all the
+    // same.
     erase_dirty(size, file_size_max);
     size_ = size;
     note_dirty();
@@ -183,7 +187,7 @@ Result<> FileData::shrink(std::uint64_t size) {
   return cut_map(size);
 }
 
-// From the end towards size, a bounded number of rows at a time. The flush mutex is held.
+// Cuts rows from the end towards size, a bounded number at a time. The flush mutex is held.
 Result<> FileData::cut_map(std::uint64_t size) {
   const std::uint64_t step = cut_step_chunks * cache_.chunk_size_bytes();
   while (true) {
@@ -191,7 +195,7 @@ Result<> FileData::cut_map(std::uint64_t size) {
     std::unique_lock lock(mutex_);
     const std::uint64_t durable = durable_size_;
     if (durable > size) {
-      // Holes are cut at no cost, so only files with much data take more than one step.
+      // Holes cost nothing to cut, so only files with much data take more than one step.
       const std::uint64_t target =
           data_bytes_ > step && durable - size > step ? durable - step : size;
       NACRE_ASSIGN(const std::int64_t change, cache_.map().truncate(inode_, target));
@@ -213,7 +217,8 @@ Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) cons
   return mapped;
 }
 
-// Whoever changes what a row names holds the flush mutex: between row and versions nothing does.
+// All code that changes the content of a row holds the flush mutex, so nothing changes between
+// reading the row and drawing the versions.
 Result<std::optional<FileData::RowToSeal>> FileData::row_to_seal(ChunkIndex index,
                                                                  const CountRecords& count) {
   std::unique_lock flush_lock(flush_mutex_);
@@ -242,7 +247,7 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
     if (!row) continue;
     NACRE_ASSIGN(const std::int64_t difference,
                  cache_.map().replace_chunk(inode_, index, *mapped, *row));
-    mapped->row = std::move(*row);  // which the next change of this chunk sees
+    mapped->row = std::move(*row);  // the next change of this chunk uses it
     mapped->has_own_row = true;
     if (difference != 0) {
       data_bytes_ += static_cast<std::uint64_t>(difference);
@@ -257,7 +262,7 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
 bool FileData::discard() {
   std::unique_lock flush_lock(flush_mutex_);
   std::unique_lock lock(mutex_);
-  // Rows cover what is below that size and nothing else.
+  // Rows cover exactly the bytes below the durable size.
   if (!discarded_) had_chunks_ = durable_size_ > 0;
   discarded_ = true;
   erase_dirty(0, file_size_max);

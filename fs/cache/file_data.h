@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of one regular file: dirty bytes in memory over the chunk map's records.
+// The content of one regular file: dirty bytes in memory over the records of the chunk map.
 //
-// size() is what callers see; durable_size() is what the file's inode row may say: the size of the
-// state that the chunk map holds, which a flush moves forward. Between the two lie only dirty
-// bytes. Locks, in this order: flush_mutex_ (one flush or resize at a time), the operation lock,
-// mutex_.
+// size() is the size that callers see. durable_size() is the size that the file's inode row may
+// have: that of the state in the chunk map, which a flush moves forward. Only dirty bytes lie
+// between the two. Locks are taken in this order: flush_mutex_ (one flush or resize at a time), the
+// operation lock, mutex_.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class FileCache;
 
 enum class SeekWhat : std::uint8_t { data, hole };
 
-// Thread-safe. Held by shared_ptr: by the inode, and by the cache while dirty.
+// Thread-safe. The inode owns it by a shared_ptr, and so does the cache while it is dirty.
 class FileData : public std::enable_shared_from_this<FileData> {
  public:
   FileData(FileCache& cache, InodeNumber inode, std::uint64_t size, std::uint64_t data_bytes);
@@ -43,65 +43,69 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::uint64_t size() const { return size_.load(std::memory_order_acquire); }
   std::uint64_t durable_size() const { return durable_size_.load(std::memory_order_acquire); }
   std::uint64_t durable_data_bytes() const { return data_bytes_.load(std::memory_order_acquire); }
-  // Data bytes with what is still dirty: for st_blocks.
+  // The number of data bytes, dirty ones included, for st_blocks.
   std::uint64_t data_bytes() const;
-  // Bytes or a size that the chunk map does not hold yet.
+  // Whether there are bytes or a size that the chunk map does not have yet.
   bool is_dirty() const;
   std::uint64_t dirty_bytes() const { return dirty_bytes_.load(std::memory_order_relaxed); }
-  // Of chunks that are flushed from now on; by the flags of the inode.
+  // Sets the codec of chunks that are flushed from now on, by the flags of the inode.
   void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
   std::optional<metadata::InodeCodec> codec() const { return metadata::inode_codec(inode_flags_); }
-  // The last of its chunks hardly got smaller as one record: the next ones go in parts.
+  // Whether the next chunks are stored in parts, because the last one hardly got smaller as one
+  // record.
   bool prefers_parts() const { return prefers_parts_.load(std::memory_order_relaxed); }
   void set_prefers_parts(bool prefers) { prefers_parts_ = prefers; }
 
-  // Fills out from offset; returns how many bytes lie before the end of the file.
+  // Reads bytes from offset on into out. Returns the number of bytes, which is lower at the file's
+  // end.
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
-  // The same bytes where they lie: in clean chunks, or else put into buffer, at their place in it.
+  // The same without a copy where possible: the result refers to clean chunks, and to buffer for
+  // other bytes, at their place in it.
   Result<FileBytes> view(std::uint64_t offset, MutableByteView buffer);
-  // Waits while the dirty budget is used up. Never under the operation lock. too_big past 2^63 - 1.
+  // Waits while the budget of dirty bytes is used up. Must not be called under the operation lock.
+  // Error: too_big past 2^63 - 1.
   Result<> write(std::uint64_t offset, ByteView bytes);
   Result<> resize(std::uint64_t size);
-  // Makes the file at least that long; never shorter, whatever is written meanwhile.
+  // Makes the file at least this long, and never shorter.
   Result<> extend(std::uint64_t size);
-  // Makes [offset, offset + length) zeros. Whole chunks become holes at once; those of which
-  // nothing but zeros is left, with the next flush. Does not change the size.
+  // Makes [offset, offset + length) zeros. Whole chunks become holes at once; chunks of which only
+  // zeros are left become holes with the next flush. Does not change the size.
   Result<> punch(std::uint64_t offset, std::uint64_t length);
-  // no_position past the end.
+  // Error: no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
 
-  // The file is going away: forgets dirty bytes, and later calls change nothing. Its rows are the
-  // caller's to erase; false when it has none of chunks.
+  // Called when the file is deleted. Forgets dirty bytes; later calls change nothing. The caller
+  // erases the file's rows. Returns false if it has no rows of chunks.
   bool discard();
-  // What the map has for a chunk, none beyond its end: never a moment in the middle of a change,
-  // when a run of holes is split and a chunk has no row.
+  // Returns the row of a chunk in the map, or none beyond its end. It never returns a state in the
+  // middle of a change, when a run of holes is split and a chunk has no row.
   Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const;
-  // A chunk's row, and versions for records that are to hold what it names: drawn while no flush is
-  // under way, so that what a later flush seals has higher ones.
+  // A chunk's row, and versions for new records of its content. They are drawn while no flush is
+  // under way, so that records of a later flush have higher versions.
   struct RowToSeal {
     metadata::ChunkRow row;
     DrawnVersions versions;
   };
-  // count: how many records that takes at most; none: it is to stay as it is.
+  // Returns the maximum number of new records; 0: the row shall stay as it is.
   using CountRecords = std::function<std::size_t(const metadata::ChunkRow&)>;
-  // None when there is no such row, or count says so. stale when the file is going away; the errors
-  // of drawing.
+  // Empty if there is no such row or if count returns 0. Errors: stale if the file is deleted;
+  // those of drawing versions.
   Result<std::optional<RowToSeal>> row_to_seal(ChunkIndex index, const CountRecords& count);
-  // Puts changed rows in the place of those of chunks that are still mapped; returns how many were
-  // changed. Holds the file's locks all the while: a few dozen changes at a time. stale when the
-  // file is going away.
+  // Replaces the rows of chunks that are still mapped. Returns how many were changed. Holds the
+  // file's locks, so callers pass a few dozen changes at a time. Error: stale if the file is
+  // deleted.
   Result<std::size_t> change_rows(std::span<const RowChange> changes);
-  // Loads chunks of [offset, offset + size) that are not cached yet.
+  // Loads the chunks of [offset, offset + size) that are not cached yet.
   void prefetch(std::uint64_t offset, std::uint64_t size);
 
  private:
   friend class FileCache;
   friend class Flush;
-  struct Piece;  // what one chunk contributes to a read
+  struct Piece;  // the part of a read in one chunk
   struct Edge;   // a chunk that a punched range covers in part
 
   Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
-  // How often one chunk's records could not be read while its row stayed the same.
+  // Counts how often the records of a chunk could not be read while its row stayed the same.
   struct Failure {
     metadata::ChunkRow row;
     int count = 0;
@@ -111,7 +115,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> grow(std::uint64_t size);
   Result<> shrink(std::uint64_t size);
   Result<> cut_map(std::uint64_t size);
-  // Under mutex_:
+  // Called with mutex_ held:
   Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const;
   void punch_edge(const Edge& edge);
   void write_dirty(std::uint64_t offset, ByteView bytes);
@@ -134,10 +138,10 @@ class FileData : public std::enable_shared_from_this<FileData> {
   FairMutex flush_mutex_;
   mutable std::shared_mutex mutex_;  // guards what follows
   std::map<std::uint64_t, DirtyChunk> dirty_;
-  std::map<std::uint64_t, DirtyChunk> flushing_;  // taken by a flush that is under way
-  std::uint64_t complete_chunks_ = 0;             // written in full since the last flush
-  bool listed_ = false;                           // among the cache's dirty files
-  bool had_chunks_ = false;                       // when it was discarded
+  std::map<std::uint64_t, DirtyChunk> flushing_;  // chunks that a flush has taken
+  std::uint64_t complete_chunks_ = 0;             // chunks written in full since the last flush
+  bool listed_ = false;                           // whether it is among the cache's dirty files
+  bool had_chunks_ = false;  // whether it had rows of chunks when it was discarded
 
   ReadAhead read_ahead_;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Punching holes. Chunks that lie in the range whole lose their rows. Of a chunk at its edge, bytes
-// that the map gives are overwritten with zeros, which are dirty bytes like others: after a crash
-// the chunk is as it was, or punched. The flush looks at what is left of such a chunk: people punch
-// in pieces that are smaller than a chunk, and when the last one is gone nothing but zeros is left,
-// which need no row either.
+// Punching holes. Chunks that lie wholly in the range lose their rows. In a chunk at the edge,
+// bytes that the map holds are overwritten with zeros, which are ordinary dirty bytes: after a
+// crash the chunk is as it was, or punched. The flush checks what is left of such a chunk. Programs
+// punch in pieces that are smaller than a chunk; after the last piece only zeros are left, which
+// need no row.
 #include <algorithm>
 #include <vector>
 
@@ -12,12 +12,12 @@
 
 namespace nacre::fs {
 
-// Of a chunk that the range covers in part: [from, to) of the file, which all lie in it.
+// The range [from, to) of the file, within one chunk that is punched in part.
 struct FileData::Edge {
   std::uint64_t from = 0, to = 0;
 };
 
-// Cut down to what the map gives of it, which may be nothing.
+// The edge, cut down to the bytes that the map holds, which may be none.
 Result<FileData::Edge> FileData::edge_of(std::uint64_t from, std::uint64_t to) const {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   const std::uint64_t index = from / chunk_size;
@@ -41,8 +41,8 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
     std::unique_lock lock(mutex_);
     if (discarded_ || offset >= size_ || length == 0) return {};
     const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
-    // Chunks that lie in the range whole; the last one of the file counts as whole when nothing of
-    // it is left.
+    // The chunks that lie wholly in the range. The file's last chunk counts if nothing of it is
+    // left.
     const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
     const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
     std::vector<Edge> edges;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading one file: what is dirty lies over what the chunk map holds.
+// Reads one file: dirty bytes lie over those of the chunk map.
 #include <algorithm>
 #include <utility>
 
@@ -15,11 +15,11 @@ namespace nacre::fs {
 
 namespace {
 
-// A row that was read may be replaced, or its record moved, and the segment removed before the
-// record is fetched; then the new row is read. Only that the same rows fail so often in a row is
+// After a row was read, it may be replaced or its record moved, and the segment may be removed
+// before the record is read. Then the new row is read. If the same row fails this many times, it is
 // damage.
 constexpr int read_attempts_max = 3;
-// Chunks that read-ahead loads in one go.
+// The number of chunks that read-ahead loads together.
 constexpr std::size_t prefetch_batch_chunks = 16;
 
 void copy_content(const ChunkContent& content, std::uint32_t from, MutableByteView out) {
@@ -29,7 +29,7 @@ void copy_content(const ChunkContent& content, std::uint32_t from, MutableByteVi
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(inside), out.end(), Byte{0});
 }
 
-// Of [from, to) of a chunk, all that its row says is lost must lie under dirty bytes.
+// Checks that all bytes of [from, to) which the chunk's row calls lost lie under dirty bytes.
 Result<> check_lost(InodeNumber inode, std::uint64_t index, const metadata::ChunkRow& row,
                     std::uint32_t from, std::uint32_t to,
                     const std::vector<std::pair<std::uint32_t, Bytes>>& over) {
@@ -44,7 +44,7 @@ Result<> check_lost(InodeNumber inode, std::uint64_t index, const metadata::Chun
                           inode.value, index));
 }
 
-// A cached chunk is what its row says.
+// Checks that the content of a cached chunk has the size in its row.
 void check_content(const metadata::ChunkRow& row, const ChunkContent& content) {
   NACRE_CHECK(content.size() == content_end(row), "a chunk of {} bytes has {}", content_end(row),
               content.size());
@@ -56,12 +56,12 @@ struct FileData::Piece {
   std::uint64_t index = 0;
   std::uint32_t from = 0;  // within the chunk
   MutableByteView out;
-  SharedContent content;   // all of it lies there; else in out
+  SharedContent content;   // holds all of it; null: it lies in out
   bool done = false;       // dirty bytes cover it
-  bool is_mapped = false;  // the map has a row for it; else zeros below the dirty bytes
+  bool is_mapped = false;  // the map has a row; false: zeros below the dirty bytes
   MappedChunk mapped;
-  ChunkCache::Key key;                                // where it is mapped, and no hole
-  std::optional<metadata::ChunkRow> part;             // of the row, where it is read alone
+  ChunkCache::Key key;                                // set if it is mapped and no hole
+  std::optional<metadata::ChunkRow> part;             // the part of the row, if it is read alone
   std::vector<std::pair<std::uint32_t, Bytes>> over;  // dirty bytes, within the chunk, in order
 
   std::uint32_t end() const { return from + static_cast<std::uint32_t>(out.size()); }
@@ -87,7 +87,7 @@ Result<FileBytes> FileData::view(std::uint64_t offset, MutableByteView out) {
   if (ahead.size > 0) cache_.want_read_ahead(shared_from_this(), ahead);
 
   std::vector<Piece> pieces;
-  std::map<std::uint64_t, Failure> failures;  // by chunk
+  std::map<std::uint64_t, Failure> failures;  // by the chunk's index
   const auto is_last = [](const auto& entry) { return entry.second.count == read_attempts_max; };
   for (int attempt = 1;; ++attempt) {
     pieces.clear();
@@ -122,7 +122,7 @@ Result<FileBytes> FileData::view(std::uint64_t offset, MutableByteView out) {
   return result;
 }
 
-// Under one shared lock: what of the range is dirty is copied, what is not gets its row.
+// Under one shared lock, copies the dirty bytes of the range and gets the rows of the others.
 Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   std::shared_lock lock(mutex_);
@@ -171,7 +171,7 @@ Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<P
   return {};
 }
 
-// Over content that is dirty bytes come, and behind its end zeros: then it is copied.
+// If dirty bytes lie over the content, or zeros behind its end, the content is copied.
 void FileData::give(Piece& piece, const SharedContent& content) {
   if (piece.over.empty() && piece.end() <= content->size()) {
     piece.content = content;
@@ -180,13 +180,13 @@ void FileData::give(Piece& piece, const SharedContent& content) {
   }
 }
 
-// Only what this thread could not read itself is a failure: others that it waits for may have begun
-// with an older row.
+// Only loads of this thread count as failures. Loads of other threads may have begun with an older
+// row.
 Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures) {
   std::vector<ChunkToLoad> to_load;
-  // Who reads a part for itself claims no load.
+  // A reader of a part alone claims no load.
   std::vector<std::pair<Piece*, std::shared_ptr<ChunkCache::Load>>> claimed, awaited;
-  // What is claimed is also finished: nothing may fail between.
+  // A claimed load must be finished, so nothing may fail in between.
   to_load.reserve(pieces.size());
   claimed.reserve(pieces.size());
   awaited.reserve(pieces.size());
@@ -222,7 +222,7 @@ Result<> FileData::load(std::vector<Piece>& pieces, std::map<std::uint64_t, Fail
         load_chunks(cache_.database(), cache_.store(), cache_.chunk_size_bytes(), to_load);
     for (std::size_t i = 0; i < claimed.size(); ++i) {
       const auto& [piece, load] = claimed[i];
-      if (load == nullptr) continue;  // a part
+      if (load == nullptr) continue;  // a part is read alone
       if (loaded[i]) check_content(piece->mapped.row, **loaded[i]);
       cache_.chunks().finish(piece->key, load, loaded[i], {piece->from, piece->end()});
     }
@@ -262,17 +262,17 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
       auto found = cache_.map().find_range(
           inode_, ChunkIndex{index},
           std::min({std::uint64_t{prefetch_batch_chunks}, end - index, mapped_count - index}));
-      if (!found) return;  // whoever reads there gets the error
+      if (!found) return;  // a reader of these bytes gets the error
       mapped = std::move(*found);
     }
     std::vector<ChunkToLoad> to_load;
     std::vector<std::pair<ChunkCache::Key, std::shared_ptr<ChunkCache::Load>>> claimed;
-    to_load.reserve(mapped.size());  // nothing may fail once something is claimed
+    to_load.reserve(mapped.size());  // nothing may fail once a load is claimed
     claimed.reserve(mapped.size());
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       if (mapped[i].hole) continue;
       ChunkCache::Key key{inode_, ChunkIndex{index + i}, ContentId(mapped[i].row)};
-      // The reader may have overtaken this: what he took stays spent.
+      // The reader may be ahead already. Chunks that it has read stay spent.
       auto load = cache_.chunks().claim_ahead(key);
       if (load == nullptr) continue;
       to_load.push_back(ChunkToLoad{inode_, key.index, &mapped[i].row});

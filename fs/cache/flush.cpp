@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How dirty chunks become records and rows.
+// Turns dirty chunks into records and rows.
 #include "fs/cache/flush.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 // Dirty bytes of at most this share of a chunk become patches of it.
 constexpr std::uint32_t patch_share = 4;
 
-// Zeros at a chunk's end are given back in units, where there are this many at least.
+// Zeros at a chunk's end are freed if there are at least this many.
 constexpr std::uint32_t given_back_bytes_min = 4096;
 constexpr std::uint32_t given_back_unit_bytes = 512;
 
@@ -71,12 +71,12 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
         next = place->first;
         break;
       }
-      if (place->second.empty()) {  // for want of memory nothing was written
+      if (place->second.empty()) {  // nothing was written, for lack of memory
         place = target.dirty_.erase(place);
         continue;
       }
       if (mode_ == FlushMode::complete_chunks && place->second.size() < chunk_size) {
-        // A chunk still being written. Past the map's end the rows must stay without a gap.
+        // This chunk is still being written. Rows past the map's end must not have a gap.
         if (place->first + 1 >= mapped) break;
         ++place;
         continue;
@@ -85,7 +85,7 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
       file.chunks.push_back(Chunk{.index = place->first, .is_new = place->first >= mapped});
       target.flushing_.insert(target.dirty_.extract(place++));
     }
-    // The map may say: everything up to the first byte that is still dirty.
+    // The durable size may reach up to the first byte that is still dirty.
     std::uint64_t limit = target.size_;
     for (const auto& [index, dirty] : target.dirty_) {
       if ((index + 1) * chunk_size > file.durable_size) {
@@ -108,7 +108,8 @@ Result<> Flush::run() {
       if (!file.outcome) break;
     }
   }
-  // Requests of files that failed are sealed too: nothing names them, compaction takes them.
+  // Requests of files that failed are sealed, too. No row names these records, so compaction frees
+  // them.
   SealedBatch sealed;
   if (!requests_.empty()) {
     const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_);
@@ -150,7 +151,7 @@ void Flush::add_failures(FileFailures& failures) const {
 
 Result<> Flush::build(File& file, Chunk& chunk) {
   FileData& data = *file.data;
-  // Only this flush changes flushing_, so the chunk can be read without the lock.
+  // Only this flush changes flushing_, so it is read here without the lock.
   const auto taken = data.flushing_.find(chunk.index);
   NACRE_CHECK(taken != data.flushing_.end(), "chunk {} of inode {} was not taken", chunk.index,
               data.inode_.value);
@@ -178,7 +179,7 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   }
   const Result<> merged = merge(file, chunk, dirty, old);
   if (merged) return {};
-  // Over a chunk that cannot be read any more the new bytes are still kept, as patches.
+  // If the old content of the chunk cannot be read, the new bytes are kept as patches.
   NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
   return built ? Result<>() : merged;
 }
@@ -208,7 +209,7 @@ Result<bool> Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& di
   if (inlined) return true;
   for (std::size_t i = 0; i < chunk.row.patches.size(); ++i) {
     const ChunkPatch& patch = chunk.row.patches[i];
-    if (patch.version != metadata::RecordVersion{}) continue;  // it was there
+    if (patch.version != metadata::RecordVersion{}) continue;  // the row had it before
     const auto piece = std::find_if(
         dirty.pieces().begin(), dirty.pieces().end(),
         [&](const DirtyChunk::Piece& candidate) { return candidate.offset == patch.offset; });
@@ -243,7 +244,7 @@ bool Flush::build_punched(File& file, Chunk& chunk, const DirtyChunk& dirty,
   return true;
 }
 
-// All bytes of the chunk as they are now, into out, which was zeros.
+// Reads all bytes of the chunk, dirty ones included, into out, which holds zeros.
 Result<> Flush::read_under(const File& file, const Chunk& chunk, const DirtyChunk& dirty,
                            const MappedChunk& old, MutableByteView out) {
   if (!old.hole && !dirty.covers(0, static_cast<std::uint32_t>(out.size()))) {
@@ -273,7 +274,8 @@ Result<> Flush::merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const M
   return {};
 }
 
-// The map's end moves forward without a gap: holes between its old end and each new chunk.
+// Moves the map's end forward without a gap, by adding holes between its old end and each new
+// chunk.
 Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change) {
   const InodeNumber inode = file.data->inode_;
   ChunkMap& map = cache_.map();
@@ -309,10 +311,10 @@ Result<> Flush::put_rows(File& file, std::uint64_t& mapped, std::int64_t& change
 
 Result<> Flush::install(File& file) {
   FileData& data = *file.data;
-  std::map<std::uint64_t, DirtyChunk> done;  // freed without the locks
+  std::map<std::uint64_t, DirtyChunk> done;  // freed after the locks are released
   const auto operation = cache_.committer().begin_operation();
   std::unique_lock lock(data.mutex_);
-  // The rows were built for this state, which nobody else changes under the flush mutex.
+  // The rows were built for this state, which no other thread changes, thanks to the flush mutex.
   NACRE_CHECK(data.durable_size_ == file.durable_size &&
                   file.new_durable_size >= file.durable_size && file.new_durable_size <= data.size_,
               "inode {} of {} bytes, {} of them mapped: a flush moves that from {} to {}",
@@ -323,7 +325,7 @@ Result<> Flush::install(File& file) {
   const Result<> put = put_rows(file, mapped, change);
   data.data_bytes_ += static_cast<std::uint64_t>(change);
   if (!put) {
-    // The rows so far stand: the next flush must go on from where they end.
+    // The rows up to here are in place, so the next flush must go on from their end.
     const std::uint64_t end = mapped * cache_.chunk_size_bytes();
     data.durable_size_ = std::max(file.durable_size, std::min(file.new_durable_size, end));
     cache_.observer().durable_state_changed(data.inode_);

@@ -13,17 +13,17 @@ class ReadAhead {
  public:
   struct Range {
     std::uint64_t offset = 0;
-    std::uint64_t size = 0;  // 0: nothing
+    std::uint64_t size = 0;  // 0: there is nothing to fetch
   };
 
-  // A read of [offset, offset + size) was asked for; returns what to fetch now.
+  // Notes a read of [offset, offset + size). Returns the range to fetch now.
   Range note_read(std::uint64_t offset, std::uint64_t size, std::uint64_t file_size,
                   std::uint64_t window_max) {
     std::lock_guard lock(mutex_);
     const std::uint64_t end = offset + size;
     const bool near = offset <= reach_ + slack_bytes && end + slack_bytes >= reach_;
     if (!near || (offset != 0 && reach_ == 0)) {
-      // A jump: forget the run; the next read near this one begins another.
+      // After a jump the run is forgotten. The next read near this one begins another run.
       reach_ = end;
       fetched_ = end;
       run_bytes_ = 0;
@@ -32,10 +32,11 @@ class ReadAhead {
     run_bytes_ += size;
     reach_ = std::max(reach_, end);
     fetched_ = std::max(fetched_, reach_);
-    // The window doubles what has been read in sequence, so that a short run costs little.
+    // The window is twice what was read in sequence, so that a short run costs little.
     const std::uint64_t window = std::min(window_max, run_bytes_ * 2);
     const std::uint64_t target = std::min(file_size, reach_ + window);
-    // Fetch in pieces of a quarter of the window and more: whole payloads, not single chunks.
+    // Ranges are at least a quarter of the window, which gives whole payloads and not single
+    // chunks.
     if (target <= fetched_ || (target < file_size && target - fetched_ < window / 4)) return {};
     const Range range{fetched_, target - fetched_};
     fetched_ = target;
@@ -46,7 +47,7 @@ class ReadAhead {
   static constexpr std::uint64_t slack_bytes = 1u << 20;
   std::mutex mutex_;
   std::uint64_t reach_ = 0;    // end of the furthest read of the run
-  std::uint64_t fetched_ = 0;  // end of what was fetched for it
+  std::uint64_t fetched_ = 0;  // end of the range that was fetched for it
   std::uint64_t run_bytes_ = 0;
 };
 

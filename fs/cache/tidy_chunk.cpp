@@ -21,14 +21,14 @@ namespace {
 
 using RowToSeal = FileData::RowToSeal;
 
-// A row and what keeps the records that it names.
+// A row, and the pins that keep the records that it names.
 struct Tidied {
   ChunkRow row;
   SealedBatch sealed;
 };
 
-// Under the versions that were drawn with the row: what a flush seals meanwhile is newer, also to
-// those who find no row and lay records by their versions.
+// Seals under the versions that were drawn with the row. Records of a flush in the meantime then
+// have higher versions, which a salvage without rows relies on.
 Result<SealedBatch> seal(FileCache& cache, const RowToSeal& from,
                          std::vector<SealRequest>& requests) {
   for (std::size_t i = 0; i < requests.size(); ++i)
@@ -84,9 +84,9 @@ Result<Tidied> move_inlined(FileCache& cache, const FileData& file, ChunkIndex i
   return tidied;
 }
 
-// Whether bytes that are inlined lie under a later patch which is a record. As a record of their
-// own they would have the higher version: without the row, a salvage lays records by their
-// versions, and would lay them over what came later. Merged, all of it is one record.
+// Whether inlined bytes lie under a later patch that is a record. As a record of their own they
+// would have the higher version. Without the row, a salvage lays records in the order of versions,
+// and would lay them over the later patch. So they are merged into one record.
 bool is_inlined_under_record(const ChunkRow& row) {
   for (auto patch = row.patches.begin(); patch != row.patches.end(); ++patch) {
     if (patch->location) continue;
@@ -103,7 +103,7 @@ bool is_to_be_merged(const ChunkRow& row) {
   return is_worth_merging(row) || is_inlined_under_record(row);
 }
 
-// What tidying the row seals at most; none: it is tidy.
+// The maximum number of records that tidying the row seals; 0: the row is tidy.
 std::size_t count_records(const ChunkRow& row) {
   if (is_to_be_merged(row)) return part_count_max;
   return static_cast<std::size_t>(

@@ -9,8 +9,8 @@ namespace nacre::fs {
 
 namespace {
 
-// A record that keeps more of its plain bytes than that would do as well in parts; parts that keep
-// less than the other would do better as one.
+// If a record is larger than this share of its plain bytes, the next chunk goes in parts. If parts
+// are smaller than the other share, the next chunk goes as one record.
 constexpr std::uint64_t eighths_of_parts_min = 7;
 constexpr std::uint64_t eighths_of_whole_max = 6;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the whole content of a chunk becomes records: one, or where it does not compress several
-// parts (patched_chunk.h). A sample tells what is plainly noise, and what a sample does not tell
-// the file's chunk before it does. Without a codec all content goes in parts: then the lengths of
-// records depend on sizes alone (COMPRESSION.md).
+// Turns the whole content of a chunk into records: one record, or several parts if it does not
+// compress (patched_chunk.h). A sample of the content recognizes noise; otherwise the file's
+// previous chunk decides. Without a codec all content goes in parts, so that the lengths of records
+// depend only on sizes (COMPRESSION.md).
 #pragma once
 
 #include <span>
@@ -13,12 +13,13 @@
 
 namespace nacre::fs {
 
-// Appends what is to be sealed (at least one record; plain is borrowed) and returns the row that
-// will name it: base or patches, without location and version yet.
+// Appends the requests to seal plain, at least one; plain is borrowed. Returns the row that will
+// name the records, base or patches, still without locations and versions.
 metadata::ChunkRow seal_whole(FileCache& cache, const FileData& file, ChunkIndex index,
                               ByteView plain, std::vector<SealRequest>& requests);
 
-// What these requests have become, in their order; the file remembers how small that is.
+// Enters the sealed records of these requests, in their order, into the row. The file notes how
+// small they are.
 void name_records(metadata::ChunkRow& row, FileData& file, std::span<const SealedRecord> records);
 
 }  // namespace nacre::fs

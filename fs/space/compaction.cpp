@@ -24,7 +24,7 @@ namespace {
 
 // Rows that are changed under one hold of a file's locks.
 constexpr std::size_t rows_at_once_max = 32;
-// Files of which a pass remembers what is dead.
+// The number of files for which a pass remembers dead chunks.
 constexpr std::size_t dead_file_count_max = 4096;
 
 enum class Naming : std::uint8_t {
@@ -55,7 +55,7 @@ ChunkRow moved(ChunkRow row, const RecordLocation& from, const RecordLocation& t
   return row;
 }
 
-// Errors that say nothing about the record in hand and end the whole pass.
+// Whether the error is not about the current record, so that it ends the whole pass.
 bool ends_pass(ErrorCode code) {
   return code == ErrorCode::io || code == ErrorCode::no_space || code == ErrorCode::read_only ||
          code == ErrorCode::out_of_memory || code == ErrorCode::cancelled;
@@ -67,7 +67,7 @@ class Pass final : public SegmentVisitor {
        const Pace& pace, Mover& mover)
       : store_(store), map_(map), keeper_(keeper), victim_(victim), pace_(pace), mover_(mover) {}
 
-  // True when all of it went smoothly. False: the walk must look at it.
+  // Returns true if the whole segment was moved. False means that the walk must do it.
   Result<bool> move_directly();
   Result<> walk();
   CompactionOutcome outcome() const { return outcome_; }
@@ -109,16 +109,16 @@ class Pass final : public SegmentVisitor {
   Result<> finish_batch();
   Result<std::vector<ByteView>> read_batch(std::uint64_t offset);
   Result<bool> is_live(const Record& record, const RecordName& name);
-  // Chunks of one file of which no row names a record of this segment any more, nor ever will:
-  // records die once, and the segment gets no new ones.
+  // Chunks of one file whose rows name no record of this segment. They never will again, because
+  // dead records stay dead and the segment gets no new ones.
   struct DeadChunks {
     std::uint64_t first = 0, end = 0;
   };
   bool is_known_dead(const RecordName& name) const;
   void note_dead(InodeNumber inode, const DeadChunks& chunks);
   Result<> switch_rows(std::vector<Move>& moves);
-  // How many of the batch's records it did: all, but where prepared has fewer. None: an epoch began
-  // between opening the records and appending them.
+  // Returns how many of the batch's records were moved: all, unless prepared has fewer. Empty if an
+  // epoch began between opening the records and appending them.
   template <typename Prepare>
   Result<std::optional<std::size_t>> move_batch(Prepare prepare);
 
@@ -147,11 +147,11 @@ void Pass::note_dead(InodeNumber inode, const DeadChunks& chunks) {
   dead_.insert_or_assign(inode, chunks);
 }
 
-// Where a chunk has no row of its own, finding what covers it means walking back over every row
-// that is gone: over hundreds of thousands after a large file was deleted, cut or punched. That is
-// done once for all records that what is found speaks of.
+// If a chunk has no row of its own, finding the row that covers it means walking back over erased
+// rows. These are hundreds of thousands after a large file was deleted, truncated or punched. So
+// the result is remembered for all records to which it applies.
 Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
-  // Those of checkpoints are never moved: all that is in their segments dies at once.
+  // Records of checkpoints are never moved, because all records of their segments die at once.
   if (!is_of_file(name.kind) || is_known_dead(name)) return false;
   const auto fail_or_note = [&](const Error& error) -> Result<bool> {
     if (ends_pass(error.code)) return tl::unexpected(error);
@@ -167,7 +167,7 @@ Result<bool> Pass::is_live(const Record& record, const RecordName& name) {
   }
   constexpr std::uint64_t end_of_all = std::numeric_limits<std::uint64_t>::max();
   if (keeper_.is_going(name.inode)) {
-    // Records that its rows still name die with these, without being moved.
+    // Records that the file's rows still name die with these rows, without being moved.
     note_dead(name.inode, {0, end_of_all});
     return false;
   }
@@ -206,7 +206,7 @@ Result<> Pass::walk() {
   return finish_batch();
 }
 
-// Whole records from offset on, in the mover's memory. None when something else is there.
+// Reads whole records from offset on into the mover's memory. Empty if something else lies there.
 Result<std::vector<ByteView>> Pass::read_batch(std::uint64_t offset) {
   const MutableByteView memory = mover_.memory->input();
   const auto size = static_cast<std::size_t>(
@@ -253,7 +253,7 @@ Result<bool> Pass::move_directly() {
   batch_.clear();
   ask_before_ = true;
   const bool is_smooth = offset >= victim_.size && outcome_.damaged_records == 0;
-  if (!is_smooth) outcome_.damaged_records = 0;  // the walk finds and names it
+  if (!is_smooth) outcome_.damaged_records = 0;  // the walk finds and reports the damage
   return is_smooth;
 }
 
@@ -284,7 +284,7 @@ Result<std::optional<std::size_t>> Pass::move_batch(Prepare prepare) {
     live.push_back(prepared.records[i]);
     bytes += prepared.records[i].size();
   }
-  // Kept until the rows name the records: their segment is pinned meanwhile.
+  // This keeps the records' segment until the rows name the records.
   NACRE_ASSIGN(const auto appended, store_.append_sealed(live, mover_.lane, mover_.page_cache));
   if (!appended) return std::nullopt;
   for (std::size_t i = 0; i < moves.size(); ++i)
@@ -316,7 +316,7 @@ Result<> Pass::switch_rows(std::vector<Move>& moves) {
       };
       changes.push_back(RowChange{.index = moves[last].name.chunk, .apply = apply});
     }
-    // A file that goes takes its rows with it.
+    // A file that is being deleted takes its rows with it.
     if (const auto changed = keeper_.change_rows(inode, changes);
         !changed && changed.error().code != ErrorCode::stale) {
       if (ends_pass(changed.error().code)) return tl::unexpected(changed.error());

@@ -19,27 +19,27 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// How often the background looks at the counts at most.
+// The background thread looks at the counts at most once in this time.
 constexpr milliseconds compactor_look_pause{200};
-// After no_space or out_of_memory; doubled each time.
+// The pause after no_space or out_of_memory. It is doubled each time.
 constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
-// What is free on the disk is asked for no more often.
+// The disk's free space is asked for at most once in this time.
 constexpr milliseconds free_space_counts_for{500};
-// So much is written at least before a writer looks at the bound.
+// At least this many bytes are written before a writer looks at the bound.
 constexpr std::uint64_t look_bytes_min = 64u << 10;
-// Speed: rate · (1 + slope · pressure), and no limit past the last pressure. Pressure: by what
-// share of what is allowed the dead bytes are past it.
+// The speed is rate * (1 + slope * pressure), without a limit past the last pressure. The pressure
+// is the share by which dead bytes exceed the allowed number.
 constexpr double rate_slope = 8;
 constexpr double pressure_without_limit = 1;
-// Chunks that one look into a table finds, and rows that one into the chunks reads.
+// The number of chunks that one scan of a table finds, and of rows that one scan of chunks reads.
 constexpr std::size_t tidy_batch_count = 256;
 constexpr std::size_t look_row_count = 4096;
 
-// With more than that free there is room for new data, whatever else is kept free.
+// If more than this is free, there is room for new data in any case.
 constexpr std::uint64_t plenty_bytes = 2 * RoomBound::bytes_max;
 
-// Asks the disk.
+// Asks the disk for its free space.
 RoomBound room_bound(const CompactorOptions& options, const SegmentStats& stats) {
   if (options.directory == nullptr || options.ballast == nullptr) return {};
   const auto space = options.directory->space();
@@ -53,11 +53,11 @@ bool may_pass(ErrorCode code) {
 
 struct Look {
   std::vector<std::pair<InodeNumber, ChunkIndex>> chunks;
-  std::uint64_t bytes = 0;  // of the rows that were read
-  std::string next;         // the key to go on from; empty: none
+  std::uint64_t bytes = 0;  // size of the rows that were read
+  std::string next;         // the key to go on from; empty: the scan is done
 };
 
-// Rows that cannot be decoded are for fsck.nacre to tell of.
+// Rows that cannot be decoded are passed over; fsck.nacre reports them.
 Result<Look> find_worth_merging(const metadata::Database& database, const std::string& from) {
   Look look;
   std::size_t count = 0;
@@ -125,7 +125,7 @@ void Compactor::stop() {
   pacer_.stop();
   rekeyer_.stop();
   if (thread_.joinable()) thread_.join();
-  std::lock_guard last(run_mutex_);  // whoever runs has seen it
+  std::lock_guard last(run_mutex_);  // a run that was under way has ended
 }
 
 void Compactor::wake() {
@@ -167,7 +167,7 @@ void Compactor::hold_or_let_go(const SpaceBound& bound) {
     return bound.overrun() > 0 && bound.dead_bytes > hopeless_dead_bytes_;
   };
   if (is_due()) pacer_.engage(bound.overrun());
-  // Asked last: whoever changes that lets everybody go afterwards.
+  // is_due() is asked last, because code that changes its result disengages the pacer afterwards.
   if (!is_due()) pacer_.disengage();
 }
 
@@ -176,18 +176,19 @@ std::uint64_t Compactor::look_bytes() const {
 }
 
 void Compactor::note_written(std::uint64_t bytes) {
-  // The writer looks itself, since nobody knows when the background gets a turn.
+  // The writer looks at the bound itself, because the background thread may get no time for a
+  // while.
   if ((unseen_bytes_ += bytes) >= look_bytes() && !pacer_.is_engaged() && has_background_) {
     hold_or_let_go(bound());
     if (pacer_.is_engaged()) {
       wake();
-      wake_.notify_all();  // also out of a short sleep
+      wake_.notify_all();  // also ends a short sleep
     }
   }
 }
 
-// Sleeps until something was committed; then works, and once more when the volume has been idle for
-// a while since.
+// Sleeps until something was committed. Then it works, and once more when the volume has been idle
+// for a while.
 void Compactor::run_background() {
   milliseconds retry_pause = retry_pause_min;
   bool may_tidy = false;  // something was committed since the last idle moment
@@ -247,10 +248,11 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 Result<> Compactor::clean_up(bool is_idle) {
   CompactionReport report;
   NACRE_TRY(reach_bound(Speed::paced, report));
-  const NotCleaning for_now(*this);  // what dies meanwhile waits for the next time, and nobody else
+  const NotCleaning for_now(
+      *this);  // records that die now wait for the next time, and no writer waits for them
   const std::uint64_t inlined = keeper_.inlined_bytes();
   const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
-  // What an earlier mount left, inlined or as patches, is looked for once.
+  // Inlined bytes and patches that an earlier mount left are looked for once.
   if (is_much || (is_idle && (inlined != tidied_inlined_bytes_ || !tidied_once_))) {
     NACRE_TRY(tidy_inlined(Speed::paced));
   }
@@ -263,16 +265,16 @@ Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
   is_reaching_bound_ = true;
   const auto reach = [&]() -> Result<bool> {
     for (SpaceBound now = bound(); now.excess_bytes > 0; now = bound()) {
-      // A segment that is fuller than the bound allows on average costs more than it gives. It is
-      // that or no room where the disk is full.
+      // If a segment is fuller than the bound allows on average, emptying it costs more than it
+      // gives. On a full disk it is emptied all the same, because there is no other room.
       const bool is_full = room_bound(options_, store_.stats()).missing_bytes > 0;
       const double live_share_max =
           is_full ? 1 - reclaimable_share_min : 1 / options_.bound.space_ratio;
       NACRE_ASSIGN(bool done, compact_one(live_share_max, speed, report));
       if (!done && now.excess_bytes >= static_cast<double>(options_.open_dead_bytes_min)) {
-        // The dead bytes must lie in the segments that are being filled.
+        // The dead bytes can only lie in the segments that are being filled.
         store_.close_segments();
-        committer_.note_change();  // one without live bytes goes with a commit
+        committer_.note_change();  // a commit removes a segment without live bytes
         NACRE_ASSIGN(done, compact_one(live_share_max, speed, report));
       }
       if (!done) return false;
@@ -282,8 +284,7 @@ Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
   const auto reached = reach();
   is_reaching_bound_ = false;
   if (!reached) return tl::unexpected(reached.error());
-  // What nothing can be done about now holds up nobody; what dies from now on may be another
-  // matter.
+  // Dead bytes that cannot be freed now hold up no writer. Bytes that die from now on may be freed.
   if (!has_background_) {
     hopeless_dead_bytes_ = all_hopeless;
   } else {
@@ -301,7 +302,7 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   return true;
 }
 
-// All of them once there are too many, so that none is moved time and again.
+// Once there are too many small segments, all of them are joined, so that none is moved repeatedly.
 Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
   std::size_t count_max = options_.small_segment_count_max;
   for (std::uint64_t left = store_.stats().segment_count; left > 0; --left) {
@@ -321,7 +322,7 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, cons
     const SegmentStats now = store_.stats();
     const std::uint64_t moved = now.moved_bytes - std::exchange(moved_before, now.moved_bytes);
     report.moved_bytes += moved;
-    // What is live was read and appended.
+    // Live bytes count twice, because they were read and appended.
     pacer_.note_cleaned(bytes - std::min(bytes, 2 * moved));
     NACRE_TRY(commit_now_and_then(moved, now.empty_bytes));
     return pause(bytes);
@@ -330,7 +331,7 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, cons
   const auto compacted = compact_segment(store_, map_, keeper_, victim, after_piece, mover);
   if (!compacted) return tl::unexpected(compacted.error());
   if (note_outcome(store_, victim, *compacted)) ++report.immovable_count;
-  // The interval's commit gives back what this emptied, although nobody else changes anything.
+  // The commit of the interval then frees the emptied segments, even if nothing else changes.
   committer_.note_change();
   ++report.segment_count;
   std::lock_guard lock(mutex_);
@@ -350,7 +351,8 @@ Result<RekeyStep> Compactor::rekey(const RekeyOrder& order) {
 
 Result<> Compactor::commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes) {
   uncommitted_bytes_ += moved_bytes;
-  // While writers are held back, what they emptied themselves does not wait for the interval.
+  // While writers are held back, segments that their own writes emptied do not wait for the
+  // interval.
   const std::uint64_t waiting_bytes =
       pacer_.is_engaged() ? std::max(uncommitted_bytes_, empty_bytes) : uncommitted_bytes_;
   return waiting_bytes < options_.uncommitted_bytes_max ? Result<>() : commit_moves();
@@ -367,12 +369,12 @@ Result<> Compactor::admit(const Victim& victim) {
       static_cast<std::uint64_t>(std::max<std::int64_t>(victim.segment->live_bytes, 0));
   const auto admitted = options_.ballast->admit_move(live);
   if (admitted || store_.stats().empty_bytes == 0) return admitted;
-  // What is empty already makes room with a commit.
+  // A commit frees segments that are empty already.
   NACRE_TRY(commit_moves());
   return options_.ballast->admit_move(live);
 }
 
-// A short sleep after each piece of work, unless nobody else is there.
+// Sleeps shortly after each piece of work, unless nothing else uses the volume.
 Result<> Compactor::pace(std::uint64_t bytes, Speed speed) {
   NACRE_TRY(committer_.health());
   const std::uint64_t activity = store_.activity();
@@ -427,7 +429,7 @@ Result<> Compactor::tidy_inlined(Speed speed) {
 Result<> Compactor::tidy_patched(Speed speed) {
   const auto noted = keeper_.take_patched_chunks();
   const bool looks_for_all = speed == Speed::full || !tidied_once_ || !noted.are_all;
-  tidied_once_ = false;  // after an error what was noted is to be found again, too
+  tidied_once_ = false;  // after an error the noted chunks must be found again, too
   if (looks_for_all) {
     std::string from;
     do {
@@ -447,8 +449,7 @@ Result<> Compactor::tidy_patched(Speed speed) {
 
 Result<> Compactor::tidy(InodeNumber inode, ChunkIndex index, Speed speed) {
   const auto tidied = keeper_.tidy_chunk(inode, index);
-  // A chunk that is gone or cannot be read any more is nothing to stop for: who reads it hears of
-  // it.
+  // A chunk that is gone or cannot be read is passed over; a reader of it gets the error.
   if (!tidied && may_pass(tidied.error().code)) return tidied;
   return pace(map_.chunk_size_bytes(), speed);
 }
@@ -461,13 +462,13 @@ Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionPro
     NACRE_TRY(reach_bound(Speed::full, report));
   } else {
     const NotCleaning for_now(*this);
-    // What is dirty first: it may kill records that would be moved for nothing.
+    // Dirty data is committed first, because it may replace records that would otherwise be moved.
     NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
     NACRE_TRY(tidy_inlined(Speed::full));
     NACRE_TRY(tidy_patched(Speed::full));
     store_.close_segments();
     const SegmentStats closed = store_.stats();
-    // Writers may go on meanwhile: what they leave is no part of this.
+    // Writers may go on in the meantime. Dead records that they leave are not part of this run.
     for (std::uint64_t left = closed.segment_count; left > 0; --left) {
       if (progress) {
         const std::uint64_t now = store_.stats().reclaimable_bytes;
@@ -479,7 +480,7 @@ Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionPro
     }
     NACRE_TRY(join_small(Speed::full, report));
   }
-  // The commit removes what is empty; a second one is for readers who still had a hand on it.
+  // The commit removes empty segments. A second one removes those that readers still used.
   NACRE_TRY(committer_.commit(CommitScope{.everything = true}));
   const SegmentStats after = store_.stats();
   const std::uint64_t grown = before.stored_bytes + (after.appended_bytes - before.appended_bytes);

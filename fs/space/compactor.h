@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compaction: keeps the space of dead records within a bound, in the background, and gives back all
-// of it when asked to.
+// Compaction: keeps the space of dead records within a bound, in the background, and frees all of
+// it on request.
 //
-// The closed segment that gives most for what it costs is emptied first (SegmentTable). In the
-// background that goes on while dead bytes take more than the bound allows; the further past it,
-// the faster. Past the slack beside the bound as well (SpaceBound), it goes as fast as the disk
-// does, and writers are held back to what it gets done (WritePacer); no lock is held meanwhile. On
-// an idle volume the thread sleeps; there it also moves inlined small writes to segments, merges
-// chunks of many patches and joins small segments.
+// The closed segment with the best ratio of gain to cost is emptied first (SegmentTable). In the
+// background this goes on while dead bytes exceed the bound; the further they exceed it, the faster
+// it goes. Past the bound and its slack (SpaceBound) it goes as fast as the disk, and writers are
+// held back to its speed (WritePacer), without holding a lock. On an idle volume the thread also
+// moves inlined small writes to segments, merges chunks of many patches and joins small segments;
+// then it sleeps.
 //
-// no_space stops it until there is space again, and nothing else hears of it. Any other error stops
-// it until the next mount.
+// no_space stops it until there is space again, and causes no other error. Any other error stops it
+// until the next mount.
 #pragma once
 
 #include <atomic>
@@ -40,40 +40,42 @@ namespace nacre::fs {
 struct CompactorOptions {
   SpaceBoundOptions bound;
   WritePacerOptions pacing;
-  // Read and written together, beside others and at the bound; past it up to as fast as the disk
-  // goes. Without a limit where nobody else reads or writes, and where writers are held back.
+  // The rate of bytes read and written while others use the volume and dead bytes are at the bound.
+  // Past the bound it rises up to the speed of the disk. There is no limit while nothing else reads
+  // or writes, and while writers are held back.
   std::uint64_t rate_bytes_per_second = 32u << 20;
   std::chrono::milliseconds idle_after{10'000};
-  // Inlined small writes are moved without waiting for an idle moment past this.
+  // Past this number of bytes inlined small writes are moved without waiting for an idle moment.
   std::uint64_t inlined_bytes_max = 8u << 20;
-  // The segments being filled are closed for compaction when that much of them must be dead.
+  // If at least this many bytes of the segments being filled are dead, they are closed for
+  // compaction.
   std::uint64_t open_dead_bytes_min = 8u << 20;
-  // More small segments than that are joined, on an idle volume or by a trim.
+  // If there are more small segments, they are joined, on an idle volume or by a trim.
   std::size_t small_segment_count_max = 64;
-  // Moved bytes that wait for a commit: what they free is free only then, and their rows take
-  // memory. Twice as much must fit into the room that the ballast keeps for moving. Of a rotation:
-  // for each of its lanes.
+  // The maximum number of moved bytes that wait for a commit. The commit frees the old places, and
+  // the rows of moved records take memory until then. Twice as much must fit into the room that the
+  // ballast keeps for moving. In a rotation it holds for each lane.
   std::uint64_t uncommitted_bytes_max = 64u << 20;
-  Ballast* ballast = nullptr;  // borrowed; none: the disk alone says when it is full
-  // Borrowed; where the room is that writers may use; none: there is none.
+  Ballast* ballast = nullptr;  // borrowed; null: only the disk tells when it is full
+  // Borrowed. The directory whose disk gives writers room. Null: there is no bound by room.
   metadata::BackingDirectory* directory = nullptr;
-  // See RekeyerOptions.
+  // As in RekeyerOptions.
   std::size_t rekey_batch_bytes = 4u << 20;
   unsigned rekey_lane_count = 0;
 };
 
 enum class CompactionGoal : std::uint8_t {
-  space_ratio,  // what the background does
-  everything,   // all that is worth it
+  space_ratio,  // the goal of the background thread
+  everything,   // all segments that are worth emptying
 };
 
 struct CompactionReport {
-  std::uint64_t segment_count = 0;  // that were rewritten
+  std::uint64_t segment_count = 0;  // segments that were rewritten
   std::uint64_t moved_bytes = 0;
-  std::uint64_t freed_bytes = 0;  // by which the segment files shrank, writers' bytes not counted
-  std::uint64_t immovable_count = 0;  // segments found to hold a record that cannot be opened
+  std::uint64_t freed_bytes = 0;  // by which the segment files shrank, without the bytes of writers
+  std::uint64_t immovable_count = 0;  // segments with a record that cannot be opened
 };
-// done and total: dead bytes.
+// done and total count dead bytes.
 using CompactionProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 struct CompactorStats {
@@ -91,27 +93,29 @@ class Compactor {
   ~Compactor();  // stop()
 
   void start();  // the background thread
-  // Ends the background and every run() after the piece of work in hand: at once. Before whatever
-  // it works on goes.
+  // Ends the background thread and every run(), at once: after the current piece of work. Called
+  // before the parts that it uses are destroyed.
   void stop();
-  // A commit is taking place: there may be something to do. Cheap; under any lock.
+  // Tells that a commit takes place, so there may be something to do. Cheap; may be called under
+  // any lock.
   void wake();
 
-  // Holds back writers while this is far behind. A server asks it before it answers a write.
+  // Holds back writers while compaction is far behind. A server asks it before it answers a write.
   WritePacer& pacer() { return pacer_; }
 
-  // Compacts on this thread until the goal is reached, then commits. cancelled after stop(); else
-  // what compact_segment() or the commit gives.
+  // Compacts on this thread until the goal is reached, then commits. Errors: cancelled after
+  // stop(); those of compact_segment() and of the commit.
   Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
 
-  // Empties segments of older epochs for some seconds: Rekeyer::run().
+  // Empties segments of older epochs for some seconds, by Rekeyer::run().
   Result<RekeyStep> rekey(const RekeyOrder& order);
 
   CompactorStats stats() const;
 
  private:
   static constexpr std::uint64_t all_hopeless = ~std::uint64_t{0};
-  // While it exists nobody empties what is fullest of dead bytes, so no writer waits for that.
+  // While it exists, compaction does not empty segments for their dead bytes, so no writer waits
+  // for that.
   class NotCleaning {
    public:
     explicit NotCleaning(Compactor& compactor)
@@ -135,7 +139,7 @@ class Compactor {
   // True when there was a victim and it was read through.
   Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
   Result<> join_small(Speed speed, CompactionReport& report);
-  // Reads a victim through; pause is called after each piece of work.
+  // Reads a victim to its end. Calls pause after each piece of work.
   Result<> rewrite(const Victim& victim, CompactionReport& report, const Pace& pause);
   Result<> tidy_inlined(Speed speed);
   Result<> tidy_patched(Speed speed);
@@ -145,9 +149,9 @@ class Compactor {
   Result<> commit_moves();
   Result<> admit(const Victim& victim);  // no_space
   SpaceBound bound();
-  void note_written(std::uint64_t bytes);  // by a writer, under no lock
-  std::uint64_t look_bytes() const;        // a writer looks at the bound after so many
-  // Engages the pacer past the slack, where compaction can do something about it.
+  void note_written(std::uint64_t bytes);  // called by a writer, under no lock
+  std::uint64_t look_bytes() const;        // a writer looks at the bound after this many bytes
+  // Engages the pacer past the slack, if compaction can free the dead bytes.
   void hold_or_let_go(const SpaceBound& bound);
   void set_state(std::string state);
 
@@ -159,13 +163,13 @@ class Compactor {
   const CompactorOptions options_;
   Rekeyer rekeyer_;  // under run_mutex_, but for its stop()
   WritePacer pacer_;
-  FreeSpace free_space_;                        // asked only where there is a directory
-  std::atomic<std::uint64_t> unseen_bytes_{0};  // written since anybody looked at the bound
-  std::atomic<bool> has_background_{false};     // the thread runs
-  // When the background looked last it could do nothing about so many dead bytes.
+  FreeSpace free_space_;                        // asked only if there is a directory
+  std::atomic<std::uint64_t> unseen_bytes_{0};  // bytes written since the bound was looked at
+  std::atomic<bool> has_background_{false};     // whether the thread runs
+  // The dead bytes that the background thread could not free when it looked last.
   std::atomic<std::uint64_t> hopeless_dead_bytes_{all_hopeless};
 
-  std::mutex run_mutex_;  // one at a time compacts; guards the next five
+  std::mutex run_mutex_;  // held while compacting; guards the next five
   bool is_reaching_bound_ = false;
   std::uint64_t uncommitted_bytes_ = 0;
   std::uint64_t seen_activity_ = 0;
@@ -175,7 +179,7 @@ class Compactor {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool woken_ = true;  // what an earlier mount left
+  bool woken_ = true;  // true at first, for dead records of an earlier mount
   CompactorStats stats_;
   std::thread thread_;
 };

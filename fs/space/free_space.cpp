@@ -8,7 +8,7 @@ namespace nacre::fs {
 std::uint64_t FreeSpace::bytes(std::uint64_t appended_bytes) {
   std::unique_lock lock(mutex_);
   if (is_known_ && (is_being_asked_ || Clock::now() - asked_at_ < counts_for_)) {
-    // Whoever counted earlier than the one who asked has appended nothing since.
+    // A caller may have counted before the thread that asked the disk. Nothing is subtracted then.
     const std::uint64_t appended = appended_bytes - std::min(appended_bytes, appended_before_);
     return answer_bytes_ - std::min(answer_bytes_, appended);
   }

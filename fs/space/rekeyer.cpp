@@ -14,13 +14,13 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Compaction and whoever else wants its turn gets it after this.
+// Compaction and other work get their turn after this time.
 constexpr milliseconds round_time{4000};
-// Nobody else reads or writes when nothing happened for so long.
+// If nothing was read or written for this long, nothing else uses the volume.
 constexpr milliseconds alone_after{300};
-// How long a pause may hide that the rotation is to stop.
+// A pause is cut into pieces of this length, so that a stop is noticed soon.
 constexpr milliseconds look_pause{200};
-// A rate that is asked for has one lane for each of these, each with batches to match.
+// A requested rate gets one lane for each multiple of this, with batches to match.
 constexpr std::uint64_t rate_of_lane = 64u << 20;
 
 std::chrono::steady_clock::duration time_of(std::uint64_t bytes, std::uint64_t rate) {
@@ -33,7 +33,7 @@ unsigned lane_count_of(unsigned asked) {
   return std::min(wanted, move_lane_count_max);
 }
 
-// What all lanes take together at most: the two arenas of each (allocate_move_memory()).
+// The memory of all lanes together, at most: two arenas for each (allocate_move_memory()).
 constexpr std::uint64_t lane_memory_bytes_max = 96u << 20;
 
 constexpr std::uint64_t memory_of_lane(std::size_t batch_bytes) {
@@ -78,7 +78,7 @@ Result<RekeyReport> Rekeyer::run(const RekeyOrder& order) {
     emptied_count_ = 0;
     const auto now = Clock::now();
     end_ = now + round_time;
-    // What a slower rate asked to wait for counts no more.
+    // A pause that a slower rate asked for does not count any more.
     const auto rate = order.rate_bytes_per_second > 0 ? order.rate_bytes_per_second
                                                       : options_.rate_bytes_per_second;
     next_piece_ = std::min(next_piece_, now + time_of(2 * compaction_batch_bytes, rate));
@@ -103,7 +103,7 @@ Result<RekeyReport> Rekeyer::run(const RekeyOrder& order) {
   NACRE_TRY(committed);
   report.step = RekeyStep::moved;
   if (report.segment_count > 0) return report;
-  NACRE_TRY(commit());  // removes what is empty
+  NACRE_TRY(commit());  // removes empty segments
   const OutdatedSegments left = store_.outdated();
   report.step = left.count > left.immovable_count ? RekeyStep::waiting : RekeyStep::done;
   if (report.step == RekeyStep::done) lanes_.clear();
@@ -137,7 +137,7 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
     lane.mover.memory = &*lane.memory;
   }
   lane.mover.batch_bytes = options_.batch_bytes;
-  // What is mounted may be read soon, and is warm for a reason.
+  // Data of a mounted volume may be read soon, so the page cache keeps it.
   lane.mover.page_cache = order.at_full_speed ? PageCache::passed : PageCache::used;
   NACRE_TRY(pause(lane, 0, order));
   while (true) {
@@ -159,12 +159,12 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
 
 Result<> Rekeyer::empty_segment(Lane& lane, const Taken& taken, const RekeyOrder& order) {
   const auto after_piece = [&](std::uint64_t bytes) -> Result<> {
-    NACRE_TRY(note_moved(bytes / 2));  // half of it was written
+    NACRE_TRY(note_moved(bytes / 2));  // half of the bytes were written
     return pause(lane, bytes, order);
   };
   const auto compacted =
       compact_segment(store_, map_, keeper_, taken.victim, after_piece, lane.mover);
-  // The interval's commit gives back what this emptied, although nobody else changes anything.
+  // The commit of the interval then frees the emptied segments, even if nothing else changes.
   committer_.note_change();
   if (!compacted) return tl::unexpected(compacted.error());
   note_outcome(store_, taken.victim, *compacted);
@@ -186,11 +186,11 @@ Result<std::optional<Rekeyer::Taken>> Rekeyer::take_segment() {
   if (options_.ballast != nullptr) {
     auto admitted = options_.ballast->admit_move(in_hand + taken.live_bytes);
     if (!admitted && store_.stats().empty_bytes > 0) {
-      // What is empty already makes room with a commit.
+      // A commit frees segments that are empty already.
       NACRE_TRY(commit());
       admitted = options_.ballast->admit_move(in_hand + taken.live_bytes);
     }
-    if (!admitted && in_hand > 0) return std::nullopt;  // less of it side by side
+    if (!admitted && in_hand > 0) return std::nullopt;  // fewer segments at a time
     NACRE_TRY(admitted);
   }
   std::lock_guard lock(mutex_);
@@ -205,7 +205,7 @@ bool Rekeyer::is_alone_locked(Clock::time_point now) {
   return now >= alone_from_;
 }
 
-// A short sleep after each piece of work, unless nobody else is there.
+// Sleeps shortly after each piece of work, unless nothing else uses the volume.
 Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order) {
   NACRE_TRY(order.go_on());
   NACRE_TRY(committer_.health());
@@ -242,8 +242,9 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
   return {};
 }
 
-// One commit makes durable what was moved while the next pieces are. No lane is more than what the
-// bound allows ahead of it: each that works adds its share, or all would wait for the disk in turn.
+// A commit makes moved bytes durable while the next pieces are being moved. No lane may be further
+// ahead of the commit than the bound. Each working lane adds its share to the bound; otherwise all
+// lanes would wait for the disk in turn.
 Result<> Rekeyer::note_moved(std::uint64_t bytes) {
   std::unique_lock lock(mutex_);
   uncommitted_bytes_ += bytes;
@@ -254,7 +255,7 @@ Result<> Rekeyer::note_moved(std::uint64_t bytes) {
   if (is_below()) return {};
   wake_.wait(lock, [&] { return !is_committing_; });
   NACRE_TRY(commit_failure_);
-  if (is_below()) return {};  // another lane was first
+  if (is_below()) return {};  // another lane has committed
   uncommitted_bytes_ = 0;
   is_committing_ = true;
   lock.unlock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for new data on a disk that is nearly full: there less may be dead than the space ratio
-// allows, since what compaction can still give back must not keep writers out. Arithmetic alone.
+// The bound of dead bytes on a nearly full disk. There it is lower than the space ratio allows,
+// because space that compaction can still free must not keep writers out. This file only computes.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,16 @@
 namespace nacre::fs {
 
 struct RoomBound {
-  // Kept free for new data as long as dead bytes can give it: this share of the disk, and no more
-  // than that.
+  // Room that is kept free for new data, as far as dead bytes can give it: 1/share_of_disk of the
+  // disk, and at most bytes_max.
   static constexpr std::uint64_t share_of_disk = 16;
   static constexpr std::uint64_t bytes_max = 1u << 30;
 
   std::uint64_t wanted_bytes = 0;
-  std::uint64_t missing_bytes = 0;  // of them, as far as compaction can make more room
+  std::uint64_t missing_bytes = 0;  // the missing part of them, as far as compaction can free it
 
-  // What compaction has to do, and when writers wait for it: past half of the room.
+  // The bound with this room: compaction must free the missing bytes, and writers wait for it once
+  // more than half of the room is used.
   SpaceBound applied_to(SpaceBound bound) const {
     const auto missing = static_cast<double>(missing_bytes);
     const auto slack = static_cast<double>(wanted_bytes) / 2;
@@ -31,12 +32,12 @@ struct RoomBound {
   }
 };
 
-// room_bytes: what new data may use now.
+// room_bytes is the room that new data may use now.
 inline RoomBound room_bound_of(const SegmentStats& stats, std::uint64_t room_bytes,
                                std::uint64_t disk_bytes) {
   RoomBound bound;
   bound.wanted_bytes = std::min(disk_bytes / RoomBound::share_of_disk, RoomBound::bytes_max);
-  // What is empty is room with the next commit.
+  // Empty segments become room with the next commit.
   const std::uint64_t soon = std::min(room_bytes + stats.empty_bytes, bound.wanted_bytes);
   const std::uint64_t can_give =
       stats.reclaimable_bytes - std::min(stats.reclaimable_bytes, stats.empty_bytes);

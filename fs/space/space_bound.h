@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a volume's segments may be dead, and how far past that they are. Arithmetic alone.
+// The number of bytes of a volume's segments that may be dead, and how far they exceed it. This
+// file only computes.
 #pragma once
 
 #include <algorithm>
@@ -10,29 +11,29 @@
 namespace nacre::fs {
 
 struct SpaceBoundOptions {
-  // Stored bytes of segments for each live byte that compaction aims at; more than 1.
+  // The goal of compaction: stored bytes of segments for each live byte. It is more than 1.
   double space_ratio = 1.25;
-  // The slack: dead bytes past the bound that compaction takes on without anybody being slowed
-  // down. This share of what the bound allows, or the segments that are always under way ...
+  // The slack: dead bytes past the bound that compaction handles without slowing writers down. It
+  // is this share of the allowed dead bytes, or the segments that are always under way ...
   double slack_share = 0.1;
   std::uint64_t slack_bytes_min = 0;
-  // ... and this share of what is free on the disk: where there is plenty, nobody is.
+  // ... and this share of the disk's free space: with plenty of space no writer is slowed down.
   double room_share = 0.12;
 };
 
 struct SpaceBound {
-  std::uint64_t dead_bytes = 0;  // that could be moved
-  double allowed_bytes = 0;      // dead ones
-  double excess_bytes = 0;       // dead ones past them; not above 0: within the bound
+  std::uint64_t dead_bytes = 0;  // dead bytes that could be freed
+  double allowed_bytes = 0;      // dead bytes that the bound allows
+  double excess_bytes = 0;       // dead bytes past the bound; 0 or less: within it
   double slack_bytes = 0;
 
-  // By what share of what is allowed dead bytes are past it.
+  // The share of the allowed bytes by which dead bytes exceed them.
   double pressure() const { return std::max(excess_bytes / std::max(allowed_bytes, 1.0), 0.0); }
-  // By what share of the slack they are past the slack, too; not above 0: they are not.
+  // The share of the slack by which dead bytes exceed bound and slack. 0 or less: they do not.
   double overrun() const { return excess_bytes / std::max(slack_bytes, 1.0) - 1; }
 };
 
-// free_bytes: of the disk. Dead bytes that no compaction could move now are nobody's fault.
+// free_bytes is the disk's free space. Dead bytes that compaction cannot free now do not count.
 inline SpaceBound space_bound_of(const SegmentStats& stats, std::uint64_t free_bytes,
                                  const SpaceBoundOptions& options) {
   SpaceBound bound;

@@ -9,15 +9,17 @@ namespace nacre::fs {
 
 namespace {
 
-// Bytes that may be written for each dead one that compaction reads past: where the slack is just
-// used up, how fast that falls with the overrun, and what it does not fall below. 1 is the balance.
+// The gain is the number of bytes that may be written for each dead byte that compaction passes. At
+// 1 dead bytes stay the same. These are its value when the slack is just used up, how fast it falls
+// with the overrun, and its minimum.
 constexpr double gain_max = 2;
 constexpr double gain_slope = 1.5;
 constexpr double gain_min = 0.5;
-// A write is due after so long for each byte: a minute for a MiB, a quarter of a second for a page.
-// That is longer than large ones wait where it goes on at all, so what is small overtakes them.
+// A write's deadline is this long after it for each byte: a minute for 1 MiB, a quarter of a second
+// for a page. Large writes wait for less than that while compaction works, so small writes overtake
+// them.
 constexpr std::chrono::nanoseconds due_after_per_byte{60'000};
-// How often the rate is paid out at most.
+// Credit by the rate is added at most once in this time.
 constexpr std::chrono::milliseconds tick_min{1};
 constexpr std::chrono::milliseconds tick_max{1000};
 
@@ -90,7 +92,7 @@ void WritePacer::hold(metadata::InodeNumber inode, std::uint64_t bytes,
       const auto due = Clock::now() + bytes * due_after_per_byte;
       held_.emplace(due, Held{inode, bytes, go_on});
     } catch (const std::exception&) {
-      return false;  // without memory or a thread nobody would see to it that this one goes on
+      return false;  // without memory or a thread this write would never go on, so it is not held
     }
     ++held_count_;
     return true;
@@ -122,7 +124,8 @@ WritePacerStats WritePacer::stats() const {
   return {.held_count = held_count_, .waiting_count = held_.size(), .is_engaged = is_engaged()};
 }
 
-// A write is let go while there is credit, whatever its size: the next one waits for the rest.
+// A write of any size goes on while there is credit. The credit may become negative; the next write
+// waits until it is positive again.
 void WritePacer::add_locked(double bytes, Ready& ready) {
   credit_ += bytes;
   while (!held_.empty() && credit_ > 0) {
@@ -146,8 +149,8 @@ void WritePacer::take_locked(IsWanted is_wanted, Ready& ready) {
   }
 }
 
-// Pays out the rate while somebody waits. It falls faster than the gain: where compaction itself is
-// slower than the rate, dead bytes would grow without a bound.
+// Adds credit by the rate while writes wait. The rate falls faster than the gain: if compaction
+// were slower than the rate, dead bytes would grow without a bound.
 void WritePacer::run() {
   const auto rate_max = static_cast<double>(options_.rate_min_bytes_per_second);
   std::unique_lock lock(mutex_);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds back those who write while compaction is far behind: so that dead records of a full volume
-// stay within a bound however long somebody overwrites without a pause.
+// Holds back writers while compaction is far behind, so that dead records of a full volume stay
+// within a bound even if a program overwrites without a pause.
 //
-// What a writer gets is counted in bytes, not in time. While the pacer is engaged, the dead bytes
-// that compaction reads past are what may be written: twice as many where it has only just fallen
-// behind, as many in the balance, half as many where it is far behind. So dead bytes settle between
-// the slack and twice the slack, and compaction always gains on writers in the end. Beside that
-// writers get a small rate of their own, so that nobody waits for a compaction that is held up.
+// Writers get a credit of bytes. While the pacer is engaged, they may write as many bytes as
+// compaction passes dead ones: twice as many if compaction has just fallen behind, as many in the
+// balance, half as many if it is far behind. So dead bytes settle between the slack and twice the
+// slack, and compaction catches up in the end. In addition writers get a small fixed rate, so that
+// none waits for ever if compaction cannot go on.
 //
-// A write is held after its bytes were taken, and what is held is its answer: no thread waits. The
-// queue is in the order of deadlines, and a deadline lies as far off as the write is long: what is
-// small goes ahead of what is large, and waits for little more than the write that was let go last.
+// A write's data has been taken when the write is held; only its answer is kept back, so no thread
+// waits. Held writes are in the order of their deadlines, and a deadline is the later, the larger
+// the write is. So small writes go before large ones, and wait for little more than the write that
+// went on last.
 //
 // Thread-safe.
 #pragma once
@@ -31,44 +32,44 @@
 namespace nacre::fs {
 
 struct WritePacerOptions {
-  // All writers together get it beside that, far past the bound a sixteenth of it; 0: nothing.
+  // The fixed rate of all writers together. Far past the bound it is a sixteenth of this. 0: none.
   std::uint64_t rate_min_bytes_per_second = 4u << 20;
-  // What may be written at once after a moment in which nobody wrote.
+  // The number of bytes that may be written at once after a moment without writes.
   std::uint64_t burst_bytes_max = 4u << 20;
 };
 
 struct WritePacerStats {
-  std::uint64_t held_count = 0;     // writes that had to wait, since the mount
-  std::uint64_t waiting_count = 0;  // that wait now
+  std::uint64_t held_count = 0;     // writes that had to wait since the mount
+  std::uint64_t waiting_count = 0;  // writes that wait now
   bool is_engaged = false;
 };
 
 class WritePacer {
  public:
-  // note_written gets what may_go_on() was asked for, before it is decided: it may engage this.
+  // note_written is called with the argument of may_go_on(), before that decides; it may engage the
+  // pacer.
   explicit WritePacer(const WritePacerOptions& options,
                       std::function<void(std::uint64_t bytes)> note_written = nullptr)
       : options_(options), note_written_(std::move(note_written)) {}
   ~WritePacer();  // stop()
 
-  // From now on writers are held back. overrun: by what share of the slack dead bytes are past it,
-  // above 0.
+  // Holds writers back from now on. overrun is SpaceBound::overrun(), above 0.
   void engage(double overrun);
-  // Everybody may go on.
+  // Lets all writers go on.
   void disengage();
-  // Compaction read past so many dead bytes.
+  // Tells that compaction has passed this many dead bytes.
   void note_cleaned(std::uint64_t dead_bytes);
-  // May a writer who wrote so many bytes write more at once? Else hold() says when. Called under no
-  // lock; never waits.
+  // Whether a writer that wrote this many bytes may go on at once. If not, the caller calls hold().
+  // Called under no lock; never waits.
   bool may_go_on(std::uint64_t bytes);
-  // go_on is called once, when who wrote so many bytes of that file may write more: on a thread of
-  // the pacer's, of whoever calls the above, or this one. It takes no locks of the volume's and
-  // does not throw.
+  // Calls go_on once, when the writer of this many bytes of that file may go on: on the pacer's
+  // thread, on a thread that calls one of the functions above, or on this one. go_on must take no
+  // lock of the volume and must not throw.
   void hold(metadata::InodeNumber inode, std::uint64_t bytes, std::function<void()> go_on) noexcept;
-  // Writes of that file are not held until the next call: a commit waits for them. none: of all
-  // files they are.
+  // Until the next call, writes of that file are not held, because a commit waits for them. Empty:
+  // writes of all files may be held.
   void exempt(std::optional<metadata::InodeNumber> inode);
-  // Everybody may go on, now and later.
+  // Lets all writers go on, now and from now on.
   void stop();
 
   bool is_engaged() const { return engaged_.load(std::memory_order_relaxed); }
@@ -95,12 +96,12 @@ class WritePacer {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   bool stopping_ = false;
-  double gain_ = 0;    // bytes that may be written for each dead one
-  double credit_ = 0;  // bytes that may be written; below 0: what was let go was more
+  double gain_ = 0;    // bytes that may be written for each dead byte
+  double credit_ = 0;  // bytes that may be written; negative after a write that was larger
   std::multimap<Clock::time_point, Held> held_;  // by their deadlines
   std::optional<metadata::InodeNumber> exempt_;
   std::uint64_t held_count_ = 0;
-  std::thread thread_;  // from the first write that is held
+  std::thread thread_;  // started with the first write that is held
 };
 
 }  // namespace nacre::fs
