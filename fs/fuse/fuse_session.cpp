@@ -113,7 +113,8 @@ FuseSession::FuseSession(const ServedVolume& served, const FuseOptions& options)
                .no_xattr = options.no_xattr,
                .no_handles = options.no_handles,
                .sync_names = options.sync_names,
-               .owners = options.owners} {}
+               .owners = options.owners,
+               .block_size_bytes = served.block_size_bytes} {}
 
 Result<std::unique_ptr<FuseSession>> FuseSession::create(const ServedVolume& served,
                                                          const std::string& mount_point,

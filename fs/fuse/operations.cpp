@@ -106,6 +106,10 @@ Attributes OwnerView::apply(Attributes attributes) const {
   return attributes;
 }
 
+std::uint32_t block_size_of(const Context& context, const Attributes& attributes) {
+  return S_ISREG(attributes.mode) ? context.block_size_bytes : 4096;
+}
+
 struct stat to_stat(const Context& context, const Attributes& stored) {
   const Attributes attributes = context.owners.apply(stored);
   struct stat result = {};
@@ -116,7 +120,7 @@ struct stat to_stat(const Context& context, const Attributes& stored) {
   result.st_gid = attributes.gid;
   result.st_rdev = attributes.rdev;
   result.st_size = static_cast<off_t>(attributes.size);
-  result.st_blksize = 4096;
+  result.st_blksize = static_cast<blksize_t>(block_size_of(context, attributes));
   result.st_blocks = static_cast<blkcnt_t>(attributes.blocks);
   result.st_atim = to_timespec(attributes.accessed);
   result.st_mtim = to_timespec(attributes.modified);

@@ -84,7 +84,8 @@ struct Context {
   bool no_handles = false;  // the kernel opens nothing by handle
   bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
   OwnerView owners = {};
-  bool extended_setxattr = false;  // the kernel sends SETXATTR with setxattr_flags
+  std::uint32_t block_size_bytes = 4096;  // as in ServedVolume
+  bool extended_setxattr = false;         // the kernel sends SETXATTR with setxattr_flags
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
@@ -113,6 +114,8 @@ void add_data_operations(fuse_lowlevel_ops& operations);
 Context& context_of(fuse_req_t request);
 Caller caller_of(fuse_req_t request);
 Requester requester_of(fuse_req_t request);
+// st_blksize.
+std::uint32_t block_size_of(const Context& context, const Attributes& attributes);
 struct stat to_stat(const Context& context, const Attributes& attributes);
 fuse_entry_param to_entry(Context& context, const Attributes& attributes);
 // The kernel is about to learn of an inode.

@@ -176,7 +176,7 @@ fuse_attr to_fuse_attr(const Context& context, const Attributes& stored) {
   to.uid = from.uid;
   to.gid = from.gid;
   to.rdev = static_cast<std::uint32_t>(from.rdev);
-  to.blksize = 4096;
+  to.blksize = block_size_of(context, from);
   return to;
 }
 
@@ -211,7 +211,7 @@ protocol::StatxOut to_statx(Context& context, const Attributes& stored) {
   reply.valid_seconds = seconds_of_attributes(context, stored);
   protocol::Statx& to = reply.statx;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
-  to.block_size = 4096;
+  to.block_size = block_size_of(context, from);
   to.link_count = from.link_count;
   to.uid = from.uid;
   to.gid = from.gid;

@@ -15,7 +15,10 @@ struct ServedVolume {
   Volume& volume;
   KernelCacheLink& kernel_cache;  // the session sets it while the kernel is served
   WritePacer& pacer;              // says when writers get their answers
-  // It stays mounted though nobody uses it; none: never.
+  // st_blksize of regular files, a power of two: data and holes are told from each other in units
+  // of it, so it is the volume's chunk size. SEEK_DATA and SEEK_HOLE must agree with it.
+  std::uint32_t block_size_bytes = 4096;
+  // Whether the volume stays mounted although no program uses it. Null: never.
   std::function<bool()> is_needed = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SEEK_HOLE and SEEK_DATA on files that are being written.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -37,6 +38,34 @@ TEST_F(FuseSeek, a_file_that_was_never_synced_ends_where_it_ends) {
   const File file(path("f"), O_RDWR | O_CREAT);
   append(file, 70'000);
   EXPECT_EQ(lseek(file, 0, SEEK_HOLE), 70'000);
+}
+
+// Programs take st_blksize for the size of blocks, and expect a hole in each that was never
+// written.
+TEST_F(FuseSeek, data_and_holes_are_told_from_each_other_in_blocks) {
+  const File file(path("f"), O_RDWR | O_CREAT);
+  struct stat status {};
+  ASSERT_EQ(fstat(file, &status), 0);
+  const off_t unit = status.st_blksize;
+  ASSERT_GE(unit, 4096);
+  ASSERT_EQ(ftruncate(file, 102 * unit), 0);
+  const std::string bytes(static_cast<std::size_t>(unit), 'b');
+  for (const off_t at : {10 * unit, 100 * unit})
+    ASSERT_EQ(pwrite(file, bytes.data(), unit, at), unit);
+  for (int synced = 0; synced < 2; ++synced) {
+    SCOPED_TRACE(synced);
+    EXPECT_EQ(lseek(file, 0, SEEK_HOLE), 0);
+    EXPECT_EQ(lseek(file, 1, SEEK_HOLE), 1);
+    EXPECT_EQ(lseek(file, 0, SEEK_DATA), 10 * unit);
+    EXPECT_EQ(lseek(file, 10 * unit, SEEK_HOLE), 11 * unit);
+    EXPECT_EQ(lseek(file, 11 * unit, SEEK_DATA), 100 * unit);
+    EXPECT_EQ(lseek(file, 100 * unit, SEEK_HOLE), 101 * unit);
+    ASSERT_EQ(fsync(file), 0);
+  }
+  // A single byte makes no data of the blocks before its own.
+  const File small(path("g"), O_RDWR | O_CREAT);
+  ASSERT_EQ(pwrite(small, "b", 1, unit), 1);
+  EXPECT_EQ(lseek(small, 0, SEEK_DATA), unit);
 }
 
 // An archiver that looks at a sparse file while a program fills it.

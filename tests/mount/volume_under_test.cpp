@@ -46,7 +46,8 @@ fs::ServedVolume VolumeUnderTest::served() const {
   if (memory) return memory->served();
   return {.volume = *real,
           .kernel_cache = real.mounted().kernel_cache(),
-          .pacer = real.mounted().compactor().pacer()};
+          .pacer = real.mounted().compactor().pacer(),
+          .block_size_bytes = fs::SegmentStoreOptions().chunk_size_bytes};
 }
 
 Result<VolumeUnderTest> make_real_volume_under_test() {

@@ -244,6 +244,7 @@ class Mount {
     const fs::ServedVolume volume{.volume = mounted_->volume(),
                                   .kernel_cache = mounted_->kernel_cache(),
                                   .pacer = mounted_->compactor().pacer(),
+                                  .block_size_bytes = keys_.superblock.chunk_size_bytes,
                                   .is_needed = [this] { return mounted_->backups().count() > 0; }};
     auto session = fs::FuseSession::create(volume, plan_.mountpoint, fuse);
     if (!session) {
