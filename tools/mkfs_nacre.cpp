@@ -253,7 +253,8 @@ Result<> make_volume(const Arguments& arguments) {
   NACRE_ASSIGN(const auto volume,
                metadata::create_volume_files(*place.directory, parameters, recipients));
   NACRE_TRY(fs::Mounted::format(place.directory, volume.keys, volume.keyring.generation,
-                                owner_of(place), metadata::generation_to_note(volume.superblock)));
+                                owner_of(place), metadata::generation_to_note(volume.superblock),
+                                volume.superblock.padding));
   NACRE_TRY(metadata::complete_volume_files(*place.directory, volume));
   made.keep();
   remember_new_volume(place, *volume.keys);

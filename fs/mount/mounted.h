@@ -85,11 +85,12 @@ struct VolumeStats {
 class Mounted final : private CommitSource, private DurableObserver, private RowKeeper {
  public:
   // Makes an empty root directory and the first rows in a new database. mkfs calls it.
-  // superblock_generation is as in VolumeOptions.
+  // superblock_generation is as in VolumeOptions; padding is the volume's.
   static Result<> format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
                          std::uint64_t keyring_generation, const Caller& owner,
-                         std::uint64_t superblock_generation = 0);
+                         std::uint64_t superblock_generation = 0,
+                         engine::Padding padding = engine::Padding::none);
 
   // Opens the database and the store, recovers, removes orphans, and starts the committer.
   static Result<std::unique_ptr<Mounted>> open(

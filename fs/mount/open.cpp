@@ -151,12 +151,12 @@ Result<Mounted::SystemRows> Mounted::read_system_rows(const metadata::Database& 
 Result<> Mounted::format(std::shared_ptr<metadata::BackingDirectory> directory,
                          std::shared_ptr<const metadata::KeyTree> keys,
                          std::uint64_t keyring_generation, const Caller& owner,
-                         std::uint64_t superblock_generation) {
+                         std::uint64_t superblock_generation, engine::Padding padding) {
   NACRE_TRY(directory->make_directory(database_folder));
   NACRE_TRY(directory->make_directory(segment_folder));
   NACRE_TRY(directory->sync_directory(""));
-  NACRE_ASSIGN(auto database,
-               metadata::Database::open(directory, std::move(keys), {.create = true}));
+  NACRE_ASSIGN(auto database, metadata::Database::open(directory, std::move(keys),
+                                                       {.create = true, .padding = padding}));
   const auto put_number = [&](std::string_view key, std::uint64_t value) {
     database->put(Table::system, key, metadata::encode_u64(value));
   };
@@ -193,8 +193,9 @@ Result<std::unique_ptr<Mounted>> Mounted::open(
     std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
     std::unique_ptr<engine::Engine> engine, const VolumeOptions& options) {
   if (!options.read_only) Ballast::make_way(*directory);
-  NACRE_ASSIGN(auto database,
-               metadata::Database::open(directory, keys, {.read_only = options.read_only}));
+  NACRE_ASSIGN(auto database, metadata::Database::open(directory, keys,
+                                                       {.read_only = options.read_only,
+                                                        .padding = options.store.padding}));
   return open_over(std::move(directory), std::move(database), std::move(keys), keyring_generation,
                    std::move(engine), options);
 }

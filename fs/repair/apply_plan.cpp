@@ -108,7 +108,8 @@ Result<> make_changes(const std::shared_ptr<BackingDirectory>& directory,
   // The old db/ has the old rows.
   const bool is_taken_back = database_edit != nullptr && direction == Direction::back;
   if (has_rows(plan) && !is_taken_back) {
-    NACRE_ASSIGN(const auto database, Database::open(directory, volume.keys, {}));
+    NACRE_ASSIGN(const auto database,
+                 Database::open(directory, volume.keys, {.padding = volume.superblock.padding}));
     NACRE_TRY(change_rows(*database, plan, direction));
     NACRE_TRY(database->close());
   }

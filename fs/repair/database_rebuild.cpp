@@ -63,7 +63,9 @@ class Rebuild {
     report_.may_have_lost_groups = rescue_.may_have_lost_groups();
     report_.has_manifest = rescue_.has_manifest();
     report_.lost_range_count = rescue_.lost_rows().size();
-    NACRE_ASSIGN(database_, metadata::Database::open(view, volume_.keys, {.create = true}));
+    NACRE_ASSIGN(database_,
+                 metadata::Database::open(view, volume_.keys,
+                                          {.create = true, .padding = volume_.superblock.padding}));
     for (std::size_t i = 0; i < metadata::table_count; ++i)
       NACRE_TRY(copy(static_cast<Table>(i)));
     if (row_count_ == 0) {

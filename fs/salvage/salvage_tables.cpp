@@ -71,10 +71,11 @@ class Rebuild {
       : context_(context), checkpoint_(checkpoint), records_(records), opener_(opener) {}
 
   Result<> run() {
-    NACRE_ASSIGN(database_,
-                 metadata::Database::open(context_.target, context_.volume.keys, {.create = true}));
-    NACRE_TRY(put_system_rows());
     const auto& superblock = context_.volume.superblock;
+    NACRE_ASSIGN(database_,
+                 metadata::Database::open(context_.target, context_.volume.keys,
+                                          {.create = true, .padding = superblock.padding}));
+    NACRE_TRY(put_system_rows());
     NACRE_ASSIGN(store_, SegmentStore::open(context_.target, *database_, context_.volume.keys,
                                             context_.engine,
                                             {.chunk_size_bytes = superblock.chunk_size_bytes,
@@ -286,9 +287,11 @@ Result<> rebuild_tables(const SalvageContext& context, const FoundCheckpoint& ch
 
 Result<> make_empty_tables(const SalvageContext& context, const FoundRecords& records) {
   NACRE_TRY(Mounted::format(context.target, context.volume.keys, context.volume.keyring.generation,
-                            Caller{}, metadata::generation_to_note(context.volume.superblock)));
+                            Caller{}, metadata::generation_to_note(context.volume.superblock),
+                            context.volume.superblock.padding));
   NACRE_ASSIGN(const auto database,
-               metadata::Database::open(context.target, context.volume.keys, {}));
+               metadata::Database::open(context.target, context.volume.keys,
+                                        {.padding = context.volume.superblock.padding}));
   const auto put = [&](std::string_view key, std::uint64_t value) {
     database->put(Table::system, key, metadata::encode_u64(value));
   };

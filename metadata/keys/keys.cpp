@@ -140,13 +140,14 @@ Result<EpochFormat> KeyTree::epoch_format(std::uint32_t epoch) const {
 }
 
 Result<SecretBytes> KeyTree::database_file_key(std::uint32_t epoch, ByteView file_salt,
-                                               std::string_view name) const {
+                                               std::string_view name, bool is_padded) const {
   const std::lock_guard lock(mutex_);
   const EpochKey* from = find_epoch(epochs_, epoch);
   if (!from) return unknown_epoch(epoch);
-  const std::string info = from->format == EpochFormat::one
-                               ? "nacre database file"
-                               : fmt::format("nacre database file 2 {}", name);
+  const std::string info =
+      from->format == EpochFormat::one
+          ? "nacre database file"
+          : fmt::format("nacre {}database file 2 {}", is_padded ? "padded " : "", name);
   return engine::hkdf_sha256(from->key.view(), file_salt, info,
                              engine::key_size_bytes(engine::CipherSuite::aes_256_gcm));
 }

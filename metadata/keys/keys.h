@@ -40,7 +40,8 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 //     +- wraps each epoch key (random; as long as its suite's key)
 //          +- write session: HKDF(epoch key, salt, "nacre write session " + suite name)
 //          +- database file: HKDF(epoch key, file salt, "nacre database file"), 32 bytes; of an
-//             epoch of format 2 "nacre database file 2 " and the file's name
+//             epoch of format 2 "nacre database file 2 " (of a padded file "nacre padded database
+//             file 2 ") and the file's name
 //
 // While the volume is rotated there are an older epoch and the volume key before this one as well:
 // what they made is still opened, and nothing new is made with them.
@@ -84,9 +85,10 @@ class KeyTree {
   // Of an epoch; corrupt when it is unknown.
   Result<EpochFormat> epoch_format(std::uint32_t epoch) const;
   // Key of one file under RocksDB. Always aes-256-gcm, 32 bytes. name: the one that the file has
-  // for good; format 1 leaves it out.
+  // for good; format 1 leaves it out. A padded file (FileHeader::is_padded) has another key than
+  // one that is not; in format 1 there are none.
   Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt,
-                                        std::string_view name) const;
+                                        std::string_view name, bool is_padded = false) const;
   // Subkeys of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
   SecretBytes volume_subkey(std::string_view purpose) const;
   // The same of the volume key before this one; none but during a rotation.

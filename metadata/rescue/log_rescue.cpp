@@ -37,15 +37,13 @@ class LogRescue {
   struct Opened {
     FrameView frame;
     Bytes plain;
+    std::optional<std::uint64_t> position;  // in the stream, of a padded frame
   };
   std::optional<Opened> open(std::uint64_t at) {
-    const auto frame = parse_frame(seal_.header().salt, stored_.frame_at(at));
+    const auto frame = parse_frame(seal_.header(), stored_.frame_at(at));
     if (!frame || frame->header.sequence < log_.frame_count) return std::nullopt;
-    Opened opened{.frame = *frame, .plain = Bytes(frame->header.plain_size)};
-    if (!seal_.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext, frame->tag,
-                    opened.plain)) {
-      return std::nullopt;
-    }
+    Opened opened{.frame = *frame, .plain = {}, .position = {}};
+    if (!open_frame(seal_, *frame, opened.plain, &opened.position)) return std::nullopt;
     return opened;
   }
 
@@ -66,8 +64,15 @@ class LogRescue {
     } else {
       records_.skip(opened->plain.size());
     }
-    begins_record_ = opened->plain.size() < frame_plain_bytes_max;
+    begins_record_ = is_short(opened->plain.size());
+    position_ += opened->plain.size();
     return true;
+  }
+
+  // A frame that is not full of content ends where RocksDB flushed.
+  bool is_short(std::uint64_t content_size) const {
+    return content_size <
+           frame_plain_bytes_max - (seal_.header().is_padded ? padded_head_bytes : 0);
   }
 
   std::uint64_t find_next(std::uint64_t from) {
@@ -86,7 +91,12 @@ class LogRescue {
     const std::uint64_t size = next - at;
     const std::uint64_t overhead = count * frame_overhead_bytes;
     log_.frame_count = frame->frame.header.sequence;
-    const std::uint64_t plain_size = size < overhead ? 0 : size - overhead;
+    std::uint64_t plain_size = size < overhead ? 0 : size - overhead;
+    if (frame->position) {
+      // What is missing of the stream is known to the byte, however it was padded.
+      plain_size = *frame->position - std::min(*frame->position, position_);
+      if (plain_size == 0) return;  // witnesses, padding
+    }
     const auto header = stored_.view(at, std::min<std::size_t>(size, frame_header_size_bytes));
     const bool says_witness = header.size() == frame_header_size_bytes &&
                               (load_le<std::uint32_t>(&header[24]) & frame_flag_witness) != 0;
@@ -99,16 +109,18 @@ class LogRescue {
     }
     log_.lost_bytes += size;
     records_.skip(plain_size);
+    position_ += plain_size;
     is_whole_ = false;
-    begins_record_ = count == 1 && plain_size < frame_plain_bytes_max;
+    begins_record_ = count == 1 && is_short(plain_size);
   }
 
   const FileSeal& seal_;
   FrameBytes& stored_;
   SearchBudget budget_;
   LogRecords records_;
-  bool begins_record_ = true;  // the next frame does
-  bool is_whole_ = false;      // the stream has been followed up to here
+  bool begins_record_ = true;   // the next frame does
+  bool is_whole_ = false;       // the stream has been followed up to here
+  std::uint64_t position_ = 0;  // in the stream, up to here
   RescuedLog log_;
 };
 

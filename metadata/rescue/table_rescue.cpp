@@ -31,9 +31,22 @@ TableRescue::TableRescue(std::unique_ptr<BackingFile> file, FileSeal seal,
     : file_(std::move(file)), seal_(std::move(seal)), stored_size_(stored_size) {
   // Of a file that was cut or grew, the pages that are whole.
   if (const auto size = plain_size_of(stored_size)) {
-    plain_size_ = *size;
+    sealed_size_ = *size;
   } else if (stored_size > first_page_offset) {
-    plain_size_ = (stored_size - first_page_offset) / page_size_bytes * page_plain_bytes;
+    sealed_size_ = (stored_size - first_page_offset) / page_size_bytes * page_plain_bytes;
+  }
+  plain_size_ = sealed_size_;
+  if (seal_.header().is_padded) take_padded_size();
+}
+
+// Where the last page cannot be read nobody knows where the content ends: its blocks are followed.
+void TableRescue::take_padded_size() {
+  if (!full_page_count(stored_size_)) return;
+  const auto last = read_page(page_count(sealed_size_) - 1);
+  if (!last || last->size() != page_plain_bytes) return;
+  const auto size = load_le<std::uint64_t>(&(*last)[page_plain_bytes - padded_size_field_bytes]);
+  if (size < sealed_size_ && padded_page_count(size) == page_count(sealed_size_)) {
+    plain_size_ = size;
   }
 }
 
@@ -51,7 +64,7 @@ Result<std::unique_ptr<TableRescue>> TableRescue::open(BackingDirectory& directo
 }
 
 Result<Bytes> TableRescue::read_page(std::uint64_t page) const {
-  const std::size_t plain_size = plain_bytes_of_page(page, plain_size_);
+  const std::size_t plain_size = plain_bytes_of_page(page, sealed_size_);
   Bytes stored(plain_size + page_overhead_bytes);
   NACRE_ASSIGN(const std::size_t got, file_->read(page_offset(page), stored));
   const auto bad = [&](ErrorCode code, std::string_view what) {
@@ -149,12 +162,14 @@ void TableRescue::follow_blocks() {
 }
 
 Result<void> TableRescue::check_pages(const std::function<void(const Error&)>& bad_page) {
-  if (!plain_size_of(stored_size_)) {
+  const bool is_whole = seal_.header().is_padded ? full_page_count(stored_size_).has_value()
+                                                 : plain_size_of(stored_size_).has_value();
+  if (!is_whole) {
     bad_page({ErrorCode::corrupt, fmt::format("{}: no table file has {} bytes: it was cut or grew",
                                               path(), stored_size_)});
   }
   std::uint64_t bad_count = 0;
-  for (std::uint64_t page = 0; stored_size_ > page_offset(page) && page < page_count(plain_size_);
+  for (std::uint64_t page = 0; stored_size_ > page_offset(page) && page < page_count(sealed_size_);
        ++page) {
     const auto plain = read_page(page);
     if (plain) continue;

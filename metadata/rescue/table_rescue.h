@@ -45,13 +45,15 @@ class TableRescue {
   std::optional<Bytes> read_content(const BlockHandle& handle) const;
   // Bytes from here to the next bad page, at most so many.
   Bytes read_good(std::uint64_t offset, std::uint64_t size_max) const;
+  void take_padded_size();
   void find_blocks();
   void follow_blocks();
 
   std::unique_ptr<BackingFile> file_;
   FileSeal seal_;
   std::uint64_t stored_size_;
-  std::uint64_t plain_size_ = 0;
+  std::uint64_t sealed_size_ = 0;  // of what the pages hold
+  std::uint64_t plain_size_ = 0;   // of the content, as far as that is known
   std::vector<BlockHandle> blocks_;
   bool knows_all_blocks_ = false;
   std::string family_;

@@ -20,7 +20,8 @@ using Passed = std::function<Result<void>(std::uint64_t size)>;
 
 Result<void> scrub_pages(BackingFile& file, std::string_view path, const FileHeader& header,
                          std::uint64_t stored_size, const Passed& passed) {
-  const auto plain_size = plain_size_of(stored_size);
+  auto plain_size = plain_size_of(stored_size);
+  if (header.is_padded && !full_page_count(stored_size)) plain_size.reset();
   if (!plain_size) {
     return fail_in_file(ErrorCode::corrupt, path,
                         fmt::format("no table file has {} bytes: it was cut or grew", stored_size));

@@ -68,9 +68,10 @@ Result<void> remove_resealed_files(BackingDirectory& directory, const std::strin
 }
 
 Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
-                                 const KeyTree& keys, const KeyTree& next) {
+                                 const KeyTree& keys, const KeyTree& next,
+                                 engine::Padding padding) {
   NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
-  NACRE_ASSIGN(FileSeal seal, FileSeal::create(next, path));
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create(next, path, padding));
   NACRE_ASSIGN(const auto writer,
                PageWriter::create_at(directory, resealed_path(path), std::move(seal)));
   Bytes piece(copy_piece_bytes);
@@ -106,8 +107,8 @@ Result<std::vector<std::string>> SealedFileSystem::reseal_finished(
     const bool is_small = file_class == FileClass::other && !name.ends_with(resealed_suffix);
     if (file_class != FileClass::table && !is_small) continue;
     const auto made = [&]() -> Result<void> {
-      if (!is_small) return make_resealed_table(*directory_, path, *keys_, next);
-      NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path));
+      if (!is_small) return make_resealed_table(*directory_, path, *keys_, next, padding_);
+      NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path, padding_));
       NACRE_ASSIGN(const auto fresh,
                    make_resealed_frames(*directory_, path, *keys_, std::move(to), {}));
       static_cast<void>(fresh);
@@ -142,8 +143,8 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
   }
   NACRE_ASSIGN(auto paths, reseal_finished(folder, needed, next));
   const std::string log_path = live_log_->path();
-  NACRE_ASSIGN(FileSeal log_seal, FileSeal::create(next, log_path));
-  NACRE_ASSIGN(FileSeal manifest_seal, FileSeal::create(next, live_manifest_path_));
+  NACRE_ASSIGN(FileSeal log_seal, FileSeal::create(next, log_path, padding_));
+  NACRE_ASSIGN(FileSeal manifest_seal, FileSeal::create(next, live_manifest_path_, padding_));
   const ManifestLink log_name{.log = live_log_->name().log, .salt = log_seal.header().salt};
   ManifestState::Durable named{.number = manifest->number(), .salt = manifest_seal.header().salt};
   NACRE_ASSIGN(auto new_manifest,

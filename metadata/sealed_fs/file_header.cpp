@@ -98,6 +98,7 @@ std::array<Byte, file_header_size_bytes> encode(const FileHeader& header) {
   std::copy(file_magic.begin(), file_magic.end(), bytes.begin());
   bytes[4] = static_cast<Byte>(header.format);
   bytes[5] = static_cast<Byte>(header.file_class);
+  bytes[6] = header.is_padded ? 1 : 0;
   store_le(&bytes[8], header.epoch);
   store_le(&bytes[12], header.page_size);
   std::copy(header.volume_id.begin(), header.volume_id.end(), bytes.begin() + 16);
@@ -122,13 +123,15 @@ Result<FileHeader> decode_file_header(ByteView bytes) {
                 fmt::format("the file has format version {}, this program knows up to {}", bytes[4],
                             newest));
   }
-  if (!is_zero(bytes.subspan(6, 2)) || !is_zero(bytes.subspan(48, 12)) ||
+  const Byte padded_max = bytes[4] == static_cast<Byte>(EpochFormat::one) ? 0 : 1;
+  if (bytes[6] > padded_max || bytes[7] != 0 || !is_zero(bytes.subspan(48, 12)) ||
       bytes[5] < static_cast<Byte>(FileClass::table) ||
       bytes[5] > static_cast<Byte>(FileClass::info_log)) {
     return fail(ErrorCode::corrupt, "the file header holds values that no version writes");
   }
   FileHeader header;
   header.format = static_cast<EpochFormat>(bytes[4]);
+  header.is_padded = bytes[6] != 0;
   header.file_class = static_cast<FileClass>(bytes[5]);
   header.epoch = load_le<std::uint32_t>(&bytes[8]);
   header.page_size = load_le<std::uint32_t>(&bytes[12]);

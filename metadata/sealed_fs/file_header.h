@@ -42,9 +42,9 @@ std::string lasting_file_name(std::string_view path);
 inline constexpr std::size_t file_salt_size_bytes = 16;
 using FileSalt = std::array<Byte, file_salt_size_bytes>;
 
-//   0      4   5       6      8        12          16            32         48      60
-//   |"NDBF"| v | class | 0[2] | epoch  | page size | volume id[16]| salt[16]| 0[12] | crc32 (0…59)
-//   |
+//   0      4   5       6        7   8       12          16             32       48      60
+//   |"NDBF"| v | class | padded | 0 | epoch | page size | volume id[16]|salt[16]| 0[12] | crc32 |
+// The CRC is that of bytes 0…59.
 inline constexpr std::size_t file_header_size_bytes = 64;
 struct FileHeader {
   FileClass file_class = FileClass::other;
@@ -53,6 +53,9 @@ struct FileHeader {
   engine::VolumeId volume_id = {};
   FileSalt salt = {};                     // random: the file's id, and what its key is derived from
   EpochFormat format = EpochFormat::one;  // version v; that of the epoch
+  // Of format 2: what is sealed has its true size inside, and zeros behind it. docs/FORMAT.md,
+  // "Padding".
+  bool is_padded = false;
 };
 std::array<Byte, file_header_size_bytes> encode(const FileHeader& header);
 // corrupt (short, magic, CRC, zero fields, class), unsupported (version).

@@ -40,17 +40,20 @@ FileSeal::FileSeal(std::string_view path, const FileHeader& header,
 
 Result<FileSeal> FileSeal::make(const KeyTree& keys, std::string_view path,
                                 const FileHeader& header) {
-  auto key = keys.database_file_key(header.epoch, header.salt, lasting_file_name(path));
+  auto key =
+      keys.database_file_key(header.epoch, header.salt, lasting_file_name(path), header.is_padded);
   if (!key) return add_context(key.error(), path);
   NACRE_ASSIGN(auto aead, engine::AeadKey::create(engine::CipherSuite::aes_256_gcm, key->view()));
   return FileSeal(path, header, std::move(aead));
 }
 
-Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path) {
+Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path,
+                                  engine::Padding padding) {
   FileHeader header;
   header.file_class = parse_file_name(path).file_class;
   header.epoch = keys.current_epoch_number();
   NACRE_ASSIGN(header.format, keys.epoch_format(header.epoch));
+  header.is_padded = padding != engine::Padding::none && header.format != EpochFormat::one;
   header.page_size = header.file_class == FileClass::table ? page_size_bytes : 0;
   header.volume_id = keys.volume_id();
   engine::random_bytes(header.salt);

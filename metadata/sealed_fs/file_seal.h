@@ -3,7 +3,8 @@
 //
 // Additional data of every page and frame = volume id, file class, file number, salt, then the
 // page's or frame's own fields. So nothing opens in another volume, another file or another place.
-// The key of format 2 is bound to the file's name as well (lasting_file_name()).
+// The key of format 2 is bound to the file's name as well (lasting_file_name()), and to whether the
+// file is padded.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,9 @@ namespace nacre::metadata {
 // Immutable, thread-safe.
 class FileSeal {
  public:
-  // For a new file: current epoch, a random salt.
-  static Result<FileSeal> create(const KeyTree& keys, std::string_view path);
+  // For a new file: current epoch, a random salt. padding: the volume's; format 1 knows none.
+  static Result<FileSeal> create(const KeyTree& keys, std::string_view path,
+                                 engine::Padding padding);
   // For an existing file, from its header. tampered when volume, class or format do not fit keys
   // and path, and for a file of an older epoch where the current one is of format 2.
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);

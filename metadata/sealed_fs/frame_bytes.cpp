@@ -76,7 +76,7 @@ bool FrameBytes::is_unborn_log() {
 bool SearchBudget::take(ByteView bytes) {
   if (bytes.size() < frame_overhead_bytes) return true;
   const std::uint64_t plain_size = load_le<std::uint32_t>(&bytes[4]);
-  if (plain_size > frame_plain_bytes_max) return true;  // costs nothing
+  if (plain_size > frame_padded_bytes_max) return true;  // costs nothing
   const std::uint64_t cost = frame_overhead_bytes + plain_size;
   if (cost > left_bytes_) return false;
   left_bytes_ -= cost;

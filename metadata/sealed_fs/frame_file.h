@@ -15,11 +15,27 @@
 
 namespace nacre::metadata {
 
+// What a frame is made of. Files that are not padded keep neither position nor sealed_size.
+struct FrameContent {
+  ByteView bytes;
+  std::uint64_t position = 0;   // content of the file before these bytes, in bytes
+  std::size_t sealed_size = 0;  // n of a padded frame; at least padded_head_bytes more
+};
+// Seals a frame and appends it to out; gives its tag. Sets header.plain_size.
+FrameTag seal_frame(const FileSeal& seal, FrameHeader header, const FrameContent& content,
+                    Bytes& out);
+// n of a padded frame that is written alone.
+std::size_t padded_frame_size(std::size_t content_size);
+// Appends the frame's content to out; false when the tag is wrong, or when what it holds is nothing
+// that a writer makes. Then out is as long as it was. position: of a padded frame what it says.
+bool open_frame(const FileSeal& seal, const FrameView& frame, Bytes& out,
+                std::optional<std::uint64_t>* position = nullptr);
+
 // What a walk over a frames file found.
 struct FrameWalk {
   std::uint64_t frame_count = 0;
-  std::uint64_t plain_size = 0;
-  std::uint64_t end = 0;  // stored offset after the last frame
+  std::uint64_t plain_size = 0;  // of the content; without seal, where it is padded, with padding
+  std::uint64_t end = 0;         // stored offset after the last frame
   // Stored offset up to which the last frame vouches for what lies below: it was on the medium when
   // that frame was written. 0 when it does so for none, or there is none.
   std::uint64_t vouched_end = 0;
@@ -88,6 +104,7 @@ class FrameWriter {
     std::unique_ptr<BackingFile> file;
     std::uint64_t stored_bytes = 0;
     std::uint64_t frame_count = 0;
+    std::uint64_t content_bytes = 0;
     FrameTag last_tag = {};
   };
   void continue_in(Replacement replacement);
@@ -102,8 +119,11 @@ class FrameWriter {
   const std::string& path() const { return seal_.path(); }
 
  private:
-  void seal_frame(std::uint32_t flags, ByteView plain);
+  void add_frame(std::uint32_t flags, ByteView content, std::size_t sealed_size);
+  void seal_full();
   void seal_pending(std::uint32_t flags);
+  bool is_padded() const { return seal_.header().is_padded; }
+  std::size_t content_bytes_max() const;  // of a frame
   Result<void> write_out();
   Result<void> extend(std::uint64_t end);
   bool is_small_file() const { return seal_.header().file_class == FileClass::other; }
@@ -112,10 +132,12 @@ class FrameWriter {
   const std::shared_ptr<BackingDirectory> directory_;
   FileSeal seal_;
   std::unique_ptr<BackingFile> file_;
-  Bytes pending_;                // plain bytes of the next frame
-  Bytes output_;                 // sealed, not yet written
-  std::uint64_t end_ = 0;        // where output_ goes
-  std::uint64_t allocated_ = 0;  // the size of the file; past end_ it holds zeros
+  Bytes pending_;                    // plain bytes of the next frame
+  std::uint64_t content_bytes_ = 0;  // of the frames that are sealed
+  std::uint64_t run_bytes_ = 0;      // if padded: sealed since the last flush, before pending_
+  Bytes output_;                     // sealed, not yet written
+  std::uint64_t end_ = 0;            // where output_ goes
+  std::uint64_t allocated_ = 0;      // the size of the file; past end_ it holds zeros
   std::uint64_t next_sequence_ = 0;
   std::uint64_t synced_up_to_ = 0;
   FrameTag last_tag_ = {};

@@ -32,7 +32,7 @@ std::uint32_t frame_crc(const FileSalt& salt, ByteView frame) {
   return engine::crc32(crc, frame.subspan(frame_header_size_bytes));
 }
 
-std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes) {
+std::optional<FrameView> parse_frame(const FileHeader& file, ByteView bytes) {
   if (bytes.size() < frame_overhead_bytes) return std::nullopt;
   if (!std::equal(magic.begin(), magic.end(), bytes.begin())) return std::nullopt;
   FrameView frame;
@@ -40,7 +40,8 @@ std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes) {
   frame.header.sequence = load_le<std::uint64_t>(&bytes[8]);
   frame.header.synced_up_to = load_le<std::uint64_t>(&bytes[16]);
   frame.header.flags = load_le<std::uint32_t>(&bytes[24]);
-  if (frame.header.plain_size > frame_plain_bytes_max ||
+  const std::size_t size_max = file.is_padded ? frame_padded_bytes_max : frame_plain_bytes_max;
+  if (frame.header.plain_size > size_max ||
       frame.header.plain_size > bytes.size() - frame_overhead_bytes ||
       frame.header.synced_up_to > frame.header.sequence ||
       (frame.header.flags & ~known_flags) != 0) {
@@ -48,7 +49,7 @@ std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes) {
   }
   frame.stored_size = frame_overhead_bytes + frame.header.plain_size;
   const ByteView whole = bytes.first(frame.stored_size);
-  if (frame_crc(salt, whole) != load_le<std::uint32_t>(&bytes[frame_authenticated_bytes])) {
+  if (frame_crc(file.salt, whole) != load_le<std::uint32_t>(&bytes[frame_authenticated_bytes])) {
     return std::nullopt;
   }
   frame.authenticated = whole.first(frame_authenticated_bytes);

@@ -2,6 +2,8 @@
 // The frames of logs, manifests and small files: what writer, reader and scrub share.
 //
 // A frames file is a header (64 bytes) and frames without gaps, numbered from 0:
+// In a padded file (FileHeader::is_padded) what is sealed is the size of the content u32, its
+// position in the file's content u64, the content, and zeros, so that n is a Padmé length.
 //   0        4        8            16             24      28      32           32 + n     48 + n
 //   |"NFRM"  | n u32  | sequence   | synced up to | flags | crc32 | ciphertext | tag[16]  |
 // synced up to: frames below this number were known to be on the medium when this one was written.
@@ -24,12 +26,15 @@ inline constexpr std::size_t frame_header_size_bytes = 32;
 inline constexpr std::size_t frame_authenticated_bytes = 28;  // of the header: all but the CRC
 inline constexpr std::size_t frame_tag_size_bytes = 16;
 inline constexpr std::size_t frame_overhead_bytes = frame_header_size_bytes + frame_tag_size_bytes;
-inline constexpr std::size_t frame_plain_bytes_max = 64u << 10;
+inline constexpr std::size_t frame_plain_bytes_max = 64u << 10;  // of content
+inline constexpr std::size_t padded_head_bytes = 12;             // size and position
+// Of what is sealed of a padded frame: the Padmé length of the longest content and its head.
+inline constexpr std::size_t frame_padded_bytes_max = frame_plain_bytes_max + 2048;
 // The content is whole up to and with this frame. Small files end with such a frame, always.
 inline constexpr std::uint32_t frame_flag_complete = 1u << 0;
 // The frame holds no content but a LogWitness, or the ManifestLink of a manifest of format 2.
 inline constexpr std::uint32_t frame_flag_witness = 1u << 1;
-inline constexpr std::size_t frame_size_bytes_max = frame_plain_bytes_max + frame_overhead_bytes;
+inline constexpr std::size_t frame_size_bytes_max = frame_padded_bytes_max + frame_overhead_bytes;
 // No frames file grows past this. Logs are bounded by the size of the memtables; a manifest is
 // begun anew at 4 MiB, with what all tables together need.
 constexpr std::uint64_t frames_file_size_bytes_max(FileClass file_class) {
@@ -45,7 +50,7 @@ constexpr std::uint64_t frames_file_size_bytes_max(FileClass file_class) {
 }
 
 struct FrameHeader {
-  std::uint32_t plain_size = 0;
+  std::uint32_t plain_size = 0;  // n; of a padded frame that of all that is sealed
   std::uint64_t sequence = 0;
   std::uint64_t synced_up_to = 0;  // <= sequence
   std::uint32_t flags = 0;
@@ -57,6 +62,7 @@ void encode_frame_header(const FrameHeader& header, MutableByteView out);
 std::uint32_t frame_crc(const FileSalt& salt, ByteView frame);
 
 // A frame at the beginning of bytes whose fields are possible and whose CRC is right; else none.
+// file: the header of the file that they are of.
 struct FrameView {
   FrameHeader header;
   ByteView authenticated;  // header bytes
@@ -64,7 +70,7 @@ struct FrameView {
   ByteView tag;
   std::size_t stored_size = 0;
 };
-std::optional<FrameView> parse_frame(const FileSalt& salt, ByteView bytes);
+std::optional<FrameView> parse_frame(const FileHeader& file, ByteView bytes);
 
 // What a log knows of the files around it; each number was durable when the witness was written. So
 // a log or a manifest that is missing, cut or older than another file says shows when the database

@@ -21,7 +21,7 @@ class Walker {
 
   Result<FrameWalk> run() {
     std::uint64_t offset = file_header_size_bytes;
-    while (const auto frame = parse_frame(header_.salt, stored_.frame_at(offset))) {
+    while (const auto frame = parse_frame(header_, stored_.frame_at(offset))) {
       if (frame->header.sequence != walk_.frame_count) {
         return fail_at(seal_ == nullptr ? ErrorCode::corrupt : ErrorCode::tampered, offset,
                        fmt::format("frame {} stands where frame {} belongs", frame->header.sequence,
@@ -33,7 +33,6 @@ class Walker {
       }
       note_tag(frame->tag);
       walk_.frame_count++;
-      if (!is_witness) walk_.plain_size += frame->header.plain_size;
       note_begin(offset, frame->header.synced_up_to);
       walk_.is_complete = (frame->header.flags & frame_flag_complete) != 0;
       offset += frame->stored_size;
@@ -69,20 +68,24 @@ class Walker {
   }
 
   bool open(const FrameView& frame) {
-    if (seal_ == nullptr) return true;
+    if (seal_ == nullptr) {
+      walk_.plain_size += frame.header.plain_size;
+      return true;
+    }
     const std::size_t begin = plain_->size();
-    plain_->resize(begin + frame.header.plain_size);
-    return seal_->open(frame.header.sequence, 0, frame.authenticated, frame.ciphertext, frame.tag,
-                       MutableByteView(*plain_).subspan(begin));
+    std::optional<std::uint64_t> position;
+    if (!open_frame(*seal_, frame, *plain_, &position)) return false;
+    if (position.value_or(walk_.plain_size) != walk_.plain_size) return false;
+    walk_.plain_size += plain_->size() - begin;
+    return true;
   }
 
   bool open_witness(const FrameView& frame) {
     if (seal_ == nullptr) return true;
-    Bytes bytes(frame.header.plain_size);
-    if (!seal_->open(frame.header.sequence, 0, frame.authenticated, frame.ciphertext, frame.tag,
-                     bytes)) {
-      return false;
-    }
+    Bytes bytes;
+    std::optional<std::uint64_t> position;
+    if (!open_frame(*seal_, frame, bytes, &position)) return false;
+    if (position.value_or(walk_.plain_size) != walk_.plain_size) return false;
     if (is_manifest()) {
       walk_.link = decode_manifest_link(bytes);
     } else {
@@ -101,12 +104,11 @@ class Walker {
         return fail_at(ErrorCode::corrupt, end,
                        "damaged, and more that looks like frames follows than a crash leaves");
       }
-      const auto frame = parse_frame(header_.salt, bytes);
+      const auto frame = parse_frame(header_, bytes);
       if (!frame) continue;
       if (seal_ != nullptr) {
-        Bytes scratch(frame->header.plain_size);
-        if (!seal_->open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext,
-                         frame->tag, scratch)) {
+        Bytes scratch;
+        if (!open_frame(*seal_, *frame, scratch)) {
           return fail_in_file(ErrorCode::tampered, path_,
                               fmt::format("offset {}: the tag of a frame is wrong", at));
         }
@@ -131,6 +133,33 @@ class Walker {
 };
 
 }  // namespace
+
+bool open_frame(const FileSeal& seal, const FrameView& frame, Bytes& out,
+                std::optional<std::uint64_t>* position) {
+  const std::size_t begin = out.size();
+  out.resize(begin + frame.header.plain_size);
+  const MutableByteView plain = MutableByteView(out).subspan(begin);
+  const bool is_genuine =
+      seal.open(frame.header.sequence, 0, frame.authenticated, frame.ciphertext, frame.tag, plain);
+  if (is_genuine && !seal.header().is_padded) return true;
+  std::size_t size = 0;
+  const bool fits = [&] {
+    if (!is_genuine || plain.size() < padded_head_bytes) return false;
+    size = load_le<std::uint32_t>(&plain[0]);
+    if (size > std::min(frame_plain_bytes_max, plain.size() - padded_head_bytes)) return false;
+    if (position != nullptr) *position = load_le<std::uint64_t>(&plain[4]);
+    const ByteView rest = plain.subspan(padded_head_bytes + size);
+    return std::all_of(rest.begin(), rest.end(), [](Byte byte) { return byte == 0; });
+  }();
+  if (!fits) {
+    out.resize(begin);
+    return false;
+  }
+  const auto content = out.begin() + static_cast<std::ptrdiff_t>(begin);
+  out.erase(content, content + padded_head_bytes);
+  out.resize(begin + size);
+  return true;
+}
 
 Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, FrameBytes& stored,
                               const FileSeal* seal, Bytes* plain) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/record/record.h"
 #include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
@@ -16,6 +17,42 @@ constexpr std::size_t zero_piece_bytes = 64u << 10;
 constexpr std::array<Byte, zero_piece_bytes> zeros = {};
 
 }  // namespace
+
+std::size_t padded_frame_size(std::size_t content_size) {
+  return engine::padded_size(engine::Padding::padme, padded_head_bytes + content_size);
+}
+
+FrameTag seal_frame(const FileSeal& seal, FrameHeader header, const FrameContent& content,
+                    Bytes& out) {
+  const bool is_padded = seal.header().is_padded;
+  const std::size_t size = content.bytes.size();
+  const std::size_t sealed_size = is_padded ? content.sealed_size : size;
+  NACRE_CHECK(size <= frame_plain_bytes_max && sealed_size <= frame_padded_bytes_max,
+              "a frame of {} bytes, {} with padding", size, sealed_size);
+  ByteView plain = content.bytes;
+  Bytes padded;
+  if (is_padded) {
+    NACRE_CHECK(sealed_size >= padded_head_bytes + size, "{} bytes are to be sealed in {}", size,
+                sealed_size);
+    padded.resize(sealed_size);
+    store_le(&padded[0], static_cast<std::uint32_t>(size));
+    store_le(&padded[4], content.position);
+    std::copy(plain.begin(), plain.end(), padded.begin() + padded_head_bytes);
+    plain = padded;
+  }
+  header.plain_size = static_cast<std::uint32_t>(sealed_size);
+  const std::size_t begin = out.size();
+  out.resize(begin + frame_overhead_bytes + sealed_size);
+  const MutableByteView frame = MutableByteView(out).subspan(begin);
+  encode_frame_header(header, frame);
+  const MutableByteView tag = frame.last(frame_tag_size_bytes);
+  seal.seal(header.sequence, 0, frame.first(frame_authenticated_bytes), plain,
+            frame.subspan(frame_header_size_bytes, sealed_size), tag);
+  store_le(&frame[frame_authenticated_bytes], frame_crc(seal.header().salt, frame));
+  FrameTag copy;
+  std::copy(tag.begin(), tag.end(), copy.begin());
+  return copy;
+}
 
 FrameWriter::FrameWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal)
     : directory_(std::move(directory)), seal_(std::move(seal)), end_(file_header_size_bytes) {}
@@ -42,45 +79,59 @@ Result<void> FrameWriter::open() {
 
 Result<void> FrameWriter::append(ByteView bytes) {
   while (!bytes.empty()) {
-    const std::size_t size = std::min(bytes.size(), frame_plain_bytes_max - pending_.size());
+    const std::size_t size = std::min(bytes.size(), content_bytes_max() - pending_.size());
     pending_.insert(pending_.end(), bytes.begin(),
                     bytes.begin() + static_cast<std::ptrdiff_t>(size));
     bytes = bytes.subspan(size);
-    if (pending_.size() == frame_plain_bytes_max) seal_pending(0);
+    if (pending_.size() == content_bytes_max()) seal_full();
   }
   return output_.size() >= output_size_bytes ? write_out() : Result<void>{};
 }
 
 void FrameWriter::append_witness(const LogWitness& witness) {
-  if (!pending_.empty()) seal_pending(0);
-  seal_frame(frame_flag_witness, encode(witness, seal_.header().format));
+  if (!pending_.empty() || run_bytes_ > 0) seal_pending(0);
+  const Bytes content = encode(witness, seal_.header().format);
+  add_frame(frame_flag_witness, content, padded_frame_size(content.size()));
 }
 
 void FrameWriter::append_link(const ManifestLink& link) {
-  seal_frame(frame_flag_witness, encode(link));
+  const auto content = encode(link);
+  add_frame(frame_flag_witness, content, padded_frame_size(content.size()));
 }
 
-void FrameWriter::seal_pending(std::uint32_t flags) {
-  seal_frame(flags, pending_);
+// A padded frame that is full has a Padmé length as it is.
+std::size_t FrameWriter::content_bytes_max() const {
+  return frame_plain_bytes_max - (is_padded() ? padded_head_bytes : 0);
+}
+
+void FrameWriter::seal_full() {
+  add_frame(0, pending_, frame_plain_bytes_max);
+  run_bytes_ += frame_plain_bytes_max;
   pending_.clear();
 }
 
-void FrameWriter::seal_frame(std::uint32_t flags, ByteView plain) {
-  NACRE_CHECK(plain.size() <= frame_plain_bytes_max, "a frame of {} bytes", plain.size());
-  const std::size_t begin = output_.size();
-  output_.resize(begin + frame_overhead_bytes + plain.size());
-  const MutableByteView frame = MutableByteView(output_).subspan(begin);
-  encode_frame_header({.plain_size = static_cast<std::uint32_t>(plain.size()),
-                       .sequence = next_sequence_,
-                       .synced_up_to = synced_up_to_,
-                       .flags = flags},
-                      frame);
-  seal_.seal(next_sequence_, 0, frame.first(frame_authenticated_bytes), plain,
-             frame.subspan(frame_header_size_bytes, plain.size()),
-             frame.last(frame_tag_size_bytes));
-  store_le(&frame[frame_authenticated_bytes], frame_crc(seal_.header().salt, frame));
-  const MutableByteView tag = frame.last(frame_tag_size_bytes);
-  std::copy(tag.begin(), tag.end(), last_tag_.begin());
+// The frames that are written at once have a Padmé length together: whoever sees the file grow
+// learns no more of how much that was.
+void FrameWriter::seal_pending(std::uint32_t flags) {
+  std::size_t left = pending_.size();
+  if (is_padded()) {
+    const std::uint64_t run = run_bytes_ + padded_head_bytes + pending_.size();
+    left = engine::padded_size(engine::Padding::padme, run) - run_bytes_;
+    for (; left > frame_plain_bytes_max; left -= frame_plain_bytes_max) {
+      add_frame(0, pending_, frame_plain_bytes_max);
+      pending_.clear();
+    }
+  }
+  add_frame(flags, pending_, left);
+  pending_.clear();
+  run_bytes_ = 0;
+}
+
+void FrameWriter::add_frame(std::uint32_t flags, ByteView content, std::size_t sealed_size) {
+  last_tag_ = seal_frame(
+      seal_, {.sequence = next_sequence_, .synced_up_to = synced_up_to_, .flags = flags},
+      {.bytes = content, .position = content_bytes_, .sealed_size = sealed_size}, output_);
+  if ((flags & frame_flag_witness) == 0) content_bytes_ += content.size();
   next_sequence_++;
   is_complete_ = (flags & frame_flag_complete) != 0;
 }
@@ -123,12 +174,14 @@ void FrameWriter::continue_in(Replacement replacement) {
   file_ = std::move(replacement.file);
   allocated_ = end_ = replacement.stored_bytes;
   next_sequence_ = synced_up_to_ = replacement.frame_count;
+  content_bytes_ = replacement.content_bytes;
+  run_bytes_ = 0;
   last_tag_ = synced_tag_ = replacement.last_tag;
 }
 
 Result<void> FrameWriter::flush() {
   if (is_small_file()) return {};
-  if (!pending_.empty()) seal_pending(0);
+  if (!pending_.empty() || run_bytes_ > 0) seal_pending(0);
   return write_out();
 }
 

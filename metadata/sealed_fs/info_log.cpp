@@ -21,11 +21,12 @@ constexpr std::size_t line_size_bytes_max = 4096;
 }  // namespace
 
 InfoLog::InfoLog(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
-                 std::string folder)
+                 std::string folder, engine::Padding padding)
     : Logger(rocksdb::InfoLogLevel::WARN_LEVEL),
       directory_(std::move(directory)),
       keys_(std::move(keys)),
-      path_(std::move(folder) + "/LOG") {}
+      path_(std::move(folder) + "/LOG"),
+      padding_(padding) {}
 
 InfoLog::~InfoLog() = default;
 
@@ -33,7 +34,7 @@ bool InfoLog::begin_file() {
   writer_ = nullptr;
   const auto exists = directory_->exists(path_);
   if (!exists || (*exists && !directory_->rename(path_, path_ + ".old"))) return false;
-  auto seal = FileSeal::create(*keys_, path_);
+  auto seal = FileSeal::create(*keys_, path_, padding_);
   if (!seal) return false;
   auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
   if (!writer->open()) return false;
@@ -66,7 +67,7 @@ Result<void> InfoLog::reseal() {
   writer_ = nullptr;  // the next message begins a new file
   for (const std::string& path : {path_, path_ + ".old"}) {
     NACRE_ASSIGN(const bool exists, directory_->exists(path));
-    if (exists && !reseal_frames_file(*directory_, path, *keys_)) {
+    if (exists && !reseal_frames_file(*directory_, path, *keys_, padding_)) {
       NACRE_TRY(directory_->remove(path));
     }
   }

@@ -18,9 +18,9 @@ namespace nacre::metadata {
 
 class InfoLog final : public rocksdb::Logger {
  public:
-  // folder: "db".
+  // folder: "db". padding: the volume's.
   InfoLog(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
-          std::string folder);
+          std::string folder, engine::Padding padding);
   ~InfoLog() override;
 
   using Logger::Logv;
@@ -35,6 +35,7 @@ class InfoLog final : public rocksdb::Logger {
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const std::string path_;
+  const engine::Padding padding_;
   std::mutex mutex_;
   std::unique_ptr<FrameWriter> writer_;
 };

@@ -81,11 +81,11 @@ Result<void> ManifestWriter::close() {
 // What is appended since the last sync would be no more durable than before, but is counted as it
 // stands: so it is synced first.
 Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& keys,
-                                    const ManifestLink& link,
+                                    engine::Padding padding, const ManifestLink& link,
                                     const std::function<Result<void>()>& replaced) {
   std::lock_guard lock(mutex_);
   NACRE_TRY(frames_->sync());
-  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, link));
+  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, padding, link));
   if (!fresh) return {};
   frames_->continue_in(std::move(*fresh));
   NACRE_TRY(replaced());

@@ -58,8 +58,8 @@ class ManifestWriter {
   // to the newest log, which no other may follow meanwhile.
   // replaced: the file under the name is another one now, and the folder must be synced before
   // anything else happens; called under the lock.
-  Result<void> reseal(BackingDirectory& directory, const KeyTree& keys, const ManifestLink& link,
-                      const std::function<Result<void>()>& replaced);
+  Result<void> reseal(BackingDirectory& directory, const KeyTree& keys, engine::Padding padding,
+                      const ManifestLink& link, const std::function<Result<void>()>& replaced);
   // The two halves of that for a switch of epochs (epoch_switch.h), between which nobody writes:
   // the file under resealed_path(), and going on there once it is under its name, durably so.
   Result<FrameWriter::Replacement> make_resealed(BackingDirectory& directory, const KeyTree& keys,

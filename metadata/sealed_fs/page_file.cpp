@@ -46,8 +46,11 @@ std::optional<PageView> parse_page(const FileSalt& salt, std::uint64_t page, boo
   return view;
 }
 
-PageReader::PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t plain_size)
-    : file_(std::move(file)), seal_(std::move(seal)), plain_size_(plain_size) {}
+PageReader::PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t sealed_size)
+    : file_(std::move(file)),
+      seal_(std::move(seal)),
+      sealed_size_(sealed_size),
+      plain_size_(sealed_size) {}
 
 Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory,
                                                      std::string_view path, const KeyTree& keys) {
@@ -56,29 +59,56 @@ Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory
   NACRE_ASSIGN(const std::size_t got, file->read(0, header));
   NACRE_ASSIGN(FileSeal seal, FileSeal::open(keys, path, ByteView(header).first(got)));
   NACRE_ASSIGN(const std::uint64_t stored_size, file->size());
-  const auto plain_size = plain_size_of(stored_size);
-  if (!plain_size) {
+  const auto pages = full_page_count(stored_size);
+  auto sealed_size = plain_size_of(stored_size);
+  if (seal.header().is_padded && !pages) sealed_size.reset();
+  if (!sealed_size) {
     return fail_in_file(ErrorCode::corrupt, path,
                         fmt::format("no table file has {} bytes: it was cut or grew", stored_size));
   }
-  std::unique_ptr<PageReader> reader(new PageReader(std::move(file), std::move(seal), *plain_size));
-  // The last page says that it is the last: a cut at a page boundary shows at once.
-  const std::uint64_t last = page_count(*plain_size) - 1;
-  Bytes end(page_overhead_bytes + plain_bytes_of_page(last, *plain_size));
-  NACRE_ASSIGN(const std::size_t end_size, reader->file_->read(page_offset(last), end));
-  Bytes plain(plain_bytes_of_page(last, *plain_size));
-  if (end_size != end.size()) return fail_in_file(ErrorCode::corrupt, path, "the file was cut");
-  NACRE_TRY(reader->open_pages(end, last, page_begin(last), plain));
+  std::unique_ptr<PageReader> reader(
+      new PageReader(std::move(file), std::move(seal), *sealed_size));
+  NACRE_TRY(reader->check_last_page());
   return reader;
+}
+
+// The last page says that it is the last: a cut at a page boundary shows at once.
+Result<void> PageReader::check_last_page() {
+  const std::uint64_t last = page_count(sealed_size_) - 1;
+  Bytes end(page_overhead_bytes + plain_bytes_of_page(last, sealed_size_));
+  NACRE_ASSIGN(const std::size_t end_size, file_->read(page_offset(last), end));
+  Bytes plain(plain_bytes_of_page(last, sealed_size_));
+  if (end_size != end.size()) {
+    return fail_in_file(ErrorCode::corrupt, seal_.path(), "the file was cut");
+  }
+  NACRE_TRY(open_pages(end, last, page_begin(last), plain));
+  return seal_.header().is_padded ? take_padded_size(plain) : Result<void>();
+}
+
+Result<void> PageReader::take_padded_size(ByteView last_page) {
+  const std::size_t field = last_page.size() - padded_size_field_bytes;
+  const auto size = load_le<std::uint64_t>(&last_page[field]);
+  const std::uint64_t begin = sealed_size_ - last_page.size();
+  const bool fits =
+      size <= begin + field && padded_page_count(size) == page_count(sealed_size_) &&
+      std::all_of(last_page.begin() + static_cast<std::ptrdiff_t>(size < begin ? 0 : size - begin),
+                  last_page.begin() + static_cast<std::ptrdiff_t>(field),
+                  [](Byte byte) { return byte == 0; });
+  if (!fits) {
+    return fail_in_file(ErrorCode::tampered, seal_.path(),
+                        "its padding is not what follows from the size that it gives");
+  }
+  plain_size_ = size;
+  return {};
 }
 
 Result<void> PageReader::open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
                                     MutableByteView out) const {
-  const std::uint64_t last = page_count(plain_size_) - 1;
+  const std::uint64_t last = page_count(sealed_size_) - 1;
   std::array<Byte, page_plain_bytes> partial;
   std::uint64_t page = first;
   for (std::size_t at = 0; at < stored.size(); page++) {
-    const std::size_t plain_size = plain_bytes_of_page(page, plain_size_);
+    const std::size_t plain_size = plain_bytes_of_page(page, sealed_size_);
     const std::size_t stored_size = plain_size + page_overhead_bytes;
     const auto view =
         parse_page(seal_.header().salt, page, page == last, stored.subspan(at, stored_size));
@@ -121,6 +151,7 @@ Result<void> PageReader::reopen(BackingDirectory& directory, const KeyTree& keys
   const std::unique_lock lock(mutex_);
   file_ = std::move(fresh->file_);
   seal_ = fresh->seal_;
+  sealed_size_ = fresh->sealed_size_;
   return {};
 }
 
@@ -138,7 +169,7 @@ Result<std::size_t> PageReader::read_locked(std::uint64_t offset, MutableByteVie
     const std::uint64_t count = std::min(read_pages_max, last - page + 1);
     const std::uint64_t final_page = page + count - 1;
     const std::uint64_t end = page_offset(final_page) +
-                              plain_bytes_of_page(final_page, plain_size_) + page_overhead_bytes;
+                              plain_bytes_of_page(final_page, sealed_size_) + page_overhead_bytes;
     stored.resize(end - page_offset(page));
     NACRE_ASSIGN(const std::size_t got, file_->read(page_offset(page), stored));
     if (got != stored.size()) {
@@ -161,8 +192,9 @@ PageWriter::PageWriter(std::unique_ptr<BackingFile> file, FileSeal seal)
 }
 
 Result<std::unique_ptr<PageWriter>> PageWriter::create(BackingDirectory& directory,
-                                                       std::string_view path, const KeyTree& keys) {
-  NACRE_ASSIGN(FileSeal seal, FileSeal::create(keys, path));
+                                                       std::string_view path, const KeyTree& keys,
+                                                       engine::Padding padding) {
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create(keys, path, padding));
   return create_at(directory, path, std::move(seal));
 }
 
@@ -177,14 +209,15 @@ Result<void> PageWriter::append(ByteView bytes) {
   if (bytes.empty()) return {};
   if (finished_) {  // go back to the page that was the last
     output_offset_ = page_offset(page_index_);
+    next_page_generation_ = generation_;
     finished_ = false;
   }
   while (!bytes.empty()) {
     if (page_.size() == page_plain_bytes) {  // more follows, so it is not the last
-      seal_page(false);
+      seal_page(page_index_, page_, false);
       page_.clear();
       page_index_++;
-      generation_ = 0;
+      generation_ = next_page_generation_;
       if (output_.size() >= page_output_size_bytes) NACRE_TRY(write_out());
     }
     const std::size_t size = std::min(bytes.size(), page_plain_bytes - page_.size());
@@ -194,21 +227,33 @@ Result<void> PageWriter::append(ByteView bytes) {
   return {};
 }
 
-void PageWriter::seal_page(bool is_final) {
+void PageWriter::seal_page(std::uint64_t index, ByteView plain, bool is_final) {
   // Page and generation are the nonce.
-  NACRE_CHECK(generation_ < page_final_bit, "page {} was sealed {} times", page_index_,
-              generation_);
+  NACRE_CHECK(generation_ < page_final_bit, "page {} was sealed {} times", index, generation_);
   const std::uint32_t state = generation_ | (is_final ? page_final_bit : 0);
   const std::size_t begin = output_.size();
-  output_.resize(begin + page_.size() + page_overhead_bytes);
+  output_.resize(begin + plain.size() + page_overhead_bytes);
   const MutableByteView stored = MutableByteView(output_).subspan(begin);
-  const std::size_t tag_offset = page_.size();
-  seal_.seal(page_index_, generation_, page_fields(page_index_, state), page_,
-             stored.first(tag_offset), stored.subspan(tag_offset, page_tag_size_bytes));
+  const std::size_t tag_offset = plain.size();
+  seal_.seal(index, generation_, page_fields(index, state), plain, stored.first(tag_offset),
+             stored.subspan(tag_offset, page_tag_size_bytes));
   store_le(&stored[tag_offset + page_tag_size_bytes], state);
   const std::size_t covered = stored.size() - 4;
-  store_le(&stored[covered], page_crc(seal_.header().salt, page_index_, stored.first(covered)));
-  generation_++;
+  store_le(&stored[covered], page_crc(seal_.header().salt, index, stored.first(covered)));
+}
+
+// The current page and those behind it that hold nothing else than padding, all of the current
+// page's generation.
+void PageWriter::seal_padded_end() {
+  const std::uint64_t size = page_begin(page_index_) + page_.size();
+  const std::uint64_t last = padded_page_count(size) - 1;
+  Bytes plain = page_;
+  for (std::uint64_t page = page_index_; page <= last; page++) {
+    plain.resize(page_plain_bytes);
+    if (page == last) store_le(&plain[page_plain_bytes - padded_size_field_bytes], size);
+    seal_page(page, plain, page == last);
+    plain.clear();
+  }
 }
 
 Result<void> PageWriter::write_out() {
@@ -222,7 +267,12 @@ Result<void> PageWriter::write_out() {
 Result<void> PageWriter::finish() {
   if (error_) return tl::unexpected<Error>(*error_);
   if (finished_) return {};
-  seal_page(true);
+  if (seal_.header().is_padded) {
+    seal_padded_end();
+  } else {
+    seal_page(page_index_, page_, true);
+  }
+  generation_++;
   finished_ = true;
   return write_out();
 }

@@ -29,16 +29,20 @@ class PageReader {
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out) const;
 
  private:
-  PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t plain_size);
+  PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t sealed_size);
+  // Of a padded file: what its last page says of the size.
+  Result<void> take_padded_size(ByteView last_page);
+  Result<void> check_last_page();
   Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const;
   // Opens pages [first, first + count) from their stored bytes into the part of out they cover.
   Result<void> open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
                           MutableByteView out) const;
 
-  mutable std::shared_mutex mutex_;  // guards the next two; held while they are read with
+  mutable std::shared_mutex mutex_;  // guards what follows; held while they are read with
   std::unique_ptr<BackingFile> file_;
   FileSeal seal_;
-  const std::uint64_t plain_size_;
+  std::uint64_t sealed_size_;  // of what all pages hold
+  std::uint64_t plain_size_;   // of the content, which is less in a padded file
 };
 
 // Checks one stored page but not its tag; none when CRC or final bit are wrong. Shared with the
@@ -55,9 +59,10 @@ std::optional<PageView> parse_page(const FileSalt& salt, std::uint64_t page, boo
 // that error: a page whose fate is unknown is never written again.
 class PageWriter {
  public:
-  // Creates or empties the file.
+  // Creates or empties the file. padding: the volume's.
   static Result<std::unique_ptr<PageWriter>> create(BackingDirectory& directory,
-                                                    std::string_view path, const KeyTree& keys);
+                                                    std::string_view path, const KeyTree& keys,
+                                                    engine::Padding padding);
   // Of a file that is to take the place of another: seal is of its lasting path.
   static Result<std::unique_ptr<PageWriter>> create_at(BackingDirectory& directory,
                                                        std::string_view path, FileSeal seal);
@@ -73,7 +78,8 @@ class PageWriter {
 
  private:
   PageWriter(std::unique_ptr<BackingFile> file, FileSeal seal);
-  void seal_page(bool is_final);
+  void seal_page(std::uint64_t index, ByteView plain, bool is_final);
+  void seal_padded_end();
   Result<void> write_out();
   Result<void> finish();
   Result<void> remember(Result<void> result);
@@ -83,8 +89,10 @@ class PageWriter {
   Bytes page_;                    // plain bytes of the current page; may be full
   std::uint64_t page_index_ = 0;  // of the current page
   std::uint32_t generation_ = 0;  // the next one of the current page
-  bool finished_ = false;         // the current page is on its way, as the final one
-  Bytes output_;                  // stored bytes not yet written
+  // That of pages behind it: above the one of what padding was sealed in their places.
+  std::uint32_t next_page_generation_ = 0;
+  bool finished_ = false;  // the current page is on its way, as the final one
+  Bytes output_;           // stored bytes not yet written
   std::uint64_t output_offset_ = 0;
   std::uint64_t writeback_offset_ = 0;
   std::optional<Error> error_;

@@ -11,12 +11,18 @@
 // state = generation | is_final << 31. The nonce is page index u64, generation u32: a page that is
 // sealed again with other content takes the next generation. Exactly the last page is final; a file
 // without content has one page with n = 0. The CRC covers salt, page index, ciphertext, tag, state.
+//
+// In a padded file (FileHeader::is_padded) all pages are full, and their count says no more than a
+// Padmé length: zeros follow the content, and the last 8 plain bytes of the last page are its size.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/record/record.h"
 
 namespace nacre::metadata {
 
@@ -56,6 +62,23 @@ constexpr std::optional<std::uint64_t> plain_size_of(std::uint64_t stored_size) 
   const std::uint64_t last = body - (pages - 1) * page_size_bytes;
   if (last < page_overhead_bytes || (last == page_overhead_bytes && pages > 1)) return std::nullopt;
   return body - pages * page_overhead_bytes;
+}
+
+inline constexpr std::uint32_t padded_size_field_bytes = 8;
+
+// Of a padded file that holds plain_size bytes.
+inline std::uint64_t padded_page_count(std::uint64_t plain_size) {
+  const std::uint64_t pages = page_count(plain_size + padded_size_field_bytes);
+  return round_up(engine::padded_size(engine::Padding::padme, pages * page_size_bytes),
+                  std::uint64_t{page_size_bytes}) /
+         page_size_bytes;
+}
+// Of a padded file of this stored size; none when no file of full pages has it.
+constexpr std::optional<std::uint64_t> full_page_count(std::uint64_t stored_size) {
+  if (stored_size <= first_page_offset) return std::nullopt;
+  const std::uint64_t body = stored_size - first_page_offset;
+  if (body % page_size_bytes != 0) return std::nullopt;
+  return body / page_size_bytes;
 }
 
 static_assert(stored_size_of(0) == first_page_offset + page_overhead_bytes);

@@ -18,6 +18,7 @@ namespace {
 struct Resealed {
   Bytes bytes;  // of the whole file
   std::uint64_t frame_count = 0;
+  std::uint64_t content_bytes = 0;
   FrameTag last_tag = {};
 };
 
@@ -43,13 +44,12 @@ class Resealer {
     // All frames behind it have one more before them than they had.
     shift_ = has_link && !walk.link ? 1 : 0;
     for (std::uint64_t at = file_header_size_bytes; at < walk.end;) {
-      const auto frame = parse_frame(from_.header().salt, stored_.frame_at(at));
+      const auto frame = parse_frame(from_.header(), stored_.frame_at(at));
       if (!frame) {
         return fail_in_file(ErrorCode::corrupt, from_.path(), "a frame changed meanwhile");
       }
-      plain.resize(frame->header.plain_size);
-      if (!from_.open(frame->header.sequence, 0, frame->authenticated, frame->ciphertext,
-                      frame->tag, plain)) {
+      plain.clear();
+      if (!open_frame(from_, *frame, plain)) {
         return fail_in_file(ErrorCode::tampered, from_.path(), "the tag of a frame is wrong");
       }
       at += frame->stored_size;
@@ -69,18 +69,14 @@ class Resealer {
 
  private:
   void add(FrameHeader header, ByteView plain) {
-    header.plain_size = static_cast<std::uint32_t>(plain.size());
     header.sequence = fresh_.frame_count++;
     if (header.synced_up_to > 0) header.synced_up_to += shift_;
-    const std::size_t begin = fresh_.bytes.size();
-    fresh_.bytes.resize(begin + frame_overhead_bytes + plain.size());
-    const MutableByteView out = MutableByteView(fresh_.bytes).subspan(begin);
-    encode_frame_header(header, out);
-    const MutableByteView tag = out.last(frame_tag_size_bytes);
-    to_.seal(header.sequence, 0, out.first(frame_authenticated_bytes), plain,
-             out.subspan(frame_header_size_bytes, plain.size()), tag);
-    store_le(&out[frame_authenticated_bytes], frame_crc(to_.header().salt, out));
-    std::copy(tag.begin(), tag.end(), fresh_.last_tag.begin());
+    fresh_.last_tag = seal_frame(to_, header,
+                                 {.bytes = plain,
+                                  .position = fresh_.content_bytes,
+                                  .sealed_size = padded_frame_size(plain.size())},
+                                 fresh_.bytes);
+    if ((header.flags & frame_flag_witness) == 0) fresh_.content_bytes += plain.size();
   }
 
   FrameBytes& stored_;
@@ -107,17 +103,18 @@ Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& director
                                   .file = std::move(file),
                                   .stored_bytes = fresh.bytes.size(),
                                   .frame_count = fresh.frame_count,
+                                  .content_bytes = fresh.content_bytes,
                                   .last_tag = fresh.last_tag};
 }
 
 Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
     BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    const std::optional<ManifestLink>& link) {
+    engine::Padding padding, const std::optional<ManifestLink>& link) {
   NACRE_ASSIGN(const auto epoch, epoch_of_file(directory, path));
   if (epoch && *epoch == keys.current_epoch_number()) {
     return std::optional<FrameWriter::Replacement>();
   }
-  NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path));
+  NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path, padding));
   NACRE_ASSIGN(auto fresh, make_resealed_frames(directory, path, keys, std::move(to),
                                                 {.link = link, .witness = {}}));
   NACRE_TRY(directory.rename(resealed_path(path), path));

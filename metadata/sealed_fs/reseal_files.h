@@ -35,11 +35,11 @@ Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& director
                                                       FileSeal to, const ResealChanges& changes);
 
 // Under its name already, but not durably so. None when the file is of the current epoch. Nobody
-// else may write to it or replace it meanwhile; the caller syncs the folder. link: of a manifest,
-// in the place of the one that it has. Errors: those of read_frames().
+// else may write to it or replace it meanwhile; the caller syncs the folder. padding: the volume's.
+// link: of a manifest, in the place of the one that it has. Errors: those of read_frames().
 Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
     BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    const std::optional<ManifestLink>& link = {});
+    engine::Padding padding, const std::optional<ManifestLink>& link = {});
 
 // The epoch that a file's header names; none when it has no header (yet).
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

@@ -79,10 +79,12 @@ IOStatus no_room_for_table(const std::string& path) {
 }  // namespace
 
 SealedFileSystem::SealedFileSystem(std::shared_ptr<BackingDirectory> directory,
-                                   std::shared_ptr<const KeyTree> keys, bool read_only)
+                                   std::shared_ptr<const KeyTree> keys, bool read_only,
+                                   engine::Padding padding)
     : directory_(std::move(directory)),
       keys_(std::move(keys)),
       read_only_(read_only),
+      padding_(padding),
       holds_(std::make_shared<FileHolds>(directory_)) {}
 
 SealedFileSystem::~SealedFileSystem() = default;
@@ -122,7 +124,7 @@ Result<void> SealedFileSystem::recover(std::string_view folder) {
 }
 
 Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
-  NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path));
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path, padding_));
   std::lock_guard lock(log_mutex_);
   manifest_->durable().write_to(witness_);
   auto log =
@@ -182,10 +184,10 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
   if (manifest != nullptr && path == live_manifest_path_) {
     // No other log is made meanwhile: it would name the manifest as it was.
     std::lock_guard log_lock(log_mutex_);
-    return manifest->reseal(*directory_, *keys_, newest_log_locked(),
+    return manifest->reseal(*directory_, *keys_, padding_, newest_log_locked(),
                             [&] { return sync_replaced(folder); });
   }
-  auto fresh = reseal_frames_file(*directory_, path, *keys_);
+  auto fresh = reseal_frames_file(*directory_, path, *keys_, padding_);
   if (!fresh && fresh.error().code == ErrorCode::not_found) return {};
   if (!fresh) return tl::unexpected(fresh.error());
   return *fresh ? sync_replaced(folder) : Result<void>();
@@ -282,7 +284,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
     const FileClass file_class = parse_file_name(path).file_class;
     if (file_class == FileClass::table) {
       if (refuse_table_ && refuse_table_()) return no_room_for_table(path);
-      auto writer = PageWriter::create(*directory_, path, *keys_);
+      auto writer = PageWriter::create(*directory_, path, *keys_, padding_);
       if (!writer) return to_io_status(writer.error());
       *result = make_writable_file(
           std::move(*writer), [this] { return fail_stop_->check(); }, options);
@@ -291,7 +293,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       if (!writer) return to_io_status(writer.error());
       *result = make_writable_file(std::move(*writer), options);
     } else {
-      auto seal = FileSeal::create(*keys_, path);
+      auto seal = FileSeal::create(*keys_, path, padding_);
       if (!seal) return to_io_status(seal.error());
       auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
       if (file_class == FileClass::manifest && writer->header().format != EpochFormat::one) {
@@ -414,13 +416,8 @@ Result<std::uint64_t> SealedFileSystem::plain_size(const std::string& path) cons
     NACRE_ASSIGN(const FramesContent content, read_frames(*directory_, path, *keys_));
     return content.plain.size();
   }
-  NACRE_ASSIGN(const std::uint64_t stored, directory_->file_size(path));
-  const auto size = plain_size_of(stored);
-  if (!size) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("no table file has {} bytes: it was cut or grew", stored));
-  }
-  return *size;
+  NACRE_ASSIGN(const auto reader, PageReader::open(*directory_, path, *keys_));
+  return reader->size();
 }
 
 IOStatus SealedFileSystem::GetFileSize(const std::string& raw_path, const IOOptions&,

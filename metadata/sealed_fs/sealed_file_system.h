@@ -34,8 +34,9 @@ namespace nacre::metadata {
 
 class SealedFileSystem final : public rocksdb::FileSystem {
  public:
+  // padding: the volume's; of the files that are made here.
   SealedFileSystem(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
-                   bool read_only);
+                   bool read_only, engine::Padding padding);
   ~SealedFileSystem() override;
 
   // Checks what RocksDB is about to open; see recovery_check.h. Before anything else but for a new
@@ -160,6 +161,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const bool read_only_;
+  const engine::Padding padding_;
   const std::shared_ptr<FileHolds> holds_;
   std::function<bool()> refuse_table_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();

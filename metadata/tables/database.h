@@ -49,6 +49,9 @@ struct DatabaseOptions {
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t write_buffer_bytes = 16u << 20;
   std::uint64_t manifest_bytes_max = 4u << 20;  // a larger manifest is replaced by a new one
+  // The volume's padding, for files that are made in epochs of format 2. Existing files tell by
+  // themselves whether they are padded.
+  engine::Padding padding = engine::Padding::none;
 };
 
 struct DatabaseStats {

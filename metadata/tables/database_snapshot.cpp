@@ -34,14 +34,20 @@ struct FramesPrefix {
   std::uint64_t frame_count = 0;
 };
 Result<std::optional<FramesPrefix>> prefix_of(BackingDirectory& directory, const std::string& path,
-                                              std::uint64_t plain_size) {
+                                              const KeyTree& keys, std::uint64_t plain_size) {
   NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));
-  NACRE_ASSIGN(const FileHeader header, decode_file_header(stored.view(0, file_header_size_bytes)));
+  NACRE_ASSIGN(const FileSeal seal,
+               FileSeal::open(keys, path, stored.view(0, file_header_size_bytes)));
+  Bytes content;
   FramesPrefix prefix{.stored_size = file_header_size_bytes};
   for (std::uint64_t plain = 0; plain < plain_size; prefix.frame_count++) {
-    const auto frame = parse_frame(header.salt, stored.frame_at(prefix.stored_size));
+    const auto frame = parse_frame(seal.header(), stored.frame_at(prefix.stored_size));
     if (!frame) return std::optional<FramesPrefix>();
-    if ((frame->header.flags & frame_flag_witness) == 0) plain += frame->header.plain_size;
+    content.clear();
+    if (!open_frame(seal, *frame, content)) {
+      return fail_in_file(ErrorCode::tampered, path, "the tag of a frame is wrong");
+    }
+    if ((frame->header.flags & frame_flag_witness) == 0) plain += content.size();
     prefix.stored_size += frame->stored_size;
     if (plain > plain_size) return std::optional<FramesPrefix>();
   }
@@ -96,7 +102,7 @@ Result<std::optional<DatabaseSnapshot>> RocksdbStore::try_snapshot(
   const std::string current = path_of("CURRENT");
   NACRE_ASSIGN(const FramesContent named, read_frames(*directory_, current, *keys_));
   NACRE_ASSIGN(snapshot.current, read_file(*directory_, current));
-  NACRE_ASSIGN(const auto prefix, prefix_of(*directory_, path_of(manifest), manifest_size));
+  NACRE_ASSIGN(const auto prefix, prefix_of(*directory_, path_of(manifest), *keys_, manifest_size));
   const std::uint64_t number = parse_file_name(manifest).number;
   const bool agree = as_text(named.plain) == manifest + "\n" && prefix &&
                      (number > log.manifest ||
@@ -118,7 +124,7 @@ Result<bool> log_has_rows(BackingDirectory& directory, std::string_view path) {
   const auto header = decode_file_header(stored.view(0, file_header_size_bytes));
   if (!header) return add_context(header.error(), path);
   std::uint64_t at = file_header_size_bytes;
-  while (const auto frame = parse_frame(header->salt, stored.frame_at(at))) {
+  while (const auto frame = parse_frame(*header, stored.frame_at(at))) {
     if ((frame->header.flags & frame_flag_witness) == 0) return true;
     at += frame->stored_size;
   }

@@ -91,7 +91,8 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   std::unique_ptr<RocksdbStore> store(new RocksdbStore);
   store->directory_ = directory;
   store->keys_ = keys;
-  store->file_system_ = std::make_shared<SealedFileSystem>(directory, keys, options.read_only);
+  store->file_system_ =
+      std::make_shared<SealedFileSystem>(directory, keys, options.read_only, options.padding);
   bool has_arrived = false;
   if (!options.create) {
     NACRE_TRY(settle_epoch(*directory, *keys, options.read_only));
@@ -111,8 +112,8 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   if (options.read_only) {
     db_options.info_log = std::make_shared<NullLogger>();
   } else {
-    store->info_log_ =
-        std::make_shared<InfoLog>(std::move(directory), keys, std::string(database_folder));
+    store->info_log_ = std::make_shared<InfoLog>(std::move(directory), keys,
+                                                 std::string(database_folder), options.padding);
     db_options.info_log = store->info_log_;
   }
   const auto families = family_descriptors(options);

@@ -61,7 +61,7 @@ void add_frame(Bytes& file, const FileSeal& seal, const FrameHeader& header, Byt
 }
 
 void try_frames(Input input, std::string_view path, bool is_raw) {
-  const auto seal = FileSeal::create(keys(input.rest.size()), path).value();
+  const auto seal = FileSeal::create(keys(input.rest.size()), path, engine::Padding::none).value();
   Bytes file = begin_file(seal);
   Bytes expected;
   if (is_raw) file.insert(file.end(), input.rest.begin(), input.rest.end());
@@ -94,7 +94,7 @@ void try_frames(Input input, std::string_view path, bool is_raw) {
 void try_pages(Input input, bool is_raw) {
   constexpr std::string_view path = "db/000012.sst";
   const KeyTree& tree = keys(input.rest.size());
-  const auto seal = FileSeal::create(tree, path).value();
+  const auto seal = FileSeal::create(tree, path, engine::Padding::none).value();
   Bytes file = begin_file(seal);
   if (is_raw) file.insert(file.end(), input.rest.begin(), input.rest.end());
   for (std::uint64_t number = 0; !is_raw && !input.rest.empty(); ++number) {

@@ -117,7 +117,8 @@ def copy_reader(folder):
 
 
 # Of format 2, a draft: no golden volume has it.
-FORMAT_2_TEXTS = ("database file 2", "passphrase check", "passphrase seal", "passphrase recipient")
+FORMAT_2_TEXTS = ("database file 2", "padded database file 2", "passphrase check", "passphrase seal",
+                  "passphrase recipient")
 
 
 def check_changed_text(work, name, passphrase, volume):
@@ -565,10 +566,11 @@ def check_lost(volume, made, seen):
     print("ok      lost chunks and ranges, as a repair states them", flush=True)
 
 
-def check_many_files(count, chance, volume_format):
+def check_many_files(count, chance, volume_format, padding="none"):
     seen = Seen()
     with Volume("read-volume") as volume:
-        volume.make("--chunk-size", "256K", "--codec", "lz77", "--format", str(volume_format))
+        volume.make("--chunk-size", "256K", "--codec", "lz77", "--format", str(volume_format),
+                    "--padding", padding)
         volume.mount()
         made = make_files(volume.mnt, count, chance)
         make_special_files(volume.mnt, made, chance)
@@ -592,8 +594,10 @@ def check_many_files(count, chance, volume_format):
             copy = os.path.join(volume.work, "reader-copy")
             os.mkdir(copy)
             copy_reader(copy)
+            unused = "padded database file 2" if padding == "none" else "database file 2"
             for name in FORMAT_2_TEXTS:
-                check_changed_text(copy, name, volume.passphrase, volume.path)
+                if name != unused:
+                    check_changed_text(copy, name, volume.passphrase, volume.path)
             check_format_2_recipients(volume)
         volume.fsck("--deep")
         check_lost(volume, made, seen)
@@ -665,6 +669,7 @@ def main():
         if os.path.exists("/dev/fuse"):
             check_many_files(options.files, chance, 1)
             check_many_files(options.files // 4, chance, 2)
+            check_many_files(options.files // 4, chance, 2, padding="padme")
         else:
             skip_part("read_volume_test, a volume made just now", "there is no /dev/fuse")
     except (Failure, VolumeError) as failure:

@@ -91,6 +91,7 @@ metadata::DatabaseOptions tiny_options() {
   metadata::DatabaseOptions options;
   options.block_cache_bytes = 1u << 20;
   options.write_buffer_bytes = 160u << 10;  // flushes and new logs within the workload
+  options.padding = padding_under_test();
   return options;
 }
 

@@ -25,6 +25,7 @@ DatabaseOptions small_options() {
   options.block_cache_bytes = 1u << 20;
   options.write_buffer_bytes = 1u << 20;
   options.manifest_bytes_max = 4u << 10;
+  options.padding = padding_under_test();
   return options;
 }
 

@@ -21,7 +21,7 @@ using namespace metadata;
 
 std::unique_ptr<FrameWriter> make_writer(std::shared_ptr<MemoryBacking> backing,
                                          std::string_view path) {
-  auto seal = FileSeal::create(*make_keys(), path);
+  auto seal = FileSeal::create(*make_keys(), path, padding_under_test());
   EXPECT_TRUE(seal);
   auto writer = std::make_unique<FrameWriter>(std::move(backing), std::move(*seal));
   const bool is_manifest = parse_file_name(path).file_class == FileClass::manifest;
@@ -237,14 +237,16 @@ TEST(FramesFile, unsynced_frames_may_be_torn_anywhere) {
 
 TEST(FramesFile, a_log_cut_anywhere_gives_its_whole_frames) {
   auto backing = make_volume();
-  const Bytes content = write_frames(backing, log_path, {100, 1, 300, 70, 50});
+  const std::vector<std::size_t> sizes = {100, 1, 300, 70, 50};
+  const Bytes content = write_frames(backing, log_path, sizes);
   const Bytes stored = *backing->load(log_path);
   const auto frames = frames_of(stored);
+  ASSERT_EQ(frames.size(), sizes.size());
   for (std::size_t size = 0; size < stored.size(); size++) {
     backing->store(log_path, ByteView(stored).first(size));
     std::size_t whole = 0;
-    for (const auto& frame : frames) {
-      if (frame.offset + frame.size <= size) whole += frame.size - frame_overhead_bytes;
+    for (std::size_t i = 0; i < frames.size(); i++) {
+      if (frames[i].offset + frames[i].size <= size) whole += sizes[i];
     }
     auto read = read_content(*backing, log_path);
     ASSERT_TRUE(read) << "size " << size << ": " << read.error().message;
@@ -384,7 +386,8 @@ TEST(FramesFile, a_sync_that_failed_is_not_tried_again) {
 TEST(LogWriter, keeps_errors_to_itself_until_it_is_asked) {
   auto backing = make_volume();
   auto fail_stop = std::make_shared<FailStop>();
-  LogWriter log(backing, *FileSeal::create(*make_keys(), log_path), nullptr, {}, fail_stop);
+  LogWriter log(backing, *FileSeal::create(*make_keys(), log_path, padding_under_test()), nullptr,
+                {}, fail_stop);
   backing->inject({.operations = change_create, .code = ErrorCode::no_space});
   EXPECT_EQ(code_of(log.ensure_exists()), ErrorCode::no_space);
   EXPECT_TRUE(log.append(Bytes(100, Byte{1})));
@@ -407,15 +410,16 @@ TEST(LogWriter, keeps_errors_to_itself_until_it_is_asked) {
 TEST(LogWriter, is_made_only_when_its_predecessor_is_durable) {
   auto backing = make_volume();
   auto fail_stop = std::make_shared<FailStop>();
-  auto first = std::make_shared<LogWriter>(backing, *FileSeal::create(*make_keys(), log_path),
-                                           nullptr, LogWitness{}, fail_stop);
+  auto first = std::make_shared<LogWriter>(
+      backing, *FileSeal::create(*make_keys(), log_path, padding_under_test()), nullptr,
+      LogWitness{}, fail_stop);
   ASSERT_TRUE(first->ensure_exists());
   EXPECT_TRUE(first->append(Bytes(100, Byte{1})));
   EXPECT_TRUE(first->flush());
   LogWitness witness;
   witness.previous_log = 7;
-  LogWriter second(backing, *FileSeal::create(*make_keys(), "db/000008.log"), first, witness,
-                   fail_stop);
+  LogWriter second(backing, *FileSeal::create(*make_keys(), "db/000008.log", padding_under_test()),
+                   first, witness, fail_stop);
   ASSERT_TRUE(second.ensure_exists());
   auto after = backing->power_loss(0);
   EXPECT_EQ(read_content(*after, log_path).value(), Bytes(100, Byte{1}));

@@ -13,7 +13,7 @@ namespace {
 // be written after all, and what may be named on the medium stays until there is another manifest.
 TEST(SealedFileSystem, a_manifest_whose_write_failed_names_nothing_that_is_gone) {
   const auto backing = MemoryBacking::create();
-  metadata::SealedFileSystem files(backing, make_keys(), false);
+  metadata::SealedFileSystem files(backing, make_keys(), false, padding_under_test());
   const rocksdb::FileOptions options;
   const rocksdb::IOOptions io;
   const auto create = [&](const std::string& path) {

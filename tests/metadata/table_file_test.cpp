@@ -20,7 +20,7 @@ Bytes write_table(MemoryBacking& backing, std::string_view path, std::size_t siz
                   std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const Bytes content = random_bytes(random, size);
-  auto writer = PageWriter::create(backing, path, *make_keys());
+  auto writer = PageWriter::create(backing, path, *make_keys(), padding_under_test());
   EXPECT_TRUE(writer);
   EXPECT_TRUE((*writer)->append(content));
   EXPECT_TRUE((*writer)->sync());
@@ -61,7 +61,7 @@ TEST(TableFile, gives_back_what_was_appended_in_any_pieces) {
       std::mt19937_64 random(seed);
       auto backing = make_volume();
       const Bytes content = random_bytes(random, size);
-      auto writer = PageWriter::create(*backing, table_path, *make_keys());
+      auto writer = PageWriter::create(*backing, table_path, *make_keys(), padding_under_test());
       ASSERT_TRUE(writer);
       ASSERT_TRUE(backing->sync_directory("db"));
       for (std::size_t at = 0; at < size;) {
@@ -78,7 +78,9 @@ TEST(TableFile, gives_back_what_was_appended_in_any_pieces) {
         }
       }
       ASSERT_TRUE((*writer)->close());
-      ASSERT_EQ(backing->file_size(table_path), stored_size_of(size));
+      ASSERT_EQ(backing->file_size(table_path), padding_under_test() == engine::Padding::none
+                                                    ? stored_size_of(size)
+                                                    : page_offset(padded_page_count(size)));
       auto reader = PageReader::open(*backing, table_path, *make_keys());
       ASSERT_TRUE(reader) << reader.error().message;
       ASSERT_EQ((*reader)->size(), size);
@@ -99,7 +101,7 @@ TEST(TableFile, gives_back_what_was_appended_in_any_pieces) {
 
 TEST(TableFile, the_plain_text_is_not_in_it) {
   auto backing = make_volume();
-  auto writer = PageWriter::create(*backing, table_path, *make_keys());
+  auto writer = PageWriter::create(*backing, table_path, *make_keys(), padding_under_test());
   const std::string secret = "a name that nobody may see";
   ASSERT_TRUE((*writer)->append(as_bytes(secret)));
   ASSERT_TRUE((*writer)->close());

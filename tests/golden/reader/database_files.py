@@ -12,6 +12,8 @@ CLASS_TABLE, CLASS_LOG, CLASS_MANIFEST, CLASS_OTHER, CLASS_INFO_LOG = 1, 2, 3, 4
 HEADER_SIZE = 64
 PAGE_SIZE = 4096
 FRAME_COMPLETE, FRAME_WITNESS = 1, 2
+FRAME_SIZE_MAX, PADDED_FRAME_SIZE_MAX = 65536, 67584
+PAGE_CONTENT_SIZE = 4072
 
 
 def class_and_number(name):
@@ -41,7 +43,11 @@ class FileHeader:
         require(cursor.take(4) == b"NDBF", f"{what}: not a database file")
         version, own_class = cursor.u8(), cursor.u8()
         require(version in (1, 2), f"{what}: version {version} is not known")
-        cursor.reserved(2)
+        # FORMAT.md, Format 2, "Padding".
+        padded = cursor.u8()
+        require(padded <= (version == 2), f"{what}: byte 6 of the header is {padded}")
+        self.is_padded = bool(padded)
+        cursor.reserved(1)
         self.epoch, page_size = cursor.u32(), cursor.u32()
         own_volume_id, self.salt = cursor.take(16), cursor.take(16)
         cursor.reserved(12)
@@ -58,8 +64,39 @@ class FileHeader:
         require(keys.formats[keys.newest_epoch] == 1 or self.epoch == keys.newest_epoch,
                 f"{what}: tampered with, sealed under an older key")
         self.key = database_file_key(epoch_key, self.salt,
-                                     lasting_name(name) if self.format == 2 else None)
+                                     lasting_name(name) if self.format == 2 else None,
+                                     self.is_padded)
         self.additional = volume_id + self.salt + struct.pack("<QB7x", self.number, self.file_class)
+
+
+def padme(size):
+    """FORMAT.md, Record: the Padmé length of a size."""
+    exponent = size.bit_length() - 1
+    cleared = exponent - exponent.bit_length()
+    return size if size < 2 or cleared <= 0 else -(-size >> cleared) << cleared
+
+
+def content_of_padded(content, what):
+    """FORMAT.md, Format 2, "Padding": content is that of all pages of a padded table."""
+    require(len(content) % PAGE_CONTENT_SIZE == 0, f"{what}: a page that is not full")
+    size, = struct.unpack("<Q", content[-8:])
+    needed = -(-(size + 8) // PAGE_CONTENT_SIZE) * PAGE_SIZE
+    pages = -(-padme(needed) // PAGE_SIZE)
+    require(pages * PAGE_CONTENT_SIZE == len(content),
+            f"{what}: tampered with, its padding is not that of {size} bytes")
+    require(not any(content[size:-8]), f"{what}: tampered with, something is in its padding")
+    return content[:size]
+
+
+def content_of_padded_frame(plain, position, what):
+    """FORMAT.md, Format 2, "Padding": plain is what was sealed in a frame; position None: not known."""
+    require(len(plain) >= 12, f"{what}: tampered with, no padded frame")
+    size, own_position = struct.unpack_from("<IQ", plain)
+    require(size <= FRAME_SIZE_MAX and 12 + size <= len(plain),
+            f"{what}: tampered with, {size} bytes of content")
+    require(position in (None, own_position), f"{what}: tampered with, of another position")
+    require(not any(plain[12 + size:]), f"{what}: tampered with, something is in its padding")
+    return plain[12:12 + size]
 
 
 def open_pages(data, name, volume_id, keys):
@@ -87,24 +124,25 @@ def open_pages(data, name, volume_id, keys):
             break
         index += 1
     require(size > 0 or index == 0, f"{what}: an empty page behind others")
-    return b"".join(content)
+    return content_of_padded(b"".join(content), what) if header.is_padded else b"".join(content)
 
 
 class Frame:
-    def __init__(self, data, place, salt, what):
+    def __init__(self, data, place, header, what):
         """FORMAT.md, Files under db/, "All other files"; VolumeError where no whole frame is."""
+        size_max = PADDED_FRAME_SIZE_MAX if header.is_padded else FRAME_SIZE_MAX
         head = data[place:place + 32]
         require(len(head) == 32 and head[:4] == b"NFRM", f"{what}: no frame")
         (self.size, self.sequence, self.synced, self.flags,
          crc) = struct.unpack("<IQQII", head[4:])
-        require(self.size <= 65536, f"{what}: a frame that is too large")
+        require(self.size <= size_max, f"{what}: a frame that is too large")
         require(self.synced <= self.sequence, f"{what}: a frame that vouches for later ones")
         require(not self.flags & ~(FRAME_COMPLETE | FRAME_WITNESS), f"{what}: flags of a frame")
         self.end = place + 32 + self.size + 16
         require(self.end <= len(data), f"{what}: a frame is cut off")
         self.head = head[:28]
         self.sealed = data[place + 32:self.end]
-        require(crc == crc32(salt, self.head, self.sealed), f"{what}: CRC of a frame is wrong")
+        require(crc == crc32(header.salt, self.head, self.sealed), f"{what}: CRC of a frame is wrong")
 
 
 class FrameFile:
@@ -118,23 +156,24 @@ class FrameFile:
         self.tags, self.link = [], None
         self.complete = False
         self.begins_with_witness = False
-        pieces = []
+        pieces, position = [], 0
         place = HEADER_SIZE
         while place < len(data):
             frame_what = f"{what}, frame {self.frame_count}"
             try:
-                frame = Frame(data, place, header.salt, frame_what)
+                frame = Frame(data, place, header, frame_what)
             except VolumeError as error:
                 self.check_tail(data, place, error)
                 break
             require(frame.sequence == self.frame_count,
                     f"{frame_what}: tampered with, out of order")
             require(not self.complete, f"{frame_what}: behind the last frame")
-            plain = self.open_frame(frame, frame_what)
+            plain = self.open_frame(frame, frame_what, position)
             if frame.flags & FRAME_WITNESS:
                 self.note_witness(plain, frame_what)
             else:
                 pieces.append(plain)
+                position += len(plain)
             self.complete = bool(frame.flags & FRAME_COMPLETE)
             self.tags.append(frame.sealed[-16:])
             place = frame.end
@@ -158,9 +197,10 @@ class FrameFile:
     def id(self):
         return self.header.number, self.header.salt
 
-    def open_frame(self, frame, what):
-        return open_gcm(self.header.key, struct.pack("<Q4x", frame.sequence), frame.sealed,
-                        self.header.additional + frame.head, what)
+    def open_frame(self, frame, what, position=None):
+        plain = open_gcm(self.header.key, struct.pack("<Q4x", frame.sequence), frame.sealed,
+                         self.header.additional + frame.head, what)
+        return content_of_padded_frame(plain, position, what) if self.header.is_padded else plain
 
     def check_tail(self, data, place, error):
         """A bad frame below a later frame's "synced up to" is damage; any other is a torn tail.
@@ -174,7 +214,7 @@ class FrameFile:
             if place < 0:
                 return
             try:
-                frame = Frame(data, place, self.header.salt, "")
+                frame = Frame(data, place, self.header, "")
             except VolumeError:
                 continue
             self.open_frame(frame, f"db/{self.name}, offset {place}")

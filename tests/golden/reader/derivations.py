@@ -16,6 +16,8 @@ DERIVATIONS = {
     "database file": b"nacre database file",
     # the same of an epoch of format 2, before the file's name
     "database file 2": b"nacre database file 2 ",
+    # and of a padded file there
+    "padded database file 2": b"nacre padded database file 2 ",
     # RSA-OAEP label, before the volume id in hexadecimal
     "oaep label": b"nacre volume key",
     # additional data of a passphrase's private key

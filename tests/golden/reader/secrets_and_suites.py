@@ -62,11 +62,12 @@ def write_session_key(epoch_key, salt, suite):
     return derive(epoch_key, salt, info, suite.key_size)
 
 
-def database_file_key(epoch_key, salt, name=None):
+def database_file_key(epoch_key, salt, name=None, is_padded=False):
     """FORMAT.md, Keys, "database file key"; with a name that of Format 2."""
     if name is None:
         return derive(epoch_key, salt, DERIVATIONS["database file"], 32)
-    return derive(epoch_key, salt, DERIVATIONS["database file 2"] + name.encode(), 32)
+    info = DERIVATIONS["padded database file 2" if is_padded else "database file 2"]
+    return derive(epoch_key, salt, info + name.encode(), 32)
 
 
 def open_gcm(key, nonce, ciphertext_and_tag, additional_data, what):
