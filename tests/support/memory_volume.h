@@ -64,7 +64,10 @@ class MemoryVolume final : public fs::Volume {
   std::uint64_t sync_count() const { return sync_count_.load(); }
   fs::KernelCacheLink& kernel_cache() { return kernel_cache_; }
   fs::ServedVolume served() {
-    return {.volume = *this, .kernel_cache = kernel_cache_, .pacer = pacer_};
+    return {.volume = *this,
+            .kernel_cache = kernel_cache_,
+            .pacer = pacer_,
+            .block_size_bytes = block_size_bytes};
   }
 
   Result<Attributes> lookup(InodeNumber parent, std::string_view name) override;
