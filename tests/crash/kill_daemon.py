@@ -47,6 +47,8 @@ class Log:
         self.islands = []    # what O_DSYNC promised of the tail: (start, end) in the file
 
     def settle(self):
+        if self.durable is None and not self.tail:
+            return  # no step was made yet, so there is no file
         self.durable = (self.durable or b"") + self.tail
         self.tail, self.islands = b"", []
 
