@@ -42,6 +42,7 @@ Result<json> begin(Rotation& rotation, const json& message,
   options.seals = std::move(seals);
   NACRE_TRY(rotation.begin(options));
   return json{{"rotation", to_json(rotation.status())},
+              {"format", static_cast<unsigned>(rotation.format())},
               {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
 }
 
@@ -62,6 +63,9 @@ Result<RotationOptions> parse_rotation_options(const json& message) {
   options.level = static_cast<int>(level.value_or(0));
   NACRE_ASSIGN(const auto rate, optional_number(message, "rate"));
   options.rate_bytes_per_second = rate.value_or(0);
+  NACRE_ASSIGN(const auto format, optional_number(message, "format"));
+  if (format.value_or(2) != 2) return bad_field("format");
+  options.to_format_2 = options.to_format_2 || format.has_value();
   return options;
 }
 

@@ -2,8 +2,9 @@
 // The requests of the control socket that concern a rotation of keys:
 //
 //   rotate         begins a rotation: {"cipher": NAME, "codec": NAME, "level": N, "rate": BYTES/S,
-//                  "seals_size_bytes": N}, all of them optional; the reply has the new
-//                  fingerprint. seals_size_bytes bytes of encode_seals() follow the line
+//                  "format": 2, "seals_size_bytes": N}, all of them optional; the reply has the new
+//                  fingerprint, and the "format" of what is sealed from now on.
+//                  seals_size_bytes bytes of encode_seals() follow the line
 //   rotation       asks for the progress
 //   rotation_pause, rotation_resume   the latter takes an optional new "rate"
 //   rotation_verify                   reads the whole volume and verifies it

@@ -113,10 +113,9 @@ Result<> Rotation::begin(const RotationOptions& options) {
   }
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
-  engine::CipherSuite suite{};
-  NACRE_ASSIGN(const engine::Sha256Digest superblock, settle_before(options, suite));
+  NACRE_ASSIGN(const BeforeRotation before, settle_before(options));
   NACRE_TRY(remember(row));
-  NACRE_TRY(save_new_keyring(options, suite, superblock));
+  NACRE_TRY(save_new_keyring(options, before));
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
     std::lock_guard lock(mutex_);

@@ -38,7 +38,9 @@ struct RotationOptions {
   std::optional<engine::Codec> codec;       // and all records are compressed anew with it
   int level = 0;                            // of that codec
   std::uint64_t rate_bytes_per_second = 0;  // see RekeyOrder
-  bool to_format_2 = false;                 // else the format stays what it is
+  // Moves a volume of format 1 to format 2. Otherwise the format stays the same, unless a move that
+  // was interrupted before its keyring has left the feature in the superblock.
+  bool to_format_2 = metadata::settled_format == metadata::EpochFormat::two;
   // Of whoever begins it, if there is one: in format 1 the MAC of its recipient is made at once.
   const SecretBytes* passphrase = nullptr;
   // In format 2 the recipients of these get the new volume key under their passphrases. All that
@@ -96,6 +98,8 @@ class Rotation {
   // Looks at every record and file: what is not of the current epoch. cancelled after stop().
   Result<EpochCounts> verify() const;
   engine::Sha256Digest fingerprint() const { return keys_->fingerprint(); }
+  // Of the current epoch.
+  metadata::EpochFormat format() const { return keys_->current_epoch().format; }
 
  private:
   enum class Mode : std::uint8_t { background, full_speed };
@@ -109,16 +113,21 @@ class Rotation {
   Result<> settle();
   Result<> finish();
   Result<> repair_copies();
-  Result<> save_new_keyring(const RotationOptions& options, engine::CipherSuite suite,
-                            const engine::Sha256Digest& superblock);
+  // What a rotation begins with: the superblock that counts under the older key, and what the new
+  // epoch is to be.
+  struct BeforeRotation {
+    engine::Sha256Digest superblock = {};
+    engine::CipherSuite suite{};
+    metadata::EpochFormat format = metadata::EpochFormat::one;  // not below that of the last one
+  };
+  Result<BeforeRotation> settle_before(const RotationOptions& options);
+  Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before);
   struct LoadedSuperblock {
     metadata::Superblock superblock;
     engine::Sha256Digest digest = {};
     bool are_copies_equal = false;
   };
   Result<LoadedSuperblock> load_superblock() const;
-  Result<engine::Sha256Digest> settle_before(const RotationOptions& options,
-                                             engine::CipherSuite& suite);
   // The row of the table system; durable when remember() returns.
   Result<> remember(const metadata::RotationRow& row);
   Result<metadata::RotationRow> remembered() const;

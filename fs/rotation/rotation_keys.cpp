@@ -15,9 +15,8 @@ Result<Rotation::LoadedSuperblock> Rotation::load_superblock() const {
                           .are_copies_equal = found.warnings.empty()};
 }
 
-// Both copies of the superblock are what counts under the key that is about to go; its digest.
-Result<engine::Sha256Digest> Rotation::settle_before(const RotationOptions& options,
-                                                     engine::CipherSuite& suite) {
+// Both copies of the superblock are what counts under the key that is about to go.
+Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& options) {
   NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
   if (known_superblock_ && *known_superblock_ != loaded.digest) {
     return fail(ErrorCode::tampered,
@@ -25,38 +24,38 @@ Result<engine::Sha256Digest> Rotation::settle_before(const RotationOptions& opti
                 "the volume key wrote it; put the true one back from a backup");
   }
   metadata::Superblock& superblock = loaded.superblock;
-  suite = options.suite.value_or(superblock.cipher);
+  BeforeRotation before{.superblock = loaded.digest,
+                        .suite = options.suite.value_or(superblock.cipher)};
+  if (options.to_format_2 || superblock.has_format_2) before.format = metadata::EpochFormat::two;
   const bool upgrades = options.to_format_2 && !superblock.has_format_2;
-  const bool changes = options.codec || suite != superblock.cipher || upgrades;
+  const bool changes = options.codec || before.suite != superblock.cipher || upgrades;
   // Another one follows when the keyring is durable (settle_superblock()): what could not be
   // finished is not begun.
   NACRE_TRY(metadata::check_generation(
       metadata::next_generation(superblock.generation + (changes ? 1 : 0)), "superblock"));
-  if (!changes && loaded.are_copies_equal) return loaded.digest;
+  if (!changes && loaded.are_copies_equal) return before;
   if (changes) {
     superblock.has_format_2 = superblock.has_format_2 || upgrades;
-    superblock.cipher = suite;
+    superblock.cipher = before.suite;
     superblock.codec = options.codec.value_or(superblock.codec);
     superblock.level = options.codec ? options.level : superblock.level;
     superblock.generation = metadata::next_generation(superblock.generation);
   }
   NACRE_TRY(metadata::save_superblock(*directory_, superblock, *keys_));
-  known_superblock_ = metadata::superblock_digest(superblock, *keys_);
+  before.superblock = metadata::superblock_digest(superblock, *keys_);
+  known_superblock_ = before.superblock;
   NACRE_TRY(mounted_.note_superblock_generation(metadata::generation_to_note(superblock)));
-  return *known_superblock_;
+  return before;
 }
 
 // Nothing is sealed under the new epoch before both copies are durable; but for the files of the
 // database in format 2, which count only then.
-Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::CipherSuite suite,
-                                    const engine::Sha256Digest& superblock) {
-  bool is_format_2 = false;
+Result<> Rotation::save_new_keyring(const RotationOptions& options, const BeforeRotation& before) {
+  const bool is_format_2 = before.format != metadata::EpochFormat::one;
   const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {
-    const auto format =
-        options.to_format_2 ? metadata::EpochFormat::two : current.epochs.back().format;
-    is_format_2 = format != metadata::EpochFormat::one;
-    NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(current, *keys_, superblock, suite,
-                                                             format, options.seals));
+    NACRE_ASSIGN(auto next,
+                 metadata::begin_keyring_rotation(current, *keys_, before.superblock, before.suite,
+                                                  before.format, options.seals));
     if (options.passphrase != nullptr && !is_format_2) {
       NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
                                                                       options.passphrase->view()));
@@ -65,7 +64,7 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::Ciph
     return next;
   };
   const auto take = [&](const metadata::KeyringRotation& next) {
-    keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), superblock);
+    keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), before.superblock);
   };
   const auto go_on = [this]() -> Result<> {
     std::lock_guard lock(mutex_);
@@ -74,7 +73,7 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, engine::Ciph
   };
   return keyring_.rotate(
       make, take, [&](const metadata::KeyTree& next, const std::function<Result<>()>& commit) {
-        if (!is_format_2) return commit();
+        if (next.current_epoch().format == metadata::EpochFormat::one) return commit();
         return mounted_.store().switch_epoch(next.current_epoch_number(), go_on, [&] {
           return mounted_.database().switch_epoch(next, commit);
         });

@@ -21,6 +21,9 @@ namespace nacre::metadata {
 // How what is sealed under an epoch is sealed. docs/FORMAT.md, "Format 2". Values are on-disk
 // numbers.
 enum class EpochFormat : std::uint8_t { one = 1, two = 2 };
+// Rotations move a volume of an older format to this one, and a mount says what the older one does
+// not protect. As long as format 2 is a draft, only whoever asks for it gets either.
+inline constexpr EpochFormat settled_format = EpochFormat::one;
 
 struct EpochKey {
   std::uint32_t number = 0;

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys are rotated on a mounted volume in use, and the daemon is killed at random moments of it.
 
-    rotate_daemon.py [--kills N] [--seed S]
+    rotate_daemon.py [--kills N] [--seed S] [--move]
 
 A writer makes and fsyncs files, a renamer replaces some by rename, a reader reads all of them; each
 file says what it must hold. After each kill the volume mounts, all that was fsynced is there, and
 the rotation goes on by itself; when it is done another one begins. In the end nothing is left under
-an older epoch, fsck.nacre --deep finds nothing, and a keyring from before is refused.
+an older epoch, fsck.nacre --deep finds nothing, and a keyring from before is refused. With --move
+the first rotation moves a padded volume of format 1 to format 2.
 """
 import argparse
 import json
@@ -155,19 +156,30 @@ def check_daemons(volume):
         check_memory(pid, (CACHE_MIB + DIRTY_MIB) << 20)
 
 
-def rotate(volume, rate):
-    volume.run("nacre", "key", "rotate", "--rate", rate, "--no-wait", volume.mnt)
+def rotate(volume, rate, moves):
+    volume.run("nacre", "key", "rotate", "--rate", rate, "--no-wait",
+               *(("--format", "2") if moves else ()), volume.mnt)
+
+
+def check_format_2(volume):
+    folder = os.path.join(volume.path, "db")
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as file:
+            head = file.read(7)
+        if head and (head[4], head[6]) != (2, 1):
+            raise Failure(f"db/{name} is not a padded file of format 2: {head!r}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=200 if full_counts() else 10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--move", action="store_true")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     chance = random.Random(arguments.seed)
     with Volume("rotate-daemon") as volume:
-        volume.make()
+        volume.make(*(("--format", "1", "--padding", "padme") if arguments.move else ()))
         old_keyring = os.path.join(volume.work, "keyring.old")
         shutil.copy(os.path.join(volume.path, "keyring"), old_keyring)
         mount(volume)
@@ -177,7 +189,7 @@ def main():
         rotations = within = 0
         for _ in range(arguments.kills):
             if status(volume)["rotation"] == "none":
-                rotate(volume, chance.choice(RATES))
+                rotate(volume, chance.choice(RATES), arguments.move)
                 rotations += 1
             work.start()
             time.sleep(chance.uniform(0.01, 0.45))
@@ -191,7 +203,7 @@ def main():
         if arguments.kills >= 20 and within == 0:
             raise Failure("no kill fell within a rotation")
         if status(volume)["rotation"] == "none":
-            rotate(volume, "1M")
+            rotate(volume, "1M", arguments.move)
             rotations += 1
         volume.run("nacre", "key", "rotate", "--pause", volume.mnt, expect=(0, 8))
         paused = status(volume)
@@ -213,6 +225,8 @@ def main():
         volume.unmount()
         volume.run("nacre", "key", "status", "--verify", volume.path)
         volume.fsck("--deep")
+        if arguments.move:
+            check_format_2(volume)
         for name in ("keyring", "keyring.copy"):
             shutil.copy(old_keyring, os.path.join(volume.path, name))
         refused = volume.mount(expect=None)

@@ -33,10 +33,12 @@ class RotationTest : public ::testing::Test {
     parameters.codec = engine::Codec::none;
     parameters.cipher = suite;
     parameters.format = format;
+    parameters.padding = padding_under_test();
     const auto who = recipients(passphrase(word), public_key(0));
     auto made = metadata::create_volume_files(*backing_, parameters, who);
     NACRE_ASSERT_OK(made);
-    NACRE_ASSERT_OK(fs::Mounted::format(backing_, made->keys, made->keyring.generation, {}));
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_, made->keys, made->keyring.generation, {},
+                                        parameters.padding));
     NACRE_ASSERT_OK(metadata::complete_volume_files(*backing_, *made));
   }
 
@@ -55,6 +57,7 @@ class RotationTest : public ::testing::Test {
     options.store.segment_size_bytes = 64u << 10;
     options.store.codec = keys_.superblock.codec;
     options.superblock_generation = metadata::generation_to_note(keys_.superblock);
+    options.store.padding = keys_.superblock.padding;
     auto engine = engine::Engine::create({.thread_count = 2});
     if (!engine) return tl::unexpected(engine.error());
     auto volume = fs::Mounted::open(directory, keys_.keys, keys_.keyring.generation,

@@ -178,6 +178,27 @@ TEST_F(RotationForgery, leaves_no_digest_when_the_rotation_ends) {
   EXPECT_EQ(count, 0u);
 }
 
+// The superblock says so before the keyring does, and a crash may come between.
+TEST_F(RotationTest, the_next_one_makes_the_move_that_was_cut_off_before_its_keyring) {
+  make_volume(engine::CipherSuite::aes_256_gcm, metadata::EpochFormat::one);
+  open();
+  fill(3);
+  close();
+  auto keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  keys->superblock.has_format_2 = true;
+  ++keys->superblock.generation;
+  NACRE_ASSERT_OK(metadata::save_superblock(*backing_, keys->superblock, *keys->keys));
+  open();
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_EQ(rotation_->format(), metadata::EpochFormat::two);
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
 TEST_F(RotationTest, moves_a_volume_to_format_2) {
   make_volume(engine::CipherSuite::aes_256_gcm, metadata::EpochFormat::one);
   open();

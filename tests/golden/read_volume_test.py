@@ -635,6 +635,29 @@ def check_format_2_recipients(volume):
     print("ok      passphrases of format 2, before and after a rotation", flush=True)
 
 
+def check_moved(archive, work):
+    """A golden volume of format 1, moved to format 2: the reader finds what it found before."""
+    name = os.path.basename(archive).replace(".tar.xz", "")
+    volume = os.path.join(work, name + "_moved")
+    os.mkdir(volume)
+    unpack(archive, volume)
+    before = run_reader(GOLDEN, PASSPHRASE, volume)
+    environment = {**os.environ, "XDG_CONFIG_HOME": os.path.join(work, "config")}
+    for options in (["--format", "2"], []):
+        done = subprocess.run([os.path.join(os.environ["NACRE_BIN"], "nacre"), "key", "rotate",
+                               "--passphrase-file", PASSPHRASE, *options, volume],
+                              capture_output=True, text=True, timeout=300 * PATIENCE, check=False,
+                              env=environment)
+        require(done.returncode == 0, f"{name}: the move ends with {done.returncode}: {done.stderr}")
+        after = run_reader(GOLDEN, PASSPHRASE, volume)
+        require(before.returncode == after.returncode == 0, f"{name}, moved: {after.stderr}")
+        require(before.stdout == after.stdout, f"{name}: holds something else after the move")
+        for file in sorted(os.listdir(os.path.join(volume, "db"))):
+            with open(os.path.join(volume, "db", file), "rb") as opened:
+                require(opened.read(5)[4] == 2, f"{name}, moved: db/{file} is not of format 2")
+    print(f"ok      {name}, moved to format 2 and rotated there", flush=True)
+
+
 def check_golden(archive, work):
     name = os.path.basename(archive).replace(".tar.xz", "")
     volume = os.path.join(work, name)
@@ -666,6 +689,9 @@ def main():
             others = [archive for archive in archives() if archive != CLOSED]
             for archive in archives() if full_counts() else (CLOSED, chance.choice(others)):
                 check_golden(archive, work)
+            for archive in (CLOSED, chance.choice(others)):
+                if "des" not in os.path.basename(archive) and "in_rotation" not in archive:
+                    check_moved(archive, work)
         if os.path.exists("/dev/fuse"):
             check_many_files(options.files, chance, 1)
             check_many_files(options.files // 4, chance, 2)

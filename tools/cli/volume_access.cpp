@@ -328,6 +328,25 @@ void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock&
   if (!warning.empty()) print_warning(warning);
 }
 
+std::string older_format_warning(const VolumePlace& place, const metadata::Keyring& keyring) {
+  if (keyring.epochs.front().format != metadata::EpochFormat::one) return {};
+  if (keyring.epochs.size() > 1) {
+    return fmt::format(
+        "{} is being moved from format 1, and what is sealed anew last is still of it: this ends "
+        "by itself while the volume is mounted for writing",
+        place.path);
+  }
+  return fmt::format(
+      "{} is of format 1, which does not protect from this: somebody who can write to its "
+      "directory "
+      "and has a copy of it that was used on its own can put logs of that copy in place of its "
+      "own; "
+      "a recipient that was removed can forge data until the rotation of keys is done; with "
+      "--padding padme, the lengths of names and of synced data show. 'nacre key rotate --format 2 "
+      "{}' moves it to format 2",
+      place.path, place.path);
+}
+
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys) {
   pin(known_volume_of(place, keys), {});
 }

@@ -53,6 +53,10 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
 Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options);
 
+// What format 1 does not protect, for a volume that is of it, or some of which still is; empty for
+// others. Whoever opens a volume to serve it says it once: where format 2 is settled, or asked for.
+std::string older_format_warning(const VolumePlace& place, const metadata::Keyring& keyring);
+
 // The warning for a volume of which some data is sealed with DES or 3DES; empty if none is.
 // unlock() prints it; other callers that unlock a volume print it where their messages go.
 std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Superblock& superblock,

@@ -66,6 +66,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     plan.secret.accept_older_state = true;
     return true;
   }
+  if (option == "format=2") {
+    plan.expects_format_2 = true;
+    return true;
+  }
   if (option == "nofail") {
     plan.no_fail = true;
     return true;

@@ -50,6 +50,8 @@ struct MountPlan {
   std::optional<fs::MetricsAddress> metrics;
   bool foreground = false;
   bool verbose = false;
+  // The volume is expected to be of format 2. No help names it as long as that is a draft.
+  bool expects_format_2 = metadata::settled_format == metadata::EpochFormat::two;
   bool no_fail = false;  // nofail: a volume that is not there is no failure
 };
 

@@ -195,6 +195,11 @@ class Mount {
         !text.empty()) {
       spdlog::warn("{}", text);
     }
+    if (plan_.expects_format_2) {
+      if (const auto text = older_format_warning(place_, keys_.keyring); !text.empty()) {
+        spdlog::warn("{}", text);
+      }
+    }
     if (!plan_.volume_options.read_only) NACRE_TRY(metadata::check_writable(keys_.superblock));
     return {};
   }

@@ -30,6 +30,7 @@ struct RotateOptions {
   std::string cipher, codec, rate;  // empty: as it is
   std::string engine;               // for a volume that is not mounted; empty: cpu
   int level = 0;
+  int format = 0;  // 2: move the volume to it; 0: as the program has it
   bool allow_legacy_cipher = false;
   bool wait = true;     // for a mounted volume: wait until it is done
   bool afresh = false;  // finish an interrupted rotation, and then start another one
