@@ -54,7 +54,7 @@ Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options);
 
 // What format 1 does not protect, for a volume that is of it, or some of which still is; empty for
-// others. Whoever opens a volume to serve it says it once: where format 2 is settled, or asked for.
+// others. A mount says it once, where format 2 is settled or asked for.
 std::string older_format_warning(const VolumePlace& place, const metadata::Keyring& keyring);
 
 // The warning for a volume of which some data is sealed with DES or 3DES; empty if none is.
