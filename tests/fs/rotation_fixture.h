@@ -38,7 +38,7 @@ class RotationTest : public ::testing::Test {
     auto made = metadata::create_volume_files(*backing_, parameters, who);
     NACRE_ASSERT_OK(made);
     NACRE_ASSERT_OK(fs::Mounted::format(backing_, made->keys, made->keyring.generation, {},
-                                        parameters.padding));
+                                        /*superblock_generation=*/0, parameters.padding));
     NACRE_ASSERT_OK(metadata::complete_volume_files(*backing_, *made));
   }
 
