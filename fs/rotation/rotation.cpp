@@ -386,6 +386,8 @@ Result<> Rotation::pause() {
   NACRE_TRY(remember(row));
   {
     std::lock_guard lock(mutex_);
+    // It may have ended while the row was written; its state would then stay "paused" for good.
+    if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = true;
     state_ = RotationState::paused;
   }
@@ -402,6 +404,7 @@ Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
   NACRE_TRY(remember(row));
   {
     std::lock_guard lock(mutex_);
+    if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = false;
     row_.rate_bytes_per_second = row.rate_bytes_per_second;
     begun_ = true;
