@@ -25,10 +25,15 @@ source_root=$(cd "$(dirname "$0")/../.." && pwd)
 if [ -z "${NACRE_BARE_SYSTEM-}" ]; then
   NACRE_BARE_SYSTEM=1 exec unshare --mount --pid --fork --propagation private bash "$0" "$root" "$@"
 fi
+# unshare(1) wants a mount at the root, also within.
+mount --bind "$root" "$root"
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 [ ! -e /etc/resolv.conf ] || cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+
+# A system that was booted once has it, and fusermount3 reads it.
+[ -e "$root/etc/mtab" ] || ln -s ../proc/self/mounts "$root/etc/mtab"
 
 mkdir -p "$root/nacre"
 # The build folder of an earlier run stays.
