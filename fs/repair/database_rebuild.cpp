@@ -74,7 +74,11 @@ class Rebuild {
                               "the volume anew elsewhere",
                               directory_->description()));
     }
-    if (report_.lost_range_count != 0) NACRE_TRY(fill());
+    if (report_.lost_range_count != 0) {
+      NACRE_TRY(fill());
+    } else if (report_.may_have_lost_groups) {
+      NACRE_TRY(raise_numbers({}));
+    }
     NACRE_TRY(extend_files());
     NACRE_TRY(raise_committed_sizes());
     NACRE_TRY(note_keyring());
@@ -413,16 +417,19 @@ Result<> Rebuild::take_sessions(const FoundRecords& records) {
 }
 
 // No number may be used again. So counters are raised past all known numbers, and by a margin if
-// some may be unknown.
+// some may be unknown. A lost group of rows may have raised a counter, too.
 Result<> Rebuild::raise_numbers(const FoundRecords& records) {
   const auto raise = [&](std::string_view key, std::uint64_t least,
                          std::uint64_t most) -> Result<> {
     NACRE_ASSIGN(const auto known, number(key));
-    if (known && !is_old(Table::system, std::string(key))) return {};
-    if (!known && !rescue_.may_have_lost(Table::system, key)) return {};
-    const std::uint64_t value = std::max(known.value_or(1), least) + number_margin;
-    return put_older(Table::system, key, metadata::encode_u64(std::min(value, most)),
-                     RowSource::guess);
+    const bool is_newest = known && !is_old(Table::system, std::string(key));
+    const bool is_certain =
+        known ? is_newest : !rescue_.may_have_lost(Table::system, std::string(key));
+    if (is_certain && !rescue_.may_have_lost_groups()) return {};
+    const std::string value =
+        metadata::encode_u64(std::min(std::max(known.value_or(1), least) + number_margin, most));
+    if (is_newest) return put(Table::system, key, value);
+    return put_older(Table::system, key, value, RowSource::guess);
   };
   NACRE_TRY(raise(metadata::system_key_next_inode, records.inode_max + 1, UINT64_MAX));
   NACRE_TRY(raise(metadata::system_key_next_segment, records.segment_number_max + 1, UINT64_MAX));

@@ -16,6 +16,7 @@
 #include "fs/repair/repair_parts.h"
 #include "fs/store/segment_table.h"
 #include "gpu_engine/checksum/crc32.h"
+#include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/checkpoint.h"
 
 namespace nacre::fs {
@@ -114,6 +115,7 @@ class RecordRepair final : public ChunkVisitor {
                 const SegmentRow& row);
   Result<> find_known_sessions();
   Result<> enter_sessions();
+  Result<> enter_sessions_of_rows();
 
   RepairContext& context_;
   RecordKeys keys_;
@@ -290,6 +292,34 @@ Result<> RecordRepair::enter_sessions() {
     NACRE_TRY(context_.draft.put(
         Table::system, metadata::session_key_of(salt), metadata::encode(session->second.row),
         fmt::format("write session {} had no row: made anew from its records", session->first)));
+  }
+  return enter_sessions_of_rows();
+}
+
+// A session of which all content lies in rows has left its salt nowhere. It gets a new one, which
+// no record has.
+Result<> RecordRepair::enter_sessions_of_rows() {
+  std::set<std::uint64_t> unknown;
+  NACRE_TRY(context_.scan(Table::chunks, [&](std::string_view key, std::string_view value) {
+    const auto place = metadata::decode_chunk_key(key);
+    const auto row = metadata::decode_chunk_map_row(value);
+    if (!place || !row || !row->chunk || bad_.contains({place->inode, place->index})) return;
+    for (const auto& patch : row->chunk->patches) {
+      const std::uint64_t ordinal = patch.version.value >> metadata::record_version_session_shift;
+      if (!patch.location && ordinal != 0 && !known_ordinals_.contains(ordinal)) {
+        unknown.insert(ordinal);
+      }
+    }
+  }));
+  for (const std::uint64_t ordinal : unknown) {
+    engine::SessionSalt salt;
+    engine::random_bytes(salt);
+    const metadata::SessionRow row{.ordinal = ordinal,
+                                   .epoch = context_.volume.keys->current_epoch_number()};
+    NACRE_TRY(context_.draft.put(
+        Table::system, metadata::session_key_of(salt), metadata::encode(row),
+        fmt::format("write session {} had no row: made anew, since rows hold its content",
+                    ordinal)));
   }
   return {};
 }
