@@ -283,9 +283,8 @@ Result<void> Rescue::try_manifest(const std::string& name) {
     if (known.manifest == number && known.manifest_frames > read->frame_count) return {};
   }
   auto content = read_manifest_edits(read->records);
-  if (!content && read->tail_bytes == 0) return refuse_manifest(name, "an entry makes no sense");
   if (!content || !has_all_families(*content)) {
-    return refuse_manifest(name, "it was cut within the state that it begins with");
+    return refuse_manifest(name, "it lacks a part of the state that it begins with");
   }
   manifest_ = std::move(content);
   return {};

@@ -22,10 +22,7 @@ class LogRescue {
     while (at < stored_.size()) {
       if (take(at)) continue;
       const std::uint64_t next = find_next(at + 1);
-      if (next == stored_.size()) {
-        log_.tail_bytes = stored_.size() - at;
-        break;
-      }
+      if (next == stored_.size()) break;  // torn by a crash, or damaged
       pass_over(at, next);
       at = next;
     }

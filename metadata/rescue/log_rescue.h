@@ -21,8 +21,6 @@ struct RescuedLog {
   std::uint64_t frame_count = 0;  // good frames, and those known to be missing before a good one
   // Stored bytes of frames that cannot be read and that a good frame follows.
   std::uint64_t lost_bytes = 0;
-  // Stored bytes behind the last good frame: torn by a crash, or damaged.
-  std::uint64_t tail_bytes = 0;
   std::optional<LogWitness> witness;  // the last good one
   // Empty: no frame is damaged that was written after a later one was known to be on the medium.
   std::vector<Error> damage;
