@@ -10,16 +10,14 @@ What a rotation that is genuine looks like to such a machine is tested beside th
 """
 import base64
 import hashlib
-import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
 from keyring_by_hand import hkdf, load_keyring, save_keyring  # noqa: E402
+from machines import Machines, make_key, oaep_options, openssl  # noqa: E402
 
 try:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -27,63 +25,17 @@ except ImportError:
     support.skip("forged_rotation", "python3-cryptography is not there")
 
 TEST = "forged_rotation"
-PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
-                       "answer_prompts.py")
 REFUSED = "still among those who may open the volume"
 
 
-def openssl(*arguments, data=None):
-    return subprocess.run(["openssl", *arguments], input=data, check=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
-
-
-class Scene:
+class Scene(Machines):
     def __init__(self, volume, volume_format):
-        self.volume, self.format = volume, volume_format
-        self.work = os.path.join(volume.work, f"format {volume_format}")
+        super().__init__(volume, os.path.join(volume.work, f"format {volume_format}"))
+        self.format = volume_format
         os.mkdir(self.work)
         self.path = os.path.join(self.work, "volume")
-        self.point = volume.mnt
-        self.secret = ["--passphrase-file", volume.passphrase]
-        self.ann, self.ann_public = self.make_key("ann")
-        self.bob, self.bob_public = self.make_key("bob")
-
-    def make_key(self, name):
-        private, public = (os.path.join(self.work, name + end) for end in (".pem", ".pub"))
-        openssl("genrsa", "-out", private, "2048")
-        openssl("pkey", "-in", private, "-pubout", "-out", public)
-        return private, public
-
-    def on_machine(self, name):
-        """Another list of known volumes from now on."""
-        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
-
-    def known(self, name):
-        try:
-            with open(os.path.join(self.work, "machine", name, "nacre", "known_volumes"),
-                      encoding="utf-8") as file:
-                return file.read()
-        except FileNotFoundError:
-            return ""
-
-    def run(self, *command, expect=0, words="", answers=()):
-        if answers:
-            words_of = [sys.executable, PROMPTS, *answers, "--",
-                        os.path.join(self.volume.bin, command[0]), *command[1:]]
-            done = subprocess.run(words_of, env=self.volume.environment, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                                  timeout=300 * support.PATIENCE)
-            status, text = done.returncode, done.stdout.decode(errors="replace")
-        else:
-            status, text = self.volume.run(*command, limit_s=300, expect=None)
-        if status != expect or not re.search(words, text, re.DOTALL):
-            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
-                                  f"not say '{words}': {text}")
-        return text
-
-    def fingerprint(self, path, *secret):
-        shown = self.run("nacre", "key", "list", "--json", path, *secret)
-        return json.loads(shown[shown.index("{"):])["volume_fingerprint"]
+        self.ann, self.ann_public = make_key(self.work, "ann")
+        self.bob, self.bob_public = make_key(self.work, "bob")
 
     def unwrapped(self, path, private):
         """The volume key, as the recipient with that private key gets it."""
@@ -92,12 +44,8 @@ class Scene:
         wanted = hashlib.sha256(der).hexdigest()
         wrapped = next(recipient["wrapped_volume_key"] for recipient in keyring["recipients"]
                        if recipient["fingerprint"] == wanted)
-        label = ("nacre volume key" + keyring["volume_id"]).encode().hex()
-        options = [word for option in ("rsa_padding_mode:oaep", "rsa_oaep_md:sha256",
-                                       "rsa_mgf1_md:sha256", "rsa_oaep_label:" + label)
-                   for word in ("-pkeyopt", option)]
-        return openssl("pkeyutl", "-decrypt", "-inkey", private, *options,
-                       data=base64.b64decode(wrapped))
+        return openssl("pkeyutl", "-decrypt", "-inkey", private,
+                       *oaep_options(keyring["volume_id"]), data=base64.b64decode(wrapped))
 
 
 def make_genuine(scene):

@@ -10,46 +10,24 @@ a backup that somebody knows about.
 import glob
 import json
 import os
-import re
 import shutil
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
+from machines import Machines  # noqa: E402
 
 TEST = "older_states"
-PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
-                       "answer_prompts.py")
 OLDER = "is older than when this machine saw it last"
 ACCEPT = "--accept-older-state"
 
 
-class Scene:
+class Scene(Machines):
     def __init__(self, volume):
-        self.volume = volume
-        self.path, self.point, self.work = volume.path, volume.mnt, volume.work
-        self.secret = ["--passphrase-file", volume.passphrase]
+        super().__init__(volume, volume.work)
+        self.path = volume.path
         self.on_machine("here")
-
-    def on_machine(self, name):
-        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
-
-    def run(self, *command, expect=0, words="", without=None, answers=()):
-        if answers:
-            command = (sys.executable, PROMPTS, *answers, "--",
-                       os.path.join(self.volume.bin, command[0]), *command[1:])
-            done = subprocess.run(command, env=self.volume.environment, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                                  timeout=300 * support.PATIENCE)
-            status, text = done.returncode, done.stdout.decode(errors="replace")
-        else:
-            status, text = self.volume.run(*command, limit_s=300, expect=None)
-        if status != expect or not re.search(words, text, re.DOTALL) or (without and without in text):
-            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
-                                  f"not say '{words}', or says '{without}': {text}")
-        return text
 
     def mount(self, *options, path=None, **expected):
         expected.setdefault("without", OLDER)
@@ -65,10 +43,6 @@ class Scene:
             self.run(*command, *self.secret, *options, expect=8, words=OLDER + ".*" + words + ".*" + ACCEPT)
         if self.witness() != before or os.path.ismount(self.point):
             raise support.Failure("what was refused was remembered or mounted")
-
-    def umount(self):
-        self.volume.unmount()
-        self.volume.wait_for_daemons(60)
 
     def use(self, name, *options, path=None):
         """A mount for writing, one file, and the end."""

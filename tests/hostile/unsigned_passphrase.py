@@ -9,108 +9,27 @@ honest (somebody else rotated the keys, and cannot make that MAC) opens where th
 is named, or is confirmed at a terminal.
 """
 import base64
-import hashlib
-import hmac
-import json
 import os
-import re
 import shutil
-import subprocess
 import sys
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
+from keyring_by_hand import load_keyring, save_keyring  # noqa: E402
+from machines import Machines, make_key, oaep_options, openssl  # noqa: E402
 
 TEST = "unsigned_passphrase"
-PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools",
-                       "answer_prompts.py")
 UNKNOWN = "does not know the volume"
-
-
-def openssl(*arguments, data=None):
-    return subprocess.run(["openssl", *arguments], input=data, check=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL).stdout
-
-
-def make_key(folder, name):
-    private, public = os.path.join(folder, name + ".pem"), os.path.join(folder, name + ".pub")
-    openssl("genrsa", "-out", private, "2048")
-    openssl("pkey", "-in", private, "-pubout", "-out", public)
-    return private, public
-
-
-def oaep(volume_id):
-    label = ("nacre volume key" + volume_id).encode().hex()
-    return [word for option in ("rsa_padding_mode:oaep", "rsa_oaep_md:sha256", "rsa_mgf1_md:sha256",
-                                "rsa_oaep_label:" + label) for word in ("-pkeyopt", option)]
-
-
-def hkdf(key, salt, info):
-    extracted = hmac.digest(salt, key, "sha256")
-    return hmac.digest(extracted, info + b"\1", "sha256")
-
-
-def canonical(document):
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def load_keyring(volume):
-    with open(os.path.join(volume, "keyring"), encoding="utf-8") as file:
-        return json.load(file)
-
-
-def save_keyring(volume, keyring, volume_key):
-    """With the MAC and the CRC that belong to it."""
-    for name in ("mac", "crc32"):
-        keyring.pop(name)
-    subkey = hkdf(volume_key, bytes.fromhex(keyring["volume_id"]), b"nacre keyring mac")
-    keyring["mac"] = hmac.new(subkey, canonical(keyring), hashlib.sha256).hexdigest()
-    keyring["crc32"] = f"{zlib.crc32(canonical(keyring)):08x}"
-    for name in ("keyring", "keyring.copy"):
-        with open(os.path.join(volume, name), "w", encoding="utf-8") as file:
-            file.write(json.dumps(keyring, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
 
 
 def signed_count(volume):
     return sum("mac" in recipient for recipient in load_keyring(volume)["recipients"])
 
 
-class Scene:
+class Scene(Machines):
     def __init__(self, volume):
-        self.volume = volume
-        self.work = volume.work
-        self.point = volume.mnt
-        self.secret = ["--passphrase-file", volume.passphrase]
+        super().__init__(volume, volume.work)
         self.ann, self.ann_public = make_key(self.work, "ann")
-
-    def on_machine(self, name):
-        """Another list of known volumes from now on; a new name has an empty one."""
-        self.volume.environment["XDG_CONFIG_HOME"] = os.path.join(self.work, "machine", name)
-
-    def run(self, *command, expect=0, words="", answers=()):
-        if answers:
-            command = (sys.executable, PROMPTS, *answers, "--", os.path.join(self.volume.bin,
-                                                                             command[0]),
-                       *command[1:])
-            done = subprocess.run(command, env=self.volume.environment, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                                  timeout=300 * support.PATIENCE)
-            status, text = done.returncode, done.stdout.decode(errors="replace")
-        else:
-            status, text = self.volume.run(*command, limit_s=300, expect=None)
-        if status != expect or not re.search(words, text, re.DOTALL):
-            raise support.Failure(f"{' '.join(command)}: ended with {status}, not {expect}, or does "
-                                  f"not say '{words}': {text}")
-        return text
-
-    def fingerprint(self, path):
-        shown = self.run("nacre", "key", "list", "--json", path, "--identity", self.ann)
-        return json.loads(shown[shown.index("{"):])["volume_fingerprint"]
-
-    def umount(self):
-        self.volume.unmount()
-        self.volume.wait_for_daemons(60)
 
 
 def make_trap(scene):
@@ -123,7 +42,7 @@ def make_trap(scene):
     scene.run("mkfs.nacre", "--recipient", public, trap)
     keyring = load_keyring(trap)
     wrapped = base64.b64decode(keyring["recipients"][0]["wrapped_volume_key"])
-    volume_key = openssl("pkeyutl", "-decrypt", "-inkey", private, *oaep(keyring["volume_id"]),
+    volume_key = openssl("pkeyutl", "-decrypt", "-inkey", private, *oaep_options(keyring["volume_id"]),
                          data=wrapped)
     stolen = dict(load_keyring(victim)["recipients"][0])
     stolen.pop("mac")
@@ -132,7 +51,7 @@ def make_trap(scene):
         file.write(base64.b64decode(stolen["public_key"]))
     stolen["wrapped_volume_key"] = base64.b64encode(openssl(
         "pkeyutl", "-encrypt", "-pubin", "-keyform", "DER", "-inkey", der,
-        *oaep(keyring["volume_id"]), data=volume_key)).decode()
+        *oaep_options(keyring["volume_id"]), data=volume_key)).decode()
     keyring["recipients"].append(stolen)
     save_keyring(trap, keyring, volume_key)
     return trap
@@ -169,7 +88,7 @@ def make_rotated(scene, name):
     scene.run("nacre", "key", "rotate", path, "--identity", scene.ann)
     if signed_count(path) != 0:
         raise support.Failure("a rotation made a MAC without the passphrase")
-    return path, scene.fingerprint(path)
+    return path, scene.fingerprint(path, "--identity", scene.ann)
 
 
 def check_honest(scene):
