@@ -211,8 +211,8 @@ Result<CheckReport> scrub_volume(metadata::BackingDirectory& directory, engine::
     volume_id = superblock->superblock.claims.volume_id;
     add_warnings(directory, superblock->warnings, report.findings);
   } else if (superblock.error().code == ErrorCode::unsupported) {
-    return tl::unexpected(
-        superblock.error());  // only the newer Nacre can tell damage from a change of the format
+    // Only the newer Nacre can tell damage from a change of the format.
+    return tl::unexpected(superblock.error());
   } else if (superblock.error().code == ErrorCode::not_found) {
     report.findings.add({.verdict = Verdict::missing,
                          .what = "both copies of the superblock are missing; put one back from a "

@@ -157,8 +157,8 @@ class KnownSegments {
     NACRE_TRY(scrub_->run(**file, bounds, counting));
     for (std::size_t i = 0; i < counting.damaged().size(); ++i) {
       const auto& damaged = counting.damaged()[i];
-      if (before + i >= findings_.findings().size())
-        break;  // the list is full, so it was only counted
+      // A finding that a full list did not take was only counted.
+      if (before + i >= findings_.findings().size()) break;
       stretches_.push_back(
           {.segment = number, .offset = damaged.offset, .size = damaged.size, .paths = {}});
       finding_of_.push_back(before + i);
@@ -175,7 +175,7 @@ class KnownSegments {
            const Error& error) {
     const std::size_t index = findings_.findings().size();
     findings_.add_error(error, path, offset);
-    if (index == findings_.findings().size()) return;  // the list is full, so it was only counted
+    if (index == findings_.findings().size()) return;  // as above
     stretches_.push_back({.segment = number, .offset = offset, .size = size, .paths = {}});
     finding_of_.push_back(index);
   }

@@ -14,8 +14,8 @@
 namespace nacre::fs {
 
 inline constexpr unsigned histogram_sub_bucket_bits = 4;
-inline constexpr unsigned histogram_value_bits =
-    40;  // larger values are counted as the largest one
+// A value with more bits is counted as the largest one.
+inline constexpr unsigned histogram_value_bits = 40;
 inline constexpr std::uint64_t histogram_value_max = (1ull << histogram_value_bits) - 1;
 inline constexpr std::size_t histogram_bucket_count =
     static_cast<std::size_t>(histogram_value_bits - histogram_sub_bucket_bits + 1)

@@ -156,8 +156,8 @@ Result<> tidy_databases(BackingDirectory& directory, const metadata::VolumeKeys&
   for (const auto& name : names) {
     if (!name.starts_with(folder_prefix) || name == moving_folder) continue;
     const auto plan = load_plan(directory, *volume.keys, name.substr(folder_prefix.size()));
-    if (!plan && plan.error().code != ErrorCode::not_found)
-      continue;  // it is not known whose it is
+    // A plan that cannot be read does not say to whom the folder belongs.
+    if (!plan && plan.error().code != ErrorCode::not_found) continue;
     // Without a plan, or with one whose old db/ is still in place, this folder never took db/'s
     // place.
     const auto* edit = plan ? database_edit_of(*plan) : nullptr;

@@ -248,8 +248,8 @@ Result<> Compactor::do_what_is_due(bool is_idle) {
 Result<> Compactor::clean_up(bool is_idle) {
   CompactionReport report;
   NACRE_TRY(reach_bound(Speed::paced, report));
-  const NotCleaning for_now(
-      *this);  // records that die now wait for the next time, and no writer waits for them
+  // Records that die from here on wait for the next time, and no writer waits for them.
+  const NotCleaning for_now(*this);
   const std::uint64_t inlined = keeper_.inlined_bytes();
   const bool is_much = inlined - tidied_inlined_bytes_ > options_.inlined_bytes_max;
   // Inlined bytes and patches that an earlier mount left are looked for once.

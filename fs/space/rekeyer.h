@@ -109,8 +109,8 @@ class Rekeyer {
   Clock::time_point end_{};  // no segment is begun after this time
   Result<> failure_;         // of the first lane that failed
   std::uint64_t emptied_count_ = 0;
-  std::uint64_t in_hand_count_ = 0,
-                in_hand_bytes_ = 0;  // segments being emptied, and their live bytes
+  std::uint64_t in_hand_count_ = 0;  // segments that are being emptied
+  std::uint64_t in_hand_bytes_ = 0;  // live bytes in these
   std::uint64_t seen_activity_ = 0;
   Clock::time_point alone_from_{};
   Clock::time_point next_piece_{};  // when the rate allows the next piece

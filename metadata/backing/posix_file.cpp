@@ -133,8 +133,8 @@ class PosixFile final : public BackingFile {
       if (is_direct && direct) {
         const ssize_t written = uninterrupted(
             [&] { return pwrite(direct.get(), step.data(), size, static_cast<off_t>(offset)); });
-        if (written < 0)
-          direct = {};  // a write through the cache will report the error, if it stays
+        // The write through the cache below reports the error if it lasts.
+        if (written < 0) direct = {};
         done = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
       }
       if (done < size) NACRE_TRY(BackingFile::write(offset + done, step.subspan(done)));

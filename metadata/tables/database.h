@@ -44,8 +44,8 @@ std::string_view to_string(Table table);
 
 struct DatabaseOptions {
   bool create = false;  // makes a new database; otherwise it must exist
-  bool read_only =
-      false;  // writes nothing, not even for recovery, so it works on a read-only medium
+  // Writes nothing, not even for recovery, so it works on a read-only medium.
+  bool read_only = false;
   std::uint64_t block_cache_bytes = 32u << 20;
   std::uint64_t write_buffer_bytes = 16u << 20;
   std::uint64_t manifest_bytes_max = 4u << 20;  // a larger manifest is replaced by a new one

@@ -81,8 +81,8 @@ Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
     for (const rocksdb::SstFileMetaData& table : level.files) {
       const std::string path = std::string(database_folder) + table.name;
       const auto found = epoch_of_file(*directory_, path);
-      if (!found && found.error().code == ErrorCode::not_found)
-        continue;  // compacted in the meantime
+      // A compaction may have removed it in the meantime.
+      if (!found && found.error().code == ErrorCode::not_found) continue;
       if (!found) return tl::unexpected(found.error());
       if (*found == keys_->current_epoch_number()) continue;
       NACRE_TRY(go_on());

@@ -47,8 +47,8 @@ rocksdb::ColumnFamilyOptions family_options(const DatabaseOptions& options) {
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.compression = compression();
-  family.bottommost_compression =
-      rocksdb::kDisableCompressionOption;  // no other compression at the bottom level
+  // The bottom level has the compression of all others.
+  family.bottommost_compression = rocksdb::kDisableCompressionOption;
   family.enable_blob_files = false;
   // RocksDB never begins a flush by itself. If it has queued one when a write meets a full disk, it
   // neither runs nor queues it again, and a thread that resumes RocksDB waits for ever (7.8.3).

@@ -231,8 +231,8 @@ rocksdb::Status RocksdbStore::flush_families() {
   }
   rocksdb::FlushOptions options;
   options.wait = true;
-  options.allow_write_stall =
-      true;  // otherwise it would wait for a compaction that may be waiting for it
+  // Otherwise the flush would wait for a compaction that may be waiting for the flush.
+  options.allow_write_stall = true;
   std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
   all.push_back(default_family_);
   const auto status = db_->Flush(options, all);
