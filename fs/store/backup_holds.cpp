@@ -69,7 +69,7 @@ unsigned BackupHolds::count() const {
 }
 
 bool BackupHolds::give_up() {
-  std::vector<std::shared_ptr<const void>> kept;  // goes when no lock is held any more
+  std::vector<std::shared_ptr<const void>> kept;  // freed when no lock is held any more
   {
     const std::lock_guard lock(mutex_);
     for (Hold* hold : std::exchange(keeping_, {}))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backups of a volume that are under way, and what each keeps in place. On a full disk they
-// give way: what nobody but a backup needs must not keep writers from going on.
+// The backups of a volume that are under way, and the files that each of them keeps in place. On a
+// full disk these files are given up: a file that only a backup still needs must not stop writers.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,18 @@ namespace nacre::fs {
 // Thread-safe. Outlives the holds that it hands out.
 class BackupHolds {
  public:
-  // freed: something is no longer kept; called under no lock of this class.
+  // freed is called, without a lock of this class, after files are no longer kept.
   explicit BackupHolds(std::function<void()> freed) : freed_(std::move(freed)) {}
 
-  // One more is under way, until leave() or the end of what add() gave. busy past backup_count_max.
+  // Counts one more backup as under way, until leave() or until the hold that add() returned is
+  // destroyed. Error: busy if backup_count_max of them are under way.
   Result<> enter();
   void leave();
   std::shared_ptr<const BackupHold> add(std::shared_ptr<const void> kept);
   unsigned count() const;
 
-  // Lets go of what all of them keep; their holds say so from then on. False when none kept
-  // anything.
+  // Lets go of the files that all backups keep; is_given_up() of their holds is true from then on.
+  // Returns false if no backup kept anything.
   bool give_up();
 
  private:

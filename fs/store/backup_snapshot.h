@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backup of a mounted volume copies: files, and how much of each, that together are the
-// volume as of one commit, and what keeps them in place meanwhile.
+// What a backup of a mounted volume copies: files, and how much of each, which together are the
+// volume as of one commit. A hold keeps them in place during the copy.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,35 @@ namespace nacre::fs {
 
 struct BackupFile {
   std::string path;        // within the volume directory
-  std::uint64_t size = 0;  // bytes from the beginning: they never change
+  std::uint64_t size = 0;  // from the beginning; these bytes never change
   bool operator==(const BackupFile&) const = default;
 };
 
-// Keeps what a backup copies in place while it lives. On a full disk that may end earlier: files
-// of the snapshot are removed from then on, and whoever copies them must be told.
+// Keeps the files that a backup copies in place while it exists. On a full disk that may end
+// earlier. From then on files of the snapshot are removed, and the backup that copies them must be
+// told.
 class BackupHold {
  public:
   virtual ~BackupHold() = default;
   virtual bool is_given_up() const = 0;
 };
 
-// Segments and files of db/; neither superblock nor keyring nor db/CURRENT.
+// Segments and files of db/. Superblock, keyring and db/CURRENT are not among them.
 struct BackupSnapshot {
   std::vector<BackupFile> files;
   Bytes current;  // what db/CURRENT holds
-  // It must go before the volume does. None where nobody removes anything.
+  // Must be destroyed before the volume. Null if nothing removes files of the volume, as when it is
+  // not mounted.
   std::shared_ptr<const BackupHold> hold;
 };
 
-// The part of it that the segment store gives.
+// The segment store's part of a BackupSnapshot.
 struct SegmentHold {
   std::vector<BackupFile> files;
   std::shared_ptr<const void> hold;
 };
 
-// How many backups of one volume may run at a time.
+// The maximum number of backups of one volume at a time.
 inline constexpr unsigned backup_count_max = 4;
 
 }  // namespace nacre::fs

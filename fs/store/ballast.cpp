@@ -15,15 +15,17 @@ namespace {
 
 constexpr std::uint64_t size_bytes_max = 64u << 20;
 constexpr std::uint64_t share_of_disk = 16;
-// Of the ballast's size: left free beside it, so that it is not made and released in turn.
+// The size of the ballast divided by this is left free in addition to it, so that it is not made
+// and released again and again.
 constexpr std::uint64_t share_for_margin = 8;
-// The same: kept for rows when what was taken is written after a release.
+// The size of the ballast divided by this is kept for rows, if data that was taken is written after
+// a release.
 constexpr std::uint64_t share_for_rows = 2;
-// A grant is this at the most: so much may be taken while somebody else fills the disk.
+// The maximum of a grant: this much may be taken while another program fills the disk.
 constexpr std::uint64_t grant_bytes_max = 8u << 20;
 
-// What data may become on disk: headers, tags and rows, and chunks written whole for the sake of a
-// part.
+// The bytes that data may need on disk, with headers, tags, rows, and chunks that are written whole
+// for the sake of a part.
 std::uint64_t cost_of(std::uint64_t bytes) {
   return bytes + bytes / 8;
 }
@@ -66,17 +68,17 @@ bool Ballast::restore() {
     NACRE_ASSIGN(auto file, directory_->open(ballast_file,
                                              found ? OpenMode::read_write : OpenMode::create_new));
     if (found && *found > size) NACRE_TRY(file->truncate(size));
-    return file->allocate(size);  // also of one that was copied as a hole
+    return file->allocate(size);  // gives blocks also to a ballast that was copied as a hole
   };
   if (const auto made = make(); !made) {
     if (made.error().code == ErrorCode::no_space && state_ == State::halved && shrink(size))
       return false;
-    // What there is of it is of no use, and must not be in the way.
+    // What exists of the file is of no use, and must not be in the way.
     static_cast<void>(directory_->remove(ballast_file));
     state_.store(State::released, std::memory_order_release);
     if (made.error().code == ErrorCode::no_space) return false;
-    // Without one, data is taken until the disk says no.
-    spdlog::warn("no space is kept in reserve: {}", made.error().message);
+    // Without a ballast, data is taken until the disk refuses it.
+    spdlog::warn("no space can be kept in reserve for a full disk: {}", made.error().message);
   }
   state_.store(State::held, std::memory_order_release);
   return true;
@@ -122,7 +124,7 @@ bool Ballast::release_locked() {
     spdlog::warn("the space kept in reserve cannot be released: {}", removed.error().message);
     return false;
   }
-  // Some file systems give room back only then.
+  // Some file systems give the room back only after a sync of the directory.
   static_cast<void>(directory_->sync_directory(""));
   return true;
 }
@@ -131,7 +133,8 @@ Result<Ballast::Admission> Ballast::admit_data(std::uint64_t bytes,
                                                const std::function<std::uint64_t()>& dirty_bytes) {
   const auto wanted = static_cast<std::int64_t>(bytes);
   {
-    Admission admission(admitted_bytes_, bytes);  // before it is granted: nobody misses it
+    // The bytes count as admitted before they are granted, so that no other thread misses them.
+    Admission admission(admitted_bytes_, bytes);
     if (granted_bytes_.fetch_sub(wanted) >= wanted) return admission;
   }
   return admit_data_slowly(bytes, dirty_bytes);
@@ -142,11 +145,12 @@ Result<Ballast::Admission> Ballast::admit_data_slowly(
   const std::lock_guard lock(mutex_);
   granted_bytes_ = 0;
   if (!is_held()) return full(*directory_);
-  // In this order: bytes are admitted, then dirty, then on the disk, and none is missed.
+  // The order matters: bytes are first admitted, then dirty, then on the disk. So none is missed.
   std::uint64_t unwritten_bytes = admitted_bytes();
   unwritten_bytes += dirty_bytes();
   const auto space = directory_->space();
-  if (!space) return Admission(admitted_bytes_, bytes);  // the disk itself will tell
+  // If the space is unknown, the disk itself refuses what does not fit.
+  if (!space) return Admission(admitted_bytes_, bytes);
   const std::uint64_t free = room(*space, unwritten_bytes);
   if (free < cost_of(bytes)) return full(*directory_);
   granted_bytes_ =

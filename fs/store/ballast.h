@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ballast: a file without meaning that takes up room in the volume directory, so that a full
-// disk can still be worked on. And the judge of whether new data may be taken on.
+// The ballast: a file that only takes up room in the volume directory, so that work can go on when
+// the disk is full. The class also decides whether new data may be taken.
 //
-//   held      new data is taken while the disk has room for it and for all that waits to be written
-//   halved    data that was taken met a full disk (or a quota): half of the file is given up for
-//             it. The other half is for rows, those of deletes, truncates and renames: what data
-//             could take of it no count of free bytes would show under a quota. New data is refused
-//             with no_space.
-//   released  rows met a full disk: the file is gone. New names are refused once half of its room
+//   held      New data is taken while the disk has room for it and for all unwritten data.
+//   halved    Data that had been taken met a full disk (or a quota): half of the file is given up
+//             for that data. The other half stays for rows, those of deletes, truncates and
+//             renames. It stays as a file because data could use up free space, and under a quota
+//             the count of free bytes does not show that. New data is refused with no_space.
+//   released  Rows met a full disk: the file is gone. New names are refused once half of its room
 //             is used up.
 //
-// The file is made anew once the disk has room for it: that it can be made is the proof.
-// So what was taken can be written, unless somebody else fills the disk faster than commits come.
-// Beside it some room is kept free for compaction, which must write before it frees: else a disk
-// full of dead records could never be used again.
+// The file is made anew once the disk has room for it; that it can be made proves the room. So data
+// that was taken can be written, unless another program fills the disk faster than commits are
+// made. Besides the ballast, some room is kept free for compaction, which must write before it
+// frees: otherwise a disk full of dead records could never be used again.
 #pragma once
 
 #include <atomic>
@@ -33,27 +33,28 @@ inline constexpr std::string_view ballast_file = "ballast";
 // Thread-safe.
 class Ballast {
  public:
-  // move_bytes: what data leaves free for compaction.
+  // move_bytes is the room that data leaves free for compaction.
   explicit Ballast(std::shared_ptr<metadata::BackingDirectory> directory, std::uint64_t move_bytes)
       : directory_(std::move(directory)), move_bytes_(move_bytes) {}
 
-  // A sixteenth of the disk, 64 MiB at the most: a write-ahead log, the flush of the memory tables
-  // and one compaction of them.
+  // A sixteenth of the disk, and at most 64 MiB. That is enough for a write-ahead log, the flush of
+  // the memory tables and one compaction of them.
   static std::uint64_t size_for(std::uint64_t total_bytes);
 
-  // For a mount, before anything else is written: removes it when the disk is so full that the
-  // database could not even be opened.
+  // Removes the ballast if the disk is so full that the database could not even be opened. A mount
+  // calls it before anything else is written.
   static void make_way(metadata::BackingDirectory& directory);
-  // Makes it, or gives it its size, if the disk has room. True when it is held then.
+  // Makes the ballast, or gives it its size, if the disk has room. Returns whether it is held then.
   bool restore();
-  // A commit met no_space with data or with rows. True when there was something to give up for
-  // them: it can be tried again.
+  // Called when a commit met no_space with data or with rows. Returns true if something was given
+  // up for them, so that the step can be tried again.
   bool release_for_data();
   bool release_for_rows();
-  // Whole.
+  // Whether the ballast has its whole size.
   bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
-  // Bytes that were admitted, until it goes: by then they are dirty.
+  // Bytes that were admitted. They are counted as such until this object is destroyed; by then they
+  // are dirty.
   class Admission {
    public:
     Admission() = default;
@@ -79,50 +80,54 @@ class Ballast {
     std::atomic<std::uint64_t>* count_ = nullptr;
     std::uint64_t bytes_ = 0;
   };
-  // May bytes of new file data be taken, while dirty_bytes() wait to be written? no_space.
+  // Admits bytes of new file data while dirty_bytes() wait to be written. Error: no_space.
   Result<Admission> admit_data(std::uint64_t bytes,
                                const std::function<std::uint64_t()>& dirty_bytes);
-  // Bytes that are taken although admit_data() refused them. They count like admitted ones, and
-  // wait until there is room.
+  // Takes bytes although admit_data() refused them. They count like admitted ones, and wait until
+  // there is room.
   Admission take_data(std::uint64_t bytes);
-  // May a file whose data waits to be written get another name? No commit is made until the data of
-  // such files is written, and deletes need commits. no_space.
+  // Admits a new name of a file whose data waits to be written. No commit is made until the data of
+  // such files is written, and deletes need commits. Error: no_space.
   Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes);
-  // All that is admitted and may not be dirty yet: to be asked for before dirty bytes are.
+  // All bytes that are admitted and may not be dirty yet. Callers ask for them before they ask for
+  // the dirty bytes.
   std::uint64_t admitted_bytes() const { return admitted_bytes_; }
-  // May a name, an inode or an attribute be added? no_space.
+  // Admits a new name, inode or attribute. Error: no_space.
   Result<> admit_row();
-  // May bytes that were taken be written now? no_space when they would use up what deletes need.
+  // Admits the writing of bytes that were taken. Error: no_space if they would use up what deletes
+  // need.
   Result<> admit_flush(std::uint64_t bytes);
-  // May compaction write bytes before it frees more? Where that helps the ballast is given up for
-  // it: what is freed makes room for it again. no_space when it would use up what deletes need.
+  // Admits bytes that compaction writes before it frees more. If that helps, the ballast is given
+  // up for them: the space that compaction frees makes room for it again. Error: no_space if the
+  // bytes would use up what deletes need.
   Result<> admit_move(std::uint64_t bytes);
 
-  // What new data may still use of that space, looked at after unwritten bytes were counted, which
-  // are admitted or dirty: for statfs.
+  // The part of that space that new data may still use; statfs shows it. unwritten_bytes are
+  // admitted or dirty, and are counted before the space is looked at.
   std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t unwritten_bytes) const;
 
  private:
   Result<Admission> admit_data_slowly(std::uint64_t bytes,
                                       const std::function<std::uint64_t()>& dirty_bytes);
-  // Whether rows keep what they need when this many bytes of data are written.
+  // Whether rows keep what they need if this many bytes of data are written.
   bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
   bool release_locked();
-  // To what is kept for rows.
+  // Shrinks the file to the part that is kept for rows.
   bool shrink(std::uint64_t size);
-  // Of a ballast of size: what the file takes up now.
+  // The bytes that the file takes up now, if a whole ballast has this size.
   std::uint64_t kept_bytes(std::uint64_t size) const;
 
   enum class State : std::uint8_t { held, halved, released };
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::uint64_t move_bytes_;
-  std::mutex mutex_;  // one at a time changes the file or looks at the disk
+  std::mutex mutex_;  // one thread at a time changes the file or looks at the disk
   std::atomic<State> state_{State::released};
-  // What may be taken before the disk is looked at again.
+  // The bytes that may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};
   std::atomic<std::uint64_t> admitted_bytes_{0};
-  std::atomic<bool> has_taken_data_{false};  // and it was not seen since that all of it has room
+  // Whether data was taken, and it has not been seen since then that all of it has room.
+  std::atomic<bool> has_taken_data_{false};
 };
 
 }  // namespace nacre::fs

@@ -21,7 +21,7 @@ using metadata::Table;
 
 namespace {
 
-// Of a row that is no chunk's.
+// The run of a row that covers several chunks.
 template <typename Run>
 Run run_of(std::uint64_t first, const ChunkMapRow& row) {
   return row.lost ? Run{first, row.lost->chunk_count, true}
@@ -132,7 +132,7 @@ MappedChunk ChunkMap::mapped_of(const Run& run, std::uint64_t index) const {
   return MappedChunk{.row = lost_chunk(chunk_size_bytes_)};
 }
 
-// What the run adds to the file's data bytes by its chunks in [first, end).
+// The bytes that the run's chunks in [first, end) add to the file's data bytes.
 std::int64_t ChunkMap::data_bytes_of(const Run& run, std::uint64_t first, std::uint64_t end) const {
   if (!run.is_lost) return 0;
   const std::uint64_t count = std::min(end, run.end()) - std::max(first, run.first);
@@ -150,7 +150,8 @@ Result<std::vector<MappedChunk>> ChunkMap::find_range(InodeNumber inode, ChunkIn
   }
   struct Row {
     Run run;
-    std::optional<MappedChunk> chunk;  // none: all of the run
+    // None: the row stands for the whole run.
+    std::optional<MappedChunk> chunk;
   };
   std::vector<Row> rows;
   Result<> bad;
@@ -232,14 +233,15 @@ std::int64_t ChunkMap::put_chunk(InodeNumber inode, ChunkIndex index, const Chun
     NACRE_CHECK(patch.valid_size <= patch.plain_size, "a row has {} of a patch's {} bytes",
                 patch.valid_size, patch.plain_size);
   }
-  // The row first: where there is no memory for it, the old one stands and its records live.
+  // The row is put first: if there is no memory for it, the old row stands and its records stay
+  // alive.
   const std::string key = metadata::chunk_key(inode, index);
   if (is_new) {
     database_.put_new(Table::chunks, key, metadata::encode(row));
   } else {
     database_.put(Table::chunks, key, metadata::encode(row));
   }
-  // What the row names comes alive before what it replaces dies.
+  // The records that the row names come alive before those that it replaces die.
   if (row.base && !keeps_record(old, row.base->location)) store_.add_live(row.base->location);
   for (const ChunkPatch& patch : row.patches) {
     if (patch.location && !keeps_record(old, *patch.location)) store_.add_live(*patch.location);
@@ -293,7 +295,7 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
   std::int64_t change = 0;
   Run hole{first.value, count};
   const std::uint64_t end = hole.end();
-  // Holes that reach into this one, or end where it begins, become part of it; of lost chunks only
+  // Holes that reach into this one, or end where it begins, become part of it. Of lost chunks only
   // those within it go.
   const auto absorb = [&](const Run& run) {
     if (run.is_lost) {

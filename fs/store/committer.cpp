@@ -12,14 +12,15 @@ namespace nacre::fs {
 
 namespace {
 
-// How often a commit flushes files that were renamed meanwhile before it holds renames back.
+// After this many flushes of files that were renamed during the commit, it holds renames back.
 constexpr int flush_rounds_before_holding_moves = 2;
 
-// How long the thread looks for the next request before it sleeps. Being woken costs an fsync 40 µs
-// of 190 on a virtual machine; whoever writes and syncs without a pause asks again within this.
+// The thread looks for the next request for this long before it sleeps. On a virtual machine a
+// wake-up takes 40 µs of the 190 µs of an fsync. A program that writes and syncs without a pause
+// asks again within this time.
 constexpr std::chrono::microseconds awake_wait{80};
 
-// Errors that say something about the backing store as a whole, not about one file's bytes.
+// Errors that concern the backing store as a whole, not one file's bytes.
 bool is_of_the_medium(ErrorCode code) {
   switch (code) {
     case ErrorCode::no_space:
@@ -101,14 +102,15 @@ CommitterStats Committer::stats() const {
   return stats_;
 }
 
-// Whoever was told writes and asks again.
+// A caller that was told often writes and asks again at once.
 void Committer::stay_awake() const {
   if (std::thread::hardware_concurrency() < 2) return;
   const auto until = std::chrono::steady_clock::now() + awake_wait;
   while (!has_requests_.load(std::memory_order_acquire) &&
          std::chrono::steady_clock::now() < until) {
 #ifdef __x86_64__
-    __builtin_ia32_pause();  // leaves the core to the other thread that it has, often the caller
+    // Leaves the core to its other hardware thread, which often runs the caller.
+    __builtin_ia32_pause();
 #endif
   }
 }
@@ -139,13 +141,15 @@ void Committer::run() {
     }
     has_made_room_ = false;
     Result<> outcome = commit_group(scope);
-    // What was given up for its data is free only now: it is tried again before anybody is told.
+    // What was given up for the commit's data is free only now, so the commit is tried again before
+    // callers are told.
     if (outcome && data_left_ && has_made_room_) outcome = commit_group(scope);
-    // A commit of a few files says nothing of what an earlier one left.
+    // A commit of a few files does not show whether the data that an earlier commit left is
+    // written.
     if (scope.everything || !outcome || data_left_) something_left_ = !outcome || data_left_;
     if (outcome) restore_ballast();
     lock.lock();
-    ++stats_.commit_count;  // before anybody is told of it
+    ++stats_.commit_count;  // before any caller is told of it
     if (!outcome) ++stats_.failure_count;
     lock.unlock();
     for (Request& request : requests)
@@ -158,10 +162,10 @@ void Committer::run() {
 
 Result<> Committer::commit_group(const CommitScope& scope) {
   NACRE_TRY(health());
-  // A group that no_space kept from the disk goes first: its records are on the medium already.
+  // A group that no_space kept from the disk goes first; its records are on the medium already.
   if (frozen_left_) NACRE_TRY(finish_group());
-  // What changes from here on may miss this commit, and a smaller scope leaves other files' data
-  // for the interval's.
+  // Changes from here on may miss this commit. A smaller scope leaves other files' data to the
+  // interval's commit.
   if (scope.everything) changed_.store(false, std::memory_order_relaxed);
 
   const Result<> flushed =
@@ -194,7 +198,7 @@ Result<bool> Committer::freeze_group() {
         with_ballast(&Ballast::release_for_data, [&] { return source_->flush(scope); });
     if (!flushed) {
       if (is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
-      // Names must not become durable without their data: nothing is committed until there is
+      // Names must not become durable without their data, so nothing is committed until there is
       // space, or memory.
       return tl::unexpected(flushed.error());
     }
@@ -202,7 +206,7 @@ Result<bool> Committer::freeze_group() {
 }
 
 Result<> Committer::finish_group() {
-  // A failed sync may have lost what it was to write: it is never tried again.
+  // A failed sync may have lost the bytes that it was to write, so it is never tried again.
   if (auto synced = store_.sync(); !synced) return fail_for_good(synced.error());
   const auto written =
       with_ballast(&Ballast::release_for_rows, [&] { return database_.commit_frozen(true); });
@@ -226,15 +230,15 @@ Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
     return has_made_room ? step() : outcome;
   }
   spdlog::warn(
-      "{}: the reserve is given up, so that deleting goes on; new data is refused until there is "
-      "room again",
+      "{}: the space kept in reserve is released so that files can still be deleted; new data is "
+      "refused until there is free space again",
       outcome.error().message);
   return step();
 }
 
 void Committer::restore_ballast() {
   if (options_.ballast == nullptr || options_.ballast->is_held() || data_left_) return;
-  if (options_.ballast->restore()) spdlog::info("there is room again: new data is taken");
+  if (options_.ballast->restore()) spdlog::info("there is free space again: new data is accepted");
 }
 
 tl::unexpected<Error> Committer::fail_for_good(const Error& error) {

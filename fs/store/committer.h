@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The committer: the one place that knows the order in which a transaction group becomes durable.
 //
-//   (a) data of the files in the commit's scope is sealed and appended (CommitSource::flush) (b)
-//   under the exclusive operation lock: rows that live in memory are staged, the group is frozen
-//   (c) fdatasync of the segments, and of their folder when a file is new
-//   (d) one WriteBatch, one WAL sync
-//   (e) whoever waited is told; segments without live bytes are removed
+//   (a) The data of the files in the commit's scope is sealed and appended (CommitSource::flush).
+//   (b) Under the exclusive operation lock, rows that live in memory are staged, and the group is
+//       frozen.
+//   (c) The segments are synced by fdatasync, and so is their folder if a file is new.
+//   (d) The group is written as one WriteBatch, with one sync of the write-ahead log.
+//   (e) Callers that wait are told, and segments without live bytes are removed.
 //
-// A row names a record only when (c) precedes (d). An operation that changes several rows holds an
-// OperationLock while it does, so a group never cuts it in two.
+// A row may name a record only because (c) precedes (d). An operation that changes several rows
+// holds an OperationLock while it does, so a group never cuts it in two.
 //
-// Errors: on no_space the ballast is given up and the step tried again. If that does not help, it
-// is reported to whoever waited, what is frozen stays frozen, and the next commit tries it again.
-// So names that a rename or link moved wait for room for their data, and all later changes with
-// them: a file replaced by a rename is never found empty. Any other error stops the committer for
-// good: health() says why, every later request gets the same error and nothing is tried again, and
-// the volume refuses changes (read_only).
+// Errors: on no_space the ballast is given up and the step is tried again. If that does not help,
+// callers that wait get the error, the frozen group stays frozen, and the next commit tries it
+// again. So names that a rename or link moved wait until there is room for their data, and all
+// later changes wait with them: a file that a rename replaced is never found empty. Any other error
+// stops the committer for good: health() says why, every later request gets the same error, nothing
+// is tried again, and the volume refuses changes (read_only).
 #pragma once
 
 #include <atomic>
@@ -36,30 +37,30 @@
 
 namespace nacre::fs {
 
-// Which files' data a commit must hold.
+// The files whose data a commit must hold.
 struct CommitScope {
   bool everything = false;
   std::set<InodeNumber> inodes;
-  // Renames and links are held back meanwhile, and with them whoever serves the kernel: the flush
-  // must not wait for anything that the kernel has to send.
+  // Renames and links are held back during this flush, and with them the threads that serve such
+  // requests of the kernel. So the flush must not wait for anything that the kernel has to send.
   bool moves_held = false;
-  // Names wait for this data: the room that is kept for deletes may be used for it.
+  // Names wait for this data, so the room that is kept for deletes may be used for it.
   bool moves_only = false;
 };
 
-// What feeds a commit; implemented by the volume.
+// The source of a commit's data and rows; the volume implements it.
 class CommitSource {
  public:
   virtual ~CommitSource() = default;
   // Step (a): seals the dirty data of the scope into the open group. Takes operation locks itself.
-  // A file that fails keeps its data, and whoever asked for that file must be told; the commit of
-  // everything else goes on unless the error returned is of the medium.
+  // If a file fails, it keeps its data, and callers that asked for this file must be told. The
+  // commit of everything else goes on unless the returned error is one of the medium.
   virtual Result<> flush(const CommitScope& scope) = 0;
   // Step (b): puts rows whose current state lives in memory (inodes, counters) into the open group.
-  // Called under the exclusive operation lock; must not block on anything but memory.
+  // Called under the exclusive operation lock. Must not wait for anything but memory.
   virtual Result<> stage() = 0;
-  // Files whose names changed since the last stage() and whose data is still dirty: they must be
-  // flushed before the group is frozen. Called under the exclusive operation lock.
+  // The files whose names changed since the last stage() and whose data is still dirty. They must
+  // be flushed before the group is frozen. Called under the exclusive operation lock.
   virtual std::set<InodeNumber> unflushed_moves() = 0;
 };
 
@@ -72,10 +73,11 @@ struct CommitterStats {
 class Committer {
  public:
   struct Options {
-    std::uint32_t interval_ms = 5000;  // a commit of everything at least this often when changed
-    Ballast* ballast = nullptr;        // borrowed; none: no_space is reported at once
-    // A step met a full disk. True when something was given up for it, so that it may be tried
-    // again. On the commit thread.
+    // If there are changes, everything is committed at least this often.
+    std::uint32_t interval_ms = 5000;
+    Ballast* ballast = nullptr;  // borrowed; null: no_space is reported at once
+    // Called on the commit thread when a step met a full disk. Returns true if something was given
+    // up for the step, so that it may be tried again.
     std::function<bool()> make_room = nullptr;
   };
   Committer(metadata::Database& database, SegmentStore& store, Options options);
@@ -83,22 +85,21 @@ class Committer {
 
   // source outlives the committer's thread.
   void start(CommitSource& source);
-  // Commits everything, then ends the thread. The result of that last commit.
+  // Commits everything, then ends the thread. Returns the result of that last commit.
   Result<> stop();
-  // Ends the thread and commits nothing: what a crash does.
+  // Ends the thread and commits nothing, as a crash does.
   void abandon();
 
   using OperationLock = std::shared_lock<std::shared_mutex>;
-  // Held by an operation while it changes rows. Never held while waiting for a commit, a flush, the
-  // dirty budget or the kernel.
-  // Not recursive.
+  // An operation holds this while it changes rows. It is never held while waiting for a commit, a
+  // flush, the dirty budget or the kernel. Not recursive.
   OperationLock begin_operation() {
     freeze_wanted_.wait(true, std::memory_order_acquire);  // readers must not starve the committer
     return OperationLock(operations_);
   }
 
-  // The same for an operation that gives a file another name (rename, link): the committer holds
-  // such operations back for a moment when they outrun its flushes. Taken before any other lock.
+  // The same for an operation that gives a file another name (rename, link). The committer holds
+  // such operations back for a moment if they outrun its flushes. Taken before any other lock.
   struct MoveLock {
     std::shared_lock<std::shared_mutex> moves;
     OperationLock operations;
@@ -108,11 +109,12 @@ class Committer {
     return MoveLock{std::move(moves), begin_operation()};
   }
 
-  // Joins the next commit; done is called once it is durable (or failed), on the commit thread.
+  // Joins the next commit. Once that is durable, or has failed, done is called on the commit
+  // thread.
   void request(CommitScope scope, std::function<void(Result<>)> done);
-  // The same, and waits.
+  // The same, but waits for the commit.
   Result<> commit(CommitScope scope);
-  // Something changed: the interval's commit has work to do.
+  // Notes that something changed, so that the interval's commit has work to do.
   void note_change() { changed_.store(true, std::memory_order_relaxed); }
   bool has_changes() const { return changed_.load(std::memory_order_relaxed); }
 
@@ -128,8 +130,8 @@ class Committer {
   void run();
   void stay_awake() const;
   Result<> commit_group(const CommitScope& scope);
-  Result<bool> freeze_group();  // false: nothing changed
-  Result<> finish_group();      // (c) to (e)
+  Result<bool> freeze_group();  // false if nothing changed
+  Result<> finish_group();      // steps (c) to (e)
   template <typename Step>
   Result<> with_ballast(bool (Ballast::*release)(), Step step);
   void restore_ballast();
@@ -148,15 +150,16 @@ class Committer {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Request> requests_;
-  std::atomic<bool> has_requests_{false};  // for who looks without the mutex
+  std::atomic<bool> has_requests_{false};  // for a look without the mutex
   bool stopping_ = false;
   Result<> health_ = {};
   CommitterStats stats_;
-  // Of the commit thread only. What no_space kept from the disk: a frozen group, files' data.
+  // Used by the commit thread only. What no_space kept from the disk: a frozen group, or files'
+  // data.
   bool frozen_left_ = false;
   bool data_left_ = false;
   bool something_left_ = false;  // the interval's commit tries it again
-  bool has_made_room_ = false;   // for the commit that is under way
+  bool has_made_room_ = false;   // for the current commit
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chunk's content is made of, compared whole: no two contents have one identity.
+// The identity of a chunk's content. It is compared as a whole: two contents never have the same
+// one.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +10,27 @@
 
 namespace nacre::fs {
 
-// The identity of a chunk's content, from the chunk's row. Two rows of one chunk have equal
-// identities exactly when both name the same versions with the same offsets and valid sizes, in the
-// same roles, and the same lost ranges. A version is never used twice in a volume, and what it
-// names never changes; so equal identities mean equal bytes. Where a record lies is no part of it:
-// a record that moves keeps its version.
+// The identity of a chunk's content, made from the chunk's row. Two rows of one chunk have equal
+// identities exactly if both name the same versions with the same offsets and valid sizes, in the
+// same roles, and the same lost ranges. A version is never used twice in a volume, and the bytes
+// that it names never change; so equal identities mean equal bytes. The place of a record is not
+// part of the identity: a record that moves keeps its version.
 //
-// A value: copies are independent. Of a row without patches and lost ranges it takes no memory of
-// its own.
+// A value: copies are independent. The identity of a row without patches and lost ranges takes no
+// memory on the heap.
 class ContentId {
  public:
-  ContentId() = default;  // of no row
+  ContentId() = default;  // the identity of no row
   explicit ContentId(const metadata::ChunkRow& row);
 
   bool operator==(const ContentId&) const = default;
-  // Finds a bucket of a table, and says nothing of equality.
+  // For finding a bucket of a table. Equal hashes do not mean equal identities.
   std::size_t hash() const noexcept;
   // Bytes on the heap that the identity may hold.
   std::size_t heap_size_bytes() const noexcept;
 
  private:
-  // The row's parts one after the other, in a form of which each has one only (content_id.cpp).
+  // The row's parts one after the other; each row has exactly one such form (content_id.cpp).
   std::string parts_;
 };
 

@@ -45,7 +45,7 @@ Result<> GenuineRecords::survey(const std::function<Result<>()>& go_on) {
     const std::uint64_t size = segment->size;
     if (size <= walked) continue;
     const auto file = table_.file(*segment);
-    // Removed meanwhile, or missing: then no record of it can be read.
+    // If the segment was removed in the meantime, or is missing, no record of it can be read.
     if (!file &&
         (file.error().code == ErrorCode::not_found || file.error().code == ErrorCode::missing)) {
       continue;
@@ -71,7 +71,7 @@ Result<> GenuineRecords::complete(std::uint32_t epoch) {
 
 Result<> forget_genuine_records(metadata::Database& database,
                                 const std::function<Result<>()>& commit) {
-  // The row that asks for digests goes first, and durably so.
+  // The row that demands digests goes first, and its removal is made durable first.
   NACRE_ASSIGN(const auto since, database.get(Table::system, metadata::system_key_genuine));
   if (since) {
     database.erase(Table::system, metadata::system_key_genuine);

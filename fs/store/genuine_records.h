@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which records are genuine when a rotation of keys begins: the digest of each is put into a row,
-// before anybody can be shut out by newer keys. Afterwards a record of an older epoch counts only
-// with its digest (record_keys.h): whoever had that epoch's key can seal what he likes under it,
-// and make its tag what it was. docs/FORMAT.md, "Records of older epochs".
+// Which records are genuine when a rotation of keys begins. The digest of each record is put into a
+// row before the newer keys shut out a holder of the older ones. Afterwards a record of an older
+// epoch counts only with its digest (record_keys.h): an attacker who had that epoch's key can seal
+// anything under it, and can give it the tag that the genuine record had. docs/FORMAT.md, "Records
+// of older epochs".
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,19 @@
 
 namespace nacre::fs {
 
-// Not thread-safe. What it is given outlives it.
+// Not thread-safe. Everything passed by reference outlives it.
 class GenuineRecords {
  public:
   GenuineRecords(SegmentTable& table, metadata::Database& database)
       : table_(table), database_(database) {}
 
-  // Looks at what was appended since the last call, in all segments, and makes the digests durable.
-  // Others may append meanwhile. Damaged records have none. go_on is asked now and then; its error
-  // ends the call. Errors: io, no_space, and the database's.
+  // Looks at the records that were appended to any segment since the last call, and makes their
+  // digests durable. Other threads may append during the call. Damaged records get no digest. go_on
+  // is asked now and then, and its error ends the call. Other errors: io, no_space, and those of
+  // the database.
   Result<> survey(const std::function<Result<>()>& go_on);
-  // Behind the last survey, while nobody appends: from now on records of epochs below this one
-  // count only with their digest.
+  // Called after the last survey, while no thread can append. From now on records of epochs below
+  // this one count only with their digest.
   Result<> complete(std::uint32_t epoch);
 
  private:
@@ -35,10 +37,10 @@ class GenuineRecords {
   SegmentTable& table_;
   metadata::Database& database_;
   std::map<metadata::SegmentNumber, std::uint64_t> walked_;  // up to this offset
-  std::vector<metadata::Database::Row> rows_;                // not written yet
+  std::vector<metadata::Database::Row> rows_;                // rows that are not written yet
 };
 
-// Removes these rows, when nothing of an older epoch is left. commit makes what was erased durable.
+// Removes these rows, once no record of an older epoch is left. commit makes their removal durable.
 Result<> forget_genuine_records(metadata::Database& database,
                                 const std::function<Result<>()>& commit);
 

@@ -12,9 +12,10 @@ using metadata::ChunkRow;
 
 namespace {
 
-// A chunk with that many patches is merged.
+// A chunk with this many patches is merged.
 constexpr std::size_t patch_count_to_merge = 8;
-// Patches of at least this share of the chunk's content are merged however few they are.
+// If the patches have at least the size of the chunk's content divided by this, they are merged,
+// however few they are.
 constexpr std::uint64_t merge_share = 4;
 
 bool overlaps(const ChunkPatch& patch, std::uint32_t from, std::uint32_t to) {

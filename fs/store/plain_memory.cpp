@@ -79,8 +79,8 @@ Byte* PlainMemory::take_any() noexcept {
     try {
       auto arena = engine_.allocate(blocks_per_slab_ * block_size_bytes_);
       if (!arena) return nullptr;
-      // Huge pages that are new to a virtual machine take longer than they save: a fresh mount's
-      // first file a third more.
+      // Huge pages that are new to a virtual machine take longer than they save: the first file of
+      // a fresh mount takes a third longer.
       madvise(arena->data(), arena->size(), MADV_NOHUGEPAGE);
       auto made = std::make_unique<Slab>();
       made->arena = std::move(*arena);
@@ -98,7 +98,7 @@ Byte* PlainMemory::take_any() noexcept {
 }
 
 bool PlainMemory::give_back(Byte* block) noexcept {
-  std::unique_ptr<Slab> surplus;  // goes without the mutex: it is wiped
+  std::unique_ptr<Slab> surplus;  // freed without the mutex, since freeing wipes it
   const std::lock_guard lock(mutex_);
   Slab* const slab = slab_at(block);
   if (slab == nullptr) return false;
@@ -120,7 +120,7 @@ bool PlainMemory::give_back(Byte* block) noexcept {
 }
 
 void PlainMemory::trim(std::chrono::milliseconds empty_for) {
-  std::vector<std::unique_ptr<Slab>> surplus;  // given back without the mutex: they are wiped
+  std::vector<std::unique_ptr<Slab>> surplus;  // freed without the mutex, since freeing wipes them
   const std::lock_guard lock(mutex_);
   const auto until = Clock::now() - empty_for;
   for (auto& slab : slabs_) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks for plain bytes that are sealed where they lie, or opened to where they are to lie: so
-// bytes are copied once on their way from the kernel to the engine, or to a device, and back.
+// Blocks for plain bytes that are sealed in place, or opened into place. So bytes are copied once
+// on their way from the kernel to the engine, or to a device, and once on their way back.
 //
-// A block holds one chunk. Blocks are parts of slabs, arenas of the engine's (memory that devices
-// reach, where there are any), and the lowest free one is given out first: what is written in a row
-// lies in a row, and slabs at the end become empty. They stay until trim(), or until more are empty
-// than may be, since memory that is new to a process, or to a virtual machine, takes longer than
-// what is done with it.
+// A block holds one chunk. Blocks are parts of slabs, which are arenas of the engine (memory that
+// devices reach, if there are devices). The lowest free block is given out first, so chunks that
+// are written one after the other lie next to each other, and slabs at the end become empty. Empty
+// slabs stay until trim(), or until there are more of them than allowed: memory that is new to a
+// process, or to a virtual machine, takes longer to get than the work that is done with it.
 //
 // Thread-safe. The engine outlives it, and it outlives its blocks.
 #pragma once
@@ -31,23 +31,24 @@ class PlainMemory {
   ~PlainMemory();
 
   std::size_t block_size_bytes() const { return block_size_bytes_; }
-  // nullptr without memory.
+  // nullptr if there is no memory.
   Byte* take() noexcept;
-  // A block for so many bytes: where they fill one; and where few slabs may be empty, also for
-  // fewer while more blocks are free than a slab has, which nothing else would use. Else nullptr.
+  // A block for this many bytes, if they fill one. If the count of empty slabs is bounded, a block
+  // also for fewer bytes while more blocks are free than a slab has, since nothing else would use
+  // them. Otherwise nullptr.
   Byte* take_for(std::size_t size) noexcept;
-  // False where it is no block of this memory.
+  // Returns false if the block is not of this memory.
   bool give_back(Byte* block) noexcept;
 
-  // Gives back to the system the slabs of which no block was taken for so long.
+  // Returns slabs to the system if no block of them was taken for this long.
   void trim(std::chrono::milliseconds empty_for);
 
-  // The slab in which those bytes lie; empty where there is none.
+  // The slab in which those bytes lie; empty if they lie in none.
   MutableByteView slab_of(ByteView bytes) const;
 
   struct Stats {
     std::size_t slab_count = 0;
-    std::size_t block_count = 0;  // that are taken
+    std::size_t block_count = 0;  // taken blocks
   };
   Stats stats() const;
   bool is_empty() const;  // no slabs
@@ -57,7 +58,7 @@ class PlainMemory {
  private:
   struct Slab;
 
-  // Under mutex_:
+  // The caller holds mutex_.
   Slab* slab_at(const Byte* place) const;
   Byte* take_any() noexcept;
 
@@ -71,12 +72,12 @@ class PlainMemory {
   std::size_t free_count_ = 0;  // blocks
 };
 
-// Bytes that grow at their end. They lie in a block where exactly that much room is asked for, or
-// where there is a block to spare (take_for), else in the heap. (A vector with an allocator copies
+// Bytes that grow at their end. They lie in a block if exactly a block's room is asked for, or if
+// there is a block to spare (take_for); otherwise on the heap. (A vector with an allocator copies
 // byte after byte.) Movable; not thread-safe.
 class PlainBytes {
  public:
-  // memory: outlives this; none: the heap's alone.
+  // memory outlives this. If it is null, only the heap is used.
   explicit PlainBytes(PlainMemory* memory = nullptr) : memory_(memory) {}
   PlainBytes(ByteView bytes, PlainMemory* memory) : memory_(memory) { append(bytes); }
   PlainBytes(const PlainBytes& other) : PlainBytes(ByteView(other), other.memory_) {}
@@ -102,13 +103,14 @@ class PlainBytes {
   std::size_t capacity() const { return capacity_; }
 
   void reserve(std::size_t capacity);
-  // Of bytes that are added the values are undefined.
+  // The values of added bytes are undefined.
   void resize(std::size_t size) {
     reserve(size);
     size_ = size;
   }
   void append(ByteView bytes);
-  // At most what there is. Room of which less than half is used is given back.
+  // size is at most the current size. If less than half of the room is used, the rest is given
+  // back.
   void shrink(std::size_t size) noexcept;
 
  private:

@@ -18,11 +18,12 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
   return keys_->session_key(header.epoch, header.salt);
 }
 
-// Its tag shows nothing: whoever had the older key can make one for any bytes.
+// The record's tag proves nothing, since an attacker who had the older key can make one for any
+// bytes.
 Result<> RecordKeys::check_digest(const engine::RecordHeader& header, ByteView record) const {
   NACRE_ASSIGN(const auto since,
                database_.get(metadata::Table::system, metadata::system_key_genuine));
-  // A repair made the tables anew from what was there before: then there are no digests.
+  // If a repair made the tables anew from the records that existed then, there are no digests.
   if (!since) return {};
   NACRE_ASSIGN(const std::uint64_t epoch, metadata::decode_u64(*since));
   if (header.epoch >= epoch) return {};
@@ -36,7 +37,7 @@ Result<> RecordKeys::check_digest(const engine::RecordHeader& header, ByteView r
   NACRE_TRY(engine::verify_record_crc(record));
   return fail(ErrorCode::tampered,
               "the record is sealed under an older key, and is none of those that were there when "
-              "the rotation of keys began: somebody who had that key made it");
+              "the rotation of keys began: it was forged with that key");
 }
 
 Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a volume's records: of the write sessions that its tables know, and of no others. A
-// copy of the volume that went its own way (a restored backup, a copy that was mounted) has the
-// same epoch keys, the same inode numbers and the same versions, but sessions with salts of its
-// own; their records open under these keys all the same, and have no place here.
+// The keys of a volume's records: keys of the write sessions that its tables know, and of no
+// others. A copy of the volume that was written to (a restored backup, or a copy that was mounted)
+// has the same epoch keys, the same inode numbers and the same versions, but its sessions have
+// salts of their own. Their records would open under these keys too, but they do not belong to this
+// volume.
 #pragma once
 
 #include <map>
@@ -24,15 +25,18 @@ class RecordKeys {
 
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
-  // The key that opens the record, whose header this is. Errors: tampered where no session of this
-  // salt and epoch has a row, and where keys are rotated and the record is of an older epoch, but
-  // not one that was there when that began (genuine_records.h), unless the record's CRC is wrong
-  // too; corrupt where that, or the row, is, or where the epoch is not in the keyring; the
-  // database's own.
+  // Returns the key that opens the record with this header. Errors:
+  //   tampered  No session of this salt and epoch has a row. Or the volume's keys were rotated, and
+  //             this record of an older epoch did not exist when the rotation began
+  //             (genuine_records.h), although its CRC is right.
+  //   corrupt   The CRC of such a record, or the session's row, is wrong; or the epoch is not in
+  //             the keyring.
+  // Other errors are those of the database.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header, ByteView record) const;
 
-  // Of a session that has just got its row, and of one that a repair is about to give one.
+  // Makes a session known: one that has just got its row, or one that a repair is about to give a
+  // row.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);
 
  private:
@@ -42,8 +46,8 @@ class RecordKeys {
   const metadata::Database& database_;
   const std::shared_ptr<const metadata::KeyTree> keys_;
   mutable std::mutex mutex_;  // guards what follows
-  // Sessions found before, each with its epoch. A row of a session never goes away, and there is
-  // about one session a mount.
+  // Sessions found before, each with its epoch. A session's row is never removed, and a mount
+  // usually has one session.
   mutable std::map<engine::SessionSalt, std::uint32_t> known_;
 };
 

@@ -11,7 +11,7 @@ using metadata::RecordName;
 
 namespace {
 
-// Records that one payload opens: their plain bytes fit into an arena of this size.
+// One payload opens as many records as have plain bytes that fit into an arena of this size.
 constexpr std::size_t plain_size_bytes = 2u << 20;
 static_assert(plain_size_bytes >= chunk_size_bytes_max);
 

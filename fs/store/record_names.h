@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sealed records are, by opening them: their names stand in their sealed bodies alone.
+// Learns the names of sealed records by opening them, since names stand only in the sealed bodies.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace nacre::fs {
 
-// One result a record, in order. Checks session, CRC, tag and codec stream. Errors: corrupt,
-// tampered, out_of_memory; corrupt also for a record of more than chunk_size_bytes plain bytes.
-// Thread-safe.
+// Returns one result for each record, in order. Checks session, CRC, tag and codec stream. Errors:
+// corrupt, tampered, out_of_memory. A record of more than chunk_size_bytes plain bytes is corrupt,
+// too. Thread-safe.
 std::vector<Result<metadata::RecordName>> names_of_records(engine::Engine& engine,
                                                            const RecordKeys& keys,
                                                            std::uint32_t chunk_size_bytes,

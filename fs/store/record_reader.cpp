@@ -13,7 +13,7 @@ namespace nacre::fs {
 
 namespace {
 
-// The slab in which all of them are to lie; empty: there is none.
+// The slab in which all outputs are to lie; empty if there is none.
 MutableByteView common_slab(const PlainMemory& memory, std::span<ReadRequest*> requests) {
   const MutableByteView slab = memory.slab_of(requests.front()->out);
   const auto lies_there = [&](const ReadRequest* request) {
@@ -59,7 +59,7 @@ void RecordReader::read(std::span<ReadRequest> requests) {
   pool_.give_back(std::move(*work));
 }
 
-// Reads records of one segment that lie close together with one call.
+// Reads records of one segment that lie close together, in one call.
 Result<> RecordReader::fetch(ReadRequest** first, ReadRequest** last, MutableByteView into) {
   const RecordLocation& begin = (*first)->location;
   NACRE_ASSIGN(auto segment, table_.find(begin.segment));
@@ -107,7 +107,8 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
       const RecordLocation& location = request.location;
       const std::size_t at = location.offset - begin.offset;
       if (!fetched) {
-        // What the disk cannot read costs the record that lies there, not its neighbours.
+        // If the disk cannot read a part, only the record that lies there is lost, not its
+        // neighbours.
         const auto alone = last - first == 1 ? fetched
                                              : fetch(&requests[i], &requests[i] + 1,
                                                      into.subspan(at, location.stored_size));

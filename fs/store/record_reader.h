@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading records that rows name: neighbours on disk with one call, all of them opened in payloads.
+// Reads records that rows name. Neighbours on disk are read with one call, and all are opened in
+// payloads.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@ namespace nacre::fs {
 // Thread-safe. Everything passed by reference outlives it.
 class RecordReader {
  public:
-  // memory: what is to lie there is opened into place.
-  // record_size_bytes_max: stored; a row that names a larger one is corrupt.
+  // Bytes that are to lie in memory are opened into place. record_size_bytes_max counts stored
+  // bytes; a row that names a larger record is corrupt.
   RecordReader(SegmentTable& table, const RecordKeys& keys, engine::Engine& engine, WorkPool& pool,
                const PlainMemory& memory, std::uint64_t record_size_bytes_max)
       : table_(table),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments held for a backup, and segments that a backup brings.
+// Segments that are held for a backup, and segments that a backup brings.
 #include <map>
 #include <set>
 
@@ -55,7 +55,8 @@ Result<std::string> find_segment(metadata::BackingDirectory& directory, SegmentN
   return header && header->salt == salt ? arriving : segment_path(number);
 }
 
-// The database names what an interrupted backup brought: it is part of the volume now.
+// Takes segments that an interrupted backup brought and that the database names: they are part of
+// the volume now.
 Result<> SegmentTable::take_arriving(bool read_only) {
   NACRE_ASSIGN(const auto names, directory_->list(metadata::segment_folder));
   std::set<std::string> arriving;

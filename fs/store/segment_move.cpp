@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compaction and rotation move: which segment, what its records are, and appending them.
+// The moves of compaction and rotation: which segment is emptied, what its records are, and how
+// they are appended.
 #include <algorithm>
 #include <utility>
 
@@ -85,7 +86,7 @@ PreparedMove SegmentStoreImpl::prepare_move(std::span<const ByteView> records, M
       .memory = nullptr};
 }
 
-// Records of the current epoch, if any are among them, are sealed anew as well.
+// If records of the current epoch are among them, they are sealed anew as well.
 Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records) {
   std::size_t input_size = 0;
   std::size_t output_size = 0;
@@ -112,7 +113,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal(std::span<const ByteView> records)
   return move;
 }
 
-// In one pass, without decompressing.
+// Seals the records anew in one pass, without decompressing them.
 Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const ByteView> records) {
   std::size_t output_size = 0;
   for (const ByteView& record : records)
@@ -190,7 +191,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
   return move;
 }
 
-// Of one group of records: what they hold.
+// Opens one group of records and returns what they hold.
 Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const ByteView> records,
                                                              std::span<Result<RecordName>> names,
                                                              std::vector<ByteView>& plain) {
@@ -245,18 +246,19 @@ Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const Byt
   return work;
 }
 
-// What new records of an inode are sealed with.
+// The codec with which new records of an inode are sealed.
 Result<metadata::InodeCodec> SegmentStoreImpl::codec_of(InodeNumber inode) const {
   const metadata::InodeCodec volume_codec{codec_, level_};
   NACRE_ASSIGN(const auto value,
                database_.get(metadata::Table::inodes, metadata::inode_key(inode)));
   if (!value) return volume_codec;
   const auto row = metadata::decode_inode_row(*value);
-  // A damaged row is another's business: the record stays what it is.
+  // A damaged row is reported elsewhere; here the record stays what it is.
   return row ? metadata::inode_codec(row->flags).value_or(volume_codec) : volume_codec;
 }
 
-// Opened, and sealed with today's codec. In groups: how much a record holds is known only then.
+// Opens the records and seals them with the codec of today. This is done in groups, because only
+// opening a record tells how much it holds.
 Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> records) {
   PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
                     .records = {records.begin(), records.end()},

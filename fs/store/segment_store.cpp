@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Write sessions, and sealing into segments, a payload at a time.
+// Write sessions, and sealing into segments, one payload at a time.
 #include "fs/store/segment_store.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace nacre::fs {
 
 namespace {
 
-// The slab in which all of them lie; empty: there is none.
+// The slab in which all requests lie; empty if there is none.
 ByteView common_slab(const PlainMemory& memory, std::span<const SealRequest> requests) {
   const ByteView slab = memory.slab_of(requests.front().plain);
   const auto lies_there = [&](const SealRequest& request) {
@@ -44,7 +44,8 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
   return WriteTurn{session_, counter};
 }
 
-// A segment holds records of the session that made it and of earlier ones: both end here.
+// A segment holds no record of a session later than its own, so the segments being filled end with
+// the old session.
 Result<std::shared_ptr<WriteSession>> SegmentStoreImpl::draw_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
   if (session_ && session->ordinal <= session_->ordinal) {
@@ -85,7 +86,8 @@ Result<> SegmentStoreImpl::begin_session() {
   return {};
 }
 
-// What was sealed before and is not written yet is sealed anew, as where any epoch begins.
+// Records that were sealed before and are not written yet are sealed anew, as at the beginning of
+// any epoch.
 Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
                                         const std::function<Result<>()>& change) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
@@ -93,7 +95,7 @@ Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<
   NACRE_TRY(genuine.survey(go_on));
   std::lock_guard lock(session_mutex_);
   const AppenderLocks locks = lock_appenders();
-  NACRE_TRY(genuine.survey(go_on));  // what came meanwhile
+  NACRE_TRY(genuine.survey(go_on));  // records that were appended in the meantime
   NACRE_TRY(genuine.complete(next));
   NACRE_TRY(change());
   NACRE_ASSIGN(auto session, draw_session());
@@ -104,7 +106,7 @@ Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<
 Result<> SegmentStoreImpl::renew_versions() {
   std::lock_guard lock(session_mutex_);
   if (next_version_ < version_end_) return {};  // another thread was first
-  next_version_ = version_end_.load();          // those who were refused do not drive it on
+  next_version_ = version_end_.load();          // threads that got no version counted on
   return begin_session();
 }
 
@@ -167,7 +169,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(bool checkpoint, const metadata:
   auto pins = std::make_shared<Pins>();
   pins->versions = in_hand_.mark(next_version_);
   std::span<SealedRecord> records(sealed.records);
-  // Of two payloads one is with the engine while the other is made or written by this thread.
+  // Of two payloads one is with the engine, while this thread makes or writes the other one.
   std::optional<Batch> before;
   Result<> outcome;
   while (outcome && !requests.empty()) {
@@ -179,7 +181,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(bool checkpoint, const metadata:
     }
     const std::size_t count = batch->requests.size();
     if (!before && count == requests.size()) {
-      engine_.run(batch->work->payload);  // the only one: this thread lends a hand
+      engine_.run(batch->work->payload);  // the only payload: this thread takes part
     } else {
       batch->done = std::make_unique<std::latch>(1);
       engine_.submit(batch->work->payload, [done = batch->done.get()] { done->count_down(); });
@@ -264,7 +266,7 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
   return {};
 }
 
-// written: false where an epoch began meanwhile, and what was sealed counts no more.
+// written is false if an epoch began in the meantime; the records must then be sealed anew.
 Result<> SegmentStoreImpl::write_batch(bool checkpoint, const Batch& batch, bool& written,
                                        Pins& pins) {
   const engine::Payload& payload = batch.work->payload;
@@ -354,7 +356,7 @@ Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
     appender.created.notify_all();
     if (!made) return tl::unexpected(made.error());
     if (session != session_) {
-      // It is of a session that ended: it stays empty, and goes with a commit.
+      // The segment belongs to a session that has ended. It stays empty, and a commit removes it.
       table_.close_for_append(*made);
       continue;
     }
@@ -364,8 +366,8 @@ Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
   }
 }
 
-// A segment of an epoch holds no record of another one: so what was sealed before an epoch began is
-// not written after it.
+// A segment of one epoch holds no record of another one. So records that were sealed before an
+// epoch began are not written after its beginning.
 Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const ByteView> pieces,
                                          std::uint32_t epoch, std::span<SealedRecord> sealed,
                                          Pins& pins, PageCache page_cache) {
@@ -375,9 +377,9 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
     if (header.epoch != epoch) {
       return fail(
           ErrorCode::invalid_argument,
-          fmt::format("a record of epoch {} beside records of epoch {}", header.epoch, epoch));
+          fmt::format("a record of epoch {} among records of epoch {}", header.epoch, epoch));
     }
-    // Each was sealed here, or opened before it is moved: so its header is true.
+    // Each record was sealed here, or was opened before it is moved, so its header is true.
     NACRE_CHECK(header.stored_size == piece.size(), "a record of {} bytes is written as {}",
                 header.stored_size, piece.size());
     total += piece.size();
@@ -400,7 +402,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
   }
   NACRE_CHECK(segment.size + total == offset, "segment {} was appended to by two at once, at {}",
               segment.number.value, segment.size.load());
-  // In this order: a commit that takes the size syncs what it covers.
+  // The order matters: a commit that takes the size then syncs all that it covers.
   segment.written_size = offset;
   segment.unsynced = true;
   segment.size = offset;

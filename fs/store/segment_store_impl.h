@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment store's implementation: segment_store.cpp (sessions, sealing, appending),
-// segment_move.cpp (what compaction and rotation move).
+// The implementation of the segment store. segment_store.cpp has sessions, sealing and appending;
+// segment_move.cpp has what compaction and rotation move.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace nacre::fs {
 
-// Records of older epochs are read and moved for as long as a rotation runs: room is for those of
-// the suite that takes most.
+// Records of older epochs are read and moved for as long as a rotation runs, so there is room for
+// records of the suite that takes most.
 inline constexpr auto widest_suite = engine::CipherSuite::aes_256_cbc;
 
 class SegmentStoreImpl final : public SegmentStore {
@@ -52,7 +52,7 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<> recover() {
     NACRE_TRY(table_.recover(keys_->volume_id(), options_.read_only));
     if (options_.read_only) return {};
-    // With what the mount put into the group before.
+    // This commit takes along what the mount put into the group before.
     if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
     return begin_session();
   }
@@ -62,8 +62,8 @@ class SegmentStoreImpl final : public SegmentStore {
   PlainMemory& clean_memory() override { return clean_memory_; }
   Result<RecordVersion> next_version() override {
     while (true) {
-      // The end before the count, and begin_session() changes them the other way round: so what is
-      // below an end was counted in its session.
+      // The end is read before the count, and begin_session() changes them in the opposite order.
+      // So a version below an end was counted in the session of that end.
       const std::uint64_t end = version_end_;
       const std::uint64_t version = next_version_++;
       if (version < end) return RecordVersion{version};
@@ -148,7 +148,7 @@ class SegmentStoreImpl final : public SegmentStore {
   }
 
  private:
-  // In the order in which their mutexes are taken.
+  // Visits the appenders in the order in which their mutexes are taken.
   template <typename Visit>
   void each_appender(Visit visit) {
     for (Appender& appender : fresh_)
@@ -158,11 +158,11 @@ class SegmentStoreImpl final : public SegmentStore {
     visit(checkpoint_);
   }
 
-  // About as many as read at once; of their pages each takes what it was used for.
+  // About as many as there are concurrent reads. Each takes only the pages that were used.
   static std::size_t spare_work_count_max() {
     return std::clamp(std::thread::hardware_concurrency(), 6u, 16u);
   }
-  // Larger ones are for flushes: two each, of which one is sealed while the other is written.
+  // Larger ones are for flushes. Each flush takes two: one is sealed while the other is written.
   static constexpr std::size_t spare_large_work_count_max = 4;
   static constexpr std::uint64_t writeback_step_bytes = 8u << 20;
 
@@ -176,13 +176,16 @@ class SegmentStoreImpl final : public SegmentStore {
     std::mutex mutex;  // guards what follows and the writes to the segment
     SharedSegment segment;
     std::uint64_t written_back = 0;
-    bool is_creating = false;         // the segment after this one, without the mutex
-    std::condition_variable created;  // or could not be
-    unsigned user_count = 0;          // of a lane; guarded by lanes_mutex_
+    // Whether the segment after this one is being made, which happens without the mutex.
+    bool is_creating = false;
+    std::condition_variable created;  // signalled also if that failed
+    // The threads that use this appender as a lane; guarded by lanes_mutex_.
+    unsigned user_count = 0;
 
     void close(SegmentTable& table);
   };
-  // One of those that append() fills: while there is one, the lane counts as taken.
+  // The use of one of the appenders that append() fills. While this exists, the lane counts as
+  // taken.
   class Lane {
    public:
     Lane(SegmentStoreImpl& store, Appender& appender) : store_(store), appender_(appender) {}
@@ -198,20 +201,20 @@ class SegmentStoreImpl final : public SegmentStore {
     SegmentStoreImpl& store_;
     Appender& appender_;
   };
-  // The first that nobody uses, or the one that the fewest use.
+  // The first lane that no thread uses, or else the lane that the fewest threads use.
   Lane take_lane();
 
-  // Records that are sealed in one payload, from when it is made until they are written.
+  // Records that are sealed in one payload, from its making until they are written.
   struct Batch {
     std::span<const SealRequest> requests;
-    std::span<SealedRecord> sealed;  // of the same
-    std::uint64_t bound = 0;         // of their bytes
+    std::span<SealedRecord> sealed;  // the results, one for each request
+    std::uint64_t bound = 0;         // the maximum of the records' bytes
     std::unique_ptr<Work> work;
     std::shared_ptr<WriteSession> session;
-    std::unique_ptr<std::latch> done;  // of one that was submitted
+    std::unique_ptr<std::latch> done;  // for a payload that was submitted
   };
 
-  // Room for so many records, of so many bytes at most.
+  // Room for this many records of at most this many bytes together.
   Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
   Result<> begin_session();
   using AppenderLocks = std::vector<std::unique_lock<std::mutex>>;
@@ -219,39 +222,40 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<std::shared_ptr<WriteSession>> draw_session();
   void take_session(std::shared_ptr<WriteSession> session);  // under lock_appenders()
   Result<> renew_versions();
-  // Of a record under any suite.
+  // The maximum size of a record under any suite.
   std::size_t bound_of(std::size_t plain_size) const {
     return engine::record_size_bound(widest_suite, options_.padding, plain_size);
   }
-  // Memory for payloads of about so many plain bytes: of whole chunks, two at least, each with the
-  // room that its record may take.
+  // Memory for payloads of about this many plain bytes. They hold whole chunks, at least two, and
+  // each chunk has the room that its record may take.
   std::size_t work_size_for(std::uint64_t plain_bytes) const {
     return std::max<std::uint64_t>(2, plain_bytes / options_.chunk_size_bytes) *
            bound_of(options_.chunk_size_bytes);
   }
   std::uint64_t record_size_bytes_max() const { return bound_of(options_.chunk_size_bytes); }
-  // checkpoint: into its own segments, else into a lane's.
+  // If checkpoint is true, appends to the segments of checkpoints, otherwise to a lane.
   Result<SealedBatch> append_to(bool checkpoint, const metadata::InodeCodec& codec,
                                 std::span<const SealRequest> requests);
-  // As many of the requests as one payload takes.
+  // Takes as many of the requests as fit into one payload.
   Result<Batch> cut_batch(std::span<const SealRequest> requests,
                           std::span<SealedRecord> sealed) const;
   Result<> prepare(Batch& batch, const metadata::InodeCodec& codec);
   Result<> write_batch(bool checkpoint, const Batch& batch, bool& written, Pins& pins);
-  // Waits for the engine, writes, and gives the work back. What an epoch overtook is sealed anew.
+  // Waits for the engine, writes the records, and gives the work back. If an epoch began in the
+  // meantime, the records are sealed anew.
   Result<> finish(bool checkpoint, const metadata::InodeCodec& codec, Batch& batch, Pins& pins);
   void give_back(Batch& batch);
   Result<bool> write_out(Appender& appender, std::span<const ByteView> pieces, std::uint32_t epoch,
                          std::span<SealedRecord> sealed, Pins& pins,
                          PageCache page_cache = PageCache::used);
-  // Until the appender has a segment that takes so many bytes; a fresh one takes any number. lock
-  // holds its mutex, and lets go of it while a segment is made: a disk that does not answer then
-  // keeps waiting only those for whom the old one has no room.
+  // Waits until the appender has a segment that takes this many bytes; a fresh segment takes any
+  // number. lock holds the appender's mutex, and releases it while a segment is made. So a disk
+  // that does not answer delays only callers for which the old segment has no room.
   Result<> make_room(Appender& appender, std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
   std::uint32_t session_epoch();
   Result<std::optional<Victim>> victim_of(SharedSegment segment);
   Result<PreparedMove> reseal(std::span<const ByteView> records);
-  // The records lie in the work's input; results in its output.
+  // The records lie in the work's input, the results in its output.
   Result<PreparedMove> reseal_in(Work& work, std::span<const ByteView> records);
   Result<std::unique_ptr<Work>> unseal_group(std::span<const ByteView> records,
                                              std::span<Result<RecordName>> names,
@@ -266,7 +270,7 @@ class SegmentStoreImpl final : public SegmentStore {
   const SegmentStoreOptions options_;
   SegmentTable table_;
   WorkPool work_;
-  WorkPool large_work_;  // of what append() seals in one payload
+  WorkPool large_work_;  // for the payloads of append()
   PlainMemory plain_memory_;
   PlainMemory clean_memory_;
   RecordReader reader_;
@@ -276,19 +280,19 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<bool> recompress_{false};
 
   std::mutex session_mutex_;  // before the appenders' mutexes
-  // Changes under session_mutex_ and all appenders' mutexes: any of them suffices for reading.
+  // Changes under session_mutex_ and all appenders' mutexes. Any one of them suffices for reading.
   std::shared_ptr<WriteSession> session_;
-  // Versions from version_end_ on are not the session's: the next one, or the next mount, gives
-  // them out. Both are set under session_mutex_.
+  // Versions from version_end_ on do not belong to this session: the next session, or the next
+  // mount, gives them out. Both are set under session_mutex_.
   std::atomic<std::uint64_t> next_version_{0};
   std::atomic<std::uint64_t> version_end_{0};
   VersionsInHand in_hand_;
   std::atomic<std::uint64_t> settled_version_{0};
 
-  std::array<Appender, fresh_lane_count_max> fresh_;  // records that append() makes
+  std::array<Appender, fresh_lane_count_max> fresh_;  // for records that append() makes
   std::mutex lanes_mutex_;
-  std::array<Appender, move_lane_count_max> moved_;  // those that compaction brings
-  Appender checkpoint_;                              // those of checkpoints
+  std::array<Appender, move_lane_count_max> moved_;  // for records that compaction moves
+  Appender checkpoint_;                              // for records of checkpoints
 
   std::atomic<std::uint64_t> appended_records_{0}, appended_bytes_{0}, plain_bytes_{0};
   std::atomic<std::uint64_t> moved_records_{0}, moved_bytes_{0};

@@ -21,14 +21,14 @@ using metadata::Table;
 namespace {
 
 constexpr std::string_view folder = "segments";
-// More segments than that are never made between two commits.
+// Fewer segments than this are made between two commits.
 constexpr std::uint64_t uncommitted_segment_count_max = 1u << 20;
 
 std::uint64_t live_bytes_of(const Segment& segment) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(segment.live_bytes, 0));
 }
 
-// Of its records; an empty file has none that are dead.
+// The share of live bytes among the segment's records. An empty file has no dead ones.
 double live_share_of(const Segment& segment) {
   const std::uint64_t size = segment.size;
   if (size <= metadata::segment_header_size_bytes) return 1;
@@ -36,18 +36,18 @@ double live_share_of(const Segment& segment) {
          static_cast<double>(size - metadata::segment_header_size_bytes);
 }
 
-// Compaction could not empty it, and nothing in it has died since.
+// Compaction could not empty the segment, and nothing in it has died since then.
 bool was_tried_in_vain(const Segment& segment) {
   return segment.live_bytes == segment.live_bytes_left;
 }
 
-// A row that names a record is committed only after the record is on the medium.
+// A row that names a record may be committed only after the record is on the medium.
 void check_synced(SegmentNumber number, std::uint64_t staged, std::uint64_t synced) {
   NACRE_CHECK(synced >= staged, "segment {}: {} bytes are about to be committed, {} are synced",
               number.value, staged, synced);
 }
 
-// One in somebody's hands is not: records of it may be about to get their rows.
+// A segment that is in use is not free to move: records in it may be about to get their rows.
 bool is_free_to_move(const SharedSegment& segment) {
   return !segment->open_for_append && !segment->immovable && segment.use_count() == 1 &&
          segment->live_bytes > 0 && !was_tried_in_vain(*segment);
@@ -59,8 +59,8 @@ Result<std::uint64_t> system_number(const metadata::Database& database, std::str
   return metadata::decode_u64(*value);
 }
 
-// Whether to go on with a segment that is not whole. Read-only, the volume serves what is; reading
-// the rest finds it missing. A writer would only add to what must be put right first.
+// Whether to go on with a segment that is not whole. A read-only volume serves the rest, and reads
+// of the missing part fail. A writer would only add to what must be repaired first.
 Result<> serve_the_rest(Result<> recovered, bool read_only) {
   if (recovered || recovered.error().code != ErrorCode::missing) return recovered;
   constexpr std::string_view advice = "fsck.nacre --deep names the files that are hit";
@@ -121,7 +121,7 @@ Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only
     segments_.emplace(entry.first->number, entry.first);
   }
   for (const std::string& path : on_disk) {
-    if (!path.ends_with(".seg")) continue;  // not ours
+    if (!path.ends_with(".seg")) continue;  // not a segment
     NACRE_TRY(recover_unknown(path, volume_id, read_only));
   }
   return {};
@@ -148,9 +148,9 @@ Result<> SegmentTable::recover_known(const std::string& path, Segment& segment,
 Result<> SegmentTable::recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
                                        bool read_only) {
   const auto number = std::strtoull(path.c_str() + folder.size() + 1, nullptr, 10);
-  if (path != segment_path(SegmentNumber{number})) return {};  // not ours
-  // Numbers are given out one by one, and each commit says which is next. One far beyond is
-  // nobody's; counting on from it would end at numbers that are in use.
+  if (path != segment_path(SegmentNumber{number})) return {};  // not a segment's name
+  // Numbers are given out one by one, and each commit says which is next. A file with a far higher
+  // number is not Nacre's, and counting on from that number would end at numbers that are in use.
   if (number >= staged_next_number_ &&
       number - staged_next_number_ >= uncommitted_segment_count_max) {
     return fail(
@@ -174,8 +174,8 @@ Result<> SegmentTable::recover_unknown(const std::string& path, const engine::Vo
                               path, directory_->description()));
     }
   }
-  // Without a header: its creation was cut short; or all that was in it died before it was ever
-  // synced, a commit dropped it, and power went before its removal was durable.
+  // The file has no header. Either its creation was cut short. Or all its records died before it
+  // was ever synced, a commit dropped it, and power was lost before its removal was durable.
   if (read_only) return {};
   spdlog::info("{}: removing a segment that no commit named", path);
   NACRE_TRY(directory_->remove(path));
@@ -241,7 +241,7 @@ void SegmentTable::remember_open(const SharedSegment& segment) {
   }
 }
 
-// Whichever of this and sync() comes second sees what the first has done.
+// Of this and sync(), the second one sees what the first one has done.
 void SegmentTable::close_for_append(const SharedSegment& segment) {
   segment->open_for_append = false;
   if (!segment->unsynced) remember_open(segment);
@@ -253,15 +253,15 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   segment->epoch = epoch;
   segment->salt = salt;
   segment->made_here = true;
-  // The number counts as used, and a commit stages it so, only together with the segment: a file
-  // past it is one that no commit names.
+  // The number counts as used, and a commit stages it as used, only together with the segment. So a
+  // file past it is one that no commit names.
   std::lock_guard creating(create_mutex_);
   {
     std::shared_lock lock(mutex_);
     segment->number = SegmentNumber{next_number_};
   }
   const std::string path = segment_path(segment->number);
-  // A file of that name would be one that the opening of the volume has not seen.
+  // A file of that name would be one that was not there when the volume was opened.
   NACRE_ASSIGN(auto file, directory_->open(path, OpenMode::create_new));
   folder_unsynced_ = true;
   const auto header = metadata::encode(metadata::SegmentHeader{
@@ -288,15 +288,15 @@ void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64
   std::shared_lock lock(mutex_);
   const auto found = segments_.find(location.segment);
   if (found == segments_.end()) {
-    // What a row is to name is pinned. What it named may lie anywhere in a damaged volume; fsck
-    // reports it.
+    // A segment that a row is to name is pinned. In a damaged volume a row may have named any
+    // segment; fsck reports that.
     NACRE_CHECK(sign < 0, "a row is to name a record in segment {}, which is gone",
                 location.segment.value);
     return;
   }
   const std::int64_t live = found->second->live_bytes +=
       sign * static_cast<std::int64_t>(location.stored_size);
-  // Of a segment that was there before, the row on disk gave the count.
+  // For a segment that existed before, the count came from the row on disk.
   NACRE_CHECK(live >= 0 || !found->second->made_here, "segment {} has {} live bytes",
               location.segment.value, live);
   found->second->changed = true;
@@ -354,7 +354,7 @@ Result<> SegmentTable::sync() {
     }
   }
   for (const SharedSegment& segment : waiting) {
-    // Cleared first: what is appended meanwhile sets it again.
+    // Cleared first, since bytes that are appended during the sync set it again.
     segment->unsynced = false;
     const std::uint64_t written = segment->written_size;
     auto opened = file(*segment);
@@ -411,8 +411,8 @@ SharedSegment SegmentTable::find_victim(double live_share_max) const {
     if (!is_free_to_move(segment)) continue;
     const double share = live_share_of(*segment);
     if (share > live_share_max) continue;
-    // Benefit to cost (Rosenblum and Ousterhout, 1992): what is freed, times how long it is likely
-    // to stay so, for what is read and written.
+    // Benefit to cost (Rosenblum and Ousterhout, 1992): the freed bytes, times how long they are
+    // likely to stay free, divided by the bytes that are read and written.
     const auto age = static_cast<double>(next_number_ - number.value);
     const double worth = (1 - share) * age / (1 + share);
     if (worth <= best) continue;

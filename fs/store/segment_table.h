@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The segments of a volume: their files, how far each is written, and how much of it is live.
 //
-// Thread-safe. A Segment that is pinned (somebody else holds its shared_ptr) is never removed.
+// Thread-safe. A Segment that is pinned (its shared_ptr is also held outside the table) is never
+// removed.
 #pragma once
 
 #include <atomic>
@@ -26,40 +27,44 @@ struct Segment {
   metadata::SegmentNumber number;
   std::uint32_t epoch = 0;
   engine::SessionSalt salt = {};
-  bool made_here = false;              // since the store was opened; never changes
-  std::atomic<std::uint64_t> size{0};  // bytes appended; only the appender moves it
-  // The same, said before unsynced is set: so a sync that clears unsynced covers all of it.
+  bool made_here = false;              // made since the store was opened; never changes
+  std::atomic<std::uint64_t> size{0};  // bytes appended; only the appender changes it
+  // The same number, but set before unsynced is set. So a sync that clears unsynced covers all of
+  // it.
   std::atomic<std::uint64_t> written_size{0};
   std::atomic<std::int64_t> live_bytes{0};
   std::atomic<bool> changed{false};  // its row must be staged
   std::atomic<bool> unsynced{false};
   std::atomic<bool> open_for_append{false};
-  // Compaction read it through and could not empty it: a record in it cannot be opened.
+  // Compaction has read the segment and could not empty it, since a record in it cannot be opened.
   std::atomic<bool> immovable{false};
-  // What was live after compaction last tried; it tries again when that has changed.
+  // The live bytes after the last try of compaction. It tries again when that number has changed.
   std::atomic<std::int64_t> live_bytes_left{-1};
-  // Backups that copy it: it stays, and compaction would free nothing.
+  // The number of backups that copy the segment. While there are any, it stays, and compaction
+  // would free nothing.
   std::atomic<std::uint32_t> hold_count{0};
 
  private:
   friend class SegmentTable;
   std::mutex mutex_;
   std::shared_ptr<metadata::BackingFile> file_;
-  // Of the thread that commits: what its row says, and how far it is on the medium for certain.
+  // Used by the thread that commits: the size that the row says, and the size that is certainly on
+  // the medium.
   std::uint64_t staged_size_ = 0, synced_size_ = 0;
 };
 using SharedSegment = std::shared_ptr<Segment>;
 
-// "segments/000000000001.seg"
+// Returns a path such as "segments/000000000001.seg".
 std::string segment_path(metadata::SegmentNumber number);
 
-// nacre backup brings a segment as "segments/000000000001.seg.new" and renames it once the database
-// beside it names it. Until then this name counts, if the segment is of the session that its row
+// nacre backup writes a segment as "segments/000000000001.seg.new" and renames it once the copy's
+// database names it. Until then this name counts, if the segment is of the session that its row
 // says. docs/FORMAT.md, "Backup".
 inline constexpr std::string_view arriving_suffix = ".seg.new";
-inline constexpr std::string_view unfinished_suffix = ".seg.part";  // what it is still writing
+// A segment that nacre backup is still writing.
+inline constexpr std::string_view unfinished_suffix = ".seg.part";
 std::string arriving_segment_path(metadata::SegmentNumber number);
-// The path under which the segment of that session is, or should be.
+// The path at which the segment of that session is, or should be.
 Result<std::string> find_segment(metadata::BackingDirectory& directory,
                                  metadata::SegmentNumber number, const engine::SessionSalt& salt);
 
@@ -70,32 +75,33 @@ class SegmentTable {
   SegmentTable(std::shared_ptr<metadata::BackingDirectory> directory, metadata::Database& database)
       : directory_(std::move(directory)), database_(database) {}
 
-  // Reads the rows and compares them with the files: cuts torn tails and removes files that no
-  // commit named, or refuses (see segment_store.h). Writes nothing when read_only.
+  // Reads the rows and compares them with the files. Cuts torn tails and removes files that no
+  // commit named, or fails (see segment_store.h). Writes nothing if read_only.
   Result<> recover(const engine::VolumeId& volume_id, bool read_only);
 
-  std::vector<SharedSegment> all() const;  // by their numbers
-  // missing when the table does not know it.
+  std::vector<SharedSegment> all() const;  // in the order of their numbers
+  // Error: missing if the table does not know it.
   Result<SharedSegment> find(metadata::SegmentNumber number) const;
   Result<std::shared_ptr<metadata::BackingFile>> file(Segment& segment);
-  // A new file with its header, open for append.
+  // Makes a new file with its header, open for append.
   Result<SharedSegment> create(const engine::VolumeId& volume_id, std::uint32_t epoch,
                                const engine::SessionSalt& salt);
-  // Nothing is appended to it from now on.
+  // Notes that nothing is appended to the segment from now on.
   void close_for_append(const SharedSegment& segment);
 
   void add_live(const metadata::RecordLocation& location, std::int64_t sign);
 
-  // Of the segments that compaction may rewrite (closed, in nobody's hands, neither empty nor tried
-  // in vain, with live_share_max or less) the one that gives most for what it costs, counted higher
-  // the older it is; null when there is none.
+  // Among the segments that compaction may rewrite, returns the one with the best ratio of gain to
+  // cost, in which older segments count more. Such segments are closed, in use by no thread,
+  // neither empty nor tried in vain, and have a live share of at most live_share_max. Null if there
+  // is none.
   SharedSegment find_victim(double live_share_max) const;
 
-  // The smallest of the closed segments below a size that compaction may rewrite, where there are
-  // more than so many of them; null otherwise.
+  // The smallest of the closed segments below size_max that compaction may rewrite, if there are
+  // more than count_max of them; otherwise null.
   SharedSegment find_small_victim(std::uint64_t size_max, std::size_t count_max) const;
-  // Of the segments of older epochs (closed, in nobody's hands, not empty, nor known to hold what
-  // cannot be opened) the oldest; null when there is none.
+  // The oldest of the segments of older epochs that are closed, in use by no thread, not empty, and
+  // not known to hold a record that cannot be opened. Null if there is none.
   SharedSegment find_outdated(std::uint32_t epoch) const;
   OutdatedSegments outdated(std::uint32_t epoch) const;
 
@@ -104,15 +110,16 @@ class SegmentTable {
   Result<> sync();
   void committed();
 
-  // Holds all segments that the database names, with their committed sizes. Only while no commit is
-  // under way.
+  // Holds all segments that the database names, with their committed sizes. Called only while no
+  // commit is under way.
   Result<SegmentHold> hold_committed();
 
   struct Totals {
     std::uint64_t count = 0, stored_bytes = 0, live_bytes = 0;
     // See SegmentStats.
     std::uint64_t empty_bytes = 0, movable_dead_bytes = 0;
-    std::uint64_t reclaimable_bytes = 0;  // what is worth it: segments with live_share_max or less
+    // What is worth rewriting: segments with a live share of at most live_share_max.
+    std::uint64_t reclaimable_bytes = 0;
     std::uint64_t immovable_count = 0;
     std::uint64_t held_bytes = 0;
   };
@@ -126,7 +133,7 @@ class SegmentTable {
 
   Result<> take_arriving(bool read_only);
 
-  // Puts it among the open files, of which the oldest is closed.
+  // Adds the segment to the open files, and closes the oldest of them.
   void remember_open(const SharedSegment& segment);
 
   static constexpr std::size_t open_file_count_max = 512;
@@ -137,11 +144,13 @@ class SegmentTable {
   mutable std::shared_mutex mutex_;  // guards the next three
   std::map<metadata::SegmentNumber, SharedSegment> segments_;
   std::uint64_t next_number_ = 1;
-  std::uint64_t staged_next_number_ = 1;        // as the row says
-  std::set<metadata::SegmentNumber> arriving_;  // read-only: those that lie under that name
+  std::uint64_t staged_next_number_ = 1;        // the number that the row has
+  std::set<metadata::SegmentNumber> arriving_;  // read-only: segments that lie under that name
   std::atomic<bool> folder_unsynced_{false};
-  std::vector<SharedSegment> doomed_;  // their rows are erased in the group being committed
-  // Calls of stage(), and how many there were at the last sync(): the order of a commit.
+  // Segments whose rows are erased in the group being committed.
+  std::vector<SharedSegment> doomed_;
+  // The count of calls of stage(), and that count at the last sync(). They check the order of a
+  // commit.
   std::uint64_t stage_count_ = 0, synced_stage_count_ = 0;
 
   std::mutex open_mutex_;

@@ -14,30 +14,30 @@ namespace nacre::fs {
 
 namespace {
 
-// No record is larger: a chunk, its headers, its tag, and Padmé's 12 percent.
+// The maximum size of a record: a chunk, its headers, its tag, and Padmé's 12 percent.
 constexpr std::uint64_t record_size_bytes_max =
     chunk_size_bytes_max + chunk_size_bytes_max / 8 + 4096;
 constexpr std::size_t window_size_bytes = 4u << 20;
 static_assert(window_size_bytes >= 2 * record_size_bytes_max);
-// What a medium cannot give is told apart in blocks of this size.
+// The places that a medium cannot read are found in blocks of this size.
 constexpr std::size_t block_size_bytes = 4096;
-// Bytes whose CRC the search for a good record may compute. A hostile segment full of headers must
-// not cost the square of its size.
+// The search for a good record computes CRCs of at most this many bytes. A hostile segment full of
+// headers must not cost the square of its size.
 constexpr std::uint64_t search_budget_bytes = 256u << 20;
 
-// The bytes [0, end) of a file through a window that moves forward. What cannot be read is zeros:
-// no header has them.
+// The bytes [0, end) of a file through a window that moves forward. Bytes that cannot be read are
+// zeros, which no header has.
 class Window {
  public:
   Window(metadata::BackingFile& file, std::uint64_t end) : file_(file), end_(end) {}
 
-  // The bytes at offset: size of them, fewer only at the end.
+  // The bytes from offset on: size of them, or fewer at the end of the file.
   ByteView view(std::uint64_t offset, std::size_t size) {
     size = static_cast<std::size_t>(std::min<std::uint64_t>(size, end_ - offset));
     if (offset < begin_ || offset + size > begin_ + filled_) load(offset);
     return ByteView(buffer_).subspan(static_cast<std::size_t>(offset - begin_), size);
   }
-  // The system's words, if some of these bytes could not be read.
+  // The system's error, if some of these bytes could not be read.
   std::optional<Error> read_error_in(std::uint64_t offset, std::uint64_t size) const {
     const auto block =
         bad_blocks_.lower_bound(offset < block_size_bytes ? 0 : offset - block_size_bytes + 1);
@@ -76,7 +76,7 @@ class Window {
   Bytes buffer_;
   std::uint64_t begin_ = 0;
   std::size_t filled_ = 0;
-  std::set<std::uint64_t> bad_blocks_;  // where they begin; each of block_size_bytes
+  std::set<std::uint64_t> bad_blocks_;  // offsets of blocks of block_size_bytes
   std::optional<Error> read_error_;     // the last one
 };
 
@@ -101,7 +101,8 @@ class Walk {
       const std::uint64_t next = next_start(offset);
       visitor_.passed(next - offset);
       if (next == end_ && !bounds_.committed_size) return offset;
-      // Not by chance rot, since zeros stand for what could not be read.
+      // The error is that of the read, if there was one: zeros stand for bytes that could not be
+      // read.
       const auto read_error = window_.read_error_in(offset, next - offset);
       NACRE_TRY(visitor_.damage(offset, next - offset, read_error.value_or(header.error())));
       offset = next;
@@ -116,7 +117,8 @@ class Walk {
     return engine::verify_record_crc(window_.view(offset, header.stored_size));
   }
 
-  // The first place past offset where a good record begins or rows say that one does; else the end.
+  // The first offset past this one at which a good record begins, or at which rows say that a
+  // record begins; otherwise the end.
   std::uint64_t next_start(std::uint64_t offset) {
     const auto anchor = std::upper_bound(bounds_.anchors.begin(), bounds_.anchors.end(), offset);
     const std::uint64_t limit = anchor == bounds_.anchors.end() ? end_ : std::min(*anchor, end_);

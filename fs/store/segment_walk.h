@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks one segment file record by record along the clear headers and checks every CRC. Needs no
-// keys, and reads each byte once, in order.
+// Walks through one segment file record by record, along the clear headers, and checks every CRC.
+// It needs no keys and reads each byte once, in order.
 //
-// After a damaged record the walk goes on where the next good one begins, so that one flipped bit
-// costs one record.
+// After a damaged record the walk goes on where the next good one begins, so one flipped bit costs
+// one record.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,43 @@ namespace nacre::fs {
 class SegmentVisitor {
  public:
   virtual ~SegmentVisitor() = default;
-  // A record with a right CRC. bytes are the whole record, valid during the call.
+  // Called for a record with a right CRC. bytes are the whole record and valid during the call.
   virtual Result<> record(std::uint64_t offset, const engine::RecordHeader& header,
                           ByteView bytes) = 0;
-  // [offset, offset + size) holds no good record; error says what is wrong where it begins.
+  // Called for [offset, offset + size), which holds no good record. error says what is wrong where
+  // it begins.
   virtual Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) = 0;
-  // After each stretch, for progress.
+  // Called after each stretch, for progress.
   virtual void passed(std::uint64_t size) = 0;
 };
 
 struct SegmentBounds {
   std::uint64_t file_size = 0;
-  // Bytes that count, when the caller knows (it stands in the database). When not, what follows the
-  // last good record may be a torn tail: it is no damage, and walk_segment() returns its place.
+  // The bytes that count, if the caller knows that number (it stands in the database). If not, the
+  // bytes after the last good record may be a torn tail. They are then no damage, and
+  // walk_segment() returns where they begin.
   std::optional<std::uint64_t> committed_size;
-  // Where rows say that records begin, in order: a walk that lost the thread picks it up there.
+  // The offsets at which rows say that records begin, in ascending order. A walk that found damage
+  // can go on there.
   std::span<const std::uint64_t> anchors;
-  std::uint64_t begin = metadata::segment_header_size_bytes;  // where a record begins
+  std::uint64_t begin = metadata::segment_header_size_bytes;  // the offset of a record
 };
 
-// The first bytes of a segment file, of whatever volume and number. Errors: corrupt, io.
+// Reads the first bytes of a segment file, of any volume and number. Errors: corrupt, io.
 Result<metadata::SegmentHeader> read_segment_header(metadata::BackingFile& file);
-// The same, which must be of this volume and of the number that the file's name says: tampered when
-// it is another one.
+// The same for a header that must be of this volume and of the number in the file's name. Error:
+// tampered if it is of another one.
 Result<metadata::SegmentHeader> read_segment_header(
     metadata::BackingFile& file, const std::optional<engine::VolumeId>& volume_id,
     metadata::SegmentNumber number);
 
-// From bounds.begin on. Returns where the good records end (where a tail begins that
-// nobody vouches for, when committed_size is not known). Errors are the visitor's, or
-// out_of_memory; what cannot be read is damage.
+// Walks from bounds.begin on. Returns the offset at which the good records end. If committed_size
+// is not known, that is where a possible torn tail begins. Errors are those of the visitor, or
+// out_of_memory; bytes that cannot be read are damage.
 Result<std::uint64_t> walk_segment(metadata::BackingFile& file, const SegmentBounds& bounds,
                                    SegmentVisitor& visitor);
 
-// The number in "000000000001.seg"; nothing for any other name.
+// The number in "000000000001.seg", or none for any other name.
 std::optional<metadata::SegmentNumber> segment_number_of(std::string_view file_name);
 
 }  // namespace nacre::fs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that were drawn for records which no row names yet. A checkpoint needs to know below
-// which version a record without a row is dead, and not one on its way.
+// Versions that were drawn for records that no row names yet. A checkpoint needs to know the
+// version below which a record without a row is dead, and not about to get its row.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,11 @@ namespace nacre::fs {
 // Thread-safe.
 class VersionsInHand {
  public:
-  // Stands for all versions from some number on, as long as it lives.
+  // Stands for all versions from some number on, as long as it exists.
   using Mark = std::shared_ptr<const void>;
 
-  // Before drawing versions from next; kept until rows name the records, or nobody will.
+  // Called before versions are drawn from next. The mark is kept until rows name the records, or
+  // until it is certain that no row will.
   Mark mark(const std::atomic<std::uint64_t>& next) {
     std::lock_guard lock(held_->mutex);
     const auto place = held_->lowest.insert(next.load());
@@ -26,7 +27,7 @@ class VersionsInHand {
               held->lowest.erase(place);
             }};
   }
-  // No record in hand has a version below this, and none will.
+  // No record in hand has a version below this, now or later.
   std::uint64_t lowest(const std::atomic<std::uint64_t>& next) const {
     std::lock_guard lock(held_->mutex);
     return held_->lowest.empty() ? next.load() : *held_->lowest.begin();

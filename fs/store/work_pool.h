@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads with their memory, used again and again: what the segment store gives the engine.
+// Payloads with their memory, which are used again and again. The segment store hands them to the
+// engine.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace nacre::fs {
 
-// One payload and its arenas. Batches are cut to fit them.
+// One payload and its arenas. Batches are cut so that they fit into them.
 struct Work {
   engine::Arena input, output;
   engine::Payload payload;
@@ -20,8 +21,8 @@ struct Work {
 // Thread-safe. The engine outlives the pool.
 class WorkPool {
  public:
-  // size_bytes: of each arena. At most spare_count_max wait for their next use: memory that devices
-  // reach is dear to make, and dear to keep.
+  // size_bytes is the size of each arena. At most spare_count_max works wait for their next use,
+  // since memory that devices reach is expensive to make and to keep.
   WorkPool(engine::Engine& engine, const engine::VolumeId& volume_id, std::size_t size_bytes,
            std::size_t spare_count_max)
       : engine_(engine),

@@ -19,19 +19,19 @@ struct WriteSession {
   std::uint32_t epoch = 0;
   std::uint64_t ordinal = 0;
   std::shared_ptr<const metadata::KeyTree::SessionKey> key;
-  // Sealed or about to be. The count of records is the next one's counter.
+  // What is sealed or about to be sealed. The count of records is the counter of the next one.
   std::atomic<std::uint64_t> record_count{0};
   std::atomic<std::uint64_t> stored_bytes{0};
 };
 
-// A batch's place: the session, and its first record's counter.
+// A batch's place: the session, and the counter of its first record.
 struct WriteTurn {
   std::shared_ptr<WriteSession> session;
   std::uint64_t counter;
 };
 
-// Draws a salt under the current epoch and makes the session's row durable, whatever else is in the
-// groups of the database. unsupported when the volume's format has no more sessions.
+// Draws a salt under the current epoch and makes the session's row durable, at once, whatever the
+// groups of the database hold. Error: unsupported if the volume's format has no more sessions.
 Result<std::shared_ptr<WriteSession>> begin_write_session(metadata::Database& database,
                                                           const metadata::KeyTree& keys);
 
