@@ -241,7 +241,7 @@ void SegmentTable::remember_open(const SharedSegment& segment) {
   }
 }
 
-// Of this and sync(), the second one sees what the first one has done.
+// If this and sync() run at once, the second one sees what the first one has done.
 void SegmentTable::close_for_append(const SharedSegment& segment) {
   segment->open_for_append = false;
   if (!segment->unsynced) remember_open(segment);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See acl.h. The rules are those of Linux (fs/posix_acl.c), which programs expect to the bit.
+// The rules are those of Linux (fs/posix_acl.c), which programs expect to the bit.
 #include "fs/volume/acl.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ AclEntry* find_entry(Acl& acl, AclTag tag) {
   return found == acl.end() ? nullptr : &*found;
 }
 
-// The entry that the mode's group bits stand for.
+// The entry for which the mode's group bits stand.
 AclEntry& group_class(Acl& acl) {
   AclEntry* mask = find_entry(acl, AclTag::mask);
   return mask != nullptr ? *mask : *find_entry(acl, AclTag::group_object);

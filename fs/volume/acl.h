@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX access control lists (POSIX.1e draft 17, as Linux has them): the format in which the kernel
-// passes them as extended attributes, and how they and a file's mode keep in step. Pure functions.
+// POSIX access control lists (POSIX.1e draft 17, as in Linux): the format in which the kernel
+// passes them as extended attributes, and the rules that keep them and a file's mode in step. Pure
+// functions.
 //
 //   0             4      6      8        12     14
 //   | version = 2 | tag  | perm | id u32 | tag  | …
@@ -34,23 +35,23 @@ struct AclEntry {
   bool operator==(const AclEntry&) const = default;
 };
 
-// Sorted by tag. Empty, or valid: one entry each for owner, group and others, and a mask when users
-// or groups are named.
+// Sorted by tag. Either empty or valid: a valid list has one entry each for owner, group and
+// others, and a mask if it names users or groups.
 using Acl = std::vector<AclEntry>;
 
-// invalid_argument; unsupported for another version of the format.
+// Errors: invalid_argument; unsupported for another version of the format.
 Result<Acl> decode_acl(std::string_view xattr);
 std::string encode_acl(const Acl& acl);
 
-// The permission bits that a file with this access ACL has: the mask counts as the group's.
+// The permission bits of a file with this access ACL. The mask counts as the group's bits.
 std::uint32_t mode_bits_of(const Acl& acl);
-// True when the mode says all that the ACL says.
+// Whether the mode says all that the ACL says.
 bool is_equivalent_to_mode(const Acl& acl);
-// What chmod does to an access ACL.
+// Changes an access ACL as chmod does.
 void apply_mode(Acl& acl, std::uint32_t mode);
 
-// What a new file gets from its directory's default ACL: its access ACL (empty when the mode says
-// all), and the permission bits of mode that are left.
+// The access ACL of a new file, made from its directory's default ACL (empty if the mode says all),
+// and the permission bits of mode that are left.
 struct InheritedAcl {
   Acl access;
   std::uint32_t mode = 0;

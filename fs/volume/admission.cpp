@@ -13,9 +13,9 @@ namespace nacre::fs {
 
 namespace {
 
-// For less than this no backup is given up, and nobody waits.
+// If backups keep fewer bytes than this, they are not given up, and no change waits for fewer.
 constexpr std::uint64_t held_bytes_min = 1u << 20;
-// How long a change waits at most for what is dead and not free yet, and how often it looks.
+// A change waits at most this long for bytes that are dead and not free yet. It looks this often.
 constexpr std::chrono::milliseconds freeing_wait{5000};
 constexpr std::chrono::milliseconds freeing_pause{20};
 
@@ -42,9 +42,8 @@ bool Admission::give_up_backups(std::uint64_t bytes_min) {
       parts_.store.stats().held_bytes + parts_.database.stats().held_bytes;
   if (held_bytes < std::max(bytes_min, held_bytes_min) || !parts_.backups.give_up()) return false;
   spdlog::warn(
-      "{}: the disk is full: {} bytes that were deleted, and are there only because a backup "
-      "copies "
-      "them, go now; the backup fails, run it again once there is more room",
+      "{}: the disk is full: {} deleted bytes that only a backup still needs are freed now; the "
+      "backup fails, so run it again when there is more free space",
       parts_.directory.description(), held_bytes);
   freeing_until_ = std::chrono::steady_clock::now() + freeing_wait;
   parts_.committer.request(CommitScope{.everything = true}, [](const Result<>&) {});
@@ -54,7 +53,7 @@ bool Admission::give_up_backups(std::uint64_t bytes_min) {
 void Admission::expect_room(std::uint64_t bytes_min) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_freeing_.load()) return;
-  // What is being erased is not known to be dead yet.
+  // Bytes that are being erased are not known to be dead yet.
   const std::uint64_t wanted_bytes = std::max(bytes_min, held_bytes_min);
   if (!parts_.is_erasing() && parts_.store.stats().reclaimable_bytes < wanted_bytes) return;
   next_freeing_ = now + 2 * freeing_wait;
@@ -68,7 +67,7 @@ Result<> Admission::admit_after_freeing(const std::function<Result<>()>& admit,
   auto admitted = admit();
   if (admitted) return admitted;
   if (!give_up_backups(missing_bytes)) expect_room(missing_bytes);
-  // Whole segments go with a commit; what lies between live records, with compaction.
+  // A commit frees whole segments. Compaction frees the dead bytes between live records.
   while (!admitted && std::chrono::steady_clock::now() < freeing_until_.load()) {
     std::this_thread::sleep_for(freeing_pause);
     admitted = admit();

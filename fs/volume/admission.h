@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the volume takes a change, and what is given up for it on a full disk: dead bytes that a
-// commit or compaction frees, and backups.
+// Decides whether the volume takes a change, and what is given up for it on a full disk: dead
+// bytes, which a commit or compaction frees, and the files that backups keep.
 //
 // Thread-safe. Nothing here is called under a lock, except check_writable().
 #pragma once
@@ -20,7 +20,7 @@ namespace nacre::fs {
 
 class Admission {
  public:
-  // What it asks and wakes; each outlives it.
+  // The parts that it asks and wakes. Each outlives it.
   struct Parts {
     metadata::BackingDirectory& directory;
     metadata::Database& database;
@@ -29,31 +29,32 @@ class Admission {
     Committer& committer;
     Compactor& compactor;
     BackupHolds& backups;
-    // Deleted files are being erased: what that frees is not known to be dead yet.
+    // Whether deleted files are being erased. The bytes that this frees are not known to be dead
+    // yet.
     std::function<bool()> is_erasing;
   };
   Admission(Parts parts, const VolumeRules& rules) : parts_(std::move(parts)), rules_(rules) {}
 
-  // Every change begins with one of these: read_only for a volume that takes none; the second, of
-  // changes that add rows, also no_space.
+  // Every change begins with one of these. Both fail with read_only if the volume takes no changes.
+  // check_may_grow() is for changes that add rows, and may also fail with no_space.
   Result<> check_writable() const;
   Result<> check_may_grow();
-  // What admit says; where that is an error and dead bytes or backups can be given up for it, after
-  // a wait for their space. missing_bytes: less than that does not help.
+  // Returns what admit returns. If that is an error, and dead bytes or backups can be given up for
+  // the change, waits for their space and asks again. missing_bytes: fewer freed bytes do not help.
   Result<> admit_after_freeing(const std::function<Result<>()>& admit,
                                std::uint64_t missing_bytes = 0);
-  // The disk is full: what only backups keep goes, if it is that much. True when it went: a commit
-  // that frees it is under way.
+  // Called when the disk is full. Gives up what only backups keep, if it has at least bytes_min.
+  // Returns true if it was given up; a commit that frees it is then under way.
   bool give_up_backups(std::uint64_t bytes_min);
 
  private:
-  // Where so much is deleted or overwritten and not free yet, those who ask for room wait for it
-  // from now on. Where such a wait was in vain, it is a while until the next one.
+  // If at least bytes_min are deleted or overwritten and not free yet, changes that need room wait
+  // for it from now on. After a wait in vain, the next one begins only some time later.
   void expect_room(std::uint64_t bytes_min);
 
   const Parts parts_;
   const VolumeRules rules_;
-  // A change that is refused waits for room until the first. No wait begins before the second.
+  // Refused changes wait for room until freeing_until_. Before next_freeing_ no such wait begins.
   std::atomic<std::chrono::steady_clock::time_point> freeing_until_{};
   std::atomic<std::chrono::steady_clock::time_point> next_freeing_{};
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stat shows: reading it, changing it, and the times and privileges that follow other changes.
+// The attributes that stat shows: reading and changing them, and the times and privileges that
+// follow from other changes.
 #include <algorithm>
 #include <ctime>
 
@@ -16,11 +17,11 @@ constexpr std::uint32_t flags_known = metadata::inode_flag_immutable | metadata:
                                       metadata::inode_flag_no_dump | metadata::inode_flag_no_atime;
 constexpr std::uint64_t block_size_bytes = 512;  // of st_blocks
 constexpr std::int64_t relatime_seconds = 24 * 60 * 60;
-// Between a write and any later change that the kernel sends along with its time.
+// The time between a write and any later change that the kernel sends along with the write's time.
 constexpr std::uint64_t late_seconds_max = 10 * 60;
 
-// The kernel sends what a write did to the times soon after it, so the time of the change, which
-// comes along, is not far off.
+// Whether a program chose the times. The kernel sends the times of a write soon after it, so they
+// are then close to the time of the change, which comes along.
 bool are_chosen(const AttributeChange& change, const InodeRow& row) {
   if (change.times != AttributeChange::Times::maybe_chosen) {
     return change.times == AttributeChange::Times::chosen;
@@ -58,7 +59,7 @@ Attributes InodeAttributes::attributes_of(Inode& inode) {
     attributes.size = data->size();
     mapped_size = data->durable_size();
     mapped_data_bytes = data->durable_data_bytes();
-    // What replaces other bytes counts as they do until it is written.
+    // Until they are written, bytes that replace others count as the replaced ones do.
     data_bytes = std::min(data->data_bytes(), std::max(attributes.size, mapped_data_bytes));
   }
   attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
@@ -72,7 +73,7 @@ Result<Attributes> InodeAttributes::attributes(InodeNumber number) {
   return attributes_of(*inode);
 }
 
-// As relatime has it: a read is noted when the file changed since the last noted one, else once a
+// Follows relatime: a read is noted if the file changed since the last noted one, otherwise once a
 // day.
 void InodeAttributes::note_access(Inode& inode) {
   if (rules_.access_times == AccessTimes::never) return;

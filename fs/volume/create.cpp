@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// New inodes: their number, what they inherit from their directory, their first name.
+// New inodes: their numbers, what they inherit from their directory, and their first names.
 #include <mutex>
 
 #include "fs/volume/namespace.h"

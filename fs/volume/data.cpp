@@ -13,16 +13,17 @@ namespace {
 
 constexpr std::uint64_t file_size_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t copy_piece_bytes_max = 1u << 20;
-// One request copies at most this much data: the caller asks again for the rest.
+// One request copies at most this much data. The caller asks again for the rest.
 constexpr std::uint64_t copy_data_bytes_max = 64u << 20;
-// How long a write to a full disk waits for a commit, and how soon another one may though nothing
-// has changed.
+// A write to a full disk waits at most this long for a commit. If nothing has changed, the next
+// wait begins after the pause at the earliest.
 constexpr std::chrono::milliseconds reclaim_wait{1000};
 constexpr std::chrono::milliseconds reclaim_pause{1000};
 
-// What one more file costs at the least, for the count of inodes that statfs promises.
+// One more file costs at least this much. The count of inodes that statfs shows is derived from it.
 constexpr std::uint64_t inode_cost_bytes = 512;
-constexpr std::uint64_t inode_count_max = 0xffff'ffff;  // that is told, in use and free together
+// The highest count of inodes that is shown, in use and free together.
+constexpr std::uint64_t inode_count_max = 0xffff'ffff;
 
 }  // namespace
 
@@ -72,15 +73,16 @@ Result<Ballast::Admission> Files::admit_write(InodeNumber number, std::uint64_t 
                                               WriteFlags flags) {
   if (!flags.is_taken) return admit_data(bytes);
   if (auto admitted = admit_at_once(bytes)) return admitted;
-  // No commit is made before the data of a file with a new name is written, also none that deletes.
-  // And what is left of a ballast that was given up is for rows: data could use that up under a
-  // quota, which no count of free bytes shows.
+  // No commit is made before the data of a file with a new name is written, not even one that
+  // deletes. And if the ballast was given up, the rest of it is for rows: data could use that up
+  // under a quota without being seen in the count of free bytes.
   if (staging_.is_moved(number) || !ballast_.is_held()) return admit_data(bytes);
   return ballast_.take_data(bytes);
 }
 
-// A commit may give back what deleted files took; a file is often deleted for the sake of the next
-// one. The wait has a bound: the commit may need what this very thread is to serve.
+// A commit may free the space of deleted files, and a file is often deleted to make room for the
+// next one. The wait has a bound, since the commit may need a request that this thread has to
+// serve.
 Result<Ballast::Admission> Files::admit_after_commit(std::uint64_t bytes) {
   std::unique_lock turn(reclaim_mutex_, reclaim_wait);
   auto admitted = admit_at_once(bytes);
@@ -95,8 +97,8 @@ Result<Ballast::Admission> Files::admit_after_commit(std::uint64_t bytes) {
   return admit_at_once(bytes);
 }
 
-// What every change of a file's content does to the inode, before the content changes: so nobody
-// sees new content with old privileges.
+// Makes the changes of the inode that come with any change of a file's content. They come before
+// the content changes, so no reader sees new content with old privileges.
 Result<> Files::begin_change(Inode& inode, WriteFlags flags) {
   const auto operation = committer_.begin_operation();
   auto locked = inode.lock();
@@ -108,8 +110,8 @@ Result<> Files::begin_change(Inode& inode, WriteFlags flags) {
   return {};
 }
 
-// The kernel writes back whole pages, so an append comes with bytes in front of it. They may be
-// written over an append-only file if they change nothing.
+// The kernel writes back whole pages, so an append comes with bytes in front of it. Such bytes may
+// be written over an append-only file if they change nothing.
 Result<> Files::check_append_only(FileData& data, std::uint64_t offset, ByteView bytes) {
   const std::uint64_t size = data.size();
   if (offset > size) return fail(ErrorCode::not_permitted);
@@ -233,7 +235,7 @@ Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_off
     const auto copied = copy_piece(*source_data, from_offset + done, *target_data, to_offset + done,
                                    length - done, buffer);
     if (!copied) {
-      // What is done counts; whoever goes on meets the error again.
+      // The part that is done counts. If the caller goes on, it gets the error again.
       if (done > 0) return done;
       return tl::unexpected(with_path(copied.error(), from));
     }
@@ -261,7 +263,8 @@ Result<Files::CopiedPiece> Files::copy_piece(FileData& from, std::uint64_t from_
   }
   const auto data_end = from.seek(from_offset, SeekWhat::hole);
   if (!data_end && data_end.error().code == ErrorCode::no_position)
-    return CopiedPiece{};  // cut off
+    // The file was cut off in the meantime.
+    return CopiedPiece{};
   if (!data_end) return tl::unexpected(data_end.error());
   buffer = buffer.first(std::min({buffer.size(), length, *data_end - from_offset}));
   NACRE_ASSIGN(const std::size_t count, from.read(from_offset, buffer));
@@ -274,7 +277,7 @@ Result<VolumeSpace> Files::space() {
   NACRE_ASSIGN(const auto backing, directory_.space());
   const auto count = staging_.inode_count();
   const std::uint64_t available = ballast_.room(backing, unwritten);
-  // Programs of 32 bits get EOVERFLOW for larger numbers.
+  // 32-bit programs get EOVERFLOW for larger numbers.
   const std::uint64_t free_inodes =
       std::min(available / inode_cost_bytes, inode_count_max - std::min(count, inode_count_max));
   const std::uint64_t for_root = backing.free_bytes - backing.available_bytes;

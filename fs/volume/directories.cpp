@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading directories, and the way from an inode back to its path.
+// Reads directories, and finds the way from an inode back to its path.
 //
-// Entries come in the order of their names' hashes: to go on after one means to go on with the next
-// greater hash, whatever came or went meanwhile. An entry's cookie is a shorter number for that
-// (directory_offsets.h). Should names share a hash, all but the last of them carry the cookie of
-// the entry before: a reader who stopped among them sees some of them twice, but misses none.
+// Entries come in the order of their names' hashes. To go on after an entry means to go on with the
+// next greater hash, whatever entries came or went in between. An entry's cookie is a shorter
+// number for its hash (directory_offsets.h). If names share a hash, all but the last of them carry
+// the cookie of the entry before: a reader that stopped among them sees some of them twice, but
+// misses none.
 #include <algorithm>
 #include <new>
 #include <shared_mutex>
@@ -27,7 +28,8 @@ bool is_last_of_hash(const std::vector<NameTable::Entry>& entries, std::size_t i
   return index + 1 == entries.size() || entries[index + 1].hash != entries[index].hash;
 }
 
-// To go on behind an entry that is the last of its hash. ends: the directory ends with the entries.
+// The place behind an entry that is the last of its hash. ends says that the directory ends with
+// these entries.
 std::uint64_t place_behind(const std::vector<NameTable::Entry>& entries, std::size_t index,
                            bool ends) {
   std::optional<std::uint64_t> next;
@@ -46,8 +48,8 @@ Result<std::uint64_t> Namespace::place_of_offset(InodeNumber directory, std::uin
   return find_lost_place(directory, offset);
 }
 
-// An NFS client, or whoever sought back, may come with what an earlier mount gave, or what was long
-// ago.
+// Finds a place that is not in the table. An NFS client, or a program that sought back, may pass a
+// cookie from an earlier mount, or a very old one.
 Result<std::uint64_t> Namespace::find_lost_place(InodeNumber directory, std::uint64_t ticket) {
   std::optional<std::uint64_t> found;
   for (std::uint64_t from = cookie_dot_dot + 1;;) {
@@ -100,8 +102,8 @@ Result<> Namespace::read_directory(InodeNumber number, std::uint64_t cookie, boo
   }
 }
 
-// The same with inodes, a piece after the other; after the second reply they are there when they
-// are asked for (list_ahead.h).
+// The same with inodes, one piece after the other. After the second reply the pieces are there when
+// they are asked for (list_ahead.h).
 Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
                                 const std::function<bool(const DirectoryEntry&)>& take) {
   for (std::size_t count = first_batch_count;;) {
@@ -109,7 +111,8 @@ Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::ui
     ListPiece piece;
     std::shared_lock names(namespace_lock_);
     auto ready = list_ahead_.take(number, place);
-    // Who changes the directory as he lists it finds nothing, and nothing is read ahead in vain.
+    // A reader that changes the directory while it lists it finds no piece, and none is read ahead
+    // in vain.
     const bool is_undisturbed = ready.has_value();
     if (ready) {
       piece = std::move(*ready);
@@ -129,7 +132,7 @@ Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::ui
       }
       DirectoryEntry entry{
           .name = found.name, .inode = found.row.inode, .type = found.row.type, .cookie = offset};
-      // An entry whose inode is damaged is listed all the same.
+      // An entry whose inode is damaged is listed, too.
       const InodeRef inode = is_large ? std::move(piece.inodes[piece.next])
                                       : inodes_.acquire(found.row.inode).value_or(InodeRef());
       Attributes attributes;
@@ -151,8 +154,8 @@ Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::ui
   }
 }
 
-// Under the namespace lock. Inodes of a small piece are loaded one by one as they are listed: for a
-// few of them that costs less.
+// The caller holds the namespace lock. Inodes of a small piece are loaded one by one as they are
+// listed, which costs less for a few of them.
 Result<ListPiece> Namespace::read_piece(InodeNumber directory, std::uint64_t from,
                                         std::size_t count) {
   ListPiece piece{.directory = directory, .from = from};
@@ -167,8 +170,8 @@ Result<ListPiece> Namespace::read_piece(InodeNumber directory, std::uint64_t fro
   return piece;
 }
 
-// Under the namespace lock. A reader who stopped among names of one hash comes back to the first of
-// them.
+// The caller holds the namespace lock. A reader that stopped among names of one hash comes back to
+// the first of them.
 void Namespace::keep_rest(ListPiece piece) {
   if (piece.next > 0) {
     if (!is_last_of_hash(piece.entries, piece.next - 1)) return;
@@ -180,7 +183,8 @@ void Namespace::keep_rest(ListPiece piece) {
 void Namespace::read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept {
   try {
     std::shared_lock names(namespace_lock_);
-    auto piece = read_piece(directory, from, count);  // whoever asks for it gets the error
+    // A reader that asks for the piece gets the error.
+    auto piece = read_piece(directory, from, count);
     if (piece && !piece->entries.empty()) list_ahead_.keep(std::move(*piece));
   } catch (const std::bad_alloc&) {
     return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files hold: the rules around FileData, which does the work, and when it is durable.
+// The content of files: the rules around FileData, which does the work, and when content becomes
+// durable.
 #pragma once
 
 #include <chrono>
@@ -35,19 +36,20 @@ class Files : public VolumePart {
  private:
   Result<InodeRef> acquire_regular(InodeNumber number);
   void note_access(Inode& inode) { attributes_.note_access(inode); }
-  // May so much more data be taken? On a full disk this waits for a moment for what a commit gives
-  // back. no_space. Under no lock.
+  // Admits this many more bytes of data. On a full disk it waits for a moment for space that a
+  // commit frees. Called under no lock. Error: no_space.
   Result<Ballast::Admission> admit_data(std::uint64_t bytes);
   Result<Ballast::Admission> admit_at_once(std::uint64_t bytes);
   Result<Ballast::Admission> admit_after_commit(std::uint64_t bytes);
   Result<Ballast::Admission> admit_write(InodeNumber number, std::uint64_t bytes, WriteFlags flags);
-  // Taken, and not on the disk yet. Whoever asks for the disk's room as well asks afterwards.
+  // Bytes that are taken and not on the disk yet. A caller that also asks for the disk's room asks
+  // for that afterwards.
   std::uint64_t unwritten_bytes() const;
-  // Nothing is set aside, but what can never fit is refused.
+  // Sets nothing aside, but refuses what can never fit.
   Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
-  // A hole, or as much data as the buffer takes; size 0 at the end of from.
+  // A hole, or as much data as the buffer takes. size is 0 at the end of from.
   struct CopiedPiece {
     std::uint64_t size = 0;
     bool is_hole = false;
@@ -55,11 +57,11 @@ class Files : public VolumePart {
   static Result<CopiedPiece> copy_piece(FileData& from, std::uint64_t from_offset, FileData& to,
                                         std::uint64_t to_offset, std::uint64_t length,
                                         MutableByteView buffer);
-  // sync.cpp.
+  // Defined in sync.cpp:
   tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
 
   InodeAttributes& attributes_;
-  // One commit at a time for the sake of space. Taken under no lock, and held for that commit.
+  // One commit at a time is made to free space. Taken under no lock, and held during that commit.
   std::timed_mutex reclaim_mutex_;
   std::chrono::steady_clock::time_point next_reclaim_{};
 };

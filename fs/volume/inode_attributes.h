@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stat shows, extended attributes and the access control lists among them.
+// The attributes that stat shows, extended attributes, and the access control lists among them.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,8 @@ class InodeAttributes : public VolumePart {
   // For the other parts. locked is inode's lock.
   Attributes attributes_of(Inode& inode);
   void note_access(Inode& inode);
-  // The bits and the capability that a change by somebody else takes from a program.
+  // Clears the set-id bits and drops the capability, which a program loses when another user
+  // changes it.
   static void clear_set_id(metadata::InodeRow& row, ClearSetId which);
   Result<> drop_capability(Inode& inode, Inode::Locked& locked);
   Result<Acl> default_acl_of(Inode& directory);
@@ -46,7 +47,7 @@ class InodeAttributes : public VolumePart {
                                       XattrMode mode);
   Result<> set_acl(Inode& inode, Inode::Locked& locked, std::string_view name,
                    std::string_view value, XattrMode mode);
-  // False when there is none of that name.
+  // Returns false if there is no attribute of that name.
   Result<bool> delete_xattr(Inode& inode, Inode::Locked& locked, std::string_view name);
 };
 

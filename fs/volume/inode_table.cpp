@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See inode_table.h. An inode that is being loaded is in its shard already, so that two threads
-// cannot make two objects of it; the loader holds the inode's lock meanwhile.
+// An inode that is being loaded is in its shard already, so that two threads cannot make two
+// objects of it. The loading thread holds the inode's lock during that time.
 #include "fs/volume/inode_table.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ using metadata::Table;
 
 namespace {
 
-// Inodes looked at for each one that comes: those in use are passed over.
+// For each inode that comes, this many are looked at. Those in use are passed over.
 constexpr int shrink_tries = 4;
 
 }  // namespace
 
 InodeRef::InodeRef(const InodeRef& other) : table_(other.table_), inode_(other.inode_) {
-  // other's pin keeps the count above zero.
+  // The pin of other keeps the count above zero.
   if (inode_ != nullptr) inode_->pins_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -52,7 +52,7 @@ InodeRef InodeTable::pin(InodeNumber number) {
   return InodeRef(this, inode);
 }
 
-// Second chance: who was used since it was last looked at goes to the end of the line.
+// Second chance: an inode that was used since it was last looked at goes to the end of the line.
 std::vector<std::unique_ptr<Inode>> InodeTable::shrink(Shard& shard) const {
   std::vector<std::unique_ptr<Inode>> shrunk;
   for (int tries = shrink_tries; tries > 0 && shard.inodes.size() > shard_count_max_; --tries) {
@@ -67,8 +67,8 @@ std::vector<std::unique_ptr<Inode>> InodeTable::shrink(Shard& shard) const {
   return shrunk;
 }
 
-// All that there is of it can be read again. Nobody refers to it and nobody can begin to while the
-// shard is locked.
+// Whether all of its state can be read again. No reference to it exists, and none can be made while
+// the shard is locked.
 bool InodeTable::is_idle(const Inode& inode) {
   const InodeState& state = inode.state_;
   return inode.pins_.load(std::memory_order_acquire) == 0 && inode.lookups_ > 0 &&
@@ -110,7 +110,8 @@ std::vector<InodeRef> InodeTable::acquire_all(std::span<const InodeNumber> numbe
   const auto values = database_.get_many(Table::inodes, keys);
   for (std::size_t i = 0; i < missing.size(); ++i) {
     auto locked = missing[i]->lock();
-    static_cast<void>(adopt(*missing[i], locked, values[i]));  // who acquires it alone is told
+    // An acquire() of it alone returns the error
+    static_cast<void>(adopt(*missing[i], locked, values[i]));
   }
   for (InodeRef& inode : inodes) {
     if (!inode) continue;
@@ -154,7 +155,7 @@ InodeRef InodeTable::find(InodeNumber number) {
 }
 
 InodeRef InodeTable::create(InodeNumber number, InodeState state) {
-  // Somebody may be asking for the number already, in vain so far.
+  // Another thread may be asking for the number already, in vain until now.
   InodeRef inode = pin(number);
   const auto locked = inode->lock();
   inode->type_ = state.row.mode & S_IFMT;
@@ -220,7 +221,8 @@ InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
   if (closing_ || inode->lookups_ > 0 || inode->pins_.load(std::memory_order_acquire) > 0) {
     return leaving;
   }
-  // Nobody refers to it and nobody can begin to while the shard is locked: its state is ours.
+  // No reference to it exists, and none can be made while the shard is locked, so this thread may
+  // read its state.
   const InodeState& state = inode->state_;
   const bool loaded = inode->loaded_.load(std::memory_order_acquire);
   if (loaded && !inode->is_gone()) {
@@ -229,9 +231,9 @@ InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
       leaving.retired = InodeRef(this, inode);
       return leaving;
     }
-    if (state.dirty) return leaving;  // until it is staged
+    if (state.dirty) return leaving;  // stays until it is staged
     if (state.data.use_count() > 1) {
-      // A second object would not know the size that its data is about to get.
+      // A second object would not know the size that the file is about to get from its data.
       std::lock_guard lists(lists_mutex_);
       lingering_.push_back(inode->number());
       return leaving;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inodes that somebody knows: looked up by the kernel, in use by an operation, or changed since
-// the last commit. One object per inode number at any time, loaded from the table inodes on demand,
-// dropped when its last reference and lookup are gone. Past a bound those that the kernel keeps but
-// nobody has used for long shrink to their count of lookups. So memory is bounded: by what is in
-// use, and ten bytes for each inode that the kernel keeps (LookupCounts).
+// The inodes that the kernel has looked up, that an operation uses, or that changed since the last
+// commit. At any time there is one object for each inode number. It is loaded from the table inodes
+// on demand, and dropped when its last reference and lookup are gone. Past a bound, inodes that the
+// kernel keeps but that were not used for long shrink to their count of lookups. So memory is
+// bounded by the inodes in use, and ten bytes for each inode that the kernel keeps (LookupCounts).
 //
-// An inode whose last name, lookup and reference are gone is not dropped but handed to the retire
-// function, which erases it. Thread-safe. The table's own locks are leaves: nothing else is taken
-// while one is held.
+// If the last name, lookup and reference of an inode are gone, it is not dropped but handed to the
+// retire function, which erases it. Thread-safe. The table's own locks are leaves: no other lock is
+// taken while one is held.
 #pragma once
 
 #include <array>
@@ -37,22 +37,24 @@ enum class Presence : std::uint8_t { unknown, none, some };
 
 // What an inode's lock guards.
 struct InodeState {
-  metadata::InodeRow row;  // of a regular file: size and data_bytes count only while data is null
-  std::shared_ptr<FileData> data;            // of a regular file, once its content was asked for
+  // Size and data_bytes of a regular file count only while data is null.
+  metadata::InodeRow row;
+  std::shared_ptr<FileData> data;            // of a regular file whose content was asked for
   bool dirty = false;                        // waits to be staged
-  bool has_row = false;                      // the table inodes has a row of it
-  bool has_orphan_row = false;               // so has the table orphans
-  bool linkable = false;                     // made without a name: link() may give it one
-  bool reaped = false;                       // being erased, or that was tried
-  metadata::ChunkIndex next_chunk_to_erase;  // of a reaped one: rows of chunks before it are gone
+  bool has_row = false;                      // the table inodes has a row for it
+  bool has_orphan_row = false;               // the table orphans has one, too
+  bool linkable = false;                     // made without a name; link() may give it one
+  bool reaped = false;                       // it is being erased, or that was tried
+  metadata::ChunkIndex next_chunk_to_erase;  // of a reaped one: earlier rows are gone
   std::uint64_t staged_group = 0;            // the last group that took its row
-  std::uint64_t staged_data_bytes = 0;       // what that row said
+  std::uint64_t staged_data_bytes = 0;       // the data bytes that this row has
   Presence xattrs = Presence::unknown;
   Presence capability = Presence::unknown;  // security.capability
   std::uint64_t xattr_change_count = 0;
-  // Of a directory: counts changes of its entries. Raised under the namespace lock, after the rows.
+  // For a directory: counts changes of its entries. Raised under the namespace lock, after the rows
+  // change.
   std::uint64_t entries_version = 0;
-  // The name it was last seen under, for messages.
+  // The last known name, for messages.
   InodeNumber name_parent;
   std::string name;
 };
@@ -65,7 +67,7 @@ class Inode {
   std::uint32_t type() const { return type_; }  // S_IFREG, S_IFDIR, …: never changes
   bool is_directory() const { return type_ == S_IFDIR; }
   bool is_regular() const { return type_ == S_IFREG; }
-  // Its rows are erased.
+  // Whether its rows are erased.
   bool is_gone() const { return gone_.load(std::memory_order_acquire); }
   void set_gone() { gone_.store(true, std::memory_order_release); }
 
@@ -101,7 +103,7 @@ class Inode {
 
 class InodeTable;
 
-// Keeps an inode in the table. Releasing one takes the table's locks alone.
+// Keeps an inode in the table. Releasing one takes only the table's locks.
 class InodeRef {
  public:
   InodeRef() = default;
@@ -122,48 +124,49 @@ class InodeRef {
 
  private:
   friend class InodeTable;
-  InodeRef(InodeTable* table, Inode* inode) : table_(table), inode_(inode) {}  // adopts a pin
+  InodeRef(InodeTable* table, Inode* inode) : table_(table), inode_(inode) {}  // takes over a pin
   InodeTable* table_ = nullptr;
   Inode* inode_ = nullptr;
 };
 
-// No InodeRef outlives it.
+// All InodeRefs are gone before it is destroyed.
 class InodeTable {
  public:
-  // retire gets inodes to erase, on whatever thread released them, with whatever locks it holds.
-  // count_max: of objects, where what is in use allows.
+  // retire gets the inodes to erase. It is called on the thread that released them, with the locks
+  // that this thread holds. count_max is the number of objects, if those in use allow it.
   InodeTable(const metadata::Database& database, std::function<void(InodeRef)> retire,
              std::size_t count_max);
 
-  // Loads it if need be. stale when there is no such inode.
+  // Loads the inode if needed. Error: stale if there is no such inode.
   Result<InodeRef> acquire(InodeNumber number);
-  // As acquire() of each, but their rows are read together; an empty reference where that fails.
+  // Does what acquire() does for each number, but reads the rows together. A reference is empty if
+  // its inode could not be acquired.
   std::vector<InodeRef> acquire_all(std::span<const InodeNumber> numbers);
-  // The inode when it is in memory, else an empty reference.
+  // Returns the inode if it is in memory, otherwise an empty reference.
   InodeRef find(InodeNumber number);
-  // A new inode; its number was never used.
+  // Makes a new inode. Its number was never used before.
   InodeRef create(InodeNumber number, InodeState state);
 
   void add_lookup(const InodeRef& inode);
-  // Whether some are left.
+  // Returns whether lookups are left.
   bool forget(InodeNumber number, std::uint64_t lookups);
 
-  // Puts it on the list of inodes to stage. locked is its lock.
+  // Puts the inode on the list of inodes to stage. locked is its lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);
-  // group: whatever is loaded from now on may be of it, and not durable before it is.
+  // Inodes that are loaded from now on may belong to this group; they are not durable before it is.
   std::vector<InodeRef> take_dirty(std::uint64_t group);
-  // As if the kernel had forgotten all it knows.
+  // Forgets all lookups, as if the kernel had forgotten all that it knows.
   void forget_all();
-  // Drops inodes that had to stay because their data was still being written.
+  // Drops inodes that had to stay only because their data was still being written.
   void drop_lingering();
 
-  // From now on nothing is dropped or retired: the volume is closing.
+  // From now on no inode is dropped or retired, since the volume is closing.
   void keep_everything() { closing_ = true; }
 
   struct Count {
-    std::size_t known = 0;         // to the kernel or in use
-    std::size_t in_memory = 0;     // of these as objects
-    std::size_t shrunk_bytes = 0;  // that the others take
+    std::size_t known = 0;         // known to the kernel or in use
+    std::size_t in_memory = 0;     // the part of them that are objects
+    std::size_t shrunk_bytes = 0;  // the memory of the others
   };
   Count count() const;
 
@@ -172,10 +175,10 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes;
-    std::list<Inode*> order;  // of inodes, the next to be looked at first
+    std::list<Inode*> order;  // the order in which inodes are looked at next
     LookupCounts shrunk;
   };
-  // What settle() decided, to be carried out without the lock.
+  // What settle() decided. It is carried out without the lock.
   struct Leaving {
     std::unique_ptr<Inode> dropped;
     InodeRef retired;
@@ -184,8 +187,8 @@ class InodeTable {
   Shard& shard_of(InodeNumber number) { return shards_[number.value % shard_count]; }
   InodeRef pin(InodeNumber number);
   Result<> load(Inode& inode);
-  // What the table inodes says about an inode that is not loaded yet. Read while it was pinned:
-  // then nobody can have changed it since without having loaded it.
+  // Takes over what the table inodes has for an inode that is not loaded yet. The value was read
+  // while the inode was pinned, so no thread can have changed it since then without loading it.
   Result<> adopt(Inode& inode, Inode::Locked& locked,
                  const Result<std::optional<std::string>>& value);
   void release(Inode* inode);
@@ -201,8 +204,9 @@ class InodeTable {
   std::atomic<std::uint64_t> staged_group_{0};
   std::array<Shard, shard_count> shards_;
   std::atomic<bool> closing_{false};
-  std::mutex lists_mutex_;          // guards what follows
-  std::vector<InodeNumber> dirty_;  // by number: being on the list does not keep a deleted inode
+  std::mutex lists_mutex_;  // guards what follows
+  // Numbers, since being on the list must not keep a deleted inode.
+  std::vector<InodeNumber> dirty_;
   std::vector<InodeNumber> lingering_;
 };
 

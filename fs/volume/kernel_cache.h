@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache above a volume: the kernel's, of a volume that is mounted.
+// The cache above a mounted volume, which is the kernel's.
 #pragma once
 
 #include <atomic>
@@ -9,28 +9,30 @@
 
 namespace nacre::fs {
 
-// What the volume needs from whoever caches its files above it (the kernel). While there is one, it
-// also keeps the times of changed content: it shows its own, rounded to its clock's tick, and sends
-// them when they differ from what it sent last, so times set here would stay behind its back.
+// The calls that the volume makes to the cache of its files above it (the kernel's). While there is
+// such a cache, the kernel also keeps the times of changed content: it shows its own times, rounded
+// to its clock's tick, and sends them if they differ from what it sent last. It would not notice
+// times that are set here.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
-  // Makes the kernel hand over the file's dirty pages; returns when it has. Called on threads that
-  // serve no requests.
+  // Makes the kernel hand over the file's dirty pages, and returns when it has. Called on threads
+  // that serve no requests.
   virtual void write_out(metadata::InodeNumber inode) = 0;
 };
 
-// Where whoever serves the kernel puts its cache, and the volume finds it. Thread-safe.
+// The place at which the FUSE session registers its cache and the volume finds it. Thread-safe.
 class KernelCacheLink {
  public:
-  // Null again before it goes: waits for a write_out() that is under way.
+  // Must be set to null again before the cache is destroyed; that waits for a write_out() under
+  // way.
   void set(KernelCache* kernel_cache) {
     const std::lock_guard lock(mutex_);
     kernel_cache_ = kernel_cache;
     is_set_ = kernel_cache != nullptr;
   }
   bool is_set() const { return is_set_; }
-  // KernelCache::write_out(), where there is one.
+  // Calls KernelCache::write_out() if there is a cache.
   void write_out(metadata::InodeNumber inode) {
     const std::lock_guard lock(mutex_);
     if (kernel_cache_ != nullptr) kernel_cache_->write_out(inode);

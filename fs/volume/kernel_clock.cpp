@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel stamps a pipe of ours, and what it stamped is read back. Pipes have plain stamps: to
-// look at one does not make the next one finer.
+// The kernel sets a time on a pipe of this process, and that time is read back. Pipes have plain
+// times: reading one does not make the next one finer.
 #include "fs/volume/kernel_clock.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ class StampedPipe {
     close(ends[1]);
     fd_ = ends[0];
   }
-  // False where pipes are not stamped.
+  // Returns false if the kernel sets no times on pipes.
   bool stamp(Timestamp& out) {
     const std::lock_guard lock(mutex_);  // seconds and nanoseconds are two words in the kernel
     struct stat status = {};
@@ -55,7 +55,8 @@ Timestamp kernel_now() {
   const Timestamp least = read_clock(CLOCK_REALTIME_COARSE);
   Timestamp stamped;
   if (!pipe.stamp(stamped)) return least;
-  // Elsewhere it cannot lie, unless pipes are stamped by another clock here or the date was set.
+  // The time lies between the two clocks, unless this kernel takes the times of pipes from another
+  // clock, or the date was set.
   if (stamped < least || stamped > read_clock(CLOCK_REALTIME)) return least;
   return stamped;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock that the kernel stamps files with. Since Linux 6.13 no call tells it: it is the coarse
-// clock, but never behind the last finer stamp that some file system gave. The kernel stamps what
-// it caches of a mount by itself, so what this process stamps must come from the same clock, or
-// what is changed later may look older.
+// The clock from which the kernel takes the times of files. Since Linux 6.13 no call returns it: it
+// is the coarse clock, but never earlier than the last finer time that some file system took. The
+// kernel itself sets times on what it caches of a mount. Times that this process sets must come
+// from the same clock, or a later change may look older than an earlier one.
 #pragma once
 
 #include "metadata/format/rows.h"

@@ -50,7 +50,8 @@ void ListAhead::wait_for(InodeNumber directory, std::uint64_t from) {
   const auto wish = find_wish(directory, from);
   if (wish == wishes_.end()) return;
   if (!wish->is_being_read) {
-    wishes_.erase(wish);  // sooner read by whoever asks
+    // The caller reads the piece sooner than this list would.
+    wishes_.erase(wish);
     return;
   }
   done_.wait(lock, [&] { return find_wish(directory, from) == wishes_.end(); });

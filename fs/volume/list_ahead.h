@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large directories are read ahead of who lists them: once a reply is sent, the thread that sent it
-// loads the next piece of names and inodes while the kernel takes in the one before (a thread of
-// its own would be woken before the reader is, and on his processor). What of a piece did not fit
-// into a reply is there for the next one.
+// Reads large directories ahead of the programs that list them. When a thread has sent a reply, it
+// loads the next piece of names and inodes while the kernel takes in that reply. (A separate thread
+// would be woken before the reader is, and on the reader's processor.) Entries of a piece that did
+// not fit into a reply are there for the next one.
 //
-// What is kept here is never out of date: pieces are read, kept and taken under the namespace lock
-// (shared), and whoever changes names, with that lock to himself, drops those of the directory.
-// Attributes are no part of a piece: it holds the inodes themselves. An inode in a piece has a name
-// in its directory, so none lives on for a piece's sake after its last name is gone.
+// Pieces that are kept here are never out of date. They are read, kept and taken under the shared
+// namespace lock. A thread that changes names holds this lock exclusively, and drops the pieces of
+// the directory. Attributes are no part of a piece: it holds the inodes themselves. An inode in a
+// piece has a name in its directory, so no piece keeps an inode whose last name is gone.
 //
 // Thread-safe. Its mutex is a leaf.
 #pragma once
@@ -30,35 +30,38 @@ namespace nacre::fs {
 // Entries of a directory in order, as NameTable::list() gives them.
 struct ListPiece {
   InodeNumber directory;
-  std::uint64_t from = 0;  // the cookie after which it goes on: of the last entry before next
+  // The cookie after which the piece goes on: that of the last entry before next.
+  std::uint64_t from = 0;
   std::vector<NameTable::Entry> entries;
-  std::vector<InodeRef> inodes;  // of entries, none of a small piece; empty where unreadable
-  std::size_t next = 0;          // the first entry that nobody has yet
-  bool is_last = false;          // the directory ends with it
+  // The inodes of the entries; none for a small piece. Empty if unreadable.
+  std::vector<InodeRef> inodes;
+  std::size_t next = 0;  // the first entry that was not listed yet
+  bool is_last = false;  // the directory ends with this piece
 };
 
 class ListAhead {
  public:
-  // Smaller pieces are not worth it: a reply takes so many, and most directories have no more.
+  // Smaller pieces are not worth it: a reply takes about as many entries, and most directories have
+  // no more.
   static constexpr std::size_t entry_count_min = 128;
   static constexpr std::size_t entry_count_max = 1024;
-  // Two for each of four readers; the oldest makes way.
+  // Two for each of four readers. The oldest piece makes room for a new one.
   static constexpr std::size_t piece_count_max = 8;
 
-  // Reads a piece and keeps it: takes the namespace lock for both.
+  // Reads a piece and keeps it. Takes the namespace lock for both.
   using Read = std::function<void(InodeNumber directory, std::uint64_t from, std::size_t count)>;
   explicit ListAhead(Read read) : read_(std::move(read)) {}
 
-  // Lets go of all inodes; from now on nothing is kept.
+  // Lets go of all inodes. From now on nothing is kept.
   void stop();
 
-  // The piece is wanted soon, unless it is there already.
+  // Notes that the piece is wanted soon, unless it is there already.
   void want(InodeNumber directory, std::uint64_t from, std::size_t count);
-  // Reads what was wanted first, if anything is. Under no lock.
+  // Reads the piece that was wanted first, if any is wanted. Called under no lock.
   void read_wanted();
-  // Waits while another thread reads that very piece. Under no lock.
+  // Waits while another thread reads exactly this piece. Called under no lock.
   void wait_for(InodeNumber directory, std::uint64_t from);
-  // These three under the namespace lock; drop() alone with it.
+  // Callers of these three hold the namespace lock, and those of drop() hold it exclusively.
   void keep(ListPiece piece);
   std::optional<ListPiece> take(InodeNumber directory, std::uint64_t from);
   void drop(InodeNumber directory);
@@ -80,7 +83,7 @@ class ListAhead {
   std::mutex mutex_;  // guards what follows
   std::condition_variable done_;
   std::list<ListPiece> pieces_;  // the oldest first
-  std::list<Wish> wishes_;       // the same
+  std::list<Wish> wishes_;       // the oldest first
   bool stopping_ = false;
 };
 

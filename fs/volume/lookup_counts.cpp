@@ -18,8 +18,8 @@ constexpr unsigned count_bits = 16;
 constexpr std::uint64_t count_max = (1u << count_bits) - 1;
 constexpr std::uint64_t number_max = ~std::uint64_t{0} >> count_bits;
 
-// Of the places in use: more make probing long. Of 7 in 8, a number that is not there is looked
-// for in 33 places, 5 lines of the cache.
+// This share of the places may be in use; more would make probing long. With 7 in 8 places used,
+// the search for a number that is not there looks at 33 places. These are 5 cache lines.
 constexpr std::size_t fill_numerator = 7;
 constexpr std::size_t fill_denominator = 8;
 constexpr std::size_t capacity_min = 16;
@@ -39,7 +39,7 @@ bool fits(std::uint64_t number, std::uint64_t count) {
 
 }  // namespace
 
-// The upper half of a product spreads numbers that follow each other over all places (Knuth, 6.4).
+// The upper half of a product spreads consecutive numbers over all places (Knuth, 6.4).
 std::size_t LookupCounts::home_of(std::uint64_t word) const {
   const std::uint64_t hash = number_of(word) * 0x9e3779b97f4a7c15u;
   return static_cast<std::size_t>((hash >> 32) * words_.size() >> 32);
@@ -138,7 +138,7 @@ void LookupCounts::clear() {
 }
 
 std::size_t LookupCounts::memory_bytes() const {
-  // Of the map: a node, its links and its bucket.
+  // An entry of the map takes about this: a node, its links and its bucket.
   constexpr std::size_t large_bytes = 64;
   return words_.capacity() * sizeof words_[0] + large_.size() * large_bytes;
 }

@@ -2,8 +2,8 @@
 // The rows of directories: which name in which directory means which inode. Names are ordered by a
 // keyed hash, so a place in a directory is a number that stays right while names come and go.
 //
-// Stateless over the database's open group, thread-safe for reads. Who changes names holds the
-// operation lock and the namespace lock.
+// The class keeps no state besides the database's open group, and is thread-safe for reads. A
+// thread that changes names holds the operation lock and the namespace lock.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class NameTable {
 
   Result<std::optional<metadata::DentryRow>> find(metadata::InodeNumber parent,
                                                   std::string_view name) const;
-  // add(): for a name that find() just did not find.
+  // add() is for a name that find() has just not found.
   void add(metadata::InodeNumber parent, std::string_view name, const metadata::DentryRow& row);
   void replace(metadata::InodeNumber parent, std::string_view name, const metadata::DentryRow& row);
   void remove(metadata::InodeNumber parent, std::string_view name);
@@ -39,11 +39,11 @@ class NameTable {
     std::uint64_t hash = 0;
     metadata::DentryRow row;
   };
-  // At least count_min entries with a hash of at least from, in order, unless the directory ends
-  // first; entries of equal hash are never parted.
+  // Returns at least count_min entries with a hash of at least from, in order, unless the directory
+  // ends first. Entries of equal hash are never separated.
   Result<std::vector<Entry>> list(metadata::InodeNumber parent, std::uint64_t from,
                                   std::size_t count_min) const;
-  // Some name of an inode in the directory: looks at up to row_count_max rows. For messages.
+  // Some name of an inode in the directory, for messages. Looks at up to row_count_max rows.
   std::optional<std::string> name_of(metadata::InodeNumber parent, metadata::InodeNumber inode,
                                      std::size_t row_count_max) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking names up, adding and taking away links. New inodes are in create.cpp, moves in
+// Looks names up, adds links and takes them away. New inodes are in create.cpp, moves in
 // rename.cpp.
 #include <algorithm>
 #include <limits>
@@ -120,7 +120,7 @@ Result<> Namespace::read_name(FoundName& found, InodeNumber directory, std::stri
   return {};
 }
 
-// Where that fails, who holds the lock finds out why.
+// If the read fails, the caller finds out why under the lock.
 Namespace::FoundName Namespace::look_for(Inode& directory, std::string_view name, bool with_inode) {
   FoundName found{.with_inode = with_inode};
   found.entries_version = directory.lock()->entries_version;
@@ -135,7 +135,7 @@ Result<> Namespace::make_current(FoundName& found, Inode& directory, std::string
 }
 
 Result<Attributes> Namespace::lookup(InodeNumber parent, std::string_view name) {
-  // Of any inode, for NFS.
+  // "." works for any inode, for NFS.
   if (name == ".") return lookup_inode(parent);
   NACRE_ASSIGN(const InodeRef directory, acquire_directory(parent));
   InodeRef inode;
@@ -181,7 +181,7 @@ Result<Attributes> Namespace::link(InodeNumber number, InodeNumber parent, std::
     NACRE_TRY(make_current(existing, *directory, name));
     if (existing.row) return fail(ErrorCode::exists);
     NACRE_TRY(check_may_add(*directory));
-    NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new one
+    NACRE_TRY(check_may_lose_name(*inode));  // the same flags forbid a new name
     NACRE_TRY(check_may_get_name(*inode));
     NACRE_TRY(check_data_fits(*inode));
     const auto time = kernel_now();

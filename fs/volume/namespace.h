@@ -21,7 +21,7 @@
 
 namespace nacre::fs {
 
-// DT_* of a mode.
+// The DT_* value of a mode.
 inline std::uint8_t entry_type(std::uint32_t mode) {
   return static_cast<std::uint8_t>((mode & S_IFMT) >> 12);
 }
@@ -30,8 +30,8 @@ class Namespace : public VolumePart {
  public:
   Namespace(VolumeCore& core, InodeAttributes& attributes);
 
-  Result<> find_root();     // before anything else
-  Result<> find_orphans();  // what an earlier mount did not erase goes now
+  Result<> find_root();     // called before anything else
+  Result<> find_orphans();  // retires the orphans of an earlier mount
   OrphanReaper& reaper() { return reaper_; }
   ListAhead& list_ahead() { return list_ahead_; }
 
@@ -62,10 +62,10 @@ class Namespace : public VolumePart {
   void note_access(Inode& inode) { attributes_.note_access(inode); }
   static Result<> check_name(std::string_view name);
   Result<InodeRef> acquire_directory(InodeNumber number);
-  // The inode that a directory's entry names: one that is not there is damage.
+  // The inode that a directory's entry names. If it does not exist, the volume is damaged.
   Result<InodeRef> acquire_entry(InodeNumber parent, std::string_view name, InodeNumber number);
 
-  // directories.cpp.
+  // Defined in directories.cpp:
   Result<std::uint64_t> place_of_offset(InodeNumber directory, std::uint64_t offset);
   Result<std::uint64_t> find_lost_place(InodeNumber directory, std::uint64_t ticket);
   Result<> list_inodes(InodeNumber number, std::uint64_t place, std::uint64_t offset,
@@ -74,7 +74,7 @@ class Namespace : public VolumePart {
   void keep_rest(ListPiece piece);
   void read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept;
 
-  // names.cpp, create.cpp, rename.cpp.
+  // Defined in names.cpp, create.cpp and rename.cpp:
   struct NewInode {
     metadata::InodeRow row;
     Acl access_acl;
@@ -83,21 +83,22 @@ class Namespace : public VolumePart {
   Result<NewInode> prepare(Inode& parent, const Caller& caller, std::uint32_t mode);
   Result<Attributes> make(const InodeRef& directory, std::string_view name, NewInode made);
   InodeRef create_inode(InodeNumber number, NewInode made);
-  // The directory is there and may get a name, or lose one.
+  // Check that the directory exists and that it may get a name, or lose one.
   static Result<> check_may_add(Inode& directory);
   static Result<> check_may_remove(Inode& directory);
-  // A name of it may go or move; it may have one more (of a directory: one more subdirectory).
+  // Check that a name of the inode may go or move, and that it may have one more name (a directory:
+  // one more subdirectory).
   static Result<> check_may_lose_name(Inode& inode);
   static Result<> check_may_get_name(Inode& inode);
   void change_entries(Inode& directory, std::int64_t entries, std::int64_t subdirectories,
                       const Timestamp& time);
-  // One name less (a directory: the only one).
+  // Takes one name from the inode (from a directory: its only one).
   void drop_name(Inode& inode, const Timestamp& time);
   void remember_name(Inode& inode, InodeNumber parent, std::string_view name);
-  // A name's row, and the inode that it means where that is asked for. It is read before the
-  // namespace lock is taken, so that nobody waits there for the disk, and again under the lock only
-  // if the directory's entries changed in between. To be declared before the lock: inodes are not
-  // let go of under it.
+  // A name's row, and the inode that it means if with_inode is set. Both are read before the
+  // namespace lock is taken, so that no thread waits for the disk under it. They are read again
+  // under the lock only if the directory's entries changed in between. Declared before the lock,
+  // since inodes are not released under it.
   struct FoundName {
     std::optional<metadata::DentryRow> row;
     InodeRef inode;
@@ -120,11 +121,11 @@ class Namespace : public VolumePart {
   void move(Moving& moving, std::string_view name, std::string_view new_name, RenameMode mode);
   void leave_whiteout(Moving& moving, std::string_view name);
   void set_parent(Inode& inode, InodeNumber parent, std::string_view name, const Timestamp& time);
-  // Names wait for the data of files that they move, and all changes with them: so on a full disk a
-  // file whose data is not on disk yet keeps its name. no_space.
+  // The commit of names waits for the data of files that they move, and all other changes wait with
+  // them. So on a full disk a file whose data is not on disk yet keeps its name. Error: no_space.
   Result<> check_data_fits(const Inode& inode);
 
-  // orphans.cpp.
+  // Defined in orphans.cpp:
   bool erase_orphan(InodeRef& inode, std::size_t row_count_max);
   Result<bool> erase_rows(Inode& inode, bool may_have_chunks, std::size_t row_count_max);
 

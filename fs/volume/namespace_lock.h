@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared mutex that prefers writers: with std::shared_mutex a stream of lookups could keep a
-// create waiting for ever. Not recursive, not even for readers.
+// A shared mutex that prefers writers. With std::shared_mutex a stream of lookups could make a
+// create wait for ever. Not recursive, not even for readers.
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Erases inodes whose last name, lookup and reference are gone: small ones in the thread that let
-// go of them, large ones piece by piece in a thread of its own, so that nobody waits for the
-// removal of a large file and no transaction group grows without bound.
+// Erases inodes whose last name, lookup and reference are gone. Small ones are erased in the thread
+// that let go of them. Large ones are erased piece by piece in a separate thread, so that no caller
+// waits for the removal of a large file and no transaction group grows without bound.
 #pragma once
 
 #include <condition_variable>
@@ -17,23 +17,24 @@ namespace nacre::fs {
 
 class OrphanReaper {
  public:
-  // erase removes up to row_count_max rows of an inode; true when nothing is left of it (or it
-  // cannot go on; it says why itself). It takes the operation lock.
+  // erase removes up to row_count_max rows of an inode. It returns true if nothing is left of the
+  // inode, or if it cannot go on, which it reports itself. It takes the operation lock.
   using Erase = std::function<bool(InodeRef& inode, std::size_t row_count_max)>;
   explicit OrphanReaper(Erase erase) : erase_(std::move(erase)) {}
   ~OrphanReaper();
 
   void start();
-  // Ends the thread after the piece in hand; what large ones still had to lose, the next mount
-  // erases. Small ones can go on being erased.
+  // Ends the thread after the current piece. The next mount erases what is left of large inodes.
+  // Small ones can still be erased.
   void stop();
 
-  // May be called with any lock held; nothing is erased yet, but by whoever calls erase_small()
-  // next: every forget(), removal and commit does.
+  // Adds an inode, which the next call of erase_small() begins to erase. Every forget(), removal
+  // and commit makes such a call. May be called with any lock held.
   void add(InodeRef inode);
-  // Erases what waits: a piece of each here, the rest in the thread. Under no lock at all.
+  // Erases the inodes that wait: one piece of each on this thread, the rest in the other thread.
+  // Called under no lock at all.
   void erase_small();
-  // Is there anything left to erase, or being erased?
+  // Whether anything is left to erase, or is being erased.
   bool is_busy();
 
  private:
@@ -43,7 +44,7 @@ class OrphanReaper {
   const Erase erase_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
-  std::deque<InodeRef> waiting_;  // nothing done yet
+  std::deque<InodeRef> waiting_;  // not begun yet
   std::deque<InodeRef> large_;
   std::size_t in_hand_count_ = 0;
   bool stopping_ = false;

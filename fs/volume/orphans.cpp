@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of inodes without a name. While one lives on (somebody has it open) its inode row has no
-// links and a row in the table orphans names it, both put by stage(); the next mount finds it there
-// if this one ends too early. Its rows go in pieces; the inode's own and the orphan row with the
-// last piece. An inode that no commit has seen has neither row and leaves nothing behind.
+// The end of inodes without a name. While such an inode lives on because a program has it open, its
+// inode row has no links, and a row in the table orphans names it. stage() puts both rows, so the
+// next mount finds the inode there if this mount ends too early. The other rows of the inode are
+// erased in pieces; its own row and the orphan row go with the last piece. An inode that no commit
+// has seen has neither row, and leaves nothing behind.
 #include <spdlog/spdlog.h>
 
 #include "fs/volume/namespace.h"
@@ -26,7 +27,7 @@ Result<> Namespace::find_orphans() {
   }));
   NACRE_TRY(bad);
   for (const InodeNumber number : orphans) {
-    // Letting go of it retires it.
+    // Releasing the inode retires it.
     const auto inode = inodes_.acquire(number);
     if (!inode) {
       spdlog::warn("inode {} is listed as an orphan but cannot be read: {}; run fsck.nacre",
@@ -40,12 +41,13 @@ Result<> Namespace::find_orphans() {
 bool Namespace::erase_orphan(InodeRef& inode, std::size_t row_count_max) {
   {
     const auto locked = inode->lock();
-    // A file made without a name may have got one.
+    // A file that was made without a name may have got one.
     if (locked->row.link_count > 0 || inode->is_gone()) return true;
     locked->reaped = true;
   }
   if (!check_writable()) return true;
-  // Also where nobody asked for the content yet: compaction may be about to.
+  // data_of() is called even if the content was not asked for yet, since compaction may be about to
+  // ask.
   const bool may_have_chunks = inode->is_regular() && data_of(*inode)->discard();
   const auto done = erase_rows(*inode, may_have_chunks, row_count_max);
   if (!done) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renaming: replacing, exchanging, moving directories, leaving whiteouts.
+// Renames: replacing and exchanging files, moving directories, leaving whiteouts.
 #include <dirent.h>
 
 #include "fs/volume/namespace.h"
@@ -10,17 +10,18 @@ using metadata::DentryRow;
 
 namespace {
 
-// Deeper than any path can be made: a walk upwards that is longer goes in a circle.
+// No path can be made deeper. A longer walk upwards goes in a circle.
 constexpr std::size_t directory_depth_max = 1u << 20;
 
 }  // namespace
 
-// Both ends of a rename. What new_name means so far is exchanged with what name means, or removed.
+// Both ends of a rename. The inode that new_name has meant so far is exchanged with that of name,
+// or removed.
 struct Namespace::Moving {
   InodeRef from, to;  // the directories
   FoundName source;
-  FoundName target;  // may mean nothing
-  // What the old name means from then on, if anything.
+  FoundName target;  // new_name may mean nothing yet
+  // What the old name means afterwards, if anything.
   InodeNumber whiteout_number;
   std::optional<NewInode> whiteout;
 };
@@ -55,7 +56,7 @@ Result<> Namespace::rename(InodeNumber parent, std::string_view name, InodeNumbe
     const auto operation = committer_.begin_move();
     std::unique_lock names(namespace_lock_);
     NACRE_TRY(find_moving(moving, name, new_name, mode));
-    // Two names of one file: POSIX has nothing happen.
+    // For two names of one file, POSIX demands that nothing happens.
     if (moving.target.inode && moving.target.inode->number() == moving.source.inode->number())
       return {};
     NACRE_TRY(check_move(moving, mode));
@@ -82,7 +83,7 @@ Result<> Namespace::check_move(const Moving& moving, RenameMode mode) {
   Inode& inode = *moving.source.inode;
   const bool exchange = mode == RenameMode::exchange;
   const bool same_parent = moving.from->number() == moving.to->number();
-  // No directory may come to lie below itself.
+  // No directory may move below itself.
   if (!same_parent && inode.is_directory()) {
     NACRE_TRY(check_not_below(moving.to->number(), inode.number()));
   }

@@ -51,7 +51,8 @@ bool Staging::is_moved(InodeNumber inode) {
 }
 
 Result<InodeNumber> Staging::next_inode_number() {
-  // A number is counted only when it is given out: one that was taken back could be given twice.
+  // A number counts only when it is given out. If numbers were taken back, one could be given out
+  // twice.
   for (std::uint64_t number = next_inode_; number < inode_limit_;) {
     if (next_inode_.compare_exchange_weak(number, number + 1)) return InodeNumber{number};
   }
@@ -95,7 +96,7 @@ std::set<InodeNumber> Staging::moves_that(const std::function<bool(InodeNumber)>
 
 bool Staging::stage() {
   const std::uint64_t group = open_group_++;
-  // Whatever changes content, names or attributes changes an inode.
+  // Every change of content, names or attributes changes an inode.
   const auto changed = inodes_.take_dirty(group);
   for (const InodeRef& inode : changed)
     stage_inode(*inode, group);
@@ -161,8 +162,8 @@ void Staging::stage_counters() {
 bool Staging::is_durable(Inode& inode) {
   const std::uint64_t durable = durable_group_;
   if (namespace_group_ > durable) return false;
-  // What a flush moves to the open group marks the inode dirty at the same moment: so dirty data is
-  // asked about first.
+  // A flush marks the inode dirty at the moment when it moves data to the open group. So dirty data
+  // is asked about first.
   const auto data = inode.lock()->data;
   if (data && data->is_dirty()) return false;
   const auto locked = inode.lock();
@@ -170,7 +171,7 @@ bool Staging::is_durable(Inode& inode) {
 }
 
 void Staging::note_durable() {
-  // On the commit thread, after a commit: what was staged last is what it made durable.
+  // Called on the commit thread after a commit, which made durable what was staged last.
   NACRE_CHECK(open_group_ > durable_group_, "group {} is open where group {} is durable",
               open_group_.load(), durable_group_.load());
   durable_group_ = open_group_ - 1;

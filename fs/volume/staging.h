@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the next commit takes from the inodes in memory, and what the last one made durable.
 //
-// Changes of attributes happen in memory (InodeState); stage() puts the rows of changed inodes into
-// the open group, once however often they changed. Names are in the open group from the moment they
-// change. With them must go the data of files that a rename or link moved: "write a new file,
-// rename it over the old one" leaves the old or the new content after a crash, never an empty file.
+// Changes of attributes happen in memory (InodeState). stage() puts the rows of changed inodes into
+// the open group, once for each inode, no matter how often it changed. Names are in the open group
+// from the moment when they change. The data of files that a rename or link moved must go with
+// them: "write a new file, rename it over the old one" leaves the old or the new content after a
+// crash, never an empty file.
 //
 // Thread-safe. Its mutex is a leaf.
 #pragma once
@@ -23,53 +24,53 @@
 
 namespace nacre::fs {
 
-// Inode numbers that the database has set aside beyond those in use: more than a group can use up.
+// The database sets aside this many inode numbers beyond those in use. No group can use up more.
 inline constexpr std::uint64_t inode_reserve_count = 1u << 24;
 
 class Staging {
  public:
-  // As the database's rows say.
+  // The counters that the database's rows have.
   struct Counters {
     std::uint64_t next_inode = 0;
     std::uint64_t inode_count = 0;
     std::uint64_t data_bytes = 0;
   };
-  // Files that were given a name in this group, and when.
+  // Files that got a name in this group, each with the number of the move.
   using Moves = std::map<InodeNumber, std::uint64_t>;
 
-  // Everything passed by reference outlives it. The database's row names inode_reserve_count
-  // numbers more than counters.next_inode.
+  // Everything passed by reference outlives it. The database's row has a number that is
+  // inode_reserve_count higher than counters.next_inode.
   Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
           const Counters& counters);
 
-  // What operations tell, under the operation lock.
+  // Notes of operations, which hold the operation lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
   void note_namespace_change();
   void note_move(const Inode& inode);
-  bool is_moved(InodeNumber inode);         // in this group
+  bool is_moved(InodeNumber inode);         // whether it got a name in this group
   Result<InodeNumber> next_inode_number();  // no_space until the next commit
   void add_inode() { ++inode_count_; }
   void remove_inode(const InodeState& state);
   std::uint64_t inode_count() const { return static_cast<std::uint64_t>(inode_count_.load()); }
   std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(data_bytes_.load()); }
 
-  // A commit, on its thread.
+  // The calls of a commit, on its thread.
   Moves moves();
-  // The data of the scope was flushed, that of moves with it. Gives back an error that ends the
-  // commit.
+  // Notes that the data of the scope was flushed, and that of moves with it. Returns an error that
+  // ends the commit.
   Result<> note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
                         FileFailures failures);
   std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed);
-  // Under the exclusive operation lock. True when an inode changed.
+  // Called under the exclusive operation lock. Returns true if an inode changed.
   bool stage();
-  // What was staged last is what the commit made durable.
+  // Notes that the commit made durable what was staged last.
   void note_durable();
-  // Why the file's last flush failed; null when it did not.
+  // Why the file's last flush failed; null if it did not.
   const Error* failure_of(InodeNumber inode) const;
 
   bool is_durable(Inode& inode);
   Result<> file_error();  // of the last flush of everything
-  // The next stage() is the last one: it gives back the numbers that were set aside.
+  // The next stage() is the last one. It gives back the numbers that were set aside.
   void begin_closing() { closing_ = true; }
 
  private:
@@ -80,13 +81,14 @@ class Staging {
   InodeTable& inodes_;
   Committer& committer_;
 
-  // Numbers from next_inode_ up to inode_limit_ are free; the database's row names the limit, so a
-  // crash loses numbers but never hands one out twice. The limit changes in stage() alone.
+  // Numbers from next_inode_ up to inode_limit_ are free. The database's row has the limit, so a
+  // crash loses numbers but never gives one out twice. Only stage() changes the limit.
   std::atomic<std::uint64_t> next_inode_;
   std::atomic<std::uint64_t> inode_limit_;
   std::atomic<std::int64_t> inode_count_;
   std::atomic<std::int64_t> data_bytes_;  // as staged
-  std::uint64_t staged_inode_count_;      // as the rows say; these three: stage() alone
+  // The values that the rows have. Only stage() uses these three.
+  std::uint64_t staged_inode_count_;
   std::uint64_t staged_data_bytes_;
   std::uint64_t staged_next_inode_;
   std::atomic<bool> closing_{false};
@@ -94,14 +96,16 @@ class Staging {
   // Groups in the order in which stage() fills them. durable_group_ may lag behind.
   std::atomic<std::uint64_t> open_group_{1};
   std::atomic<std::uint64_t> durable_group_{0};
-  std::atomic<std::uint64_t> namespace_group_{0};  // the last that names changed in
+  // The last group in which names changed.
+  std::atomic<std::uint64_t> namespace_group_{0};
 
   std::mutex moves_mutex_;  // guards these three
   Moves moves_;
   std::uint64_t move_count_ = 0;
   Result<> file_error_ = {};
 
-  FileFailures flush_failures_;  // as of each file's last flush; commit thread only
+  // The failures of each file's last flush. Used by the commit thread only.
+  FileFailures flush_failures_;
 };
 
 }  // namespace nacre::fs

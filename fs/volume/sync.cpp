@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for a commit: fsync and sync.
+// The calls that wait for a commit: fsync and sync.
 #include <future>
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace nacre::fs {
 
-// What fsync reports: that the volume takes no more changes is no answer to it.
+// The error of an fsync. It asks for data that is written already, so read_only is no answer.
 tl::unexpected<Error> Files::sync_error(Error error, InodeNumber inode) {
   if (error.code == ErrorCode::read_only) error.code = ErrorCode::io;
   return tl::unexpected(with_path(std::move(error), inode));
@@ -25,7 +25,7 @@ void Files::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
       if (failure != nullptr) outcome = tl::unexpected(*failure);
     }
     if (!outcome) outcome = sync_error(std::move(outcome).error(), inode->number());
-    inode = {};  // whoever is told may delete it
+    inode = {};  // the callback may delete the inode
     done(std::move(outcome));
   };
   committer_.request(CommitScope{.inodes = {number}}, std::move(tell));
@@ -33,7 +33,8 @@ void Files::sync_inode(InodeNumber number, std::function<void(Result<>)> done) {
 
 Result<> Files::sync_all() {
   if (rules_.read_only) return {};
-  // Judged on the commit thread: a later flush may do better before this thread wakes.
+  // The outcome is taken on the commit thread, since a later flush may succeed before this thread
+  // wakes.
   const auto outcome = std::make_shared<std::promise<Result<>>>();
   auto told = outcome->get_future();
   committer_.request(CommitScope{.everything = true}, [this, outcome](Result<> committed) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a file system: POSIX files and directories by inode number, in terms of tables and
-// file data. fs/fuse translates the kernel's messages into these calls and nothing else; tests call
-// them directly. What runs beneath them is put together in fs/mount. Permission bits are the
-// kernel's business (default_permissions); what only the volume knows (immutable and append-only
-// flags, read-only state, limits) is checked here.
+// The calls of a file system: POSIX files and directories by inode number, on tables and file data.
+// fs/fuse only translates the kernel's messages into these calls; tests call them directly.
+// fs/mount puts together the parts that run beneath them. The kernel checks permission bits
+// (default_permissions). What only the volume knows (immutable and append-only flags, the read-only
+// state, limits) is checked here.
 //
-// Thread-safe. Every entry that lookup(), make_*(), link() or read_directory(with attributes) hands
-// out counts as one lookup of its inode until forget() takes it back; an inode whose last name is
-// gone lives on until its lookups are forgotten, and at the latest until the next mount.
+// Thread-safe. Each entry that lookup(), make_*(), link() or read_directory(with attributes)
+// returns counts as one lookup of its inode until forget() takes it back. An inode whose last name
+// is gone lives on until its lookups are forgotten, and at the latest until the next mount.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace nacre::fs {
 
 using metadata::Timestamp;
 
-// Who asks, for ownership of new files.
+// The process that makes a call, which will own new files.
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -41,15 +41,15 @@ struct Attributes {
   std::uint32_t flags = 0;  // metadata::inode_flag_*
   std::uint64_t rdev = 0;
   std::uint64_t size = 0;
-  std::uint64_t blocks = 0;  // of 512 bytes
+  std::uint64_t blocks = 0;  // in units of 512 bytes
   bool has_holes = false;    // of a regular file, as far as the volume knows
   Timestamp accessed, modified, changed, born;
 };
 
-// Whether a change takes the bits that lend a program's caller somebody else's rights.
+// Whether a change takes away the bits that give the rights of another user to a program's caller.
 enum class ClearSetId : std::uint8_t {
   none,
-  those_that_lend,  // set-user-id, and set-group-id where the group may execute
+  those_that_lend,  // set-user-id, and set-group-id if the group may execute
   all,              // also a set-group-id bit without group execution
 };
 
@@ -61,8 +61,8 @@ struct AttributeChange {
   std::optional<Timestamp> accessed;
   std::optional<Timestamp> modified;
   std::optional<Timestamp> changed;
-  // Whose times these are. Append-only files take those that a write or touch(1) brings along, not
-  // those that somebody chose. The kernel's own do not say that they are.
+  // Where the times come from. Append-only files take times that a write or touch(1) brings along,
+  // not times that a program chose. The kernel does not mark its own times as such.
   enum class Times : std::uint8_t { brought_along, maybe_chosen, chosen };
   Times times = Times::brought_along;
   ClearSetId clear_set_id = ClearSetId::none;  // FATTR_KILL_SUIDGID
@@ -71,10 +71,11 @@ struct AttributeChange {
 struct DirectoryEntry {
   std::string_view name;
   InodeNumber inode;
-  std::uint8_t type = 0;     // DT_*
-  std::uint64_t cookie = 0;  // where to go on after this entry
-  // Only when asked for, and not for "." and "..", nor when the inode is damaged: then the entry is
-  // listed all the same, and does not count as a lookup.
+  std::uint8_t type = 0;  // DT_*
+  // The cookie with which a listing goes on after this entry.
+  std::uint64_t cookie = 0;
+  // Set only if asked for. Not set for "." and "..", nor if the inode is damaged: such an entry is
+  // listed, too, but does not count as a lookup.
   const Attributes* attributes = nullptr;
 };
 
@@ -82,9 +83,9 @@ enum class RenameMode : std::uint8_t { replace, no_replace, exchange };
 enum class XattrMode : std::uint8_t { set, create, replace };
 struct WriteFlags {
   ClearSetId clear_set_id = ClearSetId::none;  // FUSE_WRITE_KILL_SUIDGID
-  // The writer was told long ago that the bytes are taken (FUSE_WRITE_CACHE): a full disk is no
-  // reason to drop them. They wait in memory until there is room, within the dirty budget, and
-  // whoever syncs hears of it. They are refused once the ballast was given up.
+  // The writer was told long ago that the bytes are taken (FUSE_WRITE_CACHE), so a full disk is no
+  // reason to drop them. They wait in memory until there is room, within the dirty budget, and a
+  // later sync reports it. If the ballast was given up, they are refused.
   bool is_taken = false;
 };
 
@@ -92,19 +93,20 @@ enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, 
 
 struct VolumeSpace {
   std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
-  std::uint64_t inode_count = 0, free_inodes = 0;  // the first: in use and free together
+  // inode_count has the inodes in use and the free ones.
+  std::uint64_t inode_count = 0, free_inodes = 0;
 };
 
 class Volume {
  public:
   virtual ~Volume() = default;
 
-  // Names. A name is 1 to 255 bytes without '/' and NUL, and neither "." nor ".." (but lookup takes
-  // both, for NFS).
+  // Names. A name has 1 to 255 bytes without '/' and NUL, and is neither "." nor ".." (but lookup
+  // takes both, for NFS).
   virtual Result<Attributes> lookup(InodeNumber parent, std::string_view name) = 0;
-  // For NFS: an inode by its number; stale when it is gone.
+  // For NFS: finds an inode by its number. Error: stale if it is gone.
   virtual Result<Attributes> lookup_inode(InodeNumber inode) = 0;
-  // Whether lookups of it are left.
+  // Returns whether lookups of the inode are left.
   virtual bool forget(InodeNumber inode, std::uint64_t lookups) = 0;
   virtual Result<Attributes> make_node(InodeNumber parent, std::string_view name,
                                        const Caller& caller, std::uint32_t mode,
@@ -113,7 +115,7 @@ class Volume {
                                             const Caller& caller, std::uint32_t mode) = 0;
   virtual Result<Attributes> make_symlink(InodeNumber parent, std::string_view name,
                                           const Caller& caller, std::string_view target) = 0;
-  // A regular file without a name (O_TMPFILE); link() can give it one.
+  // Makes a regular file without a name (O_TMPFILE). link() can give it one.
   virtual Result<Attributes> make_unnamed(InodeNumber parent, const Caller& caller,
                                           std::uint32_t mode) = 0;
   virtual Result<Attributes> link(InodeNumber inode, InodeNumber parent, std::string_view name) = 0;
@@ -121,26 +123,27 @@ class Volume {
   virtual Result<> remove_directory(InodeNumber parent, std::string_view name) = 0;
   virtual Result<> rename(InodeNumber parent, std::string_view name, InodeNumber new_parent,
                           std::string_view new_name, RenameMode mode) = 0;
-  // The same, not with exchange; under the old name it leaves a whiteout of the caller's, as
-  // overlayfs wants it: a character device 0/0 that nobody may open.
+  // The same, but not for exchange. Under the old name it leaves a whiteout that the caller owns,
+  // as overlayfs needs it: a character device 0/0 that no process may open.
   virtual Result<> rename_over_whiteout(InodeNumber parent, std::string_view name,
                                         InodeNumber new_parent, std::string_view new_name,
                                         RenameMode mode, const Caller& caller) = 0;
   virtual Result<std::string> read_symlink(InodeNumber inode) = 0;
-  // Calls take for entries after cookie (0: from the start) until it returns false; the entry for
-  // which it did is not counted as looked up. Cookies stay right while entries come and go. take
-  // must not call the volume.
+  // Calls take for entries after cookie (0: from the start) until it returns false. The entry for
+  // which it returned false does not count as looked up. Cookies stay right while entries come and
+  // go. take must not call the volume.
   virtual Result<> read_directory(InodeNumber inode, std::uint64_t cookie, bool with_attributes,
                                   const std::function<bool(const DirectoryEntry&)>& take) = 0;
-  // Reads on for those who list large directories: for the thread that has just answered one.
+  // Reads ahead in large directories that are being listed. Called by a thread that has just sent a
+  // reply.
   virtual void go_on_listing() noexcept = 0;
 
   // Attributes.
   virtual Result<Attributes> attributes(InodeNumber inode) = 0;
   virtual Result<Attributes> change_attributes(InodeNumber inode,
                                                const AttributeChange& change) = 0;
-  // inode_flag_*. Content that the kernel still holds must have been written before: a file that is
-  // immutable takes no writes at all, not even late ones.
+  // inode_flag_*. Content that the kernel still holds must have been written before: an immutable
+  // file takes no writes at all, not even late ones.
   virtual Result<> set_flags(InodeNumber inode, std::uint32_t flags) = 0;
   virtual Result<std::string> get_xattr(InodeNumber inode, std::string_view name) = 0;
   virtual Result<> set_xattr(InodeNumber inode, std::string_view name, std::string_view value,
@@ -151,31 +154,34 @@ class Volume {
   // Data.
   virtual Result<std::size_t> read(InodeNumber inode, std::uint64_t offset,
                                    MutableByteView out) = 0;
-  // The same bytes where they lie; in buffer, at their place in it, where that is nowhere.
+  // The same bytes without a copy, if they lie in memory. Otherwise they are read into buffer, at
+  // their place in it.
   virtual Result<FileBytes> view(InodeNumber inode, std::uint64_t offset,
                                  MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
-  // What write() of this many bytes would meet now; waits for room as write() does. Takes nothing.
+  // Returns what write() of this many bytes would return now, and waits for room as write() does.
+  // Takes nothing.
   virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;
-  // Returns how much was copied: less than length at the source's end, and where a request would
-  // take too long. Holes stay holes.
+  // Returns how many bytes were copied. These are fewer than length at the source's end, and if the
+  // request would take too long. Holes stay holes.
   virtual Result<std::uint64_t> copy_range(InodeNumber from, std::uint64_t from_offset,
                                            InodeNumber to, std::uint64_t to_offset,
                                            std::uint64_t length) = 0;
 
   // Durability. done is called when the file's (or directory's) data, attributes and path are
-  // durable: on the commit thread, or before sync_inode() returns when they are so already.
+  // durable. That is on the commit thread, or before sync_inode() returns if they are durable
+  // already.
   virtual void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) = 0;
   // Waits until everything is durable.
   virtual Result<> sync_all() = 0;
 
-  // The path that the inode was last seen under, "(inode 7)" when none is known.
+  // The last known path of the inode, or "(inode 7)" if none is known.
   virtual std::string path_of(InodeNumber inode) = 0;
-  // What errors and messages call the inode: its path, or its number where files are not named.
+  // The inode's name in errors and messages: its path, or its number if files are not named.
   virtual std::string shown_name(InodeNumber inode) = 0;
 
   virtual Result<VolumeSpace> space() = 0;

@@ -7,7 +7,7 @@ namespace nacre::fs {
 
 namespace {
 
-// How far a path in a message is worth looking for.
+// The search for a path in a message ends after this many directories or rows.
 constexpr std::size_t path_depth_max = 4096;
 constexpr std::size_t name_search_row_count_max = 1u << 16;
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a volume share: its inodes, what a commit takes of them, and what runs beneath.
+// The state that the parts of a volume share: its inodes, what a commit takes of them, and the
+// parts that run beneath.
 //
 // Changes of attributes happen in memory, until a commit stages them (staging.h). Names and
-// extended attributes go to the open group at once. A group always holds an operation as a whole:
-// whoever changes rows, or an inode together with rows or other inodes, holds the operation lock.
+// extended attributes go to the open group at once. A group always holds an operation as a whole: a
+// thread that changes rows, or an inode together with rows or other inodes, holds the operation
+// lock.
 //
 // Lock order. Locks are taken from top to bottom:
 //   committer's move lock      rename and link only
-//   FileData's flush lock      FileData takes it itself, as it does the operation lock: so its
-//   operation lock (shared)    methods are called under neither
+//   FileData's flush lock      FileData takes this lock and the operation lock itself, so callers
+//   operation lock (shared)    of its methods hold neither
 //   namespace lock             shared to read names, exclusive to change them
-//   FileData's mutex           its queries (data_bytes(), is_dirty()) take no other
-//   an inode's lock            one at a time; FileData takes it when its durable state changes, so
+//   FileData's mutex           its queries (data_bytes(), is_dirty()) take no other lock
+//   an inode's lock            one at a time. FileData takes it when its durable state changes, so
 //                              only size() and durable_…() are called under it
 //   leaves                     inode table, orphan queue, Staging, the database
-// None of them is held while waiting for a commit, a flush, the dirty budget or the kernel.
-// InodeRefs are declared before the locks of a function, so that they are released after them.
+// None of these locks is held while waiting for a commit, a flush, the dirty budget or the kernel.
+// A function declares InodeRefs before its locks, so that they are released after them.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +38,7 @@
 
 namespace nacre::fs {
 
-// What runs beneath a volume's calls, and outlives it.
+// The parts that run beneath a volume's calls, and outlive it.
 struct VolumeBase {
   metadata::BackingDirectory& directory;
   metadata::Database& database;
@@ -48,7 +50,7 @@ struct VolumeBase {
 };
 
 struct VolumeCore {
-  // retire: see InodeTable.
+  // retire is that of InodeTable.
   VolumeCore(const VolumeBase& beneath, const NameHashKey& name_hash_key,
              const Staging::Counters& counters, const VolumeRules& rules,
              std::size_t loaded_inodes_max, std::function<void(InodeRef)> retire)
@@ -67,13 +69,13 @@ struct VolumeCore {
   Staging staging;
 };
 
-// A part of a volume: the shared state under the names that all parts use. Thread-safe.
+// A part of a volume. It has the shared state under the names that all parts use. Thread-safe.
 class VolumePart {
  public:
   std::shared_ptr<FileData> data_of(Inode& inode);  // of a regular file
-  // The path that the inode was last seen under, "(inode 7)" when none is known.
+  // The last known path of the inode, or "(inode 7)" if none is known.
   std::string path_of(InodeNumber inode);
-  // What errors and messages call the inode: its path, or its number where files are not named.
+  // The inode's name in errors and messages: its path, or its number if files are not named.
   std::string shown_name(InodeNumber inode);
 
  protected:
@@ -94,7 +96,7 @@ class VolumePart {
   Result<> check_writable() const { return admission_.check_writable(); }
   Result<> check_may_grow() { return admission_.check_may_grow(); }
   void mark_dirty(Inode& inode, Inode::Locked& locked) { staging_.mark_dirty(inode, locked); }
-  // Puts the file's path in front of verdicts about what is stored.
+  // Puts the file's path in front of errors about what is stored.
   Error with_path(Error error, InodeNumber inode);
 
   metadata::BackingDirectory& directory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a volume, dealt out to its three parts. What they share is in volume_core.h.
+// The calls of a volume, which its three parts answer. volume_core.h has what they share.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See xattr_table.h. A row's value is the format's version byte and then the attribute's value.
+// A row's value is the format's version byte and then the attribute's value.
 #include "fs/volume/xattr_table.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of extended attributes. Stateless over the database's open group. Who changes them holds
-// the operation lock and the inode's lock.
+// The rows of extended attributes. The class keeps no state besides the database's open group. A
+// thread that changes them holds the operation lock and the inode's lock.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class XattrTable {
   explicit XattrTable(metadata::Database& database) : database_(database) {}
 
   Result<std::optional<std::string>> find(metadata::InodeNumber inode, std::string_view name) const;
-  // is_new: find() just did not find it.
+  // is_new says that find() has just not found the attribute.
   void put(metadata::InodeNumber inode, std::string_view name, std::string_view value, bool is_new);
   void remove(metadata::InodeNumber inode, std::string_view name);
   Result<bool> has_any(metadata::InodeNumber inode) const;

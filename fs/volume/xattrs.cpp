@@ -2,8 +2,9 @@
 // Extended attributes and the access control lists among them.
 //
 // An access ACL that says no more than the mode is not stored. Names of trusted.* are listed for
-// everybody: who may see them is the caller's business. The codec that an inode asks for reads like
-// an attribute, and stands in the inode's row, where new files find their directory's.
+// every caller, and the caller decides which processes may see them. The codec that an inode asks
+// for reads like an attribute, but stands in the inode's row, since new files look for their
+// directory's codec there.
 #include <algorithm>
 
 #include "fs/volume/inode_attributes.h"
@@ -171,7 +172,7 @@ Result<> InodeAttributes::store_xattr(Inode& inode, Inode::Locked& locked, std::
   return {};
 }
 
-// False when there is none of that name.
+// Returns false if there is no attribute of that name.
 Result<bool> InodeAttributes::delete_xattr(Inode& inode, Inode::Locked& locked,
                                            std::string_view name) {
   if (locked->xattrs == Presence::none) return false;
