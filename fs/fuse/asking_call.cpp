@@ -16,11 +16,11 @@ namespace nacre::fs {
 
 namespace {
 
-// A thread that has just asked may not have gone to sleep yet, and is shown as running.
+// A thread that has just asked may not be asleep yet. It is then shown as running.
 constexpr int look_count_max = 50;
 constexpr std::chrono::microseconds look_pause{100};
 
-// Programs of 32 bits have other numbers. None that stands for a call that writes is among these.
+// 32-bit programs have other numbers. None of their calls that write has a number of reading_calls.
 constexpr std::array reading_calls = {SYS_read,   SYS_pread64, SYS_readv,
                                       SYS_preadv, SYS_preadv2, SYS_lseek};
 constexpr std::array writing_calls = {SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev,

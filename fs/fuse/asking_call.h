@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which system call makes the kernel ask for the attributes of an open file. No request says it: a
-// program that is about to write asks as one does that reads at the end of a file whose attributes
-// have expired, or looks for that end.
+// Finds out which system call makes the kernel ask for the attributes of an open file. The request
+// does not say it. The kernel asks for a program that is about to write. It also asks for one that
+// reads at the end of a file whose attributes have expired, or that looks for that end.
 #pragma once
 
 #include <sys/types.h>
@@ -11,13 +11,14 @@
 namespace nacre::fs {
 
 enum class AskingCall : std::uint8_t {
-  reads,    // read(2) and its kin, lseek(2)
-  writes,   // write(2) and its kin
-  unknown,  // another one (io_uring, sendfile), or /proc does not tell
+  reads,    // read(2) and its variants, lseek(2)
+  writes,   // write(2) and its variants
+  unknown,  // another one (io_uring, sendfile), or /proc does not show it
 };
 
-// thread: as the header of a request names it that is not answered yet. The daemon must be allowed
-// to trace it: root is, and others are for their own programs unless the system forbids it.
+// thread is the one in the header of a request that is not answered yet. The daemon must be
+// allowed to trace it. Root is allowed to, and other users may trace their own programs unless the
+// system forbids it.
 AskingCall call_of(pid_t thread);
 
 }  // namespace nacre::fs

@@ -21,7 +21,7 @@ struct Credentials {
   std::string groups;
 };
 
-// Real, effective, saved, and that for files.
+// The line has the real, effective and saved number, and that for files.
 std::optional<std::uint64_t> fourth_of(const std::string& numbers) {
   std::istringstream words(numbers);
   std::uint64_t number = 0;
@@ -50,7 +50,7 @@ Credentials credentials_in(const ThreadFolder& folder) {
   return result;
 }
 
-// None when the thread acts for somebody else, or cannot be looked at.
+// Returns none if the thread acts for another user, or cannot be looked at.
 std::optional<Credentials> credentials_of(const Requester& requester, const ThreadFolder& folder) {
   if (!folder.is_open()) return std::nullopt;
   Credentials credentials = credentials_in(folder);

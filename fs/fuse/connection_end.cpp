@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel takes notifications of an aborted connection, too. Only root, or whoever sees fusectl,
-// can abort one and keep its descriptor; others answer the requests that are left.
+// The kernel takes notifications of an aborted connection, too. Only root, or a process that sees
+// fusectl, can abort a connection and keep its descriptor. Any other process answers the
+// remaining requests instead.
 #include "fs/fuse/connection_end.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ namespace nacre::fs {
 
 namespace {
 
-constexpr int notify_resend = 7;  // FUSE_NOTIFY_RESEND, of 6.9
+constexpr int notify_resend = 7;  // FUSE_NOTIFY_RESEND, since Linux 6.9
 constexpr std::int64_t attributes_alone = -1;
 
 bool notify(int descriptor, int what, const void* body, std::size_t size) {
@@ -37,7 +38,7 @@ bool notify(int descriptor, int what, const void* body, std::size_t size) {
   return ::writev(descriptor, parts, size == 0 ? 1 : 2) >= 0;
 }
 
-// False: there is no such inode.
+// Returns false if there is no such inode.
 bool forget_inode(int descriptor, metadata::InodeNumber inode, std::int64_t offset) {
   fuse_notify_inval_inode_out body = {};
   body.ino = inode.value;
@@ -86,9 +87,10 @@ void refuse(int descriptor, ByteView request) {
   [[maybe_unused]] const ssize_t sent = ::write(descriptor, &reply, sizeof reply);
 }
 
-// Answers in the daemon's place until forgetting is done: it may wait for requests.
+// Answers in the daemon's place until make_kernel_forget() is done, which may wait for requests.
 void refuse_while_forgetting(int descriptor, const KnownInodes& known) {
-  // What the daemon had read and not answered comes again; from older kernels it does not.
+  // The kernel sends again the requests that the daemon had read and not answered. Older kernels do
+  // not.
   if (!notify(descriptor, notify_resend, nullptr, 0)) return;
   auto buffer = PageBuffer::allocate(protocol::request_size_bytes_max);
   const int done = eventfd(0, EFD_CLOEXEC);
@@ -106,7 +108,7 @@ void refuse_while_forgetting(int descriptor, const KnownInodes& known) {
     if (waiting[1].revents != 0) break;
     const ssize_t size = ::read(descriptor, memory.data(), memory.size());
     if (size > 0) refuse(descriptor, memory.first(static_cast<std::size_t>(size)));
-    if (size < 0 && errno == ENODEV) waiting[0].fd = -1;  // unmounted: nothing waits any more
+    if (size < 0 && errno == ENODEV) waiting[0].fd = -1;  // unmounted: no request waits any more
   }
   forgetting.join();
 }
@@ -114,7 +116,8 @@ void refuse_while_forgetting(int descriptor, const KnownInodes& known) {
 }  // namespace
 
 void make_kernel_forget(int fuse_descriptor, const KnownInodes& known, Forget what) {
-  // Attributes first, and the root's before all: no path is walked and no write() taken any more.
+  // Attributes go first, and the root's before all others: from then on no path is walked and no
+  // write() is taken.
   if (!forget_inode(fuse_descriptor, metadata::root_inode, attributes_alone)) return;
   known.for_each(
       [&](metadata::InodeNumber inode) { forget_inode(fuse_descriptor, inode, attributes_alone); });
@@ -135,11 +138,12 @@ void end_connection(const Connection& connection, const KnownInodes& known) {
   try {
     if (abort_connection(connection)) {
       make_kernel_forget(descriptor, known, Forget::everything);
-    } else if (!connection.over_rings) {  // what waits for a ring's entry cannot be answered
+    } else if (!connection.over_rings) {
+      // With rings, a request may wait for an entry, and then it could not be answered.
       refuse_while_forgetting(descriptor, known);
     }
   } catch (const std::system_error&) {
-    // No thread: closing the descriptor aborts all the same.
+    // There is no thread. Closing the descriptor aborts the connection all the same.
   }
   close(descriptor);
 }

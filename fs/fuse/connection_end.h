@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a connection that still has users. The kernel then refuses what it would have to ask,
-// but goes on answering from what it keeps: names, attributes, pages, and writes, which it takes
-// into pages that nobody will ever get. So it is made to forget all that: each call fails with
-// ENOTCONN from then on, and a store into a mapping raises SIGBUS.
+// The end of a connection that still has users. After it the kernel refuses what it would have to
+// ask, but goes on answering from its caches: names, attributes, pages, and writes, which it takes
+// into pages that will never be stored. So the kernel is made to forget all that. From then on each
+// call fails with ENOTCONN, and a store into a mapping raises SIGBUS.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@
 namespace nacre::fs {
 
 enum class Forget : unsigned char {
-  attributes,  // no name is found and no write() taken any more; waits for no request
-  everything,  // pages, too: waits for what is being written back
+  // After this no name is found and no write() is taken. Waits for no request.
+  attributes,
+  everything,  // pages, too: waits for pages that are being written back
 };
-// Of a connection that is aborted, or whose requests somebody goes on answering with ENOTCONN.
-// Costs nothing where the file system is unmounted.
+// For a connection that is aborted, or whose requests are still answered with ENOTCONN. Costs
+// nothing if the file system is unmounted.
 void make_kernel_forget(int fuse_descriptor, const KnownInodes& known, Forget what);
 
 struct Connection {
@@ -25,10 +26,11 @@ struct Connection {
   std::string mount_point;
   bool over_rings = false;
 };
-// Aborts it, but leaves mount and descriptor. False where only closing the descriptor can.
+// Aborts the connection, but leaves mount and descriptor. Returns false if only closing the
+// descriptor can abort it.
 bool abort_connection(const Connection& connection);
-// Ends one whose daemon is gone, by its last descriptor. The mount stays where it is: what is
-// written below it by name must not land in the directory that it covers.
+// Ends a connection whose daemon is gone, by its last descriptor. The mount stays in place: a file
+// that is written below it by name must not land in the directory that it covers.
 void end_connection(const Connection& connection, const KnownInodes& known);
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting the watcher, and what it does.
+// The start of the watcher, and the watcher's work.
 #include "fs/fuse/connection_watcher.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Where the watcher finds what it was given.
+// The descriptors that the watcher gets.
 constexpr int fuse_descriptor = 3;
 constexpr int known_descriptor = 4;
 constexpr int life_descriptor = 5;
@@ -40,7 +40,7 @@ class SpawnOptions {
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    // Keys that are pressed in a terminal are not for it.
+    // Keys that are pressed in a terminal must not send it signals.
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(
         &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
@@ -54,9 +54,10 @@ class SpawnOptions {
     posix_spawn_file_actions_destroy(&actions);
   }
   void pass(int descriptor, int as) {
-    // Above the numbers that are given out there, so that none is overwritten.
+    // The number is higher than those that the watcher's descriptors get, so that none is
+    // overwritten.
     const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, descriptor_end);
-    if (copy < 0) return;  // the watcher misses it, and goes
+    if (copy < 0) return;  // the watcher misses it and ends
     copies_.push_back(copy);
     posix_spawn_file_actions_adddup2(&actions, copy, as);
   }
@@ -94,7 +95,7 @@ Result<std::unique_ptr<ConnectionWatcher>> ConnectionWatcher::start(const Connec
 }
 
 ConnectionWatcher::~ConnectionWatcher() {
-  // It has nothing to finish. Not by the pipe: it may have been stopped.
+  // The watcher has nothing to finish. It is not ended by the pipe, since it may have been stopped.
   kill(process_, SIGKILL);
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -110,7 +111,7 @@ int watch_connection(int, char** arguments) {
   prctl(PR_SET_NAME, ConnectionWatcher::program_name);
   syscall(SYS_close_range, static_cast<unsigned>(descriptor_end), ~0u, 0u);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGPIPE})
-    std::signal(signal, SIG_IGN);  // a session's end sends them to all of its processes
+    std::signal(signal, SIG_IGN);  // the end of a login session sends them
   if (chdir("/") != 0) return 1;   // keeps no directory busy
   auto known = KnownInodes::adopt(known_descriptor);
   if (!known) return 1;

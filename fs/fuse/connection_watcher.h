@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that waits for the death of this one and then ends the connection to the kernel as it
-// should be ended (connection_end.h). It is a program of its own: of this process's memory it
-// shares the list of inodes that the kernel knows, and nothing else.
+// A process that waits for the death of this one and then ends the connection to the kernel in the
+// right way (connection_end.h). It is a separate program: of this process's memory it shares only
+// the list of inodes that the kernel knows.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +18,10 @@ class ConnectionWatcher {
  public:
   static constexpr const char* program_name = "nacre-watch";
 
-  // Runs this very program under program_name; its main() must hand over to watch_connection().
+  // Runs the daemon's own program under program_name. Its main() must call watch_connection().
   static Result<std::unique_ptr<ConnectionWatcher>> start(const Connection& connection,
                                                           const KnownInodes& known);
-  // The watcher goes, and its hold on the connection with it.
+  // Ends the watcher, and with it its hold on the connection.
   ~ConnectionWatcher();
 
  private:

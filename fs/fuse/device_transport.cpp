@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading threads.
+// The threads that read.
 #include "fs/fuse/device_transport.h"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ Result<> DeviceTransport::start(RequestHandler& handler) {
         if (running_.fetch_sub(1) == 1) ended_();
       });
     } catch (const std::system_error& error) {
-      // Fewer threads serve as well, only slower; none at all does not.
+      // Fewer threads serve, too, only more slowly. Without any thread there is no service.
       const unsigned missing = thread_count_ - i;
       if (running_.fetch_sub(missing) == missing && i > 0) ended_();
       if (i == 0) return fail(ErrorCode::out_of_memory, "no thread to serve requests");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests through /dev/fuse: threads that each read into a buffer of their own and handle what
-// they read. The buffer lies so that the data of a WRITE begins on a page.
+// Requests through /dev/fuse. Each thread reads into its own buffer and handles what it read. The
+// buffer is placed so that the data of a WRITE begins on a page.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace nacre::fs {
 
-// How many threads serve when nobody says: twice the cores, but 4 to 16.
+// The number of threads if the user names none: twice the cores, but 4 to 16.
 unsigned default_thread_count();
 
 class DeviceTransport final : public Transport {
  public:
-  // fd: an opened and mounted /dev/fuse; the caller closes it after join(). ended is called once,
+  // fd is an open and mounted /dev/fuse; the caller closes it after join(). ended is called once,
   // on one of the threads, when the connection is gone.
   DeviceTransport(int fd, unsigned thread_count, std::function<void()> ended);
   ~DeviceTransport() override;

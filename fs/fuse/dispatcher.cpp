@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a request and of its reply.
+// The path of a request and of its reply.
 #include "fs/fuse/dispatcher.h"
 
 #include <algorithm>
@@ -75,13 +75,13 @@ ssize_t send_for_libfuse(int, iovec* parts, int count, void* user_data) {
   return static_cast<Context*>(user_data)->dispatcher->send(parts, count);
 }
 
-// libfuse insists on a read hook; requests reach it by fuse_session_process_buf instead.
+// libfuse demands a read hook, but requests reach it by fuse_session_process_buf.
 ssize_t receive_for_libfuse(int, void*, std::size_t, void*) {
   errno = ENOTSUP;
   return -1;
 }
 
-// Requests that wait for the disk to read. A copy writes, too, but nobody who writes waits for it.
+// Requests that wait for a read from the disk. A copy writes, too, but no writer waits for it.
 constexpr bool reads_the_disk(std::uint32_t opcode) {
   return opcode == FUSE_READ || opcode == FUSE_COPY_FILE_RANGE;
 }
@@ -115,13 +115,14 @@ Result<> Dispatcher::connect() {
                                 .splice_receive = nullptr,
                                 .splice_send = nullptr};
   if (fuse_session_custom_io(session_, &hooks, fuse_session_fd(session_)) != 0) {
-    return fail(ErrorCode::out_of_memory, "libfuse refused our input and output");
+    return fail(ErrorCode::out_of_memory,
+                "libfuse did not accept the functions for input and output");
   }
   return {};
 }
 
 void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept {
-  if (request.size() < sizeof(fuse_in_header)) return;  // the kernel sends no such thing
+  if (request.size() < sizeof(fuse_in_header)) return;  // the kernel sends no such request
   const auto header = load_le<fuse_in_header>(request.data());
   if (header.opcode < counts_.size()) {
     counts_[header.opcode].fetch_add(1, std::memory_order_relaxed);
@@ -210,7 +211,7 @@ void Dispatcher::complete_init_reply(iovec* parts, int count) noexcept {
     reply->flags |= FUSE_INIT_EXT;
     reply->flags2 |= static_cast<std::uint32_t>(protocol::flag_over_io_uring >> 32);
   }
-  // Without it the kernel still makes something of handles of inodes that it has in its cache.
+  // Without this flag the kernel still opens handles of inodes that it has in its cache.
   const std::uint64_t declined =
       context_.no_handles ? protocol::flag_no_export & offered_flags_ : std::uint64_t{0};
   if (declined != 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between transport and libfuse: counts requests, answers raw ones, hands the others to libfuse,
-// and carries libfuse's replies back, adding to INIT's what libfuse 3.14 cannot say.
+// Stands between transport and libfuse. It counts requests, answers raw ones, hands the others to
+// libfuse, and carries libfuse's replies back. To the reply to INIT it adds what libfuse 3.14
+// cannot say.
 #pragma once
 
 #include <array>
@@ -19,24 +20,25 @@ namespace nacre::fs {
 
 struct Context;
 
-// How many requests came, by the kernel's opcode numbers.
+// The number of requests by the kernel's opcode.
 using OpcodeCounts = std::array<std::uint64_t, protocol::opcode_count>;
-// As in <linux/fuse.h> without "FUSE_"; empty for an unknown number.
+// The name in <linux/fuse.h> without "FUSE_". Empty for an unknown number.
 std::string_view opcode_name(std::uint32_t opcode);
 
 class Dispatcher final : public RequestHandler {
  public:
-  // initialised is called once, when the kernel has the answer to INIT: the mount is usable.
-  // device_thread_count: of those that bring requests from the device. metrics: where requests
-  // without an answer are counted; the transport counts the others.
+  // initialised is called once, when the kernel has the answer to INIT and the mount is usable.
+  // device_thread_count is the number of threads that bring requests from the device. Requests
+  // without an answer are counted in metrics; the transport counts the others.
   Dispatcher(Context& context, fuse_session* session, Transport& transport, RequestMetrics& metrics,
              unsigned device_thread_count, std::function<void()> initialised);
 
-  // Makes libfuse send through this object. After the mount: libfuse keeps its descriptor.
+  // Makes libfuse send through this object. Called after the mount, since libfuse keeps its
+  // descriptor.
   Result<> connect();
 
   void handle(MutableByteView request, RequestSource source) noexcept override;
-  // What libfuse sends, by way of fuse_session_custom_io.
+  // Takes what libfuse sends, through fuse_session_custom_io.
   ssize_t send(iovec* parts, int count) noexcept;
 
   // From now on every request is answered with ENOTCONN.
@@ -59,7 +61,7 @@ class Dispatcher final : public RequestHandler {
   // INIT comes first and alone, so these need no lock.
   std::atomic<std::uint64_t> init_unique_{0};
   std::uint64_t offered_flags_ = 0;
-  bool over_rings_ = false;  // agreed on
+  bool over_rings_ = false;  // INIT agreed on the rings
   std::atomic<bool> refusing_{false};
   std::array<std::atomic<std::uint64_t>, protocol::opcode_count> counts_ = {};
 };

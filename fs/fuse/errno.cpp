@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of error codes, and the fault log.
+// The table of error codes, and the log of faults.
 #include "fs/fuse/errno.h"
 
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Past this many the lowest inode numbers are forgotten and may be logged again.
+// Past this number the lowest inode numbers are forgotten, and may be logged again.
 constexpr std::size_t known_fault_count_max = 4096;
 constexpr std::uint64_t faults_per_window_max = 60;
 constexpr std::chrono::seconds window{60};
@@ -107,7 +107,7 @@ void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
   spdlog::error("{} {}{}: {}: {}", operation, path == number ? "" : path + " ", number,
                 to_string(error.code), error.message);
 } catch (...) {
-  // Nothing is left to say it with; the program still gets its errno.
+  // The fault cannot be logged, but the program still gets its errno.
 }
 
 }  // namespace nacre::fs

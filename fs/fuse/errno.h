@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place that turns an ErrorCode into an errno, and the log of what an errno cannot say: a
-// program sees EIO, the log names the file and the verdict.
+// The only place that turns an ErrorCode into an errno. It also has the log of what an errno cannot
+// say: a program sees EIO, and the log names the file and the kind of fault.
 #pragma once
 
 #include <chrono>
@@ -15,27 +15,26 @@
 
 namespace nacre::fs {
 
-// A positive errno.
+// Returns a positive errno.
 int to_errno(ErrorCode code);
-// The same for extended attributes, where too_big has another name (E2BIG).
+// The same for extended attributes, for which too_big has another errno (E2BIG).
 int to_errno_of_xattr(ErrorCode code);
 
-// True for errors that say something about the volume rather than about the request: those that
-// programs see as EIO.
+// Whether the error concerns the volume rather than the request. Programs see such errors as EIO.
 bool is_fault(ErrorCode code);
 
-// Logs each fault of an inode once, and no more than a bounded number a minute. Thread-safe.
+// Logs each fault of an inode once, and at most a fixed number a minute. Thread-safe.
 class FaultLog {
  public:
   explicit FaultLog(Volume& volume) : volume_(volume) {}
-  // Logs error when it is a fault. operation: the request's name, e.g. "read".
+  // Logs error if it is a fault. operation is the request's name, e.g. "read".
   void note(std::string_view operation, metadata::InodeNumber inode, const Error& error) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
   Volume& volume_;  // knows paths
   std::mutex mutex_;
-  std::set<std::pair<std::uint64_t, ErrorCode>> known_;  // inode, verdict
+  std::set<std::pair<std::uint64_t, ErrorCode>> known_;  // inode, kind of fault
   Clock::time_point window_start_{};
   std::uint64_t window_count_ = 0;
   std::uint64_t suppressed_count_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfuse's low-level interface, in the version that this folder is written against.
+// The low-level interface of libfuse, in the version for which this folder is written.
 #pragma once
 
 #ifndef FUSE_USE_VERSION

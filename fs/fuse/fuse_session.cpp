@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mounting, the life of a session, and its end.
+// Mounting, and the life and the end of a session.
 #include "fs/fuse/fuse_session.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ constexpr std::string_view subtype = "nacre";
 constexpr int retry_interval_ms = 100;
 constexpr int dirty_share_percent = 10;
 
-// libfuse's words while a mount is being made, instead of lines on standard error.
+// Collects libfuse's messages while a mount is being made, instead of lines on standard error.
 thread_local std::string* captured_log = nullptr;
 
 void log_for_libfuse(fuse_log_level level, const char* format, va_list arguments) {
@@ -70,7 +70,7 @@ class LogCapture {
   std::string text_;
 };
 
-// Commas and backslashes separate options for libfuse.
+// Commas and backslashes separate options for libfuse, so they are escaped.
 std::string escaped(std::string_view option) {
   std::string result;
   for (const char c : option) {
@@ -86,12 +86,12 @@ bool has_option(const FuseOptions& options, std::string_view name) {
 }
 
 std::vector<std::string> libfuse_options(const FuseOptions& options, uid_t user) {
-  // The kernel decides by permission bits and ACLs: the daemon does not check them.
+  // The kernel decides by permission bits and ACLs. The daemon does not check them.
   std::vector<std::string> result = {"default_permissions", fmt::format("subtype={}", subtype),
                                      "fsname=" + escaped(options.fsname)};
   if (options.allow_other) result.emplace_back("allow_other");
   if (options.read_only) result.emplace_back("ro");
-  // libfuse forbids both unless told otherwise; root's mounts are like those of any file system.
+  // By default libfuse forbids both. Mounts of root are like those of any file system.
   if (user == 0 && !has_option(options, "nosuid")) result.emplace_back("suid");
   if (user == 0 && !has_option(options, "nodev")) result.emplace_back("dev");
   for (const std::string& option : options.mount_options)
@@ -174,7 +174,7 @@ Result<> FuseSession::mount(const std::string& mount_point) {
   return {};
 }
 
-// A mount works as well without; the end of it is as the kernel has it then.
+// A mount works without a watcher, too. If the daemon dies, its end is then left to the kernel.
 void FuseSession::start_watcher() {
   auto known = KnownInodes::create();
   if (!known) {
@@ -186,7 +186,7 @@ void FuseSession::start_watcher() {
   if (!options_.watch) return;
   auto watcher = ConnectionWatcher::start(connection(), *known_);
   if (!watcher) {
-    spdlog::warn("{}: should this process die, programs may write on into the kernel's cache",
+    spdlog::warn("{}: if this process dies, programs may go on writing to the kernel's cache",
                  watcher.error().message);
     return;
   }
@@ -203,14 +203,14 @@ void FuseSession::make_transport(unsigned thread_count) {
   const UringMachine machine = UringMachine::current();
   Result<UringPlan> plan = plan_uring(machine, options_.uring);
   if (plan) {
-    may_have_rings_ = true;  // agreed on only later
+    may_have_rings_ = true;  // INIT decides it only later
     auto system = options_.uring_system ? options_.uring_system : std::make_shared<UringSystem>();
     transport_ =
         std::make_unique<UringTransport>(fd, thread_count, ended, std::move(*plan),
                                          options_.uring == UringMode::on, std::move(system));
     return;
   }
-  // Nothing to tell where nobody has asked for it.
+  // If the user did not ask for io_uring, there is nothing to report.
   const bool expected = machine.enabled.value_or(false) && options_.uring != UringMode::off;
   spdlog::log(expected ? spdlog::level::info : spdlog::level::debug,
               "/dev/fuse serves, not io_uring: {}", plan.error().message);
@@ -227,7 +227,7 @@ Connection FuseSession::connection() const {
 FuseSession::~FuseSession() {
   watcher_.reset();
   if (session_ != nullptr) {
-    // An aborted connection leaves its mount behind, and libfuse does not look.
+    // An aborted connection leaves its mount behind, which libfuse does not check.
     if (ended_ && is_mounted()) {
       (void)unmount(mount_point_, UnmountMode::detach, environment_);
     }
@@ -261,7 +261,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       if (announced) leave_when_idle();
     }
     transport_->join();
-    // Somebody else may have aborted the connection of a mount that is in use: umount -f does.
+    // Another process may have aborted the connection of a mount that is in use, as umount -f does.
     if (!left && known_ && abort_connection(connection())) {
       make_kernel_forget(fuse_session_fd(session_), *known_, Forget::everything);
     }
@@ -289,7 +289,7 @@ bool FuseSession::has_all_writes() const {
                      "/waiting");
   std::uint64_t waiting_count = 0;
   if (file >> waiting_count && waiting_count == 0) return true;
-  // Others may wait for long: a lock, a flush.
+  // Other requests may wait for long, for a lock or a flush.
   const std::uint64_t answered = metrics_.answered_count(FUSE_WRITE);
   return answered == opcode_counts()[FUSE_WRITE];
 }
@@ -310,7 +310,7 @@ void FuseSession::request_exit() noexcept {
 void FuseSession::signal_event() noexcept {
   const int saved = errno;
   const std::uint64_t one = 1;
-  // The counter cannot be full, and an event that is there already is enough.
+  // The counter cannot be full, and an event that is already there is enough.
   [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof one);
   errno = saved;
 }
@@ -326,7 +326,8 @@ Result<> FuseSession::find_device() {
   NACRE_ASSIGN(const std::vector<MountEntry> table, read_mount_table());
   for (const MountEntry& entry : table) {
     if (entry.mountpoint == mount_point_ && entry.type == nacre_mount_type) {
-      device_ = fmt::format("{}:{}", entry.device_major, entry.device_minor);  // the last is on top
+      // The last one is on top.
+      device_ = fmt::format("{}:{}", entry.device_major, entry.device_minor);
     }
   }
   if (device_.empty()) {
@@ -346,18 +347,18 @@ bool FuseSession::is_mounted() const {
 }
 
 void FuseSession::raise_read_ahead() const {
-  // Only root may; without it sequential reads come in pieces of 128 KiB.
+  // Only root may do this. Otherwise sequential reads come in pieces of 128 KiB.
   std::ofstream file(fmt::format("/sys/class/bdi/{}/read_ahead_kb", device_));
   file << options_.read_ahead_kib;
 }
 
 void FuseSession::set_dirty_share() {
-  // Only root may. By default such a mount gets a hundredth of the memory in which pages wait to be
-  // written: several writers are then stopped by the kernel long before they keep this process
+  // Only root may do this. By default such a mount gets a hundredth of the memory in which pages
+  // wait to be written. The kernel then stops several writers long before they keep this process
   // busy.
   const std::string folder = fmt::format("/sys/class/bdi/{}/", device_);
   std::ofstream(folder + "max_ratio") << dirty_share_percent;
-  // No more pages than a small volume has room for.
+  // The kernel shall hold no more pages than a small volume has room for.
   std::uint64_t held_bytes = 0;
   if (!(std::ifstream(folder + "max_bytes") >> held_bytes)) return;
   const Result<VolumeSpace> space = served_.volume.space();
@@ -377,7 +378,7 @@ int FuseSession::idle_wait_ms() const {
   return static_cast<int>(std::clamp(options_.idle_ms / 8, wait_min, wait_max));
 }
 
-// The kernel says nothing of files that are open; but it refuses to unmount while one is.
+// The kernel does not tell which files are open, but it refuses to unmount while one is.
 void FuseSession::leave_when_idle() {
   if (options_.idle_ms == 0 || ended_ || exit_requested_) return;
   const std::uint64_t count = total(opcode_counts());
@@ -412,7 +413,7 @@ void FuseSession::leave() {
   dispatcher_->refuse_all();
   const bool is_aborted = abort_connection(connection());
   if (known_) {
-    // Without that a disk that does not answer would keep this thread, and the mount, for ever.
+    // Otherwise a disk that does not answer would keep this thread, and the mount, for ever.
     const bool all = is_aborted || has_all_writes();
     make_kernel_forget(fuse_session_fd(session_), *known_,
                        all ? Forget::everything : Forget::attributes);
@@ -422,8 +423,8 @@ void FuseSession::leave() {
 }
 
 void FuseSession::write_back() const {
-  // Asks this process's own threads, which still serve. The kernel starts writing but does not
-  // wait.
+  // Sends requests to this process's own threads, which still serve. The kernel starts writing but
+  // does not wait.
   const int fd = open(mount_point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   syncfs(fd);
@@ -443,8 +444,8 @@ void FuseSession::wait_until_quiet() {
 
 void FuseSession::disconnect() {
   transport_->stop();
-  // In the descriptor's place comes the end of a broken pipe: the last reference to the connection
-  // goes, whoever waits for an answer gets ENOTCONN, and libfuse sees by POLLERR that it must not
+  // The end of a broken pipe takes the descriptor's place. So the last reference to the connection
+  // goes, callers that wait for an answer get ENOTCONN, and POLLERR shows libfuse that it must not
   // unmount what may be mounted here by now.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mounted volume: mounts, serves the kernel's requests from the volume, and unmounts.
+// A mounted volume: mounts it, serves the kernel's requests from it, and unmounts it.
 #pragma once
 
 #include <atomic>
@@ -26,42 +26,43 @@ class UringSystem;
 struct FuseOptions {
   bool allow_other = false;
   bool read_only = false;
-  bool nonempty = false;         // the mount point may hold files
-  bool no_xattr = false;         // no extended attributes, no ACLs: saves the kernel's questions
-  bool no_handles = false;       // nothing is opened by handle: no NFS export, but overlayfs with
-                                 // lower and upper directories in one mount (KERNEL.md)
+  bool nonempty = false;  // the mount point may hold files
+  bool no_xattr = false;  // no extended attributes, no ACLs: saves requests
+  // Nothing is opened by handle: no NFS export. But overlayfs can then have lower and upper
+  // directories in one mount (KERNEL.md).
+  bool no_handles = false;
   bool sync_names = false;       // changes of names are durable before they are answered
-  std::string fsname = "nacre";  // what the mount table calls the volume
-  unsigned thread_count = 0;     // 0: default_thread_count(); not of the rings
+  std::string fsname = "nacre";  // the volume's name in the mount table
+  unsigned thread_count = 0;     // 0: default_thread_count(); not for the rings
   UringMode uring = UringMode::automatic;
   unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
-  OwnerView owners = {};           // whose files are shown to be, whatever is stored
-  // Unmounts by itself when no request came for so long and no file is open; 0: never. Not while
-  // ServedVolume::is_needed.
+  OwnerView owners = {};           // the owner that files are shown to have
+  // The mount is unmounted if no request came for this long and no file is open. 0: never. Not done
+  // while ServedVolume::is_needed.
   std::uint32_t idle_ms = 0;
   std::uint32_t exit_grace_ms = 5000;         // how long request_exit() waits for open files
   bool watch = false;                         // a watcher ends the connection if this process dies
   std::vector<std::string> mount_options;     // for the kernel, e.g. "nosuid"
-  std::shared_ptr<UringSystem> uring_system;  // tests': null for the real one
+  std::shared_ptr<UringSystem> uring_system;  // for tests; null: the real one
 };
 
 class FuseSession {
  public:
-  // Mounts. No thread is started yet: requests wait for run(). Errors of check_mount_point and
-  // check_fuse, and io with the reason that libfuse gave.
+  // Mounts. No thread is started yet: requests wait for run(). Errors: those of check_mount_point
+  // and check_fuse; io with the reason that libfuse gave.
   static Result<std::unique_ptr<FuseSession>> create(const ServedVolume& served,
                                                      const std::string& mount_point,
                                                      const FuseOptions& options);
-  // Unmounts what is still mounted. Not while run() is under way.
+  // Unmounts what is still mounted. Not called during run().
   ~FuseSession();
 
-  // Serves until the file system is unmounted or request_exit() has ended it; all replies are sent
-  // then. ready is called once, when the mount is usable. Once.
+  // Serves until the file system is unmounted or request_exit() has ended it. All replies are sent
+  // when it returns. ready is called once, when the mount is usable. run() is called at most once.
   Result<> run(const std::function<void()>& ready = {});
 
-  // Makes run() return: writes back what the kernel holds dirty, unmounts, and where files stay
-  // open longer than exit_grace_ms, takes the mount away from their users. May be called from a
-  // signal handler and from any thread.
+  // Makes run() return: writes back the kernel's dirty pages and unmounts. If files stay open
+  // longer than exit_grace_ms, takes the mount away from their users. May be called from a signal
+  // handler and from any thread.
   void request_exit() noexcept;
 
   // "major:minor" of the mount, as in /proc/self/mountinfo.
@@ -69,15 +70,15 @@ class FuseSession {
   // Absolute, without symbolic links.
   const std::string& mount_point() const { return mount_point_; }
   OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
-  // What was answered so far. Any thread.
+  // Counts of what was answered so far. Called on any thread.
   RequestStats request_stats() const;
-  // Whether the volume has all that the kernel has sent to be written: of all requests, where the
-  // kernel's own count can be read; else of those that have been read here. Any thread.
+  // Whether the volume has all writes that the kernel has sent. If the kernel's own count can be
+  // read, this covers all requests, otherwise those that were read here. Called on any thread.
   bool has_all_writes() const;
   // The error of bytes that the kernel had taken from programs and that the volume refused since
-  // the last call. Any thread.
+  // the last call. Called on any thread.
   Result<> take_refusal();
-  // What requests come over: "/dev/fuse" or "io_uring". Any thread.
+  // The way by which requests come: "/dev/fuse" or "io_uring". Called on any thread.
   std::string transport_name() const { return transport_->name(); }
 
  private:
@@ -89,12 +90,12 @@ class FuseSession {
   bool is_mounted() const;
   void raise_read_ahead() const;
   void set_dirty_share();
-  // Waits for a change of the flags below, at most timeout_ms (-1: for ever).
+  // Waits for a change of the flags below, for at most timeout_ms (-1: without a limit).
   void wait_for_event(int timeout_ms);
   void signal_event() noexcept;
-  // How long to wait until the next look at whether anybody uses the mount; -1: there is none.
+  // The time until the next check of whether the mount is in use. -1: there is none.
   int idle_wait_ms() const;
-  // Unmounts when nobody used it for long enough.
+  // Unmounts if no program has used the mount for long enough.
   void leave_when_idle();
   void leave();
   void write_back() const;
@@ -120,7 +121,7 @@ class FuseSession {
   std::unique_ptr<ConnectionWatcher> watcher_;
 
   int event_fd_ = -1;
-  // run() alone: how many requests there were at the last look that found new ones, and when.
+  // Used by run() only: the number of requests at the last check that found new ones, and its time.
   std::uint64_t busy_count_ = 0;
   std::chrono::steady_clock::time_point busy_until_{};
   std::atomic<bool> initialised_{false};

@@ -42,7 +42,7 @@ void KernelNotifier::write_out(metadata::InodeNumber inode) {
 
 void KernelNotifier::write_out_range(metadata::InodeNumber inode, std::uint64_t offset,
                                      std::uint64_t length) {
-  // An error says that the kernel does not know the inode (so it caches nothing of it) or that the
+  // An error means that the kernel does not know the inode (so it caches nothing of it) or that the
   // connection is gone.
   (void)fuse_lowlevel_notify_inval_inode(session_, inode.value, static_cast<off_t>(offset),
                                          static_cast<off_t>(length));
@@ -54,9 +54,9 @@ void KernelNotifier::forget_attributes(metadata::InodeNumber inode) {
 }
 
 void KernelNotifier::forget_blocks(metadata::InodeNumber inode) {
-  // Data that the kernel is to keep. Where it lies behind the end of the file the file grows with
-  // it, so that its blocks are not known any more; but here it is no byte, and the file does not
-  // grow.
+  // This hands data to the kernel for its cache. If data lies behind the end of the file, the file
+  // grows with it, so its blocks are no longer known. Here the data has no bytes, so the file does
+  // not grow.
   fuse_bufvec nothing = {};
   nothing.count = 1;
   nothing.buf[0].fd = -1;
@@ -65,7 +65,7 @@ void KernelNotifier::forget_blocks(metadata::InodeNumber inode) {
 }
 
 void KernelNotifier::forget_name(metadata::InodeNumber directory, std::string_view name) {
-  // An error says that the kernel does not know the name, or that the connection is gone.
+  // An error means that the kernel does not know the name, or that the connection is gone.
   const std::string terminated(name);
   (void)fuse_lowlevel_notify_inval_entry(session_, directory.value, terminated.c_str(),
                                          terminated.size());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells the kernel unasked: to hand over dirty pages, to forget attributes.
+// The daemon's own notifications to the kernel: to hand over dirty pages, or to forget attributes.
 //
-// Making the kernel hand over pages waits for WRITE requests that other threads must serve, so it
-// is done on threads that serve no request: the volume's own (write_out) or the one kept here
-// (post).
+// When the kernel hands over pages, the call waits for WRITE requests that other threads must
+// serve. So it is made on threads that serve no request: the volume's own (write_out) or the thread
+// of this class (post).
 #pragma once
 
 #include <condition_variable>
@@ -27,27 +27,28 @@ class KernelNotifier final : public KernelCache {
   ~KernelNotifier() override;
 
   Result<> start();
-  // Runs what was posted, then ends the thread. Nothing may be posted any more.
+  // Runs the posted tasks, then ends the thread. No task may be posted any more.
   void stop();
 
-  // The whole file. Not on a thread that serves requests.
+  // Writes out the whole file. Not called on a thread that serves requests.
   void write_out(metadata::InodeNumber inode) override;
-  // The pages that touch [offset, offset + length), length 0 = to the end of the file; they leave
-  // the kernel's cache. Not on a thread that serves requests.
+  // Writes out the pages that touch [offset, offset + length), and removes them from the kernel's
+  // cache. A length of 0 reaches to the end of the file. Not called on a thread that serves
+  // requests.
   void write_out_range(metadata::InodeNumber inode, std::uint64_t offset, std::uint64_t length);
-  // The kernel asks for the inode's attributes when it next needs them. Any thread.
+  // Makes the kernel ask for the inode's attributes when it next needs them. Called on any thread.
   void forget_attributes(metadata::InodeNumber inode);
 
-  // It asks for the blocks that the file takes, and believes all else that it knows. Any thread. Of
-  // kernels whose protocol is at least minor_with_blocks_alone.
+  // Makes the kernel ask for the number of blocks of the file, and keep all else that it knows.
+  // Called on any thread. Works with kernels whose protocol is at least minor_with_blocks_alone.
   void forget_blocks(metadata::InodeNumber inode);
 
-  // The kernel forgets the name, and the inode with it as soon as nobody uses the file. Not on a
-  // thread that serves requests: the kernel waits for what is under way in that directory.
+  // Makes the kernel forget the name, and also the inode once no program uses the file. Not called
+  // on a thread that serves requests, since the kernel waits for operations in that directory.
   void forget_name(metadata::InodeNumber directory, std::string_view name);
 
-  // Runs task on this object's thread, after those posted before. task must not throw; it may
-  // answer the request that the calling thread answers.
+  // Runs task on this object's thread, after those posted before. task must not throw. It may
+  // answer the request that the calling thread handles.
   void post(std::function<void()> task);
 
  private:
@@ -57,7 +58,7 @@ class KernelNotifier final : public KernelCache {
   std::mutex mutex_;
   std::condition_variable wake_;
   struct Task {
-    RequestMark mark;  // of the request that it answers, if it does
+    RequestMark mark;  // of the request that it answers, if any
     std::function<void()> run;
   };
   // Bounded by the requests that the kernel has under way, and its files with refused pages.

@@ -28,7 +28,7 @@ tl::unexpected<Error> no_table(int error) {
 
 Result<std::unique_ptr<KnownInodes>> KnownInodes::create() {
   rlimit limit = {};
-  // Past it a signal would end this process.
+  // Past this limit a signal would end the process.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < file_bytes) return no_table(EFBIG);
   const int descriptor = memfd_create("nacre-known-inodes", MFD_CLOEXEC);
   if (descriptor < 0) return no_table(errno);
@@ -52,7 +52,7 @@ Result<std::unique_ptr<KnownInodes>> KnownInodes::map(int descriptor) {
     close(descriptor);
     return no_table(error);
   }
-  // A dump of this process would hold all of it.
+  // Otherwise a dump of this process would hold all of it.
   madvise(words, file_bytes, MADV_DONTDUMP);
   return std::unique_ptr<KnownInodes>(
       new KnownInodes(descriptor, static_cast<std::uint64_t*>(words)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inodes the kernel knows, in memory that outlives the process (an unnamed file): whoever
-// buries a connection whose daemon was killed must make the kernel forget them. A bit each, in
-// pages that are only there where a bit was set. Thread-safe.
+// The inodes that the kernel knows, in memory that outlives the process (an unnamed file). If the
+// daemon was killed, the watcher ends the connection and must make the kernel forget these inodes.
+// Each inode takes one bit, and a page exists only if a bit in it was set. Thread-safe.
 #pragma once
 
 #include <array>
@@ -18,21 +18,21 @@ namespace nacre::fs {
 
 class KnownInodes {
  public:
-  // Inodes with this number or a higher one are not remembered: a volume that has made 8 billion
-  // files is needed to meet one.
+  // Inodes with this number or a higher one are not remembered. Only a volume that has made 8
+  // billion files has one.
   static constexpr std::uint64_t number_limit = std::uint64_t{1} << 33;
 
   static Result<std::unique_ptr<KnownInodes>> create();
-  // The same ones in another process, by the descriptor, which this object owns then.
+  // The same inodes in another process, by the descriptor, which this object then owns.
   static Result<std::unique_ptr<KnownInodes>> adopt(int descriptor);
   KnownInodes(const KnownInodes&) = delete;
   KnownInodes& operator=(const KnownInodes&) = delete;
   ~KnownInodes();
 
   int descriptor() const { return descriptor_; }
-  // Before the answer that tells the kernel of it.
+  // Called before the answer that tells the kernel of the inode.
   void add(metadata::InodeNumber inode) noexcept;
-  // Takes the inode off unless still_known says that the kernel learnt of it anew.
+  // Removes the inode unless still_known says that the kernel got to know it again.
   void forget(metadata::InodeNumber inode, const std::function<bool()>& still_known);
   void for_each(const std::function<void(metadata::InodeNumber)>& visit) const;
 

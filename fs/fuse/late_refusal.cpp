@@ -11,7 +11,7 @@ namespace nacre::fs {
 
 namespace {
 
-// Where the volume last saw the inode: its directory and its name there.
+// The last known place of the inode: its directory and its name there.
 struct Place {
   InodeNumber directory;
   std::string name;
@@ -34,7 +34,7 @@ Result<Place> place_of(Volume& volume, InodeNumber inode) {
   return place;
 }
 
-// On the notifier's thread. Where the volume refuses them again, the next round drops them.
+// Runs on the notifier's thread. If the volume refuses the pages again, the next round drops them.
 void drop_refused_pages(Context& context, InodeNumber inode) {
   for (;;) {
     const std::vector<RefusedPages::Range> ranges = context.refused_pages.take(inode);
@@ -42,7 +42,8 @@ void drop_refused_pages(Context& context, InodeNumber inode) {
     for (const auto& [begin, end] : ranges)
       context.kernel->write_out_range(inode, begin, end - begin);
   }
-  // The kernel believes its own size of a file that it caches; the volume's comes with the inode.
+  // The kernel believes its own size of a file that it caches. It takes the volume's size with the
+  // inode.
   if (!context.write_gate.names_more(inode)) return;
   if (const Result<Place> place = place_of(context.volume, inode)) {
     context.kernel->forget_name(place->directory, place->name);
@@ -53,14 +54,15 @@ void begin_drop(Context& context, InodeNumber inode) {
   try {
     context.kernel->post([&context, inode] { drop_refused_pages(context, inode); });
   } catch (const std::bad_alloc&) {
-    context.refused_pages.give_up(inode);  // the next fsync begins it
+    context.refused_pages.give_up(inode);  // the next fsync begins the drop
     throw;
   }
 }
 
-// Refuses a question that names an open file, unless a reader asks it. To him attributes are given
-// that the kernel does not keep, as in keep_asking(): the next writer is asked all the same. Of a
-// file that had holes readers ask as often as writers do: where nobody can tell, it was one.
+// Refuses a question that names an open file, unless a reader asks it. A reader gets attributes
+// that the kernel does not keep, as in keep_asking(), so the next writer is still asked. For a file
+// that had holes, readers ask as often as writers do: if the call is unknown, it counts as a
+// reader's.
 Result<> refuse_asking_writer(Context& context, fuse_req_t request, InodeNumber inode,
                               const Error& error) {
   const AskingCall call = call_of(requester_of(request).process);
@@ -77,7 +79,7 @@ Result<> refuse_asking_writer(Context& context, fuse_req_t request, InodeNumber 
   return {};
 }
 
-// Answers once the pages behind the volume's end were written out.
+// Answers once the pages behind the volume's end are written out.
 Result<> answer_after_appends(Context& context, fuse_req_t request, fuse_ino_t number) {
   const InodeNumber inode{number};
   if (const auto error = context.write_gate.error_of(inode)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which listings a change overtook.
+// Finds the listings that a change overtook.
 #include "fs/fuse/listings.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_firs
   const std::lock_guard lock(mutex_);
   const auto [place, is_new] = directories_.try_emplace(directory.value);
   Directory& state = place->second;
-  if (is_new && !is_first) state = {.version = 1, .oldest = 0, .listings = {}};  // unknown till now
+  // The directory was unknown until now.
+  if (is_new && !is_first) state = {.version = 1, .oldest = 0, .listings = {}};
   state.oldest = std::min(state.oldest, state.version);
   if (!is_first || process == 0) return;
   const auto known = std::find_if(state.listings.begin(), state.listings.end(),
@@ -45,7 +46,8 @@ bool Listings::end(metadata::InodeNumber directory, pid_t process) {
     state.oldest = state.version;
     return true;
   }
-  // Whole and undisturbed: the kernel's listing, whoever began it, is complete with it.
+  // The listing is whole and undisturbed. So the kernel's copy is complete, no matter which process
+  // began it.
   if (began == state.version) state.oldest = none;
   return false;
 }

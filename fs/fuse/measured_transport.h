@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transport that counts the answers on their way out.
+// A transport that counts the answers before they are sent.
 #pragma once
 
 #include "fs/control/request_metrics.h"
@@ -14,7 +14,7 @@ class MeasuredTransport final : public Transport {
       : transport_(transport), metrics_(metrics) {}
 
   Result<> start(RequestHandler& handler) override { return transport_.start(handler); }
-  // Counted before it is sent: who has an answer finds it in the counts.
+  // Counts before it sends, so a process that has an answer finds it in the counts.
   ssize_t send(const iovec* parts, int count) noexcept override;
   bool may_wait_for_requests() noexcept override { return transport_.may_wait_for_requests(); }
   bool sends_at_once() const noexcept override { return transport_.sends_at_once(); }

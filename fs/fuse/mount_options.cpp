@@ -20,9 +20,10 @@ struct Target {
 constexpr unsigned thread_count_max = 256;
 constexpr std::uint64_t commit_seconds_max = 3600;
 constexpr std::uint64_t idle_seconds_max = 7 * 24 * 3600;
-constexpr std::uint64_t owner_max = UINT32_MAX - 1;  // the last one means "unchanged" to chown(2)
+// One less than the number that means "unchanged" to chown(2).
+constexpr std::uint64_t owner_max = UINT32_MAX - 1;
 constexpr std::uint64_t checkpoint_minutes_max = 7 * 24 * 60;
-// Below, each byte written would move more than ten others.
+// With a lower ratio, each byte written would move more than ten others.
 constexpr double space_ratio_min = 1.05;
 constexpr double space_ratio_max = 100;
 constexpr std::uint64_t budget_bytes_min = 1u << 20;
@@ -68,7 +69,7 @@ Result<double> parse_ratio(std::string_view name, std::string_view value, double
   return number;
 }
 
-// A number of bytes, or with a suffix K, M, G or T (powers of 1024).
+// A number of bytes, also with a suffix K, M, G or T (powers of 1024).
 Result<std::uint64_t> parse_size(std::string_view name, std::string_view value,
                                  std::uint64_t minimum) {
   constexpr std::string_view suffixes = "KMGT";
@@ -95,7 +96,7 @@ Result<std::uint64_t> parse_size(std::string_view name, std::string_view value,
   return number << shift;
 }
 
-// Options that say yes or no by being there.
+// Options without a value.
 struct Switch {
   std::string_view name;
   void (*apply)(Target&);
@@ -163,7 +164,7 @@ constexpr Setting settings[] = {
        NACRE_ASSIGN(target.fuse.owners.hidden_bits, parse_mask(name, value));
        return {};
      }},
-    // Between two checkpoints of the tables; 0: none is written.
+    // The time between two checkpoints of the tables. 0: none is written.
     {"checkpoint", "MINUTES",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(const std::uint64_t minutes,
@@ -181,15 +182,15 @@ constexpr Setting settings[] = {
        NACRE_ASSIGN(target.volume.dirty_budget_bytes, parse_size(name, value, budget_bytes_min));
        return {};
      }},
-    // Stored bytes for each live one that compaction lets stand.
+    // The number of stored bytes for each live one, up to which compaction does nothing.
     {"space_ratio", "NUMBER",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(target.volume.compaction.bound.space_ratio,
                     parse_ratio(name, value, space_ratio_min, space_ratio_max));
        return {};
      }},
-    // Of the disk's free bytes: what dead records may take beyond that before writers are held
-    // back.
+    // The part of the disk's free bytes that dead records may take beyond that before writers are
+    // held back.
     {"space_room", "PERCENT",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(const std::uint64_t percent, parse_number(name, value, 0, 100));
@@ -215,7 +216,7 @@ constexpr Setting settings[] = {
        }
        return {};
      }},
-    // Both windows: the volume's, and the kernel's, which gains nothing from more than a request.
+    // Both windows: the volume's and the kernel's, which gains nothing from more than one request.
     {"readahead", "SIZE",
      [](Target& target, std::string_view name, std::string_view value) -> Result<> {
        NACRE_ASSIGN(const std::uint64_t size, parse_size(name, value, 0));
@@ -226,11 +227,12 @@ constexpr Setting settings[] = {
      }},
 };
 
-// Handed to the kernel as they are. The pairs undo each other there, the last one counts.
+// Options that the kernel gets unchanged. The options of a pair undo each other there, and the last
+// one counts.
 constexpr std::string_view kernel_options[] = {
     "suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async", "dirsync", "auto_unmount"};
 
-// For mount(8), systemd and people; or what this file system does anyway.
+// Options for mount(8), systemd and people, or for what this file system does anyway.
 constexpr std::string_view ignored_options[] = {
     "defaults", "auto",       "noauto", "user",   "nouser",   "users",
     "owner",    "group",      "nofail", "fail",   "loud",     "silent",
@@ -242,7 +244,8 @@ bool contains(const Range& range, std::string_view name) {
   return std::find(std::begin(range), std::end(range), name) != std::end(range);
 }
 
-// Of somebody else, by mount(8)'s rule: x-systemd.automount, X-mount.mkdir=0755.
+// Whether the option belongs to another program, by mount(8)'s rule: x-systemd.automount,
+// X-mount.mkdir=0755.
 bool is_foreign(std::string_view name) {
   return name.starts_with("x-") || name.starts_with("X-");
 }
@@ -258,7 +261,7 @@ std::string known_options() {
   return list;
 }
 
-// Of a pair the later one takes the earlier one's place.
+// The later option of a pair replaces the earlier one.
 void add_kernel_option(FuseOptions& fuse, std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {
       {"suid", "nosuid"}, {"dev", "nodev"}, {"exec", "noexec"}, {"async", "sync"}};
@@ -295,15 +298,16 @@ Result<> apply(std::string_view option, Target& target) {
     if (contains(ignored_options, option) || is_foreign(option)) return {};
   }
   if (option == "allow_root") {
-    return fail(ErrorCode::invalid_argument,
-                "mount option allow_root cannot be kept: the kernel answers from its cache without "
-                "asking who wants to know. Use allow_other; permission bits always count");
+    return fail(
+        ErrorCode::invalid_argument,
+        "mount option allow_root is not supported: the kernel answers from its cache without "
+        "checking which user asks. Use allow_other; permission bits always count");
   }
   if (option == "remount") {
     return fail(
         ErrorCode::invalid_argument,
-        "mount option remount: a mount keeps its options. Unmount (nacre umount), and mount "
-        "with the others");
+        "mount option remount is not supported: a mount keeps its options. Unmount the volume "
+        "(nacre umount), and mount it again with the new options");
   }
   return fail(ErrorCode::invalid_argument,
               fmt::format("unknown mount option {}; there are:{}", option, known_options()));

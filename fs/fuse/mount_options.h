@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text after -o: what the file system, the volume and the kernel are told at mounting.
+// The text after -o: options for the file system, the volume and the kernel.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@
 
 namespace nacre::fs {
 
-// Reads "a,b=c,…" into the two; may be called several times, later options win. Options that only
-// concern mount(8) and /etc/fstab are accepted and ignored. invalid_argument names the option that
-// is not known, or whose value is not one, and what exists.
+// Reads "a,b=c,…" into the two. May be called several times; later options win. Options that only
+// concern mount(8) and /etc/fstab are accepted and ignored. Error: invalid_argument, which names
+// the option that is unknown or has a wrong value, and the possible ones.
 Result<> parse_mount_options(std::string_view text, FuseOptions& fuse, VolumeOptions& volume);
 
 }  // namespace nacre::fs

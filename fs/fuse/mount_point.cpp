@@ -54,7 +54,7 @@ tl::unexpected<Error> mount_point_error(const std::string& path, int error) {
   }
 }
 
-// The name of an entry of the directory; empty when it has none.
+// The name of an entry of the directory, or empty if it has none.
 Result<std::string> first_entry(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
   if (!directory) return mount_point_error(path, errno);
@@ -65,7 +65,8 @@ Result<std::string> first_entry(const std::string& path) {
   return std::string();
 }
 
-// Dead or alive. A second volume over a living one would hide it, whether its root is empty or not.
+// Checks for dead and living mounts. A second volume over a living one would hide it, whether its
+// root is empty or not.
 Result<> check_no_volume_lies_on(const std::string& path, bool may_be_covered) {
   const auto mount = find_nacre_mount(path);
   if (!mount) return {};
@@ -121,7 +122,7 @@ MountEnvironment MountEnvironment::current() {
 Result<std::string> check_mount_point(const std::string& path, bool may_hold_files,
                                       const MountEnvironment& environment) {
   struct stat attributes = {};
-  // First: another user's mount lets nobody look into it.
+  // This comes first, since no process can look into another user's mount.
   NACRE_TRY(check_no_volume_lies_on(path, may_hold_files));
   if (stat(path.c_str(), &attributes) != 0) return mount_point_error(path, errno);
   if (!S_ISDIR(attributes.st_mode)) return mount_point_error(path, ENOTDIR);

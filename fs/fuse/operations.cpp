@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all handlers share, and what is agreed on at the start of the connection.
+// Functions that all handlers share, and the features that are agreed on when the connection
+// begins.
 #include "fs/fuse/operations.h"
 
 #include <sys/stat.h>
@@ -14,9 +15,10 @@ namespace nacre::fs {
 
 namespace {
 
-// Requests of the kernel's own (buffered reads, writing back) that may be under way at once. Reads
-// that wait for their disk count, and when all are such the kernel writes nothing back: so there
-// are more than readers are likely to be. One that waits takes 80 bytes here.
+// The maximum number of the kernel's own requests (buffered reads, writing back) under way at once.
+// Reads that wait for their disk count. When all of them are such reads, the kernel writes nothing
+// back, so there are more than there are likely to be readers. A request that waits takes 80 bytes
+// here.
 constexpr unsigned background_request_count_max = 512;
 
 void on_init(void* user_data, fuse_conn_info* connection) {
@@ -24,7 +26,7 @@ void on_init(void* user_data, fuse_conn_info* connection) {
   const auto want = [connection](unsigned capability) {
     connection->want |= capability & connection->capable;
   };
-  // The mount is the only writer: the kernel may keep pages, sizes and times.
+  // The mount is the only writer, so the kernel may keep pages, sizes and times.
   want(FUSE_CAP_WRITEBACK_CACHE);
   want(FUSE_CAP_CACHE_SYMLINKS);
   want(FUSE_CAP_READDIRPLUS);
@@ -32,10 +34,12 @@ void on_init(void* user_data, fuse_conn_info* connection) {
   // New files get their directory's default ACL instead of the umask.
   want(FUSE_CAP_DONT_MASK);
   if (!context.no_xattr) want(FUSE_CAP_POSIX_ACL);
-  // ATOMIC_O_TRUNC: without OPEN messages O_TRUNC would be lost. HANDLE_KILLPRIV: version 2 takes
-  // its place, which the dispatcher adds. AUTO_INVAL_DATA: nobody else changes files. ASYNC_DIO:
-  // the kernel drops cached pages when a direct write is handed in, and again only if it is done by
-  // then; what a reader brings in until a later end would stay, and be written back.
+  // ATOMIC_O_TRUNC: without OPEN messages O_TRUNC would be lost.
+  // HANDLE_KILLPRIV: its version 2 takes its place, which the dispatcher adds.
+  // AUTO_INVAL_DATA: no other process changes files.
+  // ASYNC_DIO: the kernel drops cached pages when a direct write is handed in. It drops them again
+  // only if the write is done by then. Pages that a reader brings in until a later end would stay,
+  // and be written back.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
                                              FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO |
                                              FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ |

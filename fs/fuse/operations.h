@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that libfuse decodes, answered from the volume. Translation only: every handler
-// turns numbers and names into a call of fs::Volume and its Result into a reply.
+// The requests that libfuse decodes, answered from the volume. This is only a translation: each
+// handler turns numbers and names into a call of fs::Volume, and its Result into a reply.
 //
-// Nothing depends on OPEN, RELEASE or FLUSH: they are answered with ENOSYS, the kernel stops
-// sending them, and every request names its file by inode. Names and attributes are cached by the
-// kernel for long, since nobody else changes them; what changes behind the kernel's back (set-id
-// bits dropped, inode flags, pages that were refused) is announced through KernelNotifier.
+// Nothing depends on OPEN, RELEASE or FLUSH. They are answered with ENOSYS, so the kernel stops
+// sending them, and every request names its file by inode. The kernel caches names and attributes
+// for long, since no other process changes them. Changes behind the kernel's back (set-id bits
+// dropped, inode flags, refused pages) are announced through KernelNotifier.
 //
-// No lock operations: the kernel then keeps flock, fcntl and OFD locks by itself.
+// There are no lock operations, so the kernel keeps flock, fcntl and OFD locks by itself.
 #pragma once
 
 #include <sys/stat.h>
@@ -44,12 +44,12 @@ class Dispatcher;
 
 inline constexpr std::uint32_t cache_seconds = 3600;
 inline constexpr double cache_timeout = cache_seconds;
-// As good as for ever: where attributes are known, only a writer's question names an open file
+// As good as for ever: if attributes are known, only a writer's question names an open file
 // (write_gate.h).
 inline constexpr std::uint32_t attributes_seconds = 365 * 24 * 3600;
 inline constexpr double attributes_timeout = attributes_seconds;
 
-// Replies that other threads will send: the session must not go before they have.
+// Replies that other threads will send. The session must not end before they are sent.
 class PendingReplies {
  public:
   void add();
@@ -62,48 +62,49 @@ class PendingReplies {
   std::uint64_t count_ = 0;
 };
 
-// How owners and permission bits are shown, whatever is stored (uid=, gid=, umask=).
+// The owners and permission bits that are shown in place of the stored ones (uid=, gid=, umask=).
 struct OwnerView {
   std::optional<std::uint32_t> uid, gid;
   std::uint32_t hidden_bits = 0;  // of the permissions
 
-  // Set-id bits would lend an identity that nobody gave the file: where the owner is another one,
-  // they are not shown.
+  // If another owner is shown, set-id bits are hidden: they would lend the rights of a user for
+  // whom they were never set.
   Attributes apply(Attributes attributes) const;
-  // Whoever changes such a file here does so as somebody whom its bits were never meant for.
+  // Whether set-id bits are hidden. A program that changes such a file acts as a user for whom its
+  // bits were never meant.
   bool hides_set_id() const { return uid || gid; }
 };
 
-// What handlers find behind libfuse's user data.
+// The object that handlers find behind libfuse's user data.
 struct Context {
   static constexpr std::uint32_t none_untold = UINT32_MAX;
 
   Volume& volume;
   WritePacer& pacer;
   bool no_xattr = false;    // extended attributes do not exist here
-  bool no_handles = false;  // the kernel opens nothing by handle
-  bool sync_names = false;  // a change of names is durable before it is answered (sync, dirsync)
+  bool no_handles = false;  // the kernel opens no file by handle
+  bool sync_names = false;  // changes of names are durable before they are answered
   OwnerView owners = {};
   std::uint32_t block_size_bytes = 4096;  // as in ServedVolume
   bool extended_setxattr = false;         // the kernel sends SETXATTR with setxattr_flags
   std::uint32_t data_size_bytes_max = protocol::data_size_bytes_max;  // of one request
   Transport* transport = nullptr;
   KernelNotifier* kernel = nullptr;
-  KernelNotifier* looker = nullptr;  // a thread of its own: a stat waits for the pages of its
-                                     // file, and for nothing else
+  // A separate thread: a stat waits for the pages of its file, and for nothing else.
+  KernelNotifier* looker = nullptr;
   Dispatcher* dispatcher = nullptr;
-  KnownInodes* known = nullptr;  // null: nobody will ask
+  KnownInodes* known = nullptr;  // null: they are not needed
   FaultLog faults{volume};
   Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
   WrittenFiles written_files;
-  bool can_forget_blocks = false;                          // alone, without the other attributes
+  bool can_forget_blocks = false;  // they alone, without the other attributes
   std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
 };
 
-// The table for libfuse. Each file of operations_* adds its own handlers.
+// The table for libfuse. Each file operations_* adds its own handlers.
 fuse_lowlevel_ops make_operations();
 void add_name_operations(fuse_lowlevel_ops& operations);
 void add_directory_operations(fuse_lowlevel_ops& operations);
@@ -114,22 +115,22 @@ void add_data_operations(fuse_lowlevel_ops& operations);
 Context& context_of(fuse_req_t request);
 Caller caller_of(fuse_req_t request);
 Requester requester_of(fuse_req_t request);
-// st_blksize.
+// The value of st_blksize.
 std::uint32_t block_size_of(const Context& context, const Attributes& attributes);
 struct stat to_stat(const Context& context, const Attributes& attributes);
 fuse_entry_param to_entry(Context& context, const Attributes& attributes);
-// The kernel is about to learn of an inode.
+// Notes that the kernel is about to learn of an inode.
 inline void note_known(Context& context, metadata::InodeNumber inode) noexcept {
   if (context.known != nullptr) context.known->add(inode);
 }
-// Answers with an entry, whose lookup the volume has counted: taken back if the kernel does not
-// take the answer.
+// Answers with an entry, whose lookup the volume has counted. If the kernel does not take the
+// answer, the lookup is taken back.
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);
 // Answers with the error's errno, and logs a fault.
 void reply_error(Context& context, fuse_req_t request, std::string_view name, fuse_ino_t inode,
                  const Error& error) noexcept;
-// Calls answer for a writer whose bytes were taken: at once, or later on any thread where
-// compaction is far behind. Until then he writes no more. answer does not throw.
+// Calls answer for a writer whose bytes were taken. It is called at once or, if compaction is far
+// behind, later on any thread. The writer writes nothing until then. answer does not throw.
 template <typename Answer>
 void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t written_bytes,
                    Answer answer) {
@@ -147,11 +148,11 @@ void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t 
   context.pending.add();
   context.pacer.hold(inode, written_bytes, std::move(go_on));
 }
-// With sync_names: waits until the directory's names are durable.
+// With sync_names, waits until the directory's names are durable.
 Result<> settle_names(Context& context, fuse_ino_t directory);
 
-// Runs body(context), which gives Result<> and answers the request as its last act unless it gives
-// an error. Errors and exceptions become the answer.
+// Runs body(context), which returns Result<>. If it returns no error, it has answered the request
+// as its last act. Errors and exceptions become the answer.
 template <typename Body>
 void serve(fuse_req_t request, std::string_view name, fuse_ino_t inode, Body body) noexcept {
   Context& context = context_of(request);

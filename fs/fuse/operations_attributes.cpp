@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes: stat, chmod, chown, utimes, truncate, statfs, and the inode flags behind chattr and
-// lsattr. The kernel has checked by then who may (permission bits, ownership, CAP_LINUX_IMMUTABLE).
+// lsattr. The kernel has already checked the permission (permission bits, ownership,
+// CAP_LINUX_IMMUTABLE).
 #include <linux/fs.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -17,17 +18,17 @@ namespace {
 
 using metadata::InodeNumber;
 
-constexpr unsigned block_size_bytes = 4096;  // that statfs counts in
-// What the kernel sends when it writes a file's times back; it looks at no attributes in the
-// answer.
+constexpr unsigned block_size_bytes = 4096;  // the unit in which statfs counts
+// The fields that the kernel sends when it writes a file's times back. It ignores the attributes in
+// the answer.
 constexpr int times_by_the_kernel = FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
 
 Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
-// utimensat(2) with times, or what else changes them. Of regular files the kernel keeps the times,
-// and sends that of a write or of touch(1) as it sends one that was chosen.
+// The times come from utimensat(2), or from another change. The kernel keeps the times of regular
+// files. It sends those of a write or of touch(1) in the same way as times that a program chose.
 AttributeChange::Times whose_times(int fields) {
   using Times = AttributeChange::Times;
   const auto has = [fields](int field) { return (fields & field) != 0; };
@@ -61,10 +62,10 @@ AttributeChange to_change(const struct stat& wanted, int fields) {
   return change;
 }
 
-// A new size may take the set-id bits, and a new owner takes them.
+// A new size may take the set-id bits away, and a new owner does.
 Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeNumber inode,
                                     int fields) {
-  // libfuse's name for the kernel's FATTR_KILL_SUIDGID.
+  // This is libfuse's name for the kernel's FATTR_KILL_SUIDGID.
   const bool may_not_keep =
       (fields & (FUSE_SET_ATTR_KILL_SUID | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 ||
       ((fields & FUSE_SET_ATTR_SIZE) != 0 && context.owners.hides_set_id());
@@ -169,9 +170,9 @@ std::uint32_t spell(std::uint32_t flags, std::uint32_t FlagName::*from,
   return result;
 }
 
-// Sets the flags that are given in one of the foreign spellings, and answers. Unsupported when one
-// is not ours. An immutable file takes no late writes, so the kernel must hand over its dirty pages
-// first: on the thread that may wait for that.
+// Sets the flags that are given in one of the other spellings, and answers. Error: unsupported if
+// Nacre does not have a flag. An immutable file takes no late writes, so the kernel must hand over
+// its dirty pages first. That is done on the thread that may wait for them.
 Result<> answer_set_flags(Context& context, fuse_req_t request, fuse_ino_t inode,
                           std::uint32_t wanted, std::uint32_t FlagName::*spelling) {
   const std::uint32_t flags = spell(wanted, spelling, &FlagName::inode_flag);
@@ -183,7 +184,7 @@ Result<> answer_set_flags(Context& context, fuse_req_t request, fuse_ino_t inode
       const InodeNumber number{inode};
       answering.kernel->write_out(number);
       NACRE_TRY(answering.volume.set_flags(number, flags));
-      answering.kernel->forget_attributes(number);  // the change time
+      answering.kernel->forget_attributes(number);  // because of the change time
       fuse_reply_ioctl(request, 0, nullptr, 0);
       return {};
     });
@@ -224,7 +225,7 @@ void on_ioctl(fuse_req_t request, fuse_ino_t inode, unsigned command, void*, fus
       case FS_IOC_FSSETXATTR: {
         if (input_size < sizeof(fsxattr)) break;
         const auto wanted = load_le<fsxattr>(static_cast<const Byte*>(input));
-        // Neither extent hints nor projects here.
+        // There are neither extent hints nor projects here.
         if (wanted.fsx_extsize != 0 || wanted.fsx_cowextsize != 0 || wanted.fsx_projid != 0) {
           return fail(ErrorCode::unsupported);
         }

@@ -21,11 +21,11 @@ namespace {
 
 using metadata::InodeNumber;
 
-// One request copies at most this much, so that who asked for more can be stopped.
+// One request copies at most this much, so that a program that asked for more can be stopped.
 constexpr std::uint64_t copy_size_bytes_max = 64u << 20;
 
 void reply_not_needed(fuse_req_t request, fuse_ino_t, fuse_file_info*) {
-  fuse_reply_err(request, ENOSYS);  // the kernel stops asking: OPEN, and with it RELEASE; FLUSH
+  fuse_reply_err(request, ENOSYS);  // the kernel stops sending OPEN and RELEASE, or FLUSH
 }
 
 void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offset,
@@ -46,7 +46,7 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
   });
 }
 
-// The reply comes from the volume's thread, when the disk has it.
+// The volume's thread sends the reply, when the data is on the disk.
 void sync(fuse_req_t request, std::string_view name, fuse_ino_t inode) {
   serve(request, name, inode, [&](Context& context) -> Result<> {
     NACRE_TRY(check_refused_pages(context, InodeNumber{inode}));
@@ -74,8 +74,8 @@ void on_fsyncdir(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
   sync(request, "fsyncdir", inode);
 }
 
-// fallocate and copy_file_range change content, too, but the kernel neither drops the set-id bits
-// then nor says whether its caller may keep them.
+// fallocate and copy_file_range change content, too. But for them the kernel neither drops the
+// set-id bits nor says whether the caller may keep them.
 Result<> drop_set_id_bits(Context& context, fuse_req_t request, InodeNumber inode) {
   NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
   if (!has_set_id_bits(attributes)) return {};
@@ -133,8 +133,8 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, 
   });
 }
 
-// What the volume answers is right but for pages that the kernel has not handed over. Only pages in
-// holes can change the answer, so only those are asked for: data stays in the kernel's cache.
+// The volume's answer is right, except for pages that the kernel has not handed over. Only pages in
+// holes can change the answer, so only those are asked for, and data stays in the kernel's cache.
 Result<std::uint64_t> seek_data(Context& context, InodeNumber inode, std::uint64_t offset) {
   const Result<std::uint64_t> known = context.volume.seek(inode, offset, SeekWhat::data);
   if (known && *known == offset) return known;
@@ -143,8 +143,8 @@ Result<std::uint64_t> seek_data(Context& context, InodeNumber inode, std::uint64
   return context.volume.seek(inode, offset, SeekWhat::data);
 }
 
-// A file that is written meanwhile has its end further and further on: what was one of its ends
-// during the call is the answer then.
+// The end of a file that is being written moves on and on. After this many rounds the answer is a
+// place that was the end at some moment of the call.
 constexpr int seek_round_count_max = 16;
 
 Result<std::uint64_t> seek_hole(Context& context, InodeNumber inode, std::uint64_t offset) {
@@ -158,13 +158,13 @@ Result<std::uint64_t> seek_hole(Context& context, InodeNumber inode, std::uint64
     const Result<std::uint64_t> now = context.volume.seek(inode, from, SeekWhat::hole);
     if (now) {
       if (*now == hole) return now;
-      from = *now;  // the hole was none: look on from where the data ends now
+      from = *now;  // not a hole: go on from where the data ends now
       continue;
     }
     if (now.error().code != ErrorCode::no_position || from == offset) return now;
     break;  // the data goes on to the end, which is a hole, too
   }
-  // Cut off meanwhile?
+  // The file may have been cut off in the meantime.
   NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
   if (attributes.size <= offset) return fail(ErrorCode::no_position);
   return std::min(from, attributes.size);
@@ -174,7 +174,7 @@ void on_lseek(fuse_req_t request, fuse_ino_t inode, off_t offset, int whence, fu
   serve(request, "lseek", inode, [&](Context& context) -> Result<> {
     if (offset < 0) return fail(ErrorCode::no_position);
     if (whence != SEEK_DATA && whence != SEEK_HOLE) return fail(ErrorCode::invalid_argument);
-    // Programs take this one for "read all of it".
+    // Programs take this errno to mean "read all of it".
     if (!context.transport->may_wait_for_requests()) return fail(ErrorCode::unsupported);
     context.kernel->post([request, inode, offset, whence] {
       serve(request, "lseek", inode, [&](Context& answering) -> Result<> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading directories. The volume gives each entry a cookie from which reading goes on; an entry
-// that does not fit in the reply any more is left for the next request, never split.
+// Reads directories. The volume gives each entry a cookie from which reading goes on. An entry that
+// does not fit into the reply any more is left for the next request, and never split.
 #include <array>
 #include <cstring>
 
@@ -14,7 +14,7 @@ namespace {
 
 using metadata::InodeNumber;
 
-// A reply under construction.
+// A reply that is being made.
 class EntryList {
  public:
   EntryList(fuse_req_t request, std::size_t size_max) : request_(request), buffer_(reply_buffer()) {
@@ -22,10 +22,10 @@ class EntryList {
   }
   bool has_memory() const { return buffer_.data() != nullptr; }
   ByteView bytes() const { return buffer_.first(used_); }
-  // Inodes handed out with their attributes: each counts as looked up.
+  // Inodes that are handed out with their attributes. Each counts as looked up.
   const std::vector<InodeNumber>& looked_up() const { return looked_up_; }
 
-  // False when it does not fit.
+  // Returns false if the entry does not fit.
   bool add(const DirectoryEntry& entry) {
     struct stat attributes = {};
     attributes.st_ino = entry.inode.value;
@@ -40,7 +40,7 @@ class EntryList {
     if (entry.attributes != nullptr) {
       parameters = to_entry(context_of(request_), *entry.attributes);
     } else {
-      // Inode 0: a name without attributes, not looked up.
+      // Inode 0 means a name without attributes, which does not count as looked up.
       parameters.attr.st_ino = entry.inode.value;
       parameters.attr.st_mode = static_cast<mode_t>(entry.type) << 12;
     }
@@ -74,8 +74,8 @@ class EntryList {
   std::vector<InodeNumber> looked_up_;
 };
 
-// The pages of a listing are dropped on a thread that serves no request: whoever copies out of them
-// into a mapping of a file here waits for one, with the page locked.
+// Drops the pages of a listing on a thread that serves no request. A process that copies out of
+// them into a mapping of a file in this mount waits for a request, with the page locked.
 void answer_end_of_overtaken(Context& context, fuse_req_t request, std::string_view name,
                              fuse_ino_t inode) {
   context.kernel->post([request, name, inode] {
@@ -99,7 +99,8 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     };
     Result<> result = context.volume.read_directory(
         InodeNumber{inode}, static_cast<std::uint64_t>(offset), with_attributes, take);
-    // What was read before the error is an answer; the error comes again with the next request.
+    // Entries that were read before the error are an answer. The error comes again with the next
+    // request.
     if (!result && list.bytes().empty()) return result;
     const ByteView bytes = list.bytes();
     if (bytes.empty() && context.listings.end(InodeNumber{inode}, process)) {

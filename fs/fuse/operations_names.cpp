@@ -14,8 +14,9 @@ using metadata::InodeNumber;
 
 void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "lookup", parent, [&](Context& context) -> Result<> {
-    // "." is how the kernel asks for the inode of a handle. What it makes of the answer is named
-    // "/" until somebody comes to it by a path, and overlayfs asks whether that name is good.
+    // With "." the kernel asks for the inode of a handle. The file that it makes from the answer is
+    // named "/" until a process comes to it by a path, and overlayfs asks whether that name is
+    // good.
     const bool itself = std::string_view(name) == "." || std::string_view(name) == "/";
     const Result<Attributes> found = itself ? context.volume.lookup_inode(InodeNumber{parent})
                                             : context.volume.lookup(InodeNumber{parent}, name);
@@ -27,7 +28,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     if (found.error().code != ErrorCode::not_found || itself) {
       return tl::unexpected<Error>(found.error());
     }
-    // Inode 0: the kernel remembers that the name does not exist.
+    // Inode 0 makes the kernel remember that the name does not exist.
     fuse_entry_param nothing = {};
     nothing.entry_timeout = cache_timeout;
     fuse_reply_entry(request, &nothing);
@@ -35,7 +36,7 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   });
 }
 
-// FORGET has no answer, so nobody can be told of a failure.
+// FORGET has no answer, so a failure cannot be reported.
 void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
   context.write_gate.forget(InodeNumber{inode});
   context.refused_pages.forget(InodeNumber{inode});
@@ -63,7 +64,7 @@ void on_forget_multi(fuse_req_t request, std::size_t count, fuse_forget_data* fo
   fuse_reply_none(request);
 }
 
-// Settles and answers what a call that made an entry of parent gave.
+// Answers a call that made an entry of parent, with sync_names once the names are durable.
 Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
                      const Result<Attributes>& made) {
   if (!made) return tl::unexpected<Error>(made.error());
@@ -72,7 +73,7 @@ Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
     context.volume.forget(made->inode, 1);
     return settled;
   }
-  context.write_gate.leave_ajar(made->inode);  // of a file that got a second name
+  context.write_gate.leave_ajar(made->inode);  // it may be a file that got a second name
   reply_entry(context, request, *made);
   return {};
 }
@@ -162,7 +163,8 @@ Result<RenameMode> rename_mode(unsigned flags) {
   }
 }
 
-// For overlayfs, whose upper directory needs it. The kernel refuses it together with an exchange.
+// RENAME_WHITEOUT is for overlayfs, whose upper directory needs it. The kernel refuses it together
+// with an exchange.
 Result<> rename(Context& context, fuse_req_t request, fuse_ino_t parent, const char* name,
                 fuse_ino_t new_parent, const char* new_name, unsigned flags) {
   NACRE_ASSIGN(const RenameMode mode, rename_mode(flags & ~static_cast<unsigned>(RENAME_WHITEOUT)));

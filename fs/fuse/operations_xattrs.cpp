@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended attributes, and with them POSIX ACLs (system.posix_acl_access and _default): the kernel
-// checks permissions by the ACLs that it reads here, the volume keeps them in step with the mode.
-// Setting one is a raw request (raw_requests.cpp): libfuse 3.14 does not know its present layout.
+// Extended attributes, and with them POSIX ACLs (system.posix_acl_access and _default). The kernel
+// checks permissions by the ACLs that it reads here, and the volume keeps them in step with the
+// mode. Setting an attribute is a raw request (raw_requests.cpp), since libfuse 3.14 does not know
+// its present layout.
 #include <linux/capability.h>
 #include <linux/xattr.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 using metadata::InodeNumber;
 
-// Answers with text, or with its size when the caller asks for that (size 0).
+// Answers with text, or with its size if the caller asks for that (size 0).
 Result<> answer_text(fuse_req_t request, std::string_view text, std::size_t size) {
   if (size == 0) {
     fuse_reply_xattr(request, text.size());
@@ -49,7 +50,7 @@ void on_listxattr(fuse_req_t request, fuse_ino_t inode, std::size_t size) {
                  context.volume.list_xattrs(InodeNumber{inode}));
     std::string list;
     for (const std::string& name : names) {
-      // As other file systems do: these names are for administrators only.
+      // Like other file systems, this one shows these names to administrators only.
       if (name.starts_with("trusted.") && !has_capability(requester_of(request), CAP_SYS_ADMIN)) {
         continue;
       }

@@ -16,7 +16,7 @@ Result<PageBuffer> PageBuffer::allocate(std::size_t size_bytes) {
   if (data == MAP_FAILED) {
     return fail(ErrorCode::out_of_memory, "no memory for a request buffer");
   }
-  // Only a wish: where the kernel cannot leave it out, PR_SET_DUMPABLE still forbids the dump.
+  // Only a request: if the kernel cannot leave it out, PR_SET_DUMPABLE still forbids the dump.
   madvise(data, size_bytes, MADV_DONTDUMP);
   return PageBuffer(static_cast<Byte*>(data), size_bytes);
 }

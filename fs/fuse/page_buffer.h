@@ -9,7 +9,7 @@
 
 namespace nacre::fs {
 
-// Owns its pages; they cost memory only once they are touched.
+// Owns its pages. They take memory only once they are touched.
 class PageBuffer {
  public:
   static Result<PageBuffer> allocate(std::size_t size_bytes);  // out_of_memory
@@ -28,11 +28,12 @@ class PageBuffer {
   std::size_t size_ = 0;
 };
 
-// This thread's buffer for the data of one reply: the one lent to it, or one of
-// protocol::data_size_bytes_max bytes that is made at the first call. Empty when there is no memory
-// for it.
+// This thread's buffer for the data of one reply. It is the buffer that was lent to the thread, or
+// one of protocol::data_size_bytes_max bytes that is made at the first call. Empty if there is no
+// memory for it.
 MutableByteView reply_buffer();
-// What is made in there needs no copy on its way to the kernel. Ends with an empty one.
+// Data that is put into this buffer needs no copy on its way to the kernel. An empty buffer ends
+// the loan.
 void lend_reply_buffer(MutableByteView buffer);
 
 }  // namespace nacre::fs

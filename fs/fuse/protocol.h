@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's FUSE protocol (7.45) has and Debian 12's <linux/fuse.h> (7.38) or libfuse 3.14
-// do not: STATX, and the layout of replies that are written without libfuse. Layouts are the
-// kernel's; the static_asserts pin them.
+// The parts of the kernel's FUSE protocol (7.45) that Debian 12's <linux/fuse.h> (7.38) or libfuse
+// 3.14 do not have: STATX, and the layout of replies that are written without libfuse. Layouts are
+// the kernel's, and the static_asserts pin them.
 #pragma once
 
 #include <linux/fuse.h>
@@ -13,12 +13,12 @@
 namespace nacre::fs::protocol {
 
 inline constexpr std::uint32_t opcode_statx = 52;
-// Of INIT's flags, of which those from bit 32 on are in flags2: nothing is opened by handle (7.41).
+// A flag of INIT: nothing is opened by handle (7.41). Flags from bit 32 on are in flags2.
 inline constexpr std::uint64_t flag_no_export = std::uint64_t{1} << 38;
-// From this minor version on (Linux 5.16) a kernel that is given data to keep makes the file grow
-// by the bytes that there are, and no more.
+// From this minor version on (Linux 5.16), a kernel that gets data for its cache makes the file
+// grow only by the bytes of that data.
 inline constexpr std::uint32_t minor_with_blocks_alone = 35;
-// Counters have a place for every opcode below this.
+// There is a counter for every opcode below this.
 inline constexpr std::uint32_t opcode_count = 64;
 
 struct StatxTime {
@@ -65,7 +65,7 @@ struct StatxOut {
 };
 static_assert(sizeof(StatxOut) == 288);
 
-// The answer to TMPFILE, as to CREATE.
+// The answer to TMPFILE, which is like that to CREATE.
 struct CreateOut {
   fuse_entry_out entry;
   fuse_open_out open;
@@ -73,10 +73,10 @@ struct CreateOut {
 static_assert(sizeof(CreateOut) == 144);
 
 static_assert(sizeof(fuse_in_header) == 40 && sizeof(fuse_write_in) == 40);
-// Where the data of a WRITE begins in its request.
+// The offset of a WRITE's data in its request.
 inline constexpr std::size_t write_data_offset = sizeof(fuse_in_header) + sizeof(fuse_write_in);
 
-// One request carries at most this much data; the header of any other request fits in one page.
+// One request carries at most this much data. The header of any other request fits in one page.
 inline constexpr std::size_t data_size_bytes_max = 1u << 20;
 inline constexpr std::size_t request_size_bytes_max = data_size_bytes_max + 4096;
 

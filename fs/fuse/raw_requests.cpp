@@ -25,12 +25,12 @@ namespace {
 
 using metadata::InodeNumber;
 
-// Where a request's answer goes; outlives the request.
+// The destination of a request's answer. It outlives the request.
 struct Answer {
   Transport* transport;
   std::uint64_t unique;
 
-  // False when the kernel did not take it.
+  // Returns false if the kernel did not take the answer.
   bool send(int error, const void* body, std::size_t size) const {
     fuse_out_header out = {};
     out.len = static_cast<std::uint32_t>(sizeof out + size);
@@ -41,7 +41,7 @@ struct Answer {
   }
 };
 
-// A request's bytes, taken apart from the front.
+// A request's bytes, which are taken from the front.
 class RawRequest {
  public:
   RawRequest(Context& context, Transport& transport, ByteView bytes)
@@ -75,7 +75,7 @@ class RawRequest {
     return name;
   }
 
-  // False when the kernel did not take it.
+  // Returns false if the kernel did not take the reply.
   template <typename T>
   bool reply(const T& body) {
     return answer().send(0, &body, sizeof body);
@@ -122,7 +122,7 @@ Result<> answer_write(RawRequest& request) {
     note_written_back(request.context(), inode);
     ask_from_now_on(request.context(), inode);
   }
-  // The reply carries no attributes, and the kernel would go on showing the old mode.
+  // The reply carries no attributes, so the kernel would go on showing the old mode.
   if (clear_set_id != ClearSetId::none) {
     request.context().written_files.must_be_told(inode);
     request.context().kernel->forget_attributes(inode);

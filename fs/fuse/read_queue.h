@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps threads free for whoever writes: only so many serve reads (and copies, which read) at once,
-// since a read waits for as long as its disk does. What comes beyond waits here, and goes to the
-// next thread that is done with its read. A queue holds no more than the kernel has sent: a request
-// a waiting process, and its background requests.
+// Keeps threads free for writers. Only a part of the threads serves reads (and copies, which read)
+// at a time, since a read waits for as long as its disk does. Further reads wait here, and go to
+// the next thread that has finished its read. The queue holds no more than the kernel has sent: one
+// request for each waiting process, and its background requests.
 //
 // Thread-safe.
 #pragma once
@@ -18,11 +18,11 @@ namespace nacre::fs {
 
 class ReadQueue {
  public:
-  // Of so many threads at least a quarter, and one where there are two, serve no reads.
+  // At least a quarter of the threads, and at least one of two, serve no reads.
   explicit ReadQueue(unsigned thread_count);
 
-  // True: the caller is to serve this request now, then what next() gives, until it gives none.
-  // False: the request is kept. Throws std::bad_alloc.
+  // If it returns true, the caller is to serve this request now, and then what next() returns,
+  // until that returns none. If it returns false, the request is kept. Throws std::bad_alloc.
   bool begin(ByteView request, const RequestMark& mark);
   struct Waiting {
     Bytes request;

@@ -74,7 +74,7 @@ void RefusedPages::forget(InodeNumber inode) noexcept {
   if (count_ == 0) return;
   const std::lock_guard lock(mutex_);
   const auto place = files_.find(inode.value);
-  if (place == files_.end() || place->second.is_being_dropped) return;  // the drop sees to it
+  if (place == files_.end() || place->second.is_being_dropped) return;  // the drop removes it
   files_.erase(place);
   count_ = files_.size();
 }

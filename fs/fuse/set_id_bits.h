@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set-user-id and set-group-id bits, which a file loses when somebody else changes its content.
-// As on ext4: a set-group-id bit without group execution stays for members of the file's group
-// (and for holders of CAP_FSETID), and goes when others change the file. On a mount that shows
-// other owners than are stored, every change takes all of them.
+// The set-user-id and set-group-id bits, which a file loses when another user changes its content.
+// The rules are those of ext4: a set-group-id bit without group execution stays for members of the
+// file's group (and for holders of CAP_FSETID), and goes when others change the file. On a mount
+// that shows other owners than are stored, every change takes all of the bits away.
 #pragma once
 
 #include <linux/capability.h>
@@ -17,7 +17,7 @@ inline bool has_set_id_bits(const Attributes& attributes) {
   return S_ISREG(attributes.mode) && (attributes.mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-// Which bits a change by somebody who may not keep them takes.
+// The bits that a change takes away if the requester may not keep them.
 inline ClearSetId set_id_bits_to_clear(const OwnerView& owners, const Attributes& attributes,
                                        const Requester& requester) {
   if (owners.hides_set_id()) return ClearSetId::all;

@@ -10,10 +10,10 @@ namespace nacre::fs {
 
 namespace {
 
-// The kernel writes pages out one by one where it is made to. So much of what was appended is
-// waited for; of a file that is longer already, the rest comes to light when it is written back.
+// If the kernel is made to write pages out, it writes them one by one. The answer waits for this
+// many appended bytes. If the file is longer already, the rest is counted when it is written back.
 constexpr std::uint64_t appended_bytes_max = 64u << 20;
-// Past so many holes, all that follows is written out, also what lies between them.
+// Past this many holes, all that follows is written out, also the data between them.
 constexpr int hole_count_max = 64;
 
 void write_out_unknown(Context& context, InodeNumber inode, std::uint64_t size) {
@@ -40,8 +40,8 @@ std::uint32_t seconds_of_attributes(Context& context, const Attributes& attribut
 }
 
 void forget_blocks_for_writer(Context& context, const Attributes& attributes) {
-  // Overtaken by this, the answer would count as old: the kernel would keep none of it, and each
-  // write would ask again.
+  // If this notification overtook the answer, the answer would count as old. The kernel would keep
+  // none of it, and each write would ask again.
   if (!context.can_forget_blocks || !context.transport->sends_at_once()) return;
   if (context.no_xattr) context.written_files.note(attributes.inode);
   if (context.no_xattr || attributes.has_holes) context.kernel->forget_blocks(attributes.inode);
@@ -73,7 +73,7 @@ void answer_look(Context& context, InodeNumber inode, std::function<void()> answ
         write_out_unknown(context, inode, before->size);
       }
     } catch (const std::bad_alloc&) {
-      // The blocks of what is not written out stay uncounted.
+      // The blocks of pages that are not written out are not counted.
     }
     answer();
   });

@@ -12,8 +12,8 @@ namespace nacre::fs {
 
 ThreadFolder::ThreadFolder(pid_t thread) {
   if (thread <= 0) return;
-  // The numbers in requests are those of the daemon's own PID namespace; another's /proc would
-  // show somebody else under them.
+  // The numbers in requests are those of the daemon's own PID namespace. The /proc of another one
+  // would show other processes under them.
   std::array<char, 32> own = {};
   if (readlink("/proc/self", own.data(), own.size() - 1) < 0) return;
   if (own.data() != std::to_string(getpid())) return;

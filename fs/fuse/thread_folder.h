@@ -8,7 +8,7 @@
 
 namespace nacre::fs {
 
-// The folder stays that thread's: when its number is given to another, it is empty.
+// The folder stays that of the thread. If the thread's number is given to another one, it is empty.
 class ThreadFolder {
  public:
   explicit ThreadFolder(pid_t thread);
@@ -16,10 +16,11 @@ class ThreadFolder {
   ThreadFolder(const ThreadFolder&) = delete;
   ThreadFolder& operator=(const ThreadFolder&) = delete;
 
-  // False where there is no such thread, or /proc shows the numbers of another PID namespace.
+  // Returns false if there is no such thread, or if /proc shows the numbers of another PID
+  // namespace.
   bool is_open() const { return folder_ >= 0; }
   bool is_in_our_user_namespace() const;
-  // Of one of its files; empty where that cannot be read.
+  // The text of one of its files, or empty if it cannot be read.
   std::string text_of(const char* name) const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the kernel's queues and the handling of requests: whoever receives requests and
-// carries replies (device_transport, uring_transport) against whoever answers them (dispatcher).
+// The seam between the kernel's queues and the handling of requests. On one side are the classes
+// that receive requests and carry replies (device_transport, uring_transport), on the other side is
+// the class that answers them (dispatcher).
 #pragma once
 
 #include <sys/uio.h>
@@ -12,17 +13,18 @@
 
 namespace nacre::fs {
 
-// Where a request came from.
+// The source of a request.
 enum class RequestSource {
-  device,  // its thread may take others before it goes back for the next request
-  ring,    // its reply goes when its thread does, which has taken it alone
+  device,  // its thread may serve others before it reads the next request
+  // Its reply goes when its thread is done with it; the thread serves it alone.
+  ring,
 };
 
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // One whole request: fuse_in_header and what follows. The bytes are the handler's until it
-  // returns. The reply may come later, from any thread. Called on many threads at once.
+  // Handles one whole request: fuse_in_header and what follows. The bytes belong to the handler
+  // until it returns. The reply may come later, from any thread. Called on many threads at once.
   virtual void handle(MutableByteView request, RequestSource source) noexcept = 0;
 };
 
@@ -31,27 +33,29 @@ class Transport {
   virtual ~Transport() = default;
   // Starts receiving; requests go to the handler until the connection ends.
   virtual Result<> start(RequestHandler& handler) = 0;
-  // Sends one message (a reply, or a notification with unique 0) as writev(2) does: the bytes sent,
-  // or -1 and errno. Any thread.
+  // Sends one message (a reply, or a notification with unique 0) as writev(2) does. Returns the
+  // number of bytes sent, or -1 with errno. Called on any thread.
   virtual ssize_t send(const iovec* parts, int count) noexcept = 0;
-  // Asked where the answer to the request that this thread handles will wait for other requests.
-  // False: those might find no place; it must not wait. On threads inside handle().
+  // Asked if the answer to the request that this thread handles will wait for other requests. If it
+  // returns false, those might find no place, so the thread must not wait. Called on threads inside
+  // handle().
   virtual bool may_wait_for_requests() noexcept { return true; }
-  // Whether the kernel has acted on a reply when send() returns. False: it does when the thread
-  // that answers goes back for the next request, and a notification sent meanwhile overtakes the
-  // reply.
+  // Whether the kernel has acted on a reply when send() returns. If not, it does so when the
+  // answering thread goes back for the next request, and a notification that is sent in between
+  // overtakes the reply.
   virtual bool sends_at_once() const noexcept { return true; }
-  // Waits until the connection has ended and no request is being handled any more.
+  // Waits until the connection has ended and all requests are handled.
   virtual void join() = 0;
-  // Ends the threads although the connection goes on: each finishes what it handles.
+  // Ends the threads although the connection goes on. Each finishes the request that it handles.
   virtual void stop() = 0;
 
-  // The kernel's rings: the most data that a request over them carries; 0 when there are none.
+  // The maximum size of the data that a request over the kernel's rings carries. 0 if there are
+  // none.
   virtual std::size_t ring_data_size_bytes() const noexcept { return 0; }
-  // Called once, when the kernel has the answer to INIT, which agreed on the rings or did not.
-  // Returns when it is settled which way requests come.
+  // Called once, when the kernel has the answer to INIT, which agreed on the rings or not. Returns
+  // when it is settled by which way requests come.
   virtual void initialised(bool /*over_rings*/) noexcept {}
-  // What serves, for people: "/dev/fuse", "io_uring". Any thread.
+  // The transport's name for users: "/dev/fuse", "io_uring". Called on any thread.
   virtual std::string name() const = 0;
 };
 

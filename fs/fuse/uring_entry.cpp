@@ -70,7 +70,7 @@ bool UringEntry::put_reply(std::uint64_t token, const iovec* parts, int count) n
   const auto reply = load_le<fuse_out_header>(static_cast<const Byte*>(parts[0].iov_base));
   Byte* to = room.data();
   for (int i = 1; i < count; ++i) {
-    // What was made here in the first place, in the buffer lent for it, stays.
+    // Data that was made in the buffer lent for it is already at its place.
     if (parts[i].iov_len != 0 && parts[i].iov_base != to)
       std::memmove(to, parts[i].iov_base, parts[i].iov_len);
     to += parts[i].iov_len;

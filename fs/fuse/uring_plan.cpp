@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums.
+// The arithmetic of the plan.
 #include "fs/fuse/uring_plan.h"
 
 #include <fcntl.h>
@@ -21,12 +21,12 @@ namespace nacre::fs {
 namespace {
 
 constexpr const char* switch_path = "/sys/module/fuse/parameters/enable_uring";
-// A request that waits, for a disk or for others, keeps its thread and its entry: only these many
-// of a CPU can wait before its other requests do.
+// A request that waits, for a disk or for other requests, keeps its thread and its entry. If more
+// requests of a CPU than this wait, its other requests wait, too.
 constexpr unsigned threads_per_cpu_max = 16;
 constexpr unsigned threads_per_cpu_wanted = 8;
 constexpr unsigned threads_per_cpu_min = 2;
-// Extended attributes are 64 KiB, and the name comes with them.
+// Extended attributes have up to 64 KiB, and the name comes with them.
 constexpr std::size_t uring_payload_size_bytes_min = 128u << 10;
 constexpr unsigned cpu_count_max = 8192;
 
@@ -37,7 +37,7 @@ std::optional<bool> read_switch() {
   return value == 'Y' || value == '1';
 }
 
-// "0-3,8-11" has 8. 1 when the file says nothing useful.
+// "0-3,8-11" has 8. Returns 1 if the file has nothing useful.
 unsigned count_cpus(const char* path) {
   std::ifstream file(path);
   std::string text;
@@ -120,7 +120,7 @@ Result<UringPlan> plan_uring(const UringMachine& machine, UringMode mode) {
 }
 
 Result<> enable_uring() {
-  // Opening the device loads the module where it is one.
+  // If FUSE is a module, opening the device loads it.
   if (const int fd = ::open("/dev/fuse", O_RDWR | O_CLOEXEC); fd >= 0) ::close(fd);
   const std::optional<bool> enabled = read_switch();
   if (!enabled) {

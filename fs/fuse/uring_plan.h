@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way requests shall come, and how much the rings may take: decided before anything is set
-// up. The kernel has a queue for each possible CPU and sends every request to the queue of the CPU
-// that asks; all queues must be served.
+// Decides by which way requests shall come, and how much memory the rings may take, before anything
+// is set up. The kernel has a queue for each possible CPU, and sends every request to the queue of
+// the CPU that asks. All queues must be served.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace nacre::fs {
 
 enum class UringMode { automatic, on, off };
 
-// The machine as the rings see it.
+// The machine's properties that matter for the rings.
 struct UringMachine {
-  // What /sys/module/fuse/parameters/enable_uring says; nothing where it is absent.
+  // The content of /sys/module/fuse/parameters/enable_uring, or none if the file does not exist.
   std::optional<bool> enabled;
   unsigned possible_cpu_count = 1;
   unsigned online_cpu_count = 1;
@@ -27,22 +27,24 @@ struct UringMachine {
   static UringMachine current();
 };
 
-// All payload buffers together are no larger than this.
+// The maximum size of all payload buffers together.
 inline constexpr std::size_t uring_payload_bytes_max = 64u << 20;
 
 struct UringPlan {
-  unsigned queue_count = 0;                // one for each possible CPU
-  std::vector<unsigned> own_cpus;          // each of these has threads of its own, which stay on it
-  unsigned threads_per_cpu = 0;            // each with an entry: a place for one request
-  unsigned entries_per_foreign_queue = 0;  // of the CPUs that this process may not run on
-  std::size_t payload_size_bytes = 0;      // of each entry
+  unsigned queue_count = 0;  // one for each possible CPU
+  // Each of these CPUs has threads of its own, which stay on it.
+  std::vector<unsigned> own_cpus;
+  unsigned threads_per_cpu = 0;            // each thread has one entry: a place for one request
+  unsigned entries_per_foreign_queue = 0;  // for queues of CPUs that this process may not run on
+  std::size_t payload_size_bytes = 0;      // the size for each entry
 };
 
-// unsupported with the reason when /dev/fuse is to serve.
+// Error: unsupported, with the reason, if /dev/fuse is to serve.
 Result<UringPlan> plan_uring(const UringMachine& machine, UringMode mode);
 
-// For UringMode::on, before the mount: switches FUSE over io_uring on for the machine if it is
-// off. unsupported when the kernel has none, permission when this process may not.
+// For UringMode::on, before the mount: switches FUSE over io_uring on for the machine if it is off.
+// Errors: unsupported if the kernel does not have it, permission if this process may not switch it
+// on.
 Result<> enable_uring();
 
 }  // namespace nacre::fs

@@ -24,7 +24,7 @@ constexpr unsigned completion_count_max = 32;  // taken from the ring at a time
 constexpr unsigned cpu_mask_size = 8192;
 thread_local UringThread* current_thread = nullptr;
 
-// The connection is gone: unmounted, aborted, or this process is ending.
+// Whether the connection is gone: unmounted, aborted, or this process is ending.
 bool is_end(int error) {
   return error == ENOTCONN || error == ECONNABORTED || error == ECANCELED || error == ENODEV;
 }
@@ -131,7 +131,7 @@ void UringThread::run(RequestHandler& handler) noexcept {
 
 Result<> UringThread::set_up() {
   if (options_.cpu) {
-    // It serves all the same, from whatever CPU, only slower.
+    // If it cannot stay, the thread serves from any CPU, only more slowly.
     if (const int error = system_.stay_on(*options_.cpu); error != 0) {
       spdlog::info("a thread of io_uring cannot stay on CPU {} (errno {})", *options_.cpu, error);
     }
@@ -156,7 +156,7 @@ Result<> UringThread::enter_first_entries() {
   for (UringEntry* entry : entries_) {
     if (!enter_entry(*entry)) return fail(ErrorCode::unsupported, "the ring is full");
   }
-  // The kernel says no at once, and yes with the first request.
+  // The kernel refuses at once, and accepts with the first request.
   const int submitted = io_uring_submit_and_get_events(&ring_);
   if (submitted < 0) {
     return fail(ErrorCode::unsupported,
@@ -194,12 +194,14 @@ void UringThread::refuse_rings(int device_fd) noexcept {
   io_uring_params parameters = {};
   parameters.flags = IORING_SETUP_SQE128;
   if (io_uring_queue_init_params(1, &ring, &parameters) != 0) {
-    spdlog::error("the kernel waits for rings that cannot be had: unmount");
+    spdlog::error(
+        "the kernel waits for rings of io_uring that cannot be set up: unmount the volume");
     return;
   }
-  // An entry of a queue that there cannot be.
+  // An entry of a queue that cannot exist.
   io_uring_sqe* place = io_uring_get_sqe(&ring);
-  if (place == nullptr) return;  // not of a ring that is empty
+  // This does not happen with an empty ring.
+  if (place == nullptr) return;
   std::memset(place, 0, 2 * sizeof *place);
   place->opcode = IORING_OP_URING_CMD;
   place->fd = device_fd;
@@ -217,7 +219,7 @@ io_uring_sqe* UringThread::next_place() noexcept {
     io_uring_submit(&ring_);
     place = io_uring_get_sqe(&ring_);
   }
-  if (place != nullptr) std::memset(place, 0, 2 * sizeof *place);  // of 128 bytes
+  if (place != nullptr) std::memset(place, 0, 2 * sizeof *place);  // 128 bytes
   return place;
 }
 
@@ -283,7 +285,8 @@ void UringThread::hand_in(UringEntry& entry) noexcept {
   }
   io_uring_sqe* place = next_place();
   if (place == nullptr) {
-    spdlog::error("the ring does not take a reply");  // not reached: submitting empties it
+    // Not reached, since submitting empties the ring.
+    spdlog::error("the ring does not take a reply");
     return;
   }
   place->opcode = IORING_OP_URING_CMD;
@@ -327,7 +330,7 @@ UringThread* UringThread::current() noexcept {
 
 bool UringThread::may_wait_for_requests() noexcept {
   UringQueue& queue = serving_->queue();
-  // One entry at least must go on.
+  // At least one entry must go on.
   if (queue.waiting_count.fetch_add(1) + 1 >= queue.entry_count) {
     queue.waiting_count.fetch_sub(1);
     return false;
@@ -344,7 +347,7 @@ void UringThread::await_wake_up() noexcept {
 }
 
 void UringThread::wake_up() noexcept {
-  // One is enough until the thread has seen it.
+  // One wake-up is enough until the thread has seen it.
   if (wake_up_sent_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(event_fd_, &one, sizeof one);

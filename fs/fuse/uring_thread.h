@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with an io_uring of its own that serves entries of the kernel's queues: one system call
-// hands in a reply and waits for the next request. The thread of a CPU's queue stays on that CPU,
-// where the caller is: a request then costs a switch of tasks, not a wake-up of another core.
+// A thread with its own io_uring that serves entries of the kernel's queues. One system call hands
+// in a reply and waits for the next request. The thread of a CPU's queue stays on that CPU, where
+// the caller is: a request then costs a switch of tasks, not a wake-up of another core.
 //
-// Such a thread has one entry: an entry that is free belongs to a thread that is, and a thread that
-// waits for a disk keeps nobody else waiting. Where a reply is left to another thread (fsync), that
-// one puts it into the entry's buffers and wakes the entry's thread by an eventfd that the ring
-// reads: only the thread that made a ring may hand in, and the eventfd needs no ring on the other
-// side.
+// Such a thread has one entry. So an entry that is free belongs to a thread that is free, and a
+// thread that waits for a disk delays no other request. If a reply is left to another thread
+// (fsync), that thread puts it into the entry's buffers and wakes the entry's thread by an eventfd
+// that the ring reads. Only the thread that made a ring may hand in replies, and the eventfd needs
+// no ring on the other side.
 #pragma once
 
 #include <liburing.h>
@@ -25,22 +25,22 @@
 
 namespace nacre::fs {
 
-// What the threads ask of the system, for tests to refuse. Any thread.
+// The calls of the threads to the system, which tests can make fail. Called on any thread.
 class UringSystem {
  public:
   virtual ~UringSystem() = default;
-  // 0 or -errno.
+  // Returns 0 or -errno.
   virtual int set_up(unsigned entry_count, io_uring& ring, io_uring_params& parameters);
-  // The calling thread shall stay on this CPU. 0 or errno.
+  // Makes the calling thread stay on this CPU. Returns 0 or errno.
   virtual int stay_on(unsigned cpu);
-  // Sees the command by which an entry is entered.
+  // Gets the command by which an entry is entered.
   virtual void before_entering(protocol::UringCommand&) {}
 };
 
 struct UringThreadOptions {
   int device_fd = -1;               // /dev/fuse, mounted
-  std::optional<unsigned> cpu;      // the one to stay on
-  std::vector<UringQueue*> queues;  // that it serves; they outlive it
+  std::optional<unsigned> cpu;      // the CPU to stay on
+  std::vector<UringQueue*> queues;  // the queues that it serves; they outlive it
   unsigned entries_per_queue = 1;
   std::size_t payload_size_bytes = 0;
 };
@@ -53,23 +53,23 @@ class UringThread {
   UringThread(const UringThread&) = delete;
   UringThread& operator=(const UringThread&) = delete;
 
-  // Sets up; the thread waits for enter(). Errors: what was refused.
+  // Sets up. Then the thread waits for enter(). The error says what was refused.
   Result<> start(RequestHandler& handler);
-  // After INIT: enters the entries, and serves from then on. Errors: the kernel refused; the thread
-  // has ended then.
+  // After INIT: enters the entries, and serves from then on. It fails if the kernel refuses; the
+  // thread has then ended.
   Result<> enter();
-  // The thread hands in the replies that it has, and ends. Any thread, at any time.
+  // Makes the thread hand in the replies that it has, and end. Called on any thread, at any time.
   void request_stop() noexcept;
   void join();
 
-  // The entry's reply is there. Any thread.
+  // Notes that the entry has its reply. Called on any thread.
   void commit(UringEntry& entry) noexcept;
-  // Makes the kernel go on with the device, where INIT agreed on rings that are not to be. Before
-  // every queue has an entry. Any thread.
+  // Makes the kernel go on with the device, if INIT agreed on rings that cannot be set up. Called
+  // before every queue has an entry, on any thread.
   static void refuse_rings(int device_fd) noexcept;
-  // The UringThread that this thread is; null if it is none.
+  // The UringThread that runs on the calling thread, or null if there is none.
   static UringThread* current() noexcept;
-  // See Transport. On this thread.
+  // See Transport. Called on this thread.
   bool may_wait_for_requests() noexcept;
 
  private:
@@ -101,16 +101,16 @@ class UringThread {
   std::condition_variable changed_;
   Order order_ = Order::none;
   std::optional<Result<>> report_;
-  UringEntry* answered_ = nullptr;  // by other threads: the first of a list
+  UringEntry* answered_ = nullptr;  // the first of a list of entries answered by other threads
   std::atomic<bool> wake_up_sent_{false};
 
-  // The thread's own.
+  // Used by the thread itself only.
   io_uring ring_ = {};
   bool has_ring_ = false;
   std::uint64_t event_count_ = 0;
   std::vector<UringEntry*> entries_;
-  unsigned entry_count_ = 0;       // that the kernel has or gave a request
-  UringEntry* serving_ = nullptr;  // until it is answered
+  unsigned entry_count_ = 0;       // the kernel has them, or gave them a request
+  UringEntry* serving_ = nullptr;  // the entry being served, until it is answered
 };
 
 }  // namespace nacre::fs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who serves which queue, and the way back to /dev/fuse.
+// Which thread serves which queue, and the way back to /dev/fuse.
 #include "fs/fuse/uring_transport.h"
 
 #include <algorithm>
@@ -103,7 +103,7 @@ void UringTransport::initialised(bool over_rings) noexcept {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const Result<> entered = threads_[i]->enter();
     if (entered) continue;
-    if (entered.error().code == ErrorCode::io) return;  // unmounted meanwhile
+    if (entered.error().code == ErrorCode::io) return;  // unmounted in the meantime
     if (i >= first_count) {
       // Every queue is served already, so the kernel uses them.
       spdlog::warn("fewer threads serve io_uring: {}", entered.error().message);

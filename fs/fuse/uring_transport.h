@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests through io_uring: threads for each CPU (uring_thread), with /dev/fuse beside them
-// for INIT, FORGET, INTERRUPT and notifications, which the kernel sends and takes there alone. If
-// anything about the rings is refused, /dev/fuse serves everything.
+// Requests through io_uring, with threads for each CPU (uring_thread). /dev/fuse serves next to
+// them for INIT, FORGET, INTERRUPT and notifications, which the kernel sends and takes only there.
+// If anything about the rings is refused, /dev/fuse serves everything.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace nacre::fs {
 
 class UringTransport final : public Transport {
  public:
-  // fd, thread_count and ended: DeviceTransport's. required: start() fails where it would otherwise
-  // leave everything to /dev/fuse. system outlives the transport.
+  // fd, thread_count and ended are those of DeviceTransport. If required is set, start() fails
+  // where it would otherwise leave everything to /dev/fuse. system outlives the transport.
   UringTransport(int fd, unsigned thread_count, std::function<void()> ended, UringPlan plan,
                  bool required, std::shared_ptr<UringSystem> system);
   ~UringTransport() override;
@@ -48,9 +48,9 @@ class UringTransport final : public Transport {
   DeviceTransport device_;
   std::deque<UringQueue> queues_;
   UringTable table_;
-  std::vector<std::unique_ptr<UringThread>> threads_;  // one for each queue comes first
+  std::vector<std::unique_ptr<UringThread>> threads_;  // the first ones serve one queue each
   std::atomic<bool> ready_{false};                     // the rings are set up
-  std::atomic<bool> serving_{false};                   // and requests come over them
+  std::atomic<bool> serving_{false};                   // requests come over the rings
 };
 
 }  // namespace nacre::fs

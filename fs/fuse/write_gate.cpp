@@ -17,10 +17,10 @@ constexpr std::uint64_t kept_bytes_max = 1u << 20;
 constexpr std::uint64_t share_kept = 256;
 constexpr std::uint64_t share_dirty = 16;
 constexpr std::uint64_t dirty_bytes_wanted_min = 8u << 20;
-constexpr std::uint64_t slack_bytes_max = 64u << 20;  // what may be taken between two looks
+constexpr std::uint64_t slack_bytes_max = 64u << 20;  // the maximum that is taken between two looks
 constexpr std::int64_t look_interval_ms = 10;
 
-// What the system holds that is not written yet, whoever it is for.
+// The bytes that the whole system holds and that are not written yet.
 std::uint64_t dirty_bytes_now() {
   static const auto page_size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   std::ifstream file("/proc/vmstat");

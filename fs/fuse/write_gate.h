@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files whose writers are asked to wait for the volume's word. The kernel takes what write(2)
-// brings without a message, as long as it knows the file's attributes; where it does not, it asks
-// for them first, naming the open file, which nothing else does here. So the daemon makes the
-// kernel forget the attributes of files that it refused pages of, or that are written while there
-// is little room, and answers that question with the error that the bytes would meet: write(2)
-// itself says no. Where attributes have expired, instead of being forgotten, readers ask it, too:
-// before an error is the answer, asking_call.h tells them from writers.
+// Files whose writers must wait for the volume's answer. As long as the kernel knows a file's
+// attributes, it takes the bytes of write(2) without a message. If it does not know them, it first
+// asks for them and names the open file, which no other question here does. So the daemon makes the
+// kernel forget the attributes of files of which it refused pages, or that are written while there
+// is little room. It answers that question with the error that the bytes would meet, so write(2)
+// itself fails. If attributes have expired instead of being forgotten, readers ask this question,
+// too; before the answer is an error, asking_call.h tells them from writers.
 //
-// Past a bound some file is left out: the kernel asks once more, is answered, and takes what is
-// written to it as it does of any file. Thread-safe.
+// Past a bound one of the files is left out: the kernel asks once more, gets an answer, and takes
+// what is written to this file as it does for any file. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -27,45 +27,45 @@ namespace nacre::fs {
 class WriteGate {
  public:
   static constexpr std::size_t file_count_max = 16384;
-  // From now on the kernel asks before each write to the file. True: it must be told to forget the
-  // file's attributes.
+  // From now on the kernel asks before each write to the file. Returns true if the kernel must be
+  // told to forget the file's attributes.
   bool close(InodeNumber inode);
-  // The same, in an answer to process which gives the kernel attributes that are good for no time
-  // at all: the only way that leaves a writer no time to go on unasked. But then a reader at the
-  // end of the file asks like a writer, too; so the first answer to another process that looks at
+  // The same, in an answer to process that gives the kernel attributes that are valid for no time.
+  // This is the only way that leaves a writer no time to go on unasked. But then a reader at the
+  // end of the file asks like a writer, too. So the first answer to another process that looks at
   // the file gives the kernel attributes to keep, and leaves the gate ajar.
   void close_with_answer(InodeNumber inode, pid_t process);
-  // The same, after pages of it were refused; the next who asks is told, whatever else holds.
-  // names_more: the kernel knows a larger size than the volume does.
+  // The same, after pages of the file were refused. The next process that asks gets the error,
+  // whatever else holds. names_more: the kernel knows a larger size than the volume does.
   void refuse(InodeNumber inode, ErrorCode error, bool names_more);
-  // The kernel is about to be given attributes by an answer to process, which looks. True: it must
-  // be told to forget them, before the answer: it takes none from an answer that it waited for
-  // already when it was told.
+  // The kernel is about to get attributes by an answer to process, which looks at the file. Returns
+  // true if the kernel must be told to forget them before the answer: it takes none from an answer
+  // for which it was already waiting when it was told.
   bool keeps_closed(InodeNumber inode, pid_t process) noexcept;
-  // It is given attributes that it takes in any case, by an answer to a call that changes
-  // something. Writers go on unasked until close() or refuse() is called again, for the next page
-  // of theirs.
+  // The kernel gets attributes that it takes in any case, by an answer to a call that changes
+  // something. Writers go on unasked until close() or refuse() is called again, which happens for
+  // their next page.
   void leave_ajar(InodeNumber inode) noexcept;
   void open(InodeNumber inode) noexcept;
   bool is_closed(InodeNumber inode) const noexcept;
-  // The kernel has forgotten the inode.
+  // Notes that the kernel has forgotten the inode.
   void forget(InodeNumber inode) noexcept;
-  // The kernel shows a size that the volume never got to, and does so for as long as it knows the
-  // inode: it is to forget the name as soon as nobody uses the file.
+  // Whether the kernel shows a size that the volume never got to. It shows it as long as it knows
+  // the inode, so it must forget the name as soon as no program uses the file.
   bool names_more(InodeNumber inode) const noexcept;
-  // The error of pages that were refused, until somebody was told.
+  // The error of pages that were refused, until a program was told.
   std::optional<ErrorCode> error_of(InodeNumber inode) const { return find(inode).error; }
   void take_error(InodeNumber inode);
 
-  // The most dirty bytes that the kernel should hold for a volume of this size.
+  // The maximum of dirty bytes that the kernel should hold for a volume of this size.
   static std::uint64_t dirty_bytes_wanted(std::uint64_t total_bytes);
-  // The most that it may hold for this mount.
+  // The maximum of dirty bytes that the kernel may hold for this mount.
   void set_dirty_bytes_max(std::uint64_t bytes) { dirty_bytes_max_ = bytes; }
-  // Whether the volume's room might not suffice for the pages that are dirty now and those that are
-  // taken until the next look: there is one every few milliseconds.
+  // Whether the volume may have too little room for the pages that are dirty now and those that are
+  // taken until the next look. There is a look every few milliseconds.
   bool is_narrow(Volume& volume);
-  // What is kept of the room when a writer asks, for pages that nobody asks for: those of mappings,
-  // and of files whose writers are not asked yet.
+  // The part of the room that is kept back when a writer asks. It is for pages about which the
+  // kernel does not ask: those of mappings, and of files whose writers are not asked yet.
   std::uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files the kernel may hold written pages of, and of which it must take the attributes that
-// it is given (shown_blocks.h). Bounded: past that many, a file's blocks are shown as the volume
-// knows them. Thread-safe.
+// The files of which the kernel may hold written pages, and those for which it must take the
+// attributes that it is given (shown_blocks.h). Bounded: of further files, the blocks are shown as
+// the volume knows them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,20 @@ class WrittenFiles {
  public:
   static constexpr std::size_t file_count_max = 65536;
 
-  // A program that has it open may write on without a question.
+  // Notes that a program that has the file open may go on writing without a question.
   void note(metadata::InodeNumber inode);
-  // It was written back, or is about to be. True: it was noted before.
+  // Notes that the file was written back, or is about to be. Returns true if it was noted before.
   bool take(metadata::InodeNumber inode);
-  // Its mode was changed behind the kernel's back. To have pages written out makes the kernel drop
-  // the attributes of an answer that it waits for; it would go on with the mode that it knows.
+  // Notes that the file's mode was changed behind the kernel's back. If pages were written out, the
+  // kernel would drop the attributes of an answer that it waits for, and go on with the mode that
+  // it knows.
   void must_be_told(metadata::InodeNumber inode);
   bool is_to_be_told(metadata::InodeNumber inode) const;
-  // It was given attributes that hold for no time at all. From then on readers at the end of the
-  // file ask as writers do (write_gate.h).
+  // Notes that the file got attributes that are valid for no time. From then on readers at the end
+  // of the file ask as writers do (write_gate.h).
   void may_expire(metadata::InodeNumber inode);
   bool may_have_expired(metadata::InodeNumber inode) const;
-  // The kernel has forgotten the inode.
+  // Notes that the kernel has forgotten the inode.
   void forget(metadata::InodeNumber inode) noexcept;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace nacre::fs {
 
-// The error of an fsync. It asks for data that is written already, so read_only is no answer.
+// The error of an fsync. read_only would only say that later changes are refused, so it becomes io.
 tl::unexpected<Error> Files::sync_error(Error error, InodeNumber inode) {
   if (error.code == ErrorCode::read_only) error.code = ErrorCode::io;
   return tl::unexpected(with_path(std::move(error), inode));
