@@ -25,9 +25,9 @@ namespace {
 using metadata::BackingDirectory;
 using Passed = std::function<Result<>(std::uint64_t)>;
 
-// Segments are read side by side: more than this no disk or memory gains by.
+// Reading more segments than this in parallel is no faster on any disk or memory.
 constexpr unsigned walker_count_max = 8;
-// Progress is told after so much of a segment: it is one caller's at a time.
+// Progress is reported after this many bytes of a segment, since only one thread at a time reports.
 constexpr std::uint64_t passed_step_bytes = 1u << 20;
 
 void note_file(EpochCounts& counts, const std::string& path, std::uint32_t epoch,
@@ -54,7 +54,7 @@ class SegmentEpochs final : private SegmentVisitor {
   SegmentEpochs(std::string path, std::uint32_t epoch, WalkDepth depth, const Passed& passed)
       : path_(std::move(path)), epoch_(epoch), depth_(depth), passed_(passed) {}
 
-  // is_vouched: for all but the segment's own header.
+  // is_vouched covers everything but the segment's own header.
   Result<EpochCounts> count(BackingDirectory& directory, bool is_vouched) {
     NACRE_ASSIGN(auto file, directory.open(path_, metadata::OpenMode::read));
     NACRE_ASSIGN(const std::uint64_t size, file->size());
@@ -76,7 +76,8 @@ class SegmentEpochs final : private SegmentVisitor {
   }
 
  private:
-  // Not yet written, or damaged: then its records still say of which epoch they are.
+  // The header is not written yet, or is damaged. In the second case its records still tell their
+  // epoch.
   void note_missing_header(ByteView bytes) {
     const bool is_written =
         std::any_of(bytes.begin(), bytes.end(), [](Byte byte) { return byte != Byte{0}; });
@@ -88,7 +89,7 @@ class SegmentEpochs final : private SegmentVisitor {
                                              : passed_(std::exchange(passed_bytes_, 0));
   }
 
-  // From header to header. False when what stands there is none.
+  // Goes from header to header. Returns false at a place that is not a header.
   Result<bool> hop(metadata::BackingFile& file, std::uint64_t size) {
     std::array<Byte, engine::record_header_size_bytes> bytes{};
     for (std::uint64_t at = metadata::segment_header_size_bytes; at < size;) {
@@ -143,7 +144,7 @@ Result<std::vector<std::string>> list_in_order(BackingDirectory& directory,
   return names;
 }
 
-// Of a file of db/ that names no epoch: a new one that has no header yet is no damaged one.
+// Whether a file of db/ that names no epoch is damaged. A new file without a header is not.
 Result<bool> is_damaged(BackingDirectory& directory, const std::string& path) {
   const auto whole = metadata::scrub_database_file(directory, path);
   if (whole) return false;
@@ -188,7 +189,8 @@ Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoc
   };
   std::vector<Result<EpochCounts>> found(paths.size(), EpochCounts{});
   std::atomic<std::size_t> next = 0;
-  Result<> first_failure;  // the first in time: the others end because of it
+  // The first failure in time. It makes the other threads end.
+  Result<> first_failure;
   const auto walk = [&] {
     for (std::size_t i; (i = next++) < paths.size() && !failed;) {
       const auto number = segment_number_of(paths[i].substr(paths[i].rfind('/') + 1));

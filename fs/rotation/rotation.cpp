@@ -18,9 +18,10 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// What is in somebody's hands is free soon; looked at again after this.
+// Segments and files that are in use are free soon. They are looked at again after this time.
 constexpr milliseconds hand_pause{200};
-constexpr milliseconds retry_pause_min{1000};  // after an error that may pass; doubled each time
+// The wait after an error that may pass. It doubles with each try.
+constexpr milliseconds retry_pause_min{1000};
 constexpr milliseconds retry_pause_max{60'000};
 
 bool may_pass(ErrorCode code) {
@@ -101,15 +102,17 @@ Result<> Rotation::begin(const RotationOptions& options) {
     std::lock_guard lock(mutex_);
     return under_way(row_.paused);
   };
-  NACRE_TRY(check_none());  // whoever works on one holds the mutex until it is done
+  // A thread that works on a rotation holds the mutex until it is done.
+  NACRE_TRY(check_none());
   std::lock_guard one(work_mutex_);
   NACRE_TRY(check_none());
   NACRE_TRY(mounted_.check_writable());
-  // It would bring keyring and superblock of two states.
+  // A backup would copy a keyring and a superblock of different states.
   if (mounted_.backups().count() > 0) {
-    return fail(ErrorCode::busy,
-                "a backup of this volume is under way, and would bring half of each key: try again "
-                "when it is done");
+    return fail(
+        ErrorCode::busy,
+        "a backup of this volume is under way, and would copy a keyring and a superblock that "
+        "do not belong together: try again when it is done");
   }
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
@@ -197,7 +200,7 @@ Result<> Rotation::work(Mode mode) {
   return finish();
 }
 
-// What never fitted has no predecessor that would have to go.
+// If a checkpoint never fitted, there is no earlier one that would have to be removed.
 Result<> Rotation::renew_checkpoint() {
   const auto written = mounted_.write_checkpoint(CheckpointKeep::only_this);
   if (written || written.error().code == ErrorCode::too_big) return {};
@@ -258,8 +261,8 @@ Result<> Rotation::reseal_database() {
   }
 }
 
-// Everything is durable, and what is empty is removed. The first commit removes it; the syncs make
-// that durable whether or not another commit follows.
+// Makes everything durable and removes what is empty. The first commit removes it, and the syncs
+// make the removal durable whether or not another commit follows.
 Result<> Rotation::settle() {
   NACRE_TRY(mounted_.committer().commit(CommitScope{.everything = true}));
   NACRE_TRY(directory_->sync_directory(metadata::segment_folder));
@@ -295,7 +298,7 @@ Result<> Rotation::finish() {
   return remember({});
 }
 
-// A crash between two copies of the last keyring leaves the old keys in the other one.
+// After a crash between the two copies of the last keyring, the other copy still has the old keys.
 Result<> Rotation::repair_copies() {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*directory_));
   if (found.warnings.empty()) return {};
@@ -386,7 +389,8 @@ Result<> Rotation::pause() {
   NACRE_TRY(remember(row));
   {
     std::lock_guard lock(mutex_);
-    // It may have ended while the row was written; its state would then stay "paused" for good.
+    // The rotation may have ended while the row was written. Its state would then stay "paused" for
+    // ever.
     if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = true;
     state_ = RotationState::paused;

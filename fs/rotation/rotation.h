@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotation of a volume's keys: a new volume key and epoch at once, then everything that is there is
-// sealed anew, then the old keys go. docs/SECURITY.md, "Rotation", argues the order:
+// Rotation of a volume's keys: a new volume key and epoch come into use at once, then everything is
+// sealed again, then the old keys go. docs/SECURITY.md, "Rotation", explains the order:
 //
-//   1. the keyring with both keys is durable; then new things are sealed under the new epoch
-//   2. the superblock is MACed under the new volume key
-//   3. records: segments of older epochs are emptied, oldest first
-//   4. db/: the log is switched, tables are compacted into new ones, the rest is sealed anew
-//   5. nothing is left of an older epoch: looked up in every header
-//   6. the keyring without the old keys is durable; then the process forgets them
+//   1. The keyring with both keys is made durable. New data is then sealed under the new epoch.
+//   2. The superblock gets a MAC under the new volume key.
+//   3. Records: segments of older epochs are emptied, the oldest first.
+//   4. db/: the log is switched, tables are compacted into new ones, the rest is sealed again.
+//   5. Every header is read, to check that nothing is left of an older epoch.
+//   6. The keyring without the old keys is made durable. Then the process forgets them.
 //
-// Each step may be repeated. Where a rotation stands follows from what is on disk, so one that was
-// interrupted goes on wherever the volume is opened for writing next.
+// Each step may be repeated. The progress of a rotation follows from what is on disk, so an
+// interrupted one goes on when the volume is next opened for writing.
 #pragma once
 
 #include <chrono>
@@ -33,18 +33,21 @@
 namespace nacre::fs {
 
 struct RotationOptions {
-  // None: as the superblock says.
+  // None: the suite in the superblock.
   std::optional<engine::CipherSuite> suite;
-  std::optional<engine::Codec> codec;       // and all records are compressed anew with it
-  int level = 0;                            // of that codec
+  // If set, all records are compressed again with this codec.
+  std::optional<engine::Codec> codec;
+  int level = 0;                            // the level of that codec
   std::uint64_t rate_bytes_per_second = 0;  // see RekeyOrder
-  // Moves a volume of format 1 to format 2. Otherwise the format stays the same, unless a move that
-  // was interrupted before its keyring has left the feature in the superblock.
+  // Moves a volume of format 1 to format 2. Otherwise the format stays the same. The exception is
+  // an earlier move that was interrupted before its keyring was written, and left the feature in
+  // the superblock.
   bool to_format_2 = metadata::settled_format == metadata::EpochFormat::two;
-  // Of whoever begins it, if there is one: in format 1 the MAC of its recipient is made at once.
+  // The passphrase of the user who begins the rotation, if there is one. In format 1 it serves to
+  // make the MAC of that user's recipient at once.
   const SecretBytes* passphrase = nullptr;
-  // In format 2 the recipients of these get the new volume key under their passphrases. All that
-  // have no key pair must be among them.
+  // In format 2 these recipients get the new volume key under their passphrases. All recipients
+  // without a key pair must be among them.
   std::vector<metadata::RecipientSeal> seals;
 };
 
@@ -52,53 +55,58 @@ enum class RotationState : std::uint8_t {
   none,
   running,
   paused,
-  waiting,  // for space, for a backup to end
-  damaged,  // all but what cannot be opened is done; the old keys stay
-  stopped,  // by an error: until the next mount, or until it is resumed
+  waiting,  // for space, or for the end of a backup
+  // All is done except for records that cannot be opened. The old keys stay.
+  damaged,
+  // Stopped by an error, until the next mount or until it is resumed.
+  stopped,
 };
 std::string_view to_string(RotationState state);
 
 struct RotationStatus {
   RotationState state = RotationState::none;
-  std::string_view stage;  // "records", "database", "verification"; empty when none
+  std::string_view stage;  // "records", "database", "verification"; or empty
   std::uint32_t epoch = 0;
-  std::uint64_t done_bytes = 0;  // of records
+  std::uint64_t done_bytes = 0;  // bytes of records
   std::uint64_t total_bytes = 0;
-  std::uint64_t bytes_per_second = 0;  // since it began or went on; 0: not known yet
+  std::uint64_t bytes_per_second = 0;  // since it began or was resumed; 0: not known yet
   std::uint64_t damaged_segment_count = 0;
-  std::string message;  // what it waits for, what stopped it
+  std::string message;  // the reason for waiting or stopping
 };
 
 // Thread-safe.
 class Rotation {
  public:
-  // keys are those that the volume was opened with. Volume and keyring outlive this.
+  // keys are those with which the volume was opened. Volume and keyring outlive this object.
   Rotation(std::shared_ptr<metadata::BackingDirectory> directory,
            std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
            Mounted& mounted);
   ~Rotation();  // stop()
 
-  // Steps 1 and 2. busy: one is under way, or a backup. After another error one may have begun all
-  // the same: status() tells, and it goes on as if nothing had happened.
+  // Steps 1 and 2. Error: busy if a rotation or a backup is under way. After another error the
+  // rotation may have begun in spite of it; status() tells, and it then goes on as usual.
   Result<> begin(const RotationOptions& options);
 
-  // Goes on to the end on this thread, as fast as it can unless a rate was asked for; nothing to do
-  // is fine. progress may be empty. corrupt: the state damaged; cancelled after stop().
+  // Goes on to the end on this thread, as fast as it can unless a rate was set. It is no error if
+  // there is nothing to do. progress may be empty. Errors: corrupt in the state damaged; cancelled
+  // after stop().
   using Progress = std::function<void(const RotationStatus&)>;
   Result<> run(const Progress& progress);
 
-  // The background thread: goes on with what is there, now and whenever one begins.
+  // The background thread. It goes on with an existing rotation, and with any that begins later.
   void start();
   void stop();
-  // Durable: a rotation that is paused stays so until it is resumed. not_found when there is none.
+  // Both are durable: a paused rotation stays paused until it is resumed. Error: not_found if there
+  // is none.
   Result<> pause();
   Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second);
 
   RotationStatus status() const;
-  // Looks at every record and file: what is not of the current epoch. cancelled after stop().
+  // Looks at every record and file, and counts those that are not of the current epoch. Error:
+  // cancelled after stop().
   Result<EpochCounts> verify() const;
   engine::Sha256Digest fingerprint() const { return keys_->fingerprint(); }
-  // Of the current epoch.
+  // The format of the current epoch.
   metadata::EpochFormat format() const { return keys_->current_epoch().format; }
 
  private:
@@ -113,12 +121,12 @@ class Rotation {
   Result<> settle();
   Result<> finish();
   Result<> repair_copies();
-  // What a rotation begins with: the superblock that counts under the older key, and what the new
-  // epoch is to be.
+  // The state in which a rotation begins: the superblock that is valid under the older key, and the
+  // properties of the new epoch.
   struct BeforeRotation {
     engine::Sha256Digest superblock = {};
     engine::CipherSuite suite{};
-    metadata::EpochFormat format = metadata::EpochFormat::one;  // not below that of the last one
+    metadata::EpochFormat format = metadata::EpochFormat::one;  // not below that of the last epoch
   };
   Result<BeforeRotation> settle_before(const RotationOptions& options);
   Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before);
@@ -128,10 +136,10 @@ class Rotation {
     bool are_copies_equal = false;
   };
   Result<LoadedSuperblock> load_superblock() const;
-  // The row of the table system; durable when remember() returns.
+  // Writes the row of the table system. It is durable when remember() returns.
   Result<> remember(const metadata::RotationRow& row);
   Result<metadata::RotationRow> remembered() const;
-  // cancelled when stopped or paused.
+  // Error: cancelled if stopped or paused.
   Result<> go_on();
   Result<> wait(RotationState state, std::string message, std::chrono::milliseconds pause);
   void enter(std::string_view stage);
@@ -142,16 +150,17 @@ class Rotation {
   metadata::KeyringKeeper& keyring_;
   Mounted& mounted_;
 
-  std::mutex work_mutex_;  // one at a time begins, works or ends; before mutex_
-  Progress progress_;      // under work_mutex_
-  // Of the superblock that the volume was opened with, or that this has written since: nobody else
-  // writes any. None where it could not be read again. Under work_mutex_.
+  // One thread at a time begins, works or ends. Locked before mutex_.
+  std::mutex work_mutex_;
+  Progress progress_;  // under work_mutex_
+  // The digest of the superblock with which the volume was opened, or that this object has written
+  // since. No other writer exists. None if it could not be read again. Under work_mutex_.
   std::optional<engine::Sha256Digest> known_superblock_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool begun_ = false;  // the background has something to do
+  bool begun_ = false;  // the background thread has something to do
   metadata::RotationRow row_;
   RotationState state_ = RotationState::none;
   std::string_view stage_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rotation begins: the superblock that counts under the older key, and the new keyring.
+// The beginning of a rotation: the superblock that is valid under the older key, and the new
+// keyring.
 #include <utility>
 
 #include "fs/rotation/rotation.h"
@@ -15,13 +16,13 @@ Result<Rotation::LoadedSuperblock> Rotation::load_superblock() const {
                           .are_copies_equal = found.warnings.empty()};
 }
 
-// Both copies of the superblock are what counts under the key that is about to go.
+// Makes both copies of the superblock the one that is valid under the key that is about to go.
 Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& options) {
   NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
   if (known_superblock_ && *known_superblock_ != loaded.digest) {
     return fail(ErrorCode::tampered,
-                "the superblock is not the one with which the volume was opened: somebody who has "
-                "the volume key wrote it; put the true one back from a backup");
+                "the superblock is not the one with which the volume was opened: it was written by "
+                "someone else who has the volume key; restore the right one from a backup");
   }
   metadata::Superblock& superblock = loaded.superblock;
   BeforeRotation before{.superblock = loaded.digest,
@@ -29,8 +30,8 @@ Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& 
   if (options.to_format_2 || superblock.has_format_2) before.format = metadata::EpochFormat::two;
   const bool upgrades = options.to_format_2 && !superblock.has_format_2;
   const bool changes = options.codec || before.suite != superblock.cipher || upgrades;
-  // Another one follows when the keyring is durable (settle_superblock()): what could not be
-  // finished is not begun.
+  // Another superblock follows when the keyring is durable (settle_superblock()). A rotation that
+  // could not be finished is not begun.
   NACRE_TRY(metadata::check_generation(
       metadata::next_generation(superblock.generation + (changes ? 1 : 0)), "superblock"));
   if (!changes && loaded.are_copies_equal) return before;
@@ -48,8 +49,8 @@ Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& 
   return before;
 }
 
-// Nothing is sealed under the new epoch before both copies are durable; but for the files of the
-// database in format 2, which count only then.
+// Nothing is sealed under the new epoch before both copies are durable, except for the files of the
+// database in format 2, which become valid only then.
 Result<> Rotation::save_new_keyring(const RotationOptions& options, const BeforeRotation& before) {
   const bool is_format_2 = before.format != metadata::EpochFormat::one;
   const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {

@@ -27,7 +27,7 @@ WIDTH_MAX = 100
 UNREAD = ["docs/FORMAT.md", "docs/SECURITY.md"]
 # Folders whose comments and messages were read. Add yours when you have read it.
 READ = [
-    "fs/fuse/", "fs/store/", "fs/volume/",
+    "fs/fuse/", "fs/rotation/", "fs/store/", "fs/volume/",
     "docs/man/", "fs/backup/", "fs/cache/", "fs/check/", "fs/checkpoint/", "fs/control/", "fs/crypt/", "fs/mount/",
     "fs/repair/", "fs/salvage/", "fs/scrub/", "fs/space/", "gpu_engine/", "metadata/backing/", "metadata/tables/",
     "packaging/", "tests/measure/", "tests/tidy/", "tools/",
