@@ -11,7 +11,6 @@ WORDS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "words.py")
 CODE = "// SPDX-License-Identifier: Apache-2.0\n"
 CLEAN = {
     "README.md": "Who can open it? Besides, there are many. It lies next to \"beside\" and `so many`.\n",
-    "docs/FORMAT.md": "Who has not read it yet may find so many words beside it.\n",
     "docs/SEEDS.md": "Written by `nacre-papers --markdown`.\n" + "x " * 80 + "\n",
     "tools/a.cpp": CODE + "// It says so, and many read it. At most this.\nint beside_it();\n",
     "fs/a.cpp": CODE + "// Who reads so many comments beside the code? Whoever must.\n",

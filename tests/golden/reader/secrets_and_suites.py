@@ -113,7 +113,7 @@ def open_sealed(suite, key, nonce, ciphertext, tag, additional_data, what):
 
 
 def argon2id(passphrase, salt, memory_kib, passes, lanes, size):
-    """FORMAT.md, keyring, "K1 | K2": Argon2id, version 13 hexadecimal, by libargon2.
+    """FORMAT.md, keyring, "K1, K2": Argon2id, version 13 hexadecimal, by libargon2.
 
     python3-cryptography of Debian 12 has no Argon2id, so libargon2.so.1 is called by ctypes.
     """
