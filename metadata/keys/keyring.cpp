@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyring as a file: see keyring.h. What it takes to open one is in keyring_open.cpp.
+// The keyring as a file; keyring_open.cpp opens it.
 #include "metadata/keys/keyring.h"
 
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ Result<WrappedEpoch> parse_epoch(const json& fields) {
   return epoch;
 }
 
-// What the bounds refuse is never tried: a hostile keyring must not take the machine's memory.
+// A cost outside the bounds is never tried: a hostile keyring must not take the machine's memory.
 Result<engine::Argon2Parameters> parse_kdf_cost(const json& fields) {
   const auto get = [&](const char* name, std::uint32_t least,
                        std::uint32_t most) -> Result<std::uint32_t> {
@@ -136,7 +136,8 @@ Result<void> parse_wrapped_key(Recipient& recipient, const json& fields) {
   return {};
 }
 
-// A passphrase of format 2: the volume key is sealed, or wrapped for its key pair, never both.
+// A passphrase's recipient of format 2: the volume key is sealed, or wrapped for its key pair, but
+// never both.
 Result<void> parse_sealed_recipient(Recipient& recipient, const json& fields) {
   NACRE_ASSIGN(PassphraseLock lock, parse_kdf(fields));
   NACRE_TRY(get_hex(fields, "check", lock.check.emplace()));
@@ -165,7 +166,7 @@ Result<void> parse_sealed_recipient(Recipient& recipient, const json& fields) {
   return {};
 }
 
-// With a key pair, so RSA alone or a passphrase of format 1.
+// A recipient with a key pair: RSA alone, or a passphrase of format 1.
 Result<void> parse_rsa_recipient(Recipient& recipient, const json& fields, bool has_passphrase) {
   NACRE_TRY(parse_public_key(recipient, fields));
   if (engine::sha256(recipient.public_key) != recipient.fingerprint) {
@@ -180,7 +181,8 @@ Result<void> parse_rsa_recipient(Recipient& recipient, const json& fields, bool 
   return {};
 }
 
-// Of a kind that another version knows: kept whole, so nothing may be in it that would be dropped.
+// A recipient of a kind that another version knows. It is kept whole, so it may have no field that
+// would be dropped.
 Result<void> parse_other_kind(Recipient& recipient, const json& fields) {
   OtherKind other;
   NACRE_ASSIGN(const std::uint64_t number,

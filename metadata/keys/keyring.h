@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyring: who can open a volume, and its epoch keys. Files "keyring" and "keyring.copy"
-// (two_copies.h), in the form of document.h with the MAC key volume_subkey("keyring mac"):
+// The keyring: the recipients that can open a volume, and its epoch keys. Files "keyring" and
+// "keyring.copy" (two_copies.h), in the form of document.h with the MAC key
+// volume_subkey("keyring mac"):
 //   {
 //     "crc32": "89abcdef",
 //     "epochs": [                               1 … 4096, numbers ascending
@@ -36,13 +37,13 @@
 //         "label": "",
 //         "mac": "64 hex digits",               passphrase only: HMAC-SHA256 under K2 of
 //                                               "nacre recipient" | volume id [16] |
-//                                               fingerprint [32] | wrapped volume key. Not there
-//                                               when somebody else changed the volume key
+//                                               fingerprint [32] | wrapped volume key. Missing
+//                                               if the volume key was changed without it
 //         "private_key": "base64",              passphrase only: PKCS#8, sealed under K1,
 //                                               AAD: "nacre private key"
 //         "public_key": "base64",               DER SubjectPublicKeyInfo
-//         "wrapped_volume_key": "base64"        RSA-OAEP-SHA256, label: "nacre volume key" and at
-//       }                                       once the 32 hex digits of the volume id
+//         "wrapped_volume_key": "base64"        RSA-OAEP-SHA256, label: "nacre volume key" and
+//       }                                       directly after it the volume id's 32 hex digits
 //     ],
 //     "version": 1,
 //     "volume_id": "32 hex digits"
@@ -53,23 +54,28 @@
 // A keyring whose last epoch is of format 2 has these recipients, too (docs/FORMAT.md):
 //       {                                       a passphrase that seals the volume key itself
 //         "check", "fingerprint": 64 hex digits, "created", "kdf", "kind", "label": as above,
-//         "sealed_volume_key": "base64",        not there when somebody else changed the volume key
-//         "follows": "64 hex digits",           fingerprint of the volume key before; may be
-//         missing "public_key", "private_key",          both or neither "wrapped_volume_key" only
-//         without sealed_volume_key
+//         "sealed_volume_key": "base64",        missing if the volume key was changed without it
+//         "follows": "64 hex digits",           may be missing: fingerprint of the key before
+//         "public_key", "private_key",          both or neither
+//         "wrapped_volume_key"                  only without sealed_volume_key
 //       },
 //       {                                       a kind that this version does not know
 //         "body": "base64", "created", "fingerprint", "label",
 //         "kind": 3                             3 … 65535
 //       }
 //
-// Why each recipient has its own MAC: anybody can wrap a volume key of his own to a public key and
-// make a whole keyring around it. The MAC under the passphrase shows that the holder's own volume
-// was meant. For a bare RSA key nothing in the volume can show that; there the pinned
-// KeyTree::fingerprint() does. Whoever changes the volume key wraps the new one for every
-// passphrase too, but cannot make their MACs: such a recipient has none until its passphrase is
-// used to open the volume for writing, and until then the pinned fingerprint is all there is for it
-// as well.
+// Why each passphrase's recipient has a MAC (in format 2 a seal) of its own: an attacker who has
+// seen a public key can wrap a volume key of their own for it, and make a whole keyring around it.
+// What shows a holder that the volume is their own:
+//
+//   the secret                        | what shows it
+//   a passphrase with its MAC or seal | the MAC or seal, which only the passphrase can make
+//   a passphrase without              | only the pinned KeyTree::fingerprint()
+//   a bare RSA key                    | only the pinned KeyTree::fingerprint()
+//
+// A program that changes the volume key wraps the new one for every passphrase too, but cannot make
+// the MACs of passphrases that it was not given. Such a recipient has none until its passphrase is
+// used to open the volume for writing.
 #pragma once
 
 #include <cstdint>
@@ -94,7 +100,7 @@ namespace nacre::metadata {
 inline constexpr std::string_view keyring_file = "keyring";
 inline constexpr std::size_t keyring_size_bytes_max = 16u << 20;
 inline constexpr std::size_t recipient_count_max = 1000;
-inline constexpr std::size_t passphrase_count_max = 32;  // opening may have to try each
+inline constexpr std::size_t passphrase_count_max = 32;  // an opening may have to try each
 inline constexpr std::size_t epoch_count_max = 4096;
 
 // What makes a recipient a passphrase recipient.
@@ -102,15 +108,17 @@ struct PassphraseLock {
   engine::Argon2Parameters kdf = {};
   Bytes salt;
   Bytes sealed_private_key;  // empty if it has no key pair, as it may be in format 2
-  // Format 1 alone; none since somebody else changed the volume key.
+  // In format 1 only. None if the volume key was changed without the passphrase.
   std::optional<engine::Sha256Digest> mac;
-  // Format 2 alone, and always there: commits to the passphrase.
+  // In format 2 only, and always there. It commits to the passphrase.
   std::optional<engine::Sha256Digest> check;
-  Bytes sealed_volume_key;  // format 2 alone; empty since somebody else changed the volume key
-  // Beside that: the fingerprint of the volume key before this one, if it was known.
+  // In format 2 only. Empty if the volume key was changed without the passphrase.
+  Bytes sealed_volume_key;
+  // Together with that: the fingerprint of the volume key before this one, if it was known.
   std::optional<engine::Sha256Digest> follows;
 };
-// Of a kind that this version does not know. It is kept as it is, and opens nothing here.
+// A recipient of a kind that this version does not know. It is kept as it is, and opens nothing
+// here.
 struct OtherKind {
   std::uint16_t number = 0;
   Bytes body;
@@ -122,7 +130,7 @@ struct Recipient {
   std::string created;  // RFC 3339
   engine::Sha256Digest fingerprint = {};
   Bytes public_key;          // empty if it has no key pair
-  Bytes wrapped_volume_key;  // empty where the volume key is sealed without the key pair
+  Bytes wrapped_volume_key;  // empty if the volume key is sealed without the key pair
   std::optional<PassphraseLock> passphrase;
   std::optional<OtherKind> other_kind;
 };
@@ -137,44 +145,44 @@ struct Keyring {
   std::uint64_t generation = 1;
   std::vector<WrappedEpoch> epochs;
   std::vector<Recipient> recipients;
-  Bytes sealed_previous_volume_key;  // empty but during a rotation
+  Bytes sealed_previous_volume_key;  // empty except during a rotation
   // KeyTree::previous_superblock().
   std::optional<engine::Sha256Digest> previous_superblock;
 };
 
-// The last epoch is: what is made in it from now on is of format 2.
+// Whether the last epoch is of format 2: then everything that is made in it from now on is.
 bool is_of_format_2(const Keyring& keyring);
-// False for a passphrase of which nothing is there that only the passphrase can make, since
-// somebody else changed the volume key.
+// False for a passphrase's recipient that lacks what only the passphrase can make (in format 1 the
+// MAC, in format 2 the seal), because the volume key was changed without the passphrase.
 bool is_confirmed(const Recipient& recipient);
 
-// What a passphrase gives its recipient of format 2: it is enough to seal another volume key for
-// it, and to open the one that is sealed. Got by opening a keyring.
+// What a passphrase gives its recipient of format 2. It is enough to seal another volume key for
+// the recipient, and to open the one that is sealed. Opening a keyring gives it.
 struct RecipientSeal {
   engine::Sha256Digest fingerprint = {};
   engine::Sha256Digest check = {};
   SecretBytes key;  // 32 bytes
-  // Of a recipient that was made in format 1: its private key under that key. Else empty.
+  // The recipient's private key under that key, if the recipient was made in format 1. Else empty.
   Bytes sealed_private_key;
   RecipientSeal clone() const { return {fingerprint, check, key.clone(), sealed_private_key}; }
 };
 
-// What opens a volume: a passphrase, or the private key of an RSA recipient.
+// A secret that opens a volume: a passphrase, or the private key of an RSA recipient.
 using VolumeSecret = std::variant<SecretBytes, engine::RsaPrivateKey>;
 
-// What deriving the keys of passphrases may cost before anything shows that the keyring is genuine:
-// whoever can write to it chooses the cost.
+// The cost that the derivation of passphrases' keys may have before anything shows that the keyring
+// is genuine. An attacker who can write to the keyring chooses the cost in it.
 struct KdfLimit {
   std::uint64_t work_kib = 16u << 20;   // memory times passes, over all passphrases that are tried
   std::uint64_t memory_kib = 1u << 20;  // of one
 };
-// Of this process. Set at its start, before there are threads.
+// The limit of this process. It is set at the start, before there are threads.
 const KdfLimit& kdf_limit();
 void set_kdf_limit(const KdfLimit& limit);
 // Memory times passes.
 std::uint64_t work_kib_of(const engine::Argon2Parameters& kdf);
-// not_permitted where it is more than the limit allows, after spent_kib of work for others, with
-// the option that allows it.
+// Error: not_permitted if the cost is more than the limit allows, after spent_kib of work for other
+// recipients. The message names the option that allows it.
 Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit& limit,
                             std::uint64_t spent_kib = 0);
 
@@ -183,8 +191,8 @@ struct NewPassphrase {
   SecretBytes passphrase;  // not empty
   engine::Argon2Parameters kdf = {};
   int rsa_bits = engine::rsa_bits_default;
-  // In format 2: with an RSA key pair, so that others can give it another volume key. In format 1
-  // all have one.
+  // In format 2: whether it gets an RSA key pair, so that other recipients can give it another
+  // volume key. In format 1 all have one.
   bool has_key_pair = true;
 };
 struct NewPublicKey {
@@ -197,28 +205,29 @@ struct NewKeyring {
   Keyring keyring;
   std::shared_ptr<KeyTree> keys;
 };
-// A new volume key and epoch 1, of that format. invalid_argument: no recipient, one given twice, an
-// empty passphrase, a bad label, KDF parameters out of bounds. not_permitted: together the
-// passphrases cost more than kdf_limit() lets an opening try.
+// Makes a new volume key and epoch 1, of that format. Errors: invalid_argument (no recipient, a
+// recipient given twice, an empty passphrase, a bad label, KDF parameters out of bounds),
+// not_permitted (the passphrases together cost more than kdf_limit() lets an opening try).
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,
                                   std::span<const NewRecipient> recipients,
                                   EpochFormat format = EpochFormat::one);
 
 std::string encode_keyring(const Keyring& keyring, const KeyTree& keys);
-// corrupt, also for KDF parameters out of bounds; unsupported for a later version or a suite that
-// this build does not have. Takes no more memory than a few times the text's size.
+// Takes no more memory than a few times the text's size. Errors: corrupt, also for KDF parameters
+// out of bounds; unsupported for a later version or a suite that this build does not have.
 Result<Unverified<Keyring>> parse_keyring(ByteView text);
 
-// What it takes to change the recipients of a keyring, from opening it: keyring_recipients.h.
+// What opening a keyring gives for changing its recipients (keyring_recipients.h).
 struct KeyringAccess {
-  SecretBytes volume_key;           // wiped with this; for that alone
-  std::size_t recipient_index = 0;  // whose secret it was
-  // A passphrase opened it, and is_confirmed() is false of its recipient.
+  SecretBytes volume_key;           // wiped with this object; used only for that
+  std::size_t recipient_index = 0;  // of the recipient that opened it
+  // Whether a passphrase opened it for whose recipient is_confirmed() is false.
   bool is_unconfirmed = false;
-  // What that recipient is to become when the keyring is next written: with the MAC or the seal
-  // that was missing, and in the form of the keyring's format. None if it is that already.
+  // What that recipient becomes when the keyring is next written: it gets the MAC or the seal that
+  // was missing, and the form of the keyring's format. None if the recipient has both already.
   std::optional<Recipient> completed;
-  // The passphrase's own word that the volume key follows one of that fingerprint.
+  // The fingerprint of the volume key that this one follows, if the passphrase itself vouches for
+  // that.
   std::optional<engine::Sha256Digest> follows;
   std::optional<RecipientSeal> seal;  // of a passphrase
 };
@@ -226,24 +235,26 @@ struct OpenedKeyring {
   std::shared_ptr<KeyTree> keys;
   KeyringAccess access;
 };
-// Finds the recipient that secret is, opens the volume key and the epoch keys, and checks the MACs
-// on the way: what the keyring claims may be believed when this succeeds, but that it is the
-// holder's own volume only if is_unconfirmed is false. A passphrase is tried with every passphrase
-// recipient, the cheapest first, within the limit. wrong_key (for whatever keeps a passphrase of
-// format 2 from the volume key), tampered (also for a recipient that stands there twice),
-// out_of_memory, not_permitted (not all were tried: the limit).
+// Finds the recipient of this secret, opens the volume key and the epoch keys, and checks the MACs
+// on the way. If this succeeds, what the keyring claims is genuine. That it is the holder's own
+// volume is shown only if is_unconfirmed is false. A passphrase is tried with every passphrase's
+// recipient, the cheapest first, within the limit. Errors: wrong_key (whatever keeps a passphrase
+// of format 2 from the volume key), tampered (also if a recipient is there twice), out_of_memory,
+// not_permitted (not all were tried, because of the limit).
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
                                    const KdfLimit& limit = kdf_limit());
 
 struct FoundKeyring {
   Unverified<Keyring> keyring;
   std::vector<Error> warnings;  // about its other copy
-  bool is_torn = false;         // the other copy is whole, but of an earlier generation
+  bool is_torn = false;         // whether the other copy is whole, but of an earlier generation
   Bytes text;                   // of the file that is used
 };
-// Without keys. missing when neither copy is there; else as parse_keyring() and read_copies().
+// Needs no keys. Errors: missing if neither copy is there; else as of parse_keyring() and
+// read_copies().
 Result<FoundKeyring> find_keyring(BackingDirectory& directory);
-// Both copies. The caller has raised the generation. Of a volume in use: KeyringKeeper.
+// Writes both copies. The caller has raised the generation. If the volume is in use, KeyringKeeper
+// does this.
 Result<void> save_keyring(BackingDirectory& directory, const Keyring& keyring, const KeyTree& keys);
 
 }  // namespace nacre::metadata

@@ -13,8 +13,8 @@ namespace nacre::metadata {
 
 namespace {
 
-// The files that are about to be replaced. What they held was wrapped for recipients that may have
-// been taken away since.
+// The files that are about to be replaced. They hold wraps for recipients that may have been
+// removed since.
 class ReplacedFiles {
  public:
   explicit ReplacedFiles(BackingDirectory& directory) {
@@ -25,8 +25,8 @@ class ReplacedFiles {
     }
   }
 
-  // Best effort: copy-on-write file systems, snapshots and flash keep what was there, and a file
-  // that has another name (a backup made of hard links) is left alone.
+  // Overwrites the files as well as it can be done: copy-on-write file systems, snapshots and flash
+  // keep what was there. A file that has another name (a backup made of hard links) is left alone.
   void overwrite() {
     for (const auto& file : files_) {
       if (!file || !file->is_nameless()) continue;
@@ -63,9 +63,10 @@ std::uint64_t KeyringKeeper::generation() const {
 
 Result<> KeyringKeeper::check_usable() const {
   if (!is_unknown_) return {};
-  return fail(ErrorCode::read_only,
-              "a new keyring could not be written, and nobody knows which one will count: the "
-              "recipients can be changed again once the volume is mounted anew");
+  return fail(
+      ErrorCode::read_only,
+      "a new keyring could not be written, and it is unknown which one will count: mount the "
+      "volume anew, then the recipients can be changed again");
 }
 
 Result<> KeyringKeeper::rotate(const MakeKeyring& make,
@@ -153,7 +154,7 @@ Result<> KeyringKeeper::replace_locked(const Keyring& next) {
               current_.generation);
   ReplacedFiles replaced(*directory_);
   if (const auto saved = save_keyring(*directory_, next, *keys_); !saved) {
-    // The row stays: a rename that may not be durable must not be required.
+    // The row stays as it is, because it must not require a rename that may not be durable.
     look_again();
     const std::string_view state =
         current_.generation == next.generation

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyring of a volume that is open for writing, and the one order in which another takes its
-// place:
+// The keyring of a volume that is open for writing, and the one order in which another keyring
+// takes its place:
 //
 //   1. "keyring" is replaced, then "keyring.copy", each as a whole and durably (two_copies.h)
 //   2. the database's row keyring_generation gets the new generation, durably
-//   3. what the replaced files held is overwritten, where the file system writes in place and no
+//   3. what the replaced files held is overwritten, if the file system writes in place and no
 //      other name leads to them
 //
-// Why in that order. Opening takes the copy of the higher generation, and refuses a keyring older
-// than the row. Power lost before the first rename is durable: the old keyring and the old row.
-// Behind it, until 2. is durable: the new keyring, with an older copy or two new ones, and the old
-// row, which refuses neither; opening for writing notes the newer generation. Behind 2.: the new
-// one, and whoever puts the old one back is refused. The other way round, power lost between the
-// row and the files would leave a volume that nobody can open. The caller hears of success behind
-// 2., so that a secret which was taken away is not reported gone while an old file could still be
-// put back.
+// Opening takes the copy of the higher generation, and refuses a keyring older than the row. So the
+// order has these effects:
+//
+//   power is lost                      | the volume then has
+//   before the first rename is durable | the old keyring and the old row
+//   later, before 2. is durable        | the new keyring, with an older copy or two new ones,
+//                                      | and the old row, which refuses neither. Opening for
+//                                      | writing notes the newer generation
+//   after 2. is durable                | the new keyring. An old one that is put back is refused
+//
+// In the other order, power lost between the row and the files would leave a volume that no secret
+// opens. The caller learns of the success only after 2. So a secret that was removed is never
+// reported as gone while an old file could still be put back.
 #pragma once
 
 #include <functional>
@@ -32,46 +37,49 @@ namespace nacre::metadata {
 // Thread-safe.
 class KeyringKeeper {
  public:
-  // Makes the row keyring_generation durable: fs::Volume::note_keyring_generation().
+  // Makes the row keyring_generation durable, as fs::Volume::note_keyring_generation() does.
   using NoteGeneration = std::function<Result<>(std::uint64_t generation)>;
 
-  // current: verified, and not older than the row.
+  // current must be verified, and not older than the row.
   KeyringKeeper(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
                 Keyring current, NoteGeneration note_generation);
 
   Keyring current() const;
   std::uint64_t generation() const;
 
-  // Puts next, which the caller vouches for, in place of the current one. invalid_argument unless
-  // its generation is the next one. After any other error next may have taken its place or not;
-  // current() says which, and the message what to do.
+  // Puts next in place of the current keyring. The caller vouches for next. Error: invalid_argument
+  // unless its generation is the next one. After any other error, next may or may not have taken
+  // its place: current() says which keyring counts, and the message says what to do.
   Result<> replace(const Keyring& next);
 
-  // The same for a text that somebody made who knows the volume key but is not trusted beyond that:
-  // tampered without the MAC or for another volume; busy when its generation is not the next one,
-  // so that it was made from another keyring than the current; not_permitted when it differs in
-  // more than the recipients.
+  // The same for a text from a client that knows the volume key but is not trusted beyond that.
+  // Errors: tampered (the MAC is wrong, or it is of another volume), busy (its generation is not
+  // the next one, so it was made from another keyring than the current one), not_permitted (it
+  // differs in more than the recipients).
   Result<> replace_recipients(ByteView text);
 
-  // For the beginning of a rotation: next is what make gives for the current one, under the volume
-  // key of its own keys. taken is called once both copies are durable, before anybody else can
-  // change anything; note_generation() is to follow. When writing fails nobody knows which of the
-  // two will count: then every later change is refused until the volume is opened anew.
+  // Begins a rotation. make gets the current keyring and returns the next one, which is written
+  // under the volume key of its own keys. taken is called once both copies are durable, before any
+  // other thread can change anything; note_generation() must follow. If writing fails, it is
+  // unknown which of the two keyrings will count: then every later change is refused until the
+  // volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
-  // around, where it is given, gets what the new keyring has and the function that writes it and
-  // calls taken, which it calls once or not at all: what it does before that, is done when nobody
-  // can change the keyring any more. It may take the locks of the database; whoever holds those
-  // never comes here.
+  // around, if it is given, gets the new keyring's keys and a function, commit, that writes the
+  // keyring and calls taken. It calls commit once or not at all. Before and after that call no
+  // other thread can change the keyring. around may take the locks of the database, so no thread
+  // may call rotate() while it holds one of these.
   using AroundCommit =
       std::function<Result<>(const KeyTree& next, const std::function<Result<>()>& commit)>;
   Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken,
                   const AroundCommit& around = {});
   // Makes the row name the current generation.
   Result<> note_generation();
-  // The keyring with nothing but the last epoch takes its place, as by replace().
+  // Ends a rotation: a keyring with only the last epoch takes the place of the current one, as by
+  // replace().
   Result<> end_rotation();
 
-  // Writes both copies of the current one again, when an update was interrupted between them.
+  // Writes both copies of the current keyring again, after an update that was interrupted between
+  // them.
   Result<> finish_update();
 
  private:
@@ -85,7 +93,8 @@ class KeyringKeeper {
   const NoteGeneration note_generation_;
   mutable std::mutex mutex_;  // held while files are written
   Keyring current_;
-  bool is_unknown_ = false;  // which keyring lies there: rotate() failed
+  // whether rotate() failed, so that it is unknown which keyring is there
+  bool is_unknown_ = false;
 };
 
 }  // namespace nacre::metadata

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the keys of a volume, and opening them: see keyring.h.
+// Makes and opens the keys of a volume.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Result<SecretBytes> unwrap_volume_key(const Keyring& keyring, const Recipient& r
   return volume_key;
 }
 
-// Of format 2. Every failure is the same one.
+// Opens a recipient of format 2. Every failure gives the same error.
 Result<KeyringAccess> open_sealed_recipient(const Keyring& keyring, std::size_t index,
                                             const PassphraseKeys& keys) {
   const Recipient& recipient = keyring.recipients[index];
@@ -45,7 +45,7 @@ Result<KeyringAccess> open_sealed_recipient(const Keyring& keyring, std::size_t 
   return access;
 }
 
-// wrong_key when the passphrase is not this recipient's.
+// Error: wrong_key if the passphrase is not this recipient's.
 Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
                                      ByteView passphrase) {
   const Recipient& recipient = keyring.recipients[index];
@@ -76,7 +76,8 @@ Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
   return access;
 }
 
-// In format 2 the completed recipient gets its seal, now that it is known what its key follows.
+// In format 2 the completed recipient gets its seal here, where the key that its own key follows is
+// known.
 Result<void> complete(KeyringAccess& access, const Keyring& keyring, const KeyTree& keys) {
   const auto previous = keys.previous_fingerprint();
   const Recipient& recipient = keyring.recipients[access.recipient_index];
@@ -90,7 +91,8 @@ Result<void> complete(KeyringAccess& access, const Keyring& keyring, const KeyTr
                          access.volume_key.view(), previous);
 }
 
-// In the order in which they are tried: a costly recipient does not keep a cheap one waiting.
+// The recipients in the order in which they are tried: the cheapest first, so that no costly one
+// delays it.
 std::vector<std::size_t> passphrase_indexes(const Keyring& keyring) {
   std::vector<std::size_t> indexes;
   for (std::size_t i = 0; i < keyring.recipients.size(); ++i) {
@@ -118,7 +120,8 @@ Result<KeyringAccess> open_volume_key(const Keyring& keyring, ByteView passphras
     spent_kib += work_kib_of(kdf);
     auto access = open_recipient(keyring, index, passphrase);
     if (access || access.error().code == ErrorCode::tampered) return access;
-    // Not being able to try one, say for want of memory, is no verdict about the passphrase.
+    // A recipient that could not be tried, for example for want of memory, gives no verdict about
+    // the passphrase.
     if (access.error().code != ErrorCode::wrong_key) failure = access.error();
   }
   if (failure) return tl::unexpected(*failure);
@@ -132,7 +135,7 @@ Result<KeyringAccess> open_volume_key(const Keyring& keyring,
                                       const engine::RsaPrivateKey& identity) {
   const engine::Sha256Digest fingerprint = identity.public_key().fingerprint();
   for (std::size_t i = 0; i < keyring.recipients.size(); ++i) {
-    // Of a passphrase's key pair the volume key is not always wrapped.
+    // The volume key is not always wrapped for a passphrase's key pair.
     if (keyring.recipients[i].fingerprint != fingerprint) continue;
     if (keyring.recipients[i].wrapped_volume_key.empty()) continue;
     KeyringAccess access{.recipient_index = i};
@@ -143,7 +146,7 @@ Result<KeyringAccess> open_volume_key(const Keyring& keyring,
                                to_hex(fingerprint).substr(0, 16), keyring.recipients.size()));
 }
 
-// Two of one key would be tried twice.
+// A key that two recipients have would be tried twice.
 Result<void> check_no_twins(const Keyring& keyring) {
   std::set<engine::Sha256Digest> fingerprints;
   for (const Recipient& recipient : keyring.recipients) {

@@ -88,7 +88,7 @@ Result<Recipient> make_recipient(const Keyring& keyring, ByteView volume_key,
   return recipient;
 }
 
-// Whoever opens the keyring may have to try each passphrase.
+// An opening may have to try each passphrase.
 Result<void> check_can_be_opened(const Keyring& keyring, const engine::Argon2Parameters& added) {
   const KdfLimit& limit = kdf_limit();
   if (added.memory_kib > engine::argon2_memory_kib_max ||

@@ -73,7 +73,8 @@ Result<Keyring> change_passphrase(Keyring keyring, const KeyringAccess& access,
   wanted.label = old.label;
   wanted.has_key_pair = !old.public_key.empty();
   keyring.generation = next_generation(keyring.generation);
-  // Its place in the list, so that making the new one counts it neither as one more nor as a twin.
+  // The old recipient leaves the list first, so that making the new one counts it neither as one
+  // more nor as a duplicate.
   const auto place =
       keyring.recipients.begin() + static_cast<std::ptrdiff_t>(access.recipient_index);
   keyring.recipients.erase(place);

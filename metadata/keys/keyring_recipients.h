@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changing who can open a volume. Each of these takes a keyring that open_keyring() has verified,
-// and gives the one to put in its place: of the next generation, with the MAC or seal that was
-// missing of the recipient whose secret opened it. KeyringKeeper makes it the volume's.
+// Changes of the recipients that can open a volume. Each function takes a keyring that
+// open_keyring() has verified, and returns the one to put in its place. That one is of the next
+// generation, and has the MAC or seal of the recipient whose secret opened it, if that was missing.
+// KeyringKeeper makes it the volume's keyring.
 //
-// None of them changes the volume key: a secret that is taken away opens what copies there are of
-// an earlier keyring, and with that the volume, until a rotation ends it.
+// None of them changes the volume key. A secret that was removed still opens every copy of an
+// earlier keyring, and with that the volume, until a rotation ends it.
 #pragma once
 
 #include <string_view>
@@ -15,25 +16,24 @@ namespace nacre::metadata {
 
 inline constexpr std::size_t fingerprint_digits_min = 8;
 
-// The new one is the last. Errors: append_recipient().
+// The new recipient is the last. Errors: as of append_recipient().
 Result<Keyring> add_recipient(Keyring keyring, const KeyringAccess& access,
                               const NewRecipient& wanted);
 
-// Which recipient is meant: by its label, or by the first hexadecimal digits of its fingerprint,
-// fingerprint_digits_min at least. not_found; invalid_argument when several are.
+// Finds a recipient by its label, or by the first hexadecimal digits of its fingerprint, at least
+// fingerprint_digits_min of them. Errors: not_found; invalid_argument if several match.
 Result<std::size_t> find_recipient(const Keyring& keyring, std::string_view label_or_fingerprint);
-// not_permitted for the last one.
+// Error: not_permitted for the last recipient.
 Result<Keyring> remove_recipient(Keyring keyring, const KeyringAccess& access, std::size_t index);
 
-// Another passphrase in place of the one that opened the keyring; it stays where it is in the list
-// and keeps its label. It gets a key pair of its own, too, if it had one: or else an old copy of
-// the keyring would give the old passphrase the key to whatever is wrapped for this recipient from
-// now on.
-// invalid_argument when it was no passphrase that opened the keyring.
+// Puts another passphrase in place of the one that opened the keyring. The recipient keeps its
+// place in the list and its label. If it had a key pair, it gets a new one: otherwise an old copy
+// of the keyring and the old passphrase would open whatever is wrapped for this recipient from now
+// on. Error: invalid_argument if no passphrase opened the keyring.
 Result<Keyring> change_passphrase(Keyring keyring, const KeyringAccess& access,
                                   NewPassphrase wanted);
 
-// The same recipients, the one that opened it as KeyringAccess::completed has it.
+// The same recipients, with the one that opened the keyring as KeyringAccess::completed has it.
 Keyring confirm_recipient(Keyring keyring, const KeyringAccess& access);
 
 }  // namespace nacre::metadata

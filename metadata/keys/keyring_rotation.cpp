@@ -48,7 +48,8 @@ Result<void> wrap_for(Recipient& recipient, const engine::VolumeId& volume_id,
   return {};
 }
 
-// Whether seal, of which the recipient is sure to be a passphrase, makes one of format 2 of it.
+// Whether seal can give this recipient the volume key in format 2: the recipient must be a
+// passphrase, and seal must be that passphrase's.
 bool may_be_sealed(const Recipient& recipient, const RecipientSeal& seal) {
   if (!recipient.passphrase || recipient.fingerprint != seal.fingerprint) return false;
   const PassphraseLock& lock = *recipient.passphrase;
@@ -88,7 +89,7 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
   if (keyring.epochs.back().number == UINT32_MAX) {
     return fail(ErrorCode::too_big, "this volume has had 2^32 epochs, the most that there are");
   }
-  // Another one ends the rotation: what could not be finished is not begun.
+  // The end of the rotation needs one more generation: a rotation that could not end is not begun.
   NACRE_TRY(check_generation(next_generation(next_generation(keyring.generation)), "keyring"));
   KeyringRotation next{.keyring = keyring};
   const engine::VolumeId& volume_id = keys.volume_id();

@@ -2,10 +2,10 @@
 // The keyrings that a rotation writes: one with which it begins, one with which it ends.
 // docs/SECURITY.md, "Rotation".
 //
-// It begins with a new volume key, wrapped for or sealed to every recipient, and a new epoch. All
-// older epochs are wrapped under the new volume key too, and the old volume key is sealed under it,
-// so whoever opens the keyring opens everything that is there. It ends with a keyring that has the
-// new epoch alone.
+// The first keyring has a new volume key, which is wrapped or sealed for every recipient, and a new
+// epoch. All older epochs are wrapped under the new volume key too, and the old volume key is
+// sealed under it. So every secret that opens this keyring opens everything in the volume. The last
+// keyring has the new epoch alone.
 #pragma once
 
 #include <memory>
@@ -16,28 +16,35 @@
 namespace nacre::metadata {
 
 struct KeyringRotation {
-  Keyring keyring;                // generation + 1
-  std::unique_ptr<KeyTree> keys;  // what opens it: its secrets are for the tree in use
+  Keyring keyring;  // generation + 1
+  // The keys of that keyring, whose secrets the caller gives to the tree in use.
+  std::unique_ptr<KeyTree> keys;
 };
-// keyring: verified, and that of keys. The new volume key is wrapped with public keys, which takes
-// nobody's secret; the MACs and seals of passphrases are dropped then, since they cannot be made
-// here. In a new epoch of format 2 the recipients of seals get it sealed instead, and those of
-// format 1 among them become recipients of format 2. busy when a rotation is under way; too_big:
-// the volume has had all its epochs; not_permitted: a recipient has no key pair, and none of seals
-// is its own; unsupported: one is of a kind that this version does not know.
-// superblock: digest of the one that counts now (superblock_digest()). format: of the new epoch;
-// not below that of the last one.
+// Makes the keyring with which a rotation begins.
+//
+// keyring is verified, and is that of keys. superblock is the digest of the superblock that counts
+// now (superblock_digest()). format is that of the new epoch, and not below that of the last epoch.
+//
+// The new volume key is wrapped with public keys, which needs no recipient's secret. The MACs and
+// seals of passphrases cannot be made here, so they are dropped. If the new epoch is of format 2,
+// the recipients of seals get the volume key sealed instead, and those of format 1 among them
+// become recipients of format 2.
+//
+// Errors: busy (a rotation is under way), too_big (the volume has had all its epochs),
+// not_permitted (a recipient has no key pair, and none of seals is its own), unsupported (a
+// recipient is of a kind that this version does not know).
 Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
                                                const engine::Sha256Digest& superblock,
                                                engine::CipherSuite suite, EpochFormat format,
                                                std::span<const RecipientSeal> seals = {});
-// Whether every recipient can be given another volume key: the errors above, without making any.
+// Checks whether every recipient can be given another volume key, and makes none. Errors: as above.
 Result<void> check_can_be_rotated(const Keyring& keyring, std::span<const RecipientSeal> seals);
-// Of a verified keyring: generation + 1, and nothing but the last epoch.
+// Returns the keyring with which a rotation ends: generation + 1, and only the last epoch. The
+// argument must be verified.
 Keyring end_keyring_rotation(Keyring keyring);
 
-// In format 1: makes the missing MACs of the recipients that have this passphrase. True when one
-// was made; then the caller raises the generation and saves. out_of_memory.
+// In format 1, makes the missing MACs of the recipients that have this passphrase. Returns true if
+// one was made; then the caller raises the generation and saves. Error: out_of_memory.
 Result<bool> confirm_passphrase(Keyring& keyring, const KeyTree& keys, ByteView passphrase);
 
 }  // namespace nacre::metadata

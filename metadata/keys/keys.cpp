@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keys.h. Each key below another is HKDF-SHA256 of it with a purpose of its own, so no two uses
-// share a key.
+// Each key below another is HKDF-SHA256 of it with a purpose of its own, so no two uses share a
+// key.
 #include "metadata/keys/keys.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,8 @@ namespace nacre::metadata {
 
 namespace {
 
-// Session keys kept; a volume has one session a mount, so only old volumes come near it.
+// How many session keys are cached. A volume has one session for each mount, so only old volumes
+// come near this number.
 constexpr std::size_t cached_session_count_max = 1024;
 constexpr std::size_t subkey_size_bytes = 32;
 constexpr std::string_view fingerprint_purpose = "fingerprint";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The open volume's key tree: everything below the volume key. docs/SECURITY.md, "Key tree".
+// The key tree of an open volume: everything below the volume key. docs/SECURITY.md, "Key tree".
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace nacre::metadata {
 
-// How what is sealed under an epoch is sealed. docs/FORMAT.md, "Format 2". Values are on-disk
-// numbers.
+// The format in which data is sealed under an epoch. docs/FORMAT.md, "Format 2". The values are
+// on-disk numbers.
 enum class EpochFormat : std::uint8_t { one = 1, two = 2 };
-// Rotations move a volume of an older format to this one, and a mount says what the older one does
-// not protect. As long as format 2 is a draft, only whoever asks for it gets either.
+// Rotations move a volume of an older format to this one, and a mount says what the older format
+// does not protect. As long as format 2 is a draft, both happen only if the user asks for format 2.
 inline constexpr EpochFormat settled_format = EpochFormat::one;
 
 struct EpochKey {
@@ -33,7 +33,7 @@ struct EpochKey {
 };
 
 // A subkey of the volume key: HKDF-SHA256(volume key, salt = volume id, info = "nacre " + purpose),
-// 32 bytes. For making and opening a keyring; others ask the KeyTree.
+// 32 bytes. For making and opening a keyring; other callers ask the KeyTree.
 SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView volume_key,
                                  std::string_view purpose);
 
@@ -46,15 +46,15 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 //             epoch of format 2 "nacre database file 2 " (of a padded file "nacre padded database
 //             file 2 ") and the file's name
 //
-// While the volume is rotated there are an older epoch and the volume key before this one as well:
-// what they made is still opened, and nothing new is made with them.
+// While a rotation runs, the tree also has an older epoch and the volume key before this one: data
+// that was made with them is still opened, and nothing new is made with them.
 //
-// Thread-safe; nothing it hands out points into it. Wiped when freed, and what a rotation is done
-// with at once.
+// Thread-safe; nothing that it returns points into it. Keys are wiped when the tree is freed, and
+// the keys of an older epoch as soon as the rotation has ended.
 class KeyTree {
  public:
-  // epochs: at least one, no number twice. previous_volume_key: empty but during a rotation.
-  // previous_superblock: see there.
+  // epochs has at least one entry, and no number twice. previous_volume_key is empty except during
+  // a rotation. previous_superblock() says what previous_superblock is.
   KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector<EpochKey> epochs,
           SecretBytes previous_volume_key = {},
           std::optional<engine::Sha256Digest> previous_superblock = {});
@@ -63,47 +63,50 @@ class KeyTree {
   EpochKey current_epoch() const;  // the one with the highest number
   std::uint32_t current_epoch_number() const;
   std::vector<EpochKey> epochs() const;  // ascending
-  SecretBytes volume_key() const;        // for wrapping it; others ask for subkeys
-  // An older epoch or volume key is still there.
+  SecretBytes volume_key() const;        // for wrapping it; other callers ask for subkeys
+  // Whether an older epoch or volume key is still there.
   bool is_rotating() const;
 
-  // A rotation begins: the volume key becomes the previous one, the epoch (of a higher number) the
-  // current one. In the same moment for everybody.
+  // Begins a rotation: the volume key becomes the previous one, and the epoch, which has a higher
+  // number, becomes the current one. All threads see both changes at the same moment.
   void begin_rotation(SecretBytes volume_key, EpochKey epoch,
                       std::optional<engine::Sha256Digest> previous_superblock);
-  // Forgets everything but the current epoch and the volume key. Whoever still has something of an
-  // older epoch cannot open it any more.
+  // Forgets everything except the current epoch and the volume key. Nothing that was sealed under
+  // an older epoch can be opened from then on.
   void end_rotation();
 
-  // Key of the records of one write session; cached (bounded). corrupt when the epoch is unknown.
+  // Returns the key of the records of one write session. Keys are cached, up to a bound. Error:
+  // corrupt if the epoch is unknown.
   struct SessionKey {
     engine::CipherSuite suite;
     SecretBytes key;
   };
   Result<std::shared_ptr<const SessionKey>> session_key(std::uint32_t epoch,
                                                         const engine::SessionSalt& salt) const;
-  // An epoch before the current one, which is of format 2: nothing of it counts that was not there
-  // when the current one began.
+  // Whether the epoch comes before the current one and the current one is of format 2. Then nothing
+  // of the epoch counts that was not there when the current one began.
   bool is_superseded(std::uint32_t epoch) const;
-  // Of an epoch; corrupt when it is unknown.
+  // The format of an epoch. Error: corrupt if the epoch is unknown.
   Result<EpochFormat> epoch_format(std::uint32_t epoch) const;
-  // Key of one file under RocksDB. Always aes-256-gcm, 32 bytes. name: the one that the file has
-  // for good; format 1 leaves it out. A padded file (FileHeader::is_padded) has another key than
-  // one that is not; in format 1 there are none.
+  // Returns the key of one file under db/, always of aes-256-gcm, 32 bytes. name is the one that
+  // the file has for good; format 1 leaves it out. A padded file (FileHeader::is_padded) has
+  // another key than one that is not padded; format 1 has no padded files.
   Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt,
                                         std::string_view name, bool is_padded = false) const;
-  // Subkeys of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
+  // A subkey of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
   SecretBytes volume_subkey(std::string_view purpose) const;
-  // The same of the volume key before this one; none but during a rotation.
+  // The same of the volume key before this one; none except during a rotation.
   std::optional<SecretBytes> previous_volume_subkey(std::string_view purpose) const;
   // The digest of the one superblock that counts under the volume key before this one
-  // (superblock_digest()): whoever knew that key can still make others. None but during a rotation,
-  // and where a program began it that kept none.
+  // (superblock_digest()). An attacker who knew that key can still make others. None except during
+  // a rotation, and none if the rotation was begun by a program that stored no digest.
   std::optional<engine::Sha256Digest> previous_superblock() const;
-  // What known_volumes pins: SHA-256 over volume id and a subkey. Not secret.
+  // The value that known_volumes pins: SHA-256 over volume id and a subkey. It is not secret.
   engine::Sha256Digest fingerprint() const;
-  // Of the volume key before this one: who knows the volume by it may take the new one for its
-  // successor, since the keyring that says so was made by somebody who had both.
+  // The fingerprint of the volume key before this one. That it is in the keyring shows only that
+  // the maker of the keyring had both keys. A former recipient had the older key too, so a caller
+  // that knows the volume by it takes the new key for its successor only if a passphrase or the
+  // user vouches for that (docs/SECURITY.md, "How other machines learn the new fingerprint").
   std::optional<engine::Sha256Digest> previous_fingerprint() const;
 
  private:

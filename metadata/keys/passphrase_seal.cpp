@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See passphrase_seal.h.
 #include "metadata/keys/passphrase_seal.h"
 
 #include <string_view>
@@ -21,7 +20,7 @@ SecretBytes derive(const PassphraseKeys& keys, const engine::VolumeId& volume_id
   return engine::hkdf_sha256(keys.both.view(), volume_id, purpose, derived_size_bytes).value();
 }
 
-// What ties a seal to its recipient, and through the check to passphrase, salt and cost.
+// The bytes that bind a seal to its recipient, and through the check to passphrase, salt and cost.
 Bytes binding(const engine::VolumeId& volume_id, const RecipientSeal& seal) {
   Bytes bytes;
   append(bytes, as_bytes("nacre passphrase recipient"));
@@ -93,7 +92,7 @@ Result<void> seal_volume_key(Recipient& recipient, const engine::VolumeId& volum
 Result<SecretBytes> unseal_volume_key(const Recipient& recipient, const engine::VolumeId& volume_id,
                                       const RecipientSeal& seal) {
   const PassphraseLock& lock = *recipient.passphrase;
-  // First of all: what opens behind this is that one passphrase's.
+  // This comparison comes first: whatever opens after it belongs to that one passphrase.
   if (!equal_constant_time(seal.check, *lock.check)) return passphrase_does_not_open();
   auto volume_key =
       lock.sealed_volume_key.empty()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret under a key: nonce [12], random | AES-256-GCM ciphertext | tag [16]. For few secrets
-// under one key: random nonces would meet after some 2^48 of them.
+// A secret that is sealed under a key: nonce [12], random | AES-256-GCM ciphertext | tag [16]. One
+// key may seal only few secrets: random nonces would collide after some 2^48 of them.
 #pragma once
 
 #include "gpu_engine/base/bytes.h"
@@ -12,7 +12,7 @@ inline constexpr std::size_t sealed_secret_overhead_bytes = 12 + 16;
 
 // key: 32 bytes.
 Result<Bytes> seal_secret(ByteView key, ByteView aad, ByteView secret);
-// tampered when it was not sealed so, or is too short.
+// Error: tampered if it was not sealed with this key and these additional data, or is too short.
 Result<SecretBytes> open_secret(ByteView key, ByteView aad, ByteView sealed);
 
 }  // namespace nacre::metadata
