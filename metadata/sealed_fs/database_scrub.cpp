@@ -77,7 +77,8 @@ Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::stri
                                           const Passed& passed) {
   NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
   NACRE_ASSIGN(const std::uint64_t size, file->size());
-  file->advise(0, size, false);  // what is in memory says nothing about the medium
+  // Cached pages say nothing about the medium, so they are dropped first.
+  file->advise(0, size, false);
   const FileClass file_class = parse_file_name(path).file_class;
   if (file_class != FileClass::table) {
     NACRE_ASSIGN(FrameBytes stored, FrameBytes::of(std::move(file), path));

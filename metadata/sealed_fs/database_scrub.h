@@ -11,12 +11,13 @@
 
 namespace nacre::metadata {
 
-// The keyless check of one file under db/: structure and CRC of every page or frame. Returns bytes
-// checked; corrupt names the offset. A torn tail of a log is not damage.
+// Checks one file under db/ without keys: structure and CRC of every page or frame. Returns the
+// number of bytes that were checked. A torn tail of a log is not damage. Error: corrupt, with the
+// offset.
 Result<std::uint64_t> scrub_database_file(BackingDirectory& directory, std::string_view path);
 
-// The same at a rate: passed is called after each stretch, with its bytes. It may wait; its error
-// ends the check and is what comes back.
+// The same at a rate: passed is called after each stretch, with the stretch's size. It may wait. An
+// error of passed ends the check and is returned.
 Result<std::uint64_t> scrub_database_file(
     BackingDirectory& directory, std::string_view path,
     const std::function<Result<void>(std::uint64_t size)>& passed);

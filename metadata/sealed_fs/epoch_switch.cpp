@@ -28,7 +28,7 @@ std::string lasting_path(const std::string& folder, std::string_view name) {
   return fmt::format("{}/{}", folder, name);
 }
 
-// Paths that files of the current epoch are to have and do not have yet.
+// Returns the paths that files of the current epoch are to have and do not have yet.
 Result<std::vector<std::string>> list_unnamed(BackingDirectory& directory,
                                               const std::string& folder, const KeyTree& keys) {
   std::vector<std::string> paths;
@@ -95,8 +95,8 @@ Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string&
   return paths.empty() ? Result<void>() : give_names(directory, folder, paths);
 }
 
-// What is there of the folder's files that are never written to any more. A file that is needed
-// must be among them; another may be gone or damaged.
+// Seals the folder's tables and small files anew, which are never written to any more, and returns
+// their paths. A needed file must be among them; any other may be gone or damaged.
 Result<std::vector<std::string>> SealedFileSystem::reseal_finished(
     const std::string& folder, const std::set<std::string>& needed, const KeyTree& next) {
   NACRE_ASSIGN(const auto names, directory_->list(folder));
@@ -139,7 +139,7 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
   const auto manifest = live_manifest_.lock();
   if (manifest == nullptr || live_log_ == nullptr ||
       manifest_->durable().number != manifest->number() || holds_->are_there()) {
-    return fail(ErrorCode::busy, "the database's files are in somebody's hands: try again");
+    return fail(ErrorCode::busy, "a backup or RocksDB holds files of the database: try again");
   }
   NACRE_ASSIGN(auto paths, reseal_finished(folder, needed, next));
   const std::string log_path = live_log_->path();
@@ -180,7 +180,7 @@ Result<void> SealedFileSystem::reopen_tables() {
     const auto reader = known.lock();
     if (reader == nullptr) continue;
     const auto reopened = reader->reopen(*directory_, *keys_);
-    // One that is gone is read by somebody who began before.
+    // A table that is gone is still open in a reader that began before it went.
     if (!reopened && reopened.error().code != ErrorCode::not_found) return reopened;
   }
   return {};

@@ -2,13 +2,18 @@
 // How a rotation to an epoch of format 2 begins under db/. docs/FORMAT.md, "The beginning of a
 // rotation".
 //
-// Whoever had the older keys can seal what he likes under them, so from the moment on at which
-// there are newer ones no file of an older epoch may count. Therefore each is sealed anew before:
-// under the new epoch, which only this process has, beside the old one (resealed_path()) and
-// durable. Then the keyring with the new epoch is made durable. Then the new files take their
-// names. A crash before the keyring leaves the old files, and new ones that nobody can open: they
-// are removed. One behind it leaves new files that have no names yet: they get them before the
-// database is opened. SealedFileSystem::switch_epoch() does it.
+// An attacker who had the older keys can seal anything under them. So no file of an older epoch may
+// count from the moment at which there are newer keys. SealedFileSystem::switch_epoch() therefore
+// does this:
+//
+//   1. Each file is sealed anew under the new epoch, which only this process has. The new file lies
+//      next to the old one (resealed_path()) and is durable.
+//   2. The keyring with the new epoch is made durable.
+//   3. The new files take their names.
+//
+// A crash before 2. leaves the old files, and new files that no key opens: these are removed. A
+// crash after 2. leaves new files that have no names yet: they get them before the database is
+// opened.
 #pragma once
 
 #include <string>
@@ -19,19 +24,20 @@
 
 namespace nacre::metadata {
 
-// Removes what an attempt left that did not come to its keyring.
+// Removes the files of an attempt that did not get as far as its keyring.
 Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder);
 
-// Seals a table anew, page by page: with the current epoch of next, durable under resealed_path().
-// padding: the volume's.
-// Errors: those of PageReader and PageWriter.
+// Seals a table anew, page by page, under the current epoch of next. The new file is durable under
+// resealed_path(). padding is the volume's.
+// Errors: as of PageReader and PageWriter.
 Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
                                  const KeyTree& keys, const KeyTree& next, engine::Padding padding);
 
-// Before the database is opened: whether files of the current epoch have not got their names yet.
+// Whether files of the current epoch do not have their names yet. Called before the database is
+// opened.
 Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::string& folder,
                                         const KeyTree& keys);
-// Gives them their names, durably.
+// Gives these files their names, durably.
 Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<Byte, 4> file_magic = {'N', 'D', 'B', 'F'};
 constexpr std::size_t crc_offset = file_header_size_bytes - 4;
 
-// A decimal number and nothing else; 0 when it is none.
+// Returns the number if the text is a decimal number and nothing else, and 0 otherwise.
 std::uint64_t parse_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

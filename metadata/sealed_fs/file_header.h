@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file under db/ begins with, and what its name says about it. docs/FORMAT.md,
-// "Files under db/".
+// The header with which every file under db/ begins, and what a file's name says about it.
+// docs/FORMAT.md, "Files under db/".
 //
-// The header is in the clear and CRC-checked, so that a scrub without keys finds its way. Nothing
-// in it is trusted: class and number come from the name, salt and epoch lead to the file's key, and
-// all of them enter the additional data of every page and frame.
+// The header is in the clear and has a CRC, so that a scrub without keys can read the file. Nothing
+// in it is trusted: class and number come from the name, and salt and epoch lead to the file's key.
+// The additional data of every page and frame bind volume, salt, number and class.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace nacre::metadata {
 
-// Values are on-disk numbers.
+// The values are on-disk numbers.
 enum class FileClass : std::uint8_t {
   table = 1,     // NNNNNN.sst: pages
   log = 2,       // NNNNNN.log, the write-ahead log: frames
@@ -29,14 +29,16 @@ enum class FileClass : std::uint8_t {
 };
 std::string_view to_string(FileClass file_class);
 
-// What a path under db/ says. Files of class other are renamed into place, so no number binds them.
+// What a path under db/ says about its file. Files of class other are renamed into place, so no
+// number binds them.
 struct FileName {
   FileClass file_class = FileClass::other;
   std::uint64_t number = 0;  // 0 for other and info_log
 };
 FileName parse_file_name(std::string_view path);
-// The name that the file is to have for good, without folder: what binds files of format 2. RocksDB
-// makes CURRENT and IDENTITY under other names and renames them, a rotation whatever it seals anew.
+// The name that the file is to have for good, without its folder. It binds files of format 2.
+// RocksDB makes CURRENT and IDENTITY under other names and renames them; a rotation does so with
+// every file that it seals anew.
 std::string lasting_file_name(std::string_view path);
 
 inline constexpr std::size_t file_salt_size_bytes = 16;
@@ -51,14 +53,15 @@ struct FileHeader {
   std::uint32_t epoch = 0;
   std::uint32_t page_size = 0;  // of a table, else 0
   engine::VolumeId volume_id = {};
-  FileSalt salt = {};                     // random: the file's id, and what its key is derived from
-  EpochFormat format = EpochFormat::one;  // version v; that of the epoch
-  // Of format 2: what is sealed has its true size inside, and zeros behind it. docs/FORMAT.md,
-  // "Padding".
+  // Random. It is the file's id, and its key is derived from it.
+  FileSalt salt = {};
+  EpochFormat format = EpochFormat::one;  // version v: that of the epoch
+  // In format 2: whether the sealed bytes have their true size inside, and zeros after the content.
+  // docs/FORMAT.md, "Padding".
   bool is_padded = false;
 };
 std::array<Byte, file_header_size_bytes> encode(const FileHeader& header);
-// corrupt (short, magic, CRC, zero fields, class), unsupported (version).
+// Errors: corrupt (short, magic, CRC, zero fields, class), unsupported (version).
 Result<FileHeader> decode_file_header(ByteView bytes);
 
 }  // namespace nacre::metadata

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files under db/ that somebody copies: RocksDB may be done with them, but they stay until the
-// copying is over. A crash meanwhile leaves files that nothing depends on; RocksDB removes those
+// Files under db/ that a backup copies. RocksDB may need them no more, but they stay until the
+// copying is over. A crash meanwhile leaves files that nothing depends on; RocksDB removes these
 // when it opens the database.
 #pragma once
 
@@ -22,15 +22,15 @@ class FileHolds {
   explicit FileHolds(std::shared_ptr<BackingDirectory> directory)
       : directory_(std::move(directory)) {}
 
-  // Counts: a file that is held twice must be released twice.
+  // Holds the files. A file that is held twice must be released twice.
   void hold(std::span<const std::string> paths);
-  // Removes what was to be removed meanwhile and nobody holds any more. A file that cannot be
-  // removed is left to the next opening of the database.
+  // Removes each file that was to be removed meanwhile and that has no hold any more. A file that
+  // cannot be removed is left to the next opening of the database.
   void release(std::span<const std::string> paths);
   // Removes the file, now or when it is released.
   Result<void> remove(const std::string& path);
-  bool are_there() const;  // holds
-  // Stored bytes of the files that are there only because they are held.
+  bool are_there() const;  // whether any file is held
+  // The stored bytes of the files that are there only because they are held.
   std::uint64_t removed_bytes() const;
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key of one file under db/, and what binds its pages and frames to their place.
 //
-// Additional data of every page and frame = volume id, file class, file number, salt, then the
-// page's or frame's own fields. So nothing opens in another volume, another file or another place.
+// The additional data of every page and frame are: volume id, salt, file number, file class, then
+// the page's or frame's own fields. So nothing opens in another volume, another file or another
+// place.
 // The key of format 2 is bound to the file's name as well (lasting_file_name()), and to whether the
 // file is padded.
 #pragma once
@@ -22,20 +23,21 @@ namespace nacre::metadata {
 // Immutable, thread-safe.
 class FileSeal {
  public:
-  // For a new file: current epoch, a random salt. padding: the volume's; format 1 knows none.
+  // For a new file: takes the current epoch and draws a random salt. padding is the volume's;
+  // format 1 knows none.
   static Result<FileSeal> create(const KeyTree& keys, std::string_view path,
                                  engine::Padding padding);
-  // For an existing file, from its header. tampered when volume, class or format do not fit keys
-  // and path, and for a file of an older epoch where the current one is of format 2.
+  // For an existing file, from its header. Error: tampered if volume, class or format do not fit
+  // keys and path, or if the file is of an older epoch and the current one is of format 2.
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);
 
   const FileHeader& header() const { return header_; }
   const std::string& path() const { return path_; }  // for messages
 
-  // fields: page index, state; or the frame's header bytes. At most 28 bytes.
+  // fields are the page's index and state, or the frame's header bytes: at most 28 bytes.
   void seal(std::uint64_t index, std::uint32_t generation, ByteView fields, ByteView plain,
             MutableByteView ciphertext, MutableByteView tag) const;
-  // False when the tag does not match; then plain holds zeros.
+  // Returns false if the tag does not match; then plain holds zeros.
   bool open(std::uint64_t index, std::uint32_t generation, ByteView fields, ByteView ciphertext,
             ByteView tag, MutableByteView plain) const;
 

@@ -63,7 +63,8 @@ std::uint64_t FrameBytes::find_magic(std::uint64_t offset) {
     const std::size_t at = find_frame_magic(bytes, 0);
     if (at < bytes.size()) return offset + at;
     if (offset + bytes.size() == size_) break;
-    offset += bytes.size() - (magic_size_bytes - 1);  // one may begin here and go on behind it
+    // a magic may begin in these bytes and end after them
+    offset += bytes.size() - (magic_size_bytes - 1);
   }
   return size_;
 }

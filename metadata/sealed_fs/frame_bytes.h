@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stored bytes of a frames file, looked at through a window: nobody has authenticated its size,
+// The stored bytes of a frames file, seen through a window. The file's size is not authenticated,
 // so memory does not grow with it.
 #pragma once
 
@@ -16,24 +16,26 @@ namespace nacre::metadata {
 
 class FrameBytes {
  public:
-  // The file at path, to be read: corrupt where it is larger than such a file ever is.
+  // Opens the file at path for reading. Error: corrupt if it is larger than such a file ever is.
   static Result<FrameBytes> open(BackingDirectory& directory, std::string_view path);
-  // The same of an open file.
+  // The same for an open file.
   static Result<FrameBytes> of(std::unique_ptr<BackingFile> file, std::string_view path);
-  // Bytes in memory, which outlive this.
+  // For bytes in memory, which must outlive this object.
   explicit FrameBytes(ByteView whole) : size_(whole.size()), memory_(whole) {}
 
   std::uint64_t size() const { return size_; }
-  // The bytes at offset, at most size of them and fewer only at the end; until the next call. Where
-  // they cannot be read they are zeros, and error() says why: less would pass for a tail that was
-  // never written.
+  // Returns the bytes at offset: size of them, or fewer only at the end. They are valid until the
+  // next call. Bytes that cannot be read are zeros, and error() says why: fewer bytes would pass
+  // for a tail that was never written.
   ByteView view(std::uint64_t offset, std::size_t size);
   ByteView frame_at(std::uint64_t offset) { return view(offset, frame_size_bytes_max); }
   const std::optional<Error>& error() const { return error_; }
 
-  // The first place at or after offset where a frame's magic stands; size() when there is none.
+  // Returns the first place at or after offset that has a frame's magic, or size() if there is
+  // none.
   std::uint64_t find_magic(std::uint64_t offset);
-  // A log whose creation was cut short by a crash has no header: then it never had a frame.
+  // Whether a crash interrupted the creation of the log: then it has no header and never had a
+  // frame.
   bool is_unborn_log();
 
  private:
@@ -41,7 +43,7 @@ class FrameBytes {
   void load(std::uint64_t offset);
 
   std::string path_;
-  std::unique_ptr<BackingFile> file_;  // none: memory_ is all of it
+  std::unique_ptr<BackingFile> file_;  // if there is none, memory_ has all of it
   std::uint64_t size_ = 0;
   ByteView memory_;
   Bytes window_;
@@ -49,11 +51,12 @@ class FrameBytes {
   std::optional<Error> error_;
 };
 
-// Bounds the bytes whose checksums a search for frames computes: a hostile file full of headers
-// must not cost the square of its size.
+// Bounds the bytes whose checksums a search for frames computes. Without a bound a hostile file
+// full of headers would cost the square of its size.
 class SearchBudget {
  public:
-  // Of the candidate that stands at the beginning of bytes. False when there is nothing left.
+  // Takes the candidate at the beginning of bytes from the budget. Returns false if nothing is
+  // left.
   bool take(ByteView bytes);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames files: the walk that tells damage from a torn tail, reading, and appending.
+// Frames files: how they are read and appended to, and the walk that tells damage from a torn tail.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,43 @@
 
 namespace nacre::metadata {
 
-// What a frame is made of. Files that are not padded keep neither position nor sealed_size.
+// The parts from which a frame is made. Files that are not padded use neither position nor
+// sealed_size.
 struct FrameContent {
   ByteView bytes;
-  std::uint64_t position = 0;   // content of the file before these bytes, in bytes
-  std::size_t sealed_size = 0;  // n of a padded frame; at least padded_head_bytes more
+  std::uint64_t position = 0;   // bytes of the file's content before these
+  std::size_t sealed_size = 0;  // n of a padded frame; at least bytes + padded_head_bytes
 };
-// Seals a frame and appends it to out; gives its tag. Sets header.plain_size.
+// Seals a frame and appends it to out. Sets header.plain_size. Returns the frame's tag.
 FrameTag seal_frame(const FileSeal& seal, FrameHeader header, const FrameContent& content,
                     Bytes& out);
 // n of a padded frame that is written alone.
 std::size_t padded_frame_size(std::size_t content_size);
-// Appends the frame's content to out; false when the tag is wrong, or when what it holds is nothing
-// that a writer makes. Then out is as long as it was. position: of a padded frame what it says.
+// Appends the frame's content to out. Returns false if the tag is wrong, or if the frame holds
+// something that no writer makes; then out is as long as it was. position gets the position that a
+// padded frame names.
 bool open_frame(const FileSeal& seal, const FrameView& frame, Bytes& out,
                 std::optional<std::uint64_t>* position = nullptr);
 
 // What a walk over a frames file found.
 struct FrameWalk {
   std::uint64_t frame_count = 0;
-  std::uint64_t plain_size = 0;  // of the content; without seal, where it is padded, with padding
-  std::uint64_t end = 0;         // stored offset after the last frame
-  // Stored offset up to which the last frame vouches for what lies below: it was on the medium when
-  // that frame was written. 0 when it does so for none, or there is none.
+  // of the content; if there is no seal and the file is padded, with padding
+  std::uint64_t plain_size = 0;
+  std::uint64_t end = 0;  // stored offset after the last frame
+  // The stored offset up to which the last frame vouches for the frames below: they were on the
+  // medium when that frame was written. 0 if it vouches for none, or if there is no frame.
   std::uint64_t vouched_end = 0;
-  bool is_complete = false;           // the last frame says that the content is whole up to it
-  std::optional<LogWitness> witness;  // the last one, when frames are opened
-  std::optional<ManifestLink> link;   // of a manifest of format 2, likewise
+  // whether the last frame says that the content is whole up to it
+  bool is_complete = false;
+  std::optional<LogWitness> witness;  // the last one, if frames are opened
+  std::optional<ManifestLink> link;   // of a manifest of format 2, if frames are opened
   FrameTag last_tag = {};             // of the last frame
   std::vector<FrameTag> tags;         // of a manifest: of all frames
 };
-// Walks over stored (a whole file, header included). With seal, frames are opened and their content
-// appended to plain; without, CRC and structure alone decide. corrupt, tampered, io.
+// Walks over stored, which is a whole file, header included. With seal, opens the frames and
+// appends their content to plain. Without seal, only CRC and structure decide. Errors: corrupt,
+// tampered, io.
 Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header, FrameBytes& stored,
                               const FileSeal* seal, Bytes* plain);
 inline Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& header,
@@ -55,27 +60,28 @@ inline Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& he
   return walk_frames(path, header, bytes, seal, plain);
 }
 
-// True when path is a log and never had a frame (FrameBytes::is_unborn_log()).
+// Whether path is a log that never had a frame (FrameBytes::is_unborn_log()).
 bool is_unborn_log(std::string_view path, FrameBytes& stored);
 
-// The content of a frames file. corrupt (damage; a small file that is not complete), tampered.
+// The content of a frames file. Errors: corrupt (damage; a small file that is not complete),
+// tampered.
 struct FramesContent {
-  FileHeader header;  // of an unborn log the default
+  FileHeader header;  // the default if the log is unborn
   Bytes plain;
   FrameWalk walk;
-  Bytes unvouched;  // what is stored from walk.vouched_end to walk.end
+  Bytes unvouched;  // the stored bytes from walk.vouched_end to walk.end
 };
 Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
                                   const KeyTree& keys);
 
-// Cuts what follows the last frame of a log: space written ahead, a torn tail.
+// Cuts off what follows the last frame of a log: space written ahead, or a torn tail.
 Result<void> trim_frames(BackingDirectory& directory, std::string_view path, const KeyTree& keys);
 
 // Appends to a new frames file. Not thread-safe. Until open() succeeds, nothing is written.
 //
 // Sealed frames stay in memory until they are written, so after an error the same bytes can be
-// tried again at the same place: no nonce ever meets a second plain text. A sync that failed is not
-// tried again: the system may have dropped what it could not write.
+// tried again at the same place: no nonce is ever used for a second plain text. A sync that failed
+// is not tried again: the system may have dropped what it could not write.
 class FrameWriter {
  public:
   FrameWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal);
@@ -84,21 +90,22 @@ class FrameWriter {
   Result<void> open();
   bool is_open() const { return file_ != nullptr; }
 
-  // Takes the bytes, whatever it returns: an error says that they are not written yet.
+  // Takes the bytes in any case: an error says that they are not written yet.
   Result<void> append(ByteView bytes);
-  // Appends a witness to a log, or the link to a new manifest; as append, not written yet.
+  // Appends a witness to a log, or the link to a new manifest. As after append(), it is not written
+  // yet.
   void append_witness(const LogWitness& witness);
   void append_link(const ManifestLink& link);
-  // Hands what was appended to the operating system: it survives the process. A small file keeps it
-  // back until it is whole.
+  // Hands what was appended to the operating system, so that it survives the process. For a small
+  // file this waits until the file is whole.
   Result<void> flush();
-  // Makes what was appended durable. A small file is whole then.
+  // Makes what was appended durable. A small file is then whole.
   Result<void> sync();
-  // As flush, and cuts off the space written ahead.
+  // Does what flush() does, and cuts off the space written ahead.
   Result<void> close();
 
-  // The file was replaced by one with the same content, sealed otherwise: goes on there. Only while
-  // is_synced().
+  // Continues in a file with the same content, sealed otherwise, that has replaced this one. May be
+  // called only while is_synced().
   struct Replacement {
     FileSeal seal;
     std::unique_ptr<BackingFile> file;
@@ -109,7 +116,7 @@ class FrameWriter {
   };
   void continue_in(Replacement replacement);
 
-  // Nothing appended is only in memory, or not durable.
+  // Whether all that was appended is written, or durable.
   bool is_written() const { return pending_.empty() && output_.empty(); }
   bool is_synced() const { return is_written() && synced_up_to_ == next_sequence_; }
   std::uint64_t stored_bytes() const { return end_; }  // without the space written ahead
@@ -134,16 +141,17 @@ class FrameWriter {
   std::unique_ptr<BackingFile> file_;
   Bytes pending_;                    // plain bytes of the next frame
   std::uint64_t content_bytes_ = 0;  // of the frames that are sealed
-  std::uint64_t run_bytes_ = 0;      // if padded: sealed since the last flush, before pending_
-  Bytes output_;                     // sealed, not yet written
-  std::uint64_t end_ = 0;            // where output_ goes
-  std::uint64_t allocated_ = 0;      // the size of the file; past end_ it holds zeros
+  // if padded: bytes sealed since the last flush, before pending_
+  std::uint64_t run_bytes_ = 0;
+  Bytes output_;                 // sealed, not yet written
+  std::uint64_t end_ = 0;        // where output_ goes
+  std::uint64_t allocated_ = 0;  // the size of the file, which holds zeros past end_
   std::uint64_t next_sequence_ = 0;
   std::uint64_t synced_up_to_ = 0;
   FrameTag last_tag_ = {};
   FrameTag synced_tag_ = {};
-  bool is_complete_ = false;  // the last frame is
-  bool is_closed_ = false;    // no more space is written ahead
+  bool is_complete_ = false;  // whether the last frame is
+  bool is_closed_ = false;    // then no more space is written ahead
   std::optional<Error> sync_error_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reading half of frame_file.h. The rule: a bad frame that a later frame vouches for is damage,
-// any other one is the torn tail of a crash. A frame whose CRC is right but whose tag, or whose
-// place in the sequence, is wrong was made by somebody: no torn write looks like that.
+// and any other bad frame is the torn tail of a crash. If the CRC of a frame is right, but its tag
+// or its place in the sequence is wrong, an attacker made it: no torn write looks like that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,8 +50,9 @@ class Walker {
     if (is_manifest() && seal_ != nullptr) walk_.tags.push_back(walk_.last_tag);
   }
 
-  // Frame synced is the first for which this one does not vouch. Where keys are at hand frames are
-  // genuine, and what they vouch for only grows: what lies below is not asked for again.
+  // The frame of number synced is the first for which this one does not vouch. With keys, frames
+  // are known to be genuine, and what they vouch for only grows: so the beginnings below are not
+  // needed again.
   void note_begin(std::uint64_t offset, std::uint64_t synced) {
     if (seal_ == nullptr) return;
     begins_.push_back(offset);
@@ -94,7 +95,7 @@ class Walker {
     return true;
   }
 
-  // Behind the end: does any frame say that frame_count was on the medium?
+  // Looks after the end for a frame that says that frame_count was on the medium.
   Result<void> look_for_witness(std::uint64_t end) {
     SearchBudget budget;
     for (std::uint64_t at = stored_.find_magic(end); at < stored_.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing half of frame_file.h. A log's file grows by pieces of zeros, so that most syncs have
-// no new size to record: that costs the backing file system a journal commit more.
+// no new size to record: a new size would cost the backing file system one more journal commit.
 #include <algorithm>
 
 #include "gpu_engine/base/check.h"
@@ -57,9 +57,9 @@ FrameTag seal_frame(const FileSeal& seal, FrameHeader header, const FrameContent
 FrameWriter::FrameWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal)
     : directory_(std::move(directory)), seal_(std::move(seal)), end_(file_header_size_bytes) {}
 
-// Before its first frame can be confirmed, a log must be there after power loss: else its absence
-// and the loss of a whole log would look alike. And its header is durable before a frame is
-// written: else a torn header and a damaged one would.
+// A log must be there after power loss before its first frame can be confirmed. Otherwise a log
+// that was never made and a log that was lost would look alike. Its header is durable before a
+// frame is written. Otherwise a torn header and a damaged one would look alike.
 Result<void> FrameWriter::open() {
   const std::string& path = seal_.path();
   NACRE_ASSIGN(file_, directory_->open(path, OpenMode::create_or_empty));
@@ -73,7 +73,7 @@ Result<void> FrameWriter::open() {
     NACRE_TRY(directory_->sync_directory(path.substr(0, path.rfind('/'))));
     return sync();
   }();
-  if (!made) file_ = nullptr;  // the next call makes it anew
+  if (!made) file_ = nullptr;  // the next call makes the file anew
   return made;
 }
 
@@ -99,7 +99,7 @@ void FrameWriter::append_link(const ManifestLink& link) {
   add_frame(frame_flag_witness, content, padded_frame_size(content.size()));
 }
 
-// A padded frame that is full has a Padmé length as it is.
+// A full padded frame needs no padding: its size is a Padmé length.
 std::size_t FrameWriter::content_bytes_max() const {
   return frame_plain_bytes_max - (is_padded() ? padded_head_bytes : 0);
 }
@@ -110,8 +110,8 @@ void FrameWriter::seal_full() {
   pending_.clear();
 }
 
-// The frames that are written at once have a Padmé length together: whoever sees the file grow
-// learns no more of how much that was.
+// The frames that are written at once have a Padmé length together. An attacker who sees the file
+// grow learns only that length.
 void FrameWriter::seal_pending(std::uint32_t flags) {
   std::size_t left = pending_.size();
   if (is_padded()) {
@@ -146,7 +146,7 @@ Result<void> FrameWriter::write_out() {
   return {};
 }
 
-// Grows a log to hold end bytes: by as much as it has, within bounds.
+// Grows a log to hold end bytes. It grows by as much as it has already, within bounds.
 Result<void> FrameWriter::extend(std::uint64_t end) {
   if (end <= allocated_) return {};
   const std::uint64_t growth = std::clamp(allocated_, growth_bytes_min, growth_bytes_max);
@@ -167,7 +167,8 @@ Result<void> FrameWriter::extend(std::uint64_t end) {
 }
 
 void FrameWriter::continue_in(Replacement replacement) {
-  // Frames left here would be sealed under the old key at places of the new file.
+  // Frames that were still pending would be sealed under the old key, but written to places of the
+  // new file.
   NACRE_CHECK(is_synced(), "a file is replaced below {} frames of which {} are synced",
               next_sequence_, synced_up_to_);
   seal_ = std::move(replacement.seal);
@@ -192,7 +193,8 @@ Result<void> FrameWriter::sync() {
   NACRE_TRY(write_out());
   if (file_ == nullptr) return {};  // nothing was ever appended
   if (auto synced = file_->sync(); !synced) {
-    // Not no_space, even if that is the reason: waiting for space would not bring it back.
+    // The error is not no_space even if that is the reason: waiting for space would not bring the
+    // frames back.
     sync_error_ = Error{ErrorCode::io, synced.error().message};
     return tl::unexpected<Error>(*sync_error_);
   }

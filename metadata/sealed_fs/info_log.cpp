@@ -47,7 +47,7 @@ void InfoLog::Logv(const char* format, va_list arguments) {
     std::array<char, line_size_bytes_max> text;
     const int wanted = std::vsnprintf(text.data(), text.size(), format, arguments);
     if (wanted <= 0) return;
-    // As it should be: sealed_file_system.cpp takes no file of options.
+    // This message is expected: sealed_file_system.cpp takes no file of options.
     if (std::string_view(text.data()).find("persist options") != std::string_view::npos) return;
     const auto now = std::chrono::system_clock::now();
     const std::string line =
@@ -58,7 +58,7 @@ void InfoLog::Logv(const char* format, va_list arguments) {
     if ((writer_ == nullptr || is_full) && !begin_file()) return;
     if (!writer_->append(as_bytes(line)) || !writer_->flush()) writer_ = nullptr;
   } catch (const std::exception&) {
-    return;  // as the head comment says
+    return;  // dropped, as info_log.h says
   }
 }
 

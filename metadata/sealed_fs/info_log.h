@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB's information log: warnings and errors, sealed as everything else, in db/LOG. It is made
-// when there is something to say, and bounded: at 1 MiB it becomes LOG.old and a new one begins. It
-// is a convenience: when it cannot be written, it is silent. (RocksDB's own logger aborts then.)
+// RocksDB's information log: warnings and errors, sealed like every other file, in db/LOG. The file
+// is made with the first message. At 1 MiB it becomes LOG.old, and a new one begins. If it cannot
+// be written, messages are dropped without an error. (RocksDB's own logger aborts then.)
 #pragma once
 
 #include <rocksdb/env.h>
@@ -18,15 +18,15 @@ namespace nacre::metadata {
 
 class InfoLog final : public rocksdb::Logger {
  public:
-  // folder: "db". padding: the volume's.
+  // folder is "db". padding is the volume's.
   InfoLog(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
           std::string folder, engine::Padding padding);
   ~InfoLog() override;
 
   using Logger::Logv;
   void Logv(const char* format, va_list arguments) override;
-  void LogHeader(const char* format, va_list arguments) override;  // says nothing
-  // Seals what is there of an older epoch anew; removes it where that cannot be done.
+  void LogHeader(const char* format, va_list arguments) override;  // writes nothing
+  // Seals the files of an older epoch anew, and removes a file for which that fails.
   Result<void> reseal();
 
  private:

@@ -12,7 +12,8 @@ EpochFormat format_of(const FoundManifest& manifest) {
   return manifest.content.header.format;
 }
 
-// The witness of a log of format 2 names this very file, and the frame that it has counted last.
+// Whether the witness of a log of format 2 names this very file, and the frame that it counted
+// last.
 bool names_salt_of(const LogWitness& witness, const FoundManifest& manifest) {
   return witness.manifest_salt == manifest.content.header.salt;
 }
@@ -22,8 +23,8 @@ bool names_frame_of(const LogWitness& witness, const FoundManifest& manifest) {
   return count > 0 && count <= tags.size() && tags[count - 1] == witness.manifest_tag;
 }
 
-// Frames that a witness counted, as the manifest has them now: sealed anew from format 1 it has got
-// a link before them.
+// The number of frames that a witness counted, as the manifest has them now. If the manifest was
+// sealed anew from format 1, it has a link before them.
 std::uint64_t counted_frames(const LogWitness& witness, EpochFormat format,
                              const FoundManifest& manifest) {
   const bool got_link = format == EpochFormat::one && format_of(manifest) != EpochFormat::one;
@@ -140,8 +141,9 @@ Result<void> LogChain::check_arriving(const ArrivingLog& arriving) const {
       arriving.witness.manifest_frames <= manifest_.frames) {
     return {};
   }
-  // Then the backup's earlier state counts still, and its manifest has the frames that its own log
-  // says; any other number is left of the new one, whose rows would be there in part.
+  // The backup's earlier state still counts, and its manifest must have as many frames as its own
+  // log says. With any other number, the manifest is the new one and was cut: its rows would be
+  // there in part.
   if (arriving.format != EpochFormat::one && !names_salt_of(arriving.witness, manifest_)) return {};
   const LogWitness& newest = members_.front().witness;
   if (newest.manifest == manifest_.number && newest.manifest_frames == manifest_.frames) return {};
@@ -150,7 +152,7 @@ Result<void> LogChain::check_arriving(const ArrivingLog& arriving) const {
 
 // docs/FORMAT.md, "The chain", 1 to 3.
 bool LogChain::vouches_for_manifest() const {
-  // Each log begins with a witness: only format 1 lets all of them be empty.
+  // Each log begins with a witness. Only in format 1 may all logs be empty.
   if (members_.empty()) return format_of(manifest_) == EpochFormat::one;
   const Member& newest = members_.front();
   const LogWitness& said = newest.witness;

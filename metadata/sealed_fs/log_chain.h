@@ -26,25 +26,26 @@ struct ArrivingLog {
   LogWitness witness;
 };
 
-// Whether the log stands in for the one that the manifest asks for: it knows that manifest, with no
-// more frames than there are, or an older one; in format 2 it vouches for that very one.
+// Whether the log stands in for the one that the manifest asks for. In format 1 the log must know
+// that manifest with no more frames than there are, or an older one. In format 2 it must vouch for
+// that very manifest.
 bool stands_in(const ArrivingLog& log, const FoundManifest& manifest);
 
-// Follows the logs from the newest back to the last that still counts. Each names the one before
-// it: one that is missing, was cut or was put back breaks the chain, and so does one of another
-// branch of history in format 2.
+// Follows the logs from the newest back to the last that still counts. Each log names the one
+// before it. A log that is missing, was cut or was put back breaks the chain. In format 2 a log of
+// another branch of history breaks it too.
 class LogChain {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   LogChain(std::string_view folder, const FoundManifest& manifest)
       : folder_(folder), manifest_(manifest) {}
 
   bool still_counts(std::uint64_t number) const { return number > summary_.done_log; }
-  // The next older log that is there and has frames.
+  // Adds the next older log that is there and has frames.
   Result<void> add(std::uint64_t number, const FramesContent& content);
-  // Beside the logs lies one that a backup brought.
+  // Checks a log that a backup brought, and that lies next to the others.
   Result<void> check_arriving(const ArrivingLog& arriving) const;
-  // Behind all of them: what a new log says.
+  // Called after all of them. Returns what a new log says.
   Result<LogWitness> finish(const std::vector<ArrivingLog>& arriving);
 
  private:

@@ -34,7 +34,7 @@ Result<void> LogWriter::note(Result<void> result) {
 Result<void> LogWriter::settle_previous() {
   if (previous_ == nullptr) return {};
   NACRE_TRY(previous_->settle(true));
-  // It gets no more.
+  // Nothing more is appended to it.
   witness_.previous_frames = previous_->synced_frames();
   witness_.previous_salt = previous_->name().salt;
   witness_.previous_tag = previous_->synced_tag();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The write-ahead log as RocksDB sees it while it writes.
+// The write-ahead log that RocksDB writes to.
 //
 // RocksDB cannot go on from a log whose write failed: it stops, some of its paths abort the
-// process, and a log that cannot be created is fatal to it. So a log takes everything RocksDB
-// appends and keeps errors to itself. Instead, settle() is asked: by Database after each write,
-// before it tells anybody that a group is safe; and by the file system before a manifest changes,
-// so that no table counts whose rows the log still owes. With no_space it can be asked again later:
-// the frames are still here. Any other error stops the whole file system (FailStop).
+// process, and a log that cannot be created is fatal to it. So a log takes everything that RocksDB
+// appends, and does not report errors to it. Instead, settle() returns them. Database calls
+// settle() after each write, before it reports a group as safe. The file system calls it before a
+// manifest changes, so that no table counts as long as the log has not written its rows. After
+// no_space, settle() can be called again later: the frames are still in memory. Any other error
+// stops the whole file system (FailStop).
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@
 
 namespace nacre::metadata {
 
-// Once stopped, stopped for good. Thread-safe.
+// Stops all writing for good. Thread-safe.
 class FailStop {
  public:
   void stop(const Error& error);
@@ -33,30 +34,33 @@ class FailStop {
 // Thread-safe.
 class LogWriter {
  public:
-  // previous: the log before this one, made durable before this one's file is made; null for the
-  // first one of a session, whose witness names its predecessor then.
+  // previous is the log before this one, which is made durable before this one's file is made. It
+  // is null for the first log of a session; the witness then names the predecessor.
   LogWriter(std::shared_ptr<BackingDirectory> directory, FileSeal seal,
             std::shared_ptr<LogWriter> previous, const LogWitness& witness,
             std::shared_ptr<FailStop> fail_stop);
-  // Makes the file unless it is there. After no_space, settle() and whoever needs it try again.
+  // Makes the file unless it is there. After no_space, settle() and every other caller that needs
+  // the file try again.
   Result<void> ensure_exists();
 
-  // What FrameWriter does, but errors show in settle() alone.
+  // These do what FrameWriter does, but only settle() returns their errors.
   Result<void> append(ByteView bytes);
   Result<void> flush();
   Result<void> sync();
   Result<void> close();
 
-  // Writes (and syncs) what is not yet written (or synced), this log's predecessors first.
+  // Writes, and with sync also syncs, what is not written or synced yet. This log's predecessors
+  // come first.
   Result<void> settle(bool sync);
-  // Makes durable that logs up to done_log are of no use any more, and what the manifest holds. An
-  // error other than no_space is final.
+  // Makes a witness durable: that logs up to done_log are of no use any more, and what the manifest
+  // holds. An error other than no_space is final.
   Result<void> write_witness(std::uint64_t done_log, const ManifestState::Durable& manifest);
   std::uint64_t stored_bytes() const;
   std::uint64_t synced_frames() const;
   FrameTag synced_tag() const;
   ManifestLink name() const;  // its number and salt
-  // As ManifestWriter's: for a switch of epochs. witness: what each of the log's says from then on.
+  // The same as of ManifestWriter, for a switch of epochs. witness takes the place of each witness
+  // that the log has.
   Result<FrameWriter::Replacement> make_resealed(BackingDirectory& directory, const KeyTree& keys,
                                                  FileSeal to, const LogWitness& witness);
   void replace(FrameWriter::Replacement replacement, const LogWitness& witness);
@@ -66,14 +70,14 @@ class LogWriter {
  private:
   Result<void> settle_previous();
   Result<void> ensure_exists_locked();
-  Result<void> note(Result<void> result);  // stops the file system unless it is no_space
+  Result<void> note(Result<void> result);  // stops the file system after any error except no_space
 
   const std::shared_ptr<FailStop> fail_stop_;
-  mutable std::mutex mutex_;  // of a newer log before that of an older one
+  mutable std::mutex mutex_;  // a newer log's is locked before an older log's
   FrameWriter frames_;
-  std::shared_ptr<LogWriter> previous_;  // until it is durable
+  std::shared_ptr<LogWriter> previous_;  // kept until it is durable
   LogWitness witness_;
-  bool has_witness_ = false;  // the log begins with one
+  bool has_witness_ = false;  // whether the log has its first witness
 };
 
 }  // namespace nacre::metadata

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the current manifest.
+// Tracks the current manifest.
 #include "metadata/sealed_fs/manifest_state.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void ManifestState::manifest_synced(const Durable& synced) {
 void ManifestState::current_renamed() {
   std::lock_guard lock(mutex_);
   if (!synced_.empty())
-    renamed_ = synced_.rbegin()->first;  // the newest is what it was renamed for
+    renamed_ = synced_.rbegin()->first;  // CURRENT was renamed for the newest manifest
 }
 
 void ManifestState::folder_synced() {
@@ -78,8 +78,8 @@ Result<void> ManifestWriter::close() {
   return note(frames_->close());
 }
 
-// What is appended since the last sync would be no more durable than before, but is counted as it
-// stands: so it is synced first.
+// The new file is durable, and all its frames count. So what was appended since the last sync is
+// synced first.
 Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& keys,
                                     engine::Padding padding, const ManifestLink& link,
                                     const std::function<Result<void>()>& replaced) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is durable of the manifest that CURRENT names: the part of a log's witness that the log does
-// not know itself.
+// Tracks how much of the manifest that CURRENT names is durable: the part of a log's witness that
+// the log does not know itself.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace nacre::metadata {
 
-// Follows RocksDB: a manifest is written and synced, CURRENT renamed into place, the folder synced.
-// Thread-safe.
+// Follows what RocksDB does: it writes and syncs a manifest, renames CURRENT into place, and syncs
+// the folder. Thread-safe.
 class ManifestState {
  public:
   struct Durable {
@@ -29,22 +29,23 @@ class ManifestState {
   void current_renamed();
   void folder_synced();
   Durable durable() const;
-  // A write of that manifest failed, so it may hold what RocksDB takes for lost.
+  // Notes that a write of that manifest failed, so it may hold edits that RocksDB takes for lost.
   void write_failed(std::uint64_t number);
-  // Until a newer manifest is durable, whatever the failed one may name must stay.
+  // Whether a manifest whose write failed may still count. Until a newer manifest is durable, every
+  // table that the failed one may name must stay.
   bool may_name_lost_tables() const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Durable> synced_;  // the manifests of this session
-  std::uint64_t renamed_ = 0;                // what CURRENT names, durably or not
+  std::map<std::uint64_t, Durable> synced_;  // the manifests of this session, by number
+  std::uint64_t renamed_ = 0;                // the number that CURRENT names, durably or not
   std::uint64_t durable_ = 0;
-  std::uint64_t failed_ = 0;  // the newest whose write failed; 0: none
+  std::uint64_t failed_ = 0;  // the newest manifest whose write failed; 0: none
 };
 
-// A manifest as RocksDB writes it. Once a write has failed, nothing of it is written any more, when
-// it is closed either: RocksDB begins another and has removed what this one was to name.
-// Thread-safe.
+// The manifest that RocksDB writes to. After a write has failed, nothing more of it is written, not
+// even when it is closed: RocksDB begins another manifest and has removed the tables that this one
+// was to name. Thread-safe.
 class ManifestWriter {
  public:
   ManifestWriter(std::unique_ptr<FrameWriter> frames, std::uint64_t number,
@@ -54,14 +55,15 @@ class ManifestWriter {
   Result<void> flush();
   Result<void> sync();
   Result<void> close();
-  // Seals the file anew under the current epoch, if it is of an older one, and goes on there. link:
-  // to the newest log, which no other may follow meanwhile.
-  // replaced: the file under the name is another one now, and the folder must be synced before
-  // anything else happens; called under the lock.
+  // Seals the file anew under the current epoch, if it is of an older one, and continues in the new
+  // file. link is to the newest log, and no other log may be made meanwhile. replaced is called
+  // under the lock when the name leads to the new file; it must sync the folder before anything
+  // else happens.
   Result<void> reseal(BackingDirectory& directory, const KeyTree& keys, engine::Padding padding,
                       const ManifestLink& link, const std::function<Result<void>()>& replaced);
-  // The two halves of that for a switch of epochs (epoch_switch.h), between which nobody writes:
-  // the file under resealed_path(), and going on there once it is under its name, durably so.
+  // The two halves of reseal() for a switch of epochs (epoch_switch.h), between which no thread may
+  // write: the first makes the file under resealed_path(), and the second continues in it once it
+  // has its name, durably.
   Result<FrameWriter::Replacement> make_resealed(BackingDirectory& directory, const KeyTree& keys,
                                                  FileSeal to, const ManifestLink& link);
   void replace(FrameWriter::Replacement replacement);

@@ -72,7 +72,7 @@ Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory
   return reader;
 }
 
-// The last page says that it is the last: a cut at a page boundary shows at once.
+// The last page says that it is the last, so a cut at a page boundary shows at once.
 Result<void> PageReader::check_last_page() {
   const std::uint64_t last = page_count(sealed_size_) - 1;
   Bytes end(page_overhead_bytes + plain_bytes_of_page(last, sealed_size_));
@@ -118,7 +118,7 @@ Result<void> PageReader::open_pages(ByteView stored, std::uint64_t first, std::u
           fmt::format("page {} at offset {}: the checksum is wrong", page, page_offset(page)));
     }
     at += stored_size;
-    // Straight into out where the whole page is wanted.
+    // If the whole page is wanted, it goes straight into out.
     const std::uint64_t begin = page_begin(page);
     const bool whole = begin >= offset && begin + plain_size <= offset + out.size();
     const MutableByteView plain = whole ? out.subspan(begin - offset, plain_size)
@@ -242,8 +242,8 @@ void PageWriter::seal_page(std::uint64_t index, ByteView plain, bool is_final) {
   store_le(&stored[covered], page_crc(seal_.header().salt, index, stored.first(covered)));
 }
 
-// The current page and those behind it that hold nothing else than padding, all of the current
-// page's generation.
+// Seals the current page, and those after it that hold only padding. All get the current page's
+// generation.
 void PageWriter::seal_padded_end() {
   const std::uint64_t size = page_begin(page_index_) + page_.size();
   const std::uint64_t last = padded_page_count(size) - 1;

@@ -17,35 +17,36 @@ namespace nacre::metadata {
 // Reads a finished table file. Thread-safe.
 class PageReader {
  public:
-  // The file has taken the place of another with the same content: goes on there. Errors: as
-  // open(); then it reads the old one.
+  // Continues in the file that now has the name, with the same content. Errors: as of open(); after
+  // one, this object still reads the old file.
   Result<void> reopen(BackingDirectory& directory, const KeyTree& keys);
-  // corrupt when the size or the last page show that the file was cut or grew.
+  // Error: corrupt if the size or the last page shows that the file was cut or grew.
   static Result<std::unique_ptr<PageReader>> open(BackingDirectory& directory,
                                                   std::string_view path, const KeyTree& keys);
   std::uint64_t size() const { return plain_size_; }
-  // Reads up to out.size() bytes at offset, fewer only where the file ends. Opens exactly the pages
-  // that the range touches. corrupt (checksum), tampered (tag).
+  // Reads up to out.size() bytes at offset, and fewer only if the file ends there. Opens exactly
+  // the pages that the range touches. Errors: corrupt (checksum), tampered (tag).
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out) const;
 
  private:
   PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t sealed_size);
-  // Of a padded file: what its last page says of the size.
+  // In a padded file, takes the size from the last page.
   Result<void> take_padded_size(ByteView last_page);
   Result<void> check_last_page();
   Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const;
-  // Opens pages [first, first + count) from their stored bytes into the part of out they cover.
+  // Opens pages [first, first + count) from their stored bytes into the part of out that they
+  // cover.
   Result<void> open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
                           MutableByteView out) const;
 
-  mutable std::shared_mutex mutex_;  // guards what follows; held while they are read with
+  mutable std::shared_mutex mutex_;  // guards what follows; held during a read
   std::unique_ptr<BackingFile> file_;
   FileSeal seal_;
-  std::uint64_t sealed_size_;  // of what all pages hold
-  std::uint64_t plain_size_;   // of the content, which is less in a padded file
+  std::uint64_t sealed_size_;  // bytes in all pages
+  std::uint64_t plain_size_;   // bytes of content, which are fewer in a padded file
 };
 
-// Checks one stored page but not its tag; none when CRC or final bit are wrong. Shared with the
+// Checks one stored page except its tag. Returns none if CRC or final bit is wrong. Shared with the
 // scrub, which has no key.
 struct PageView {
   ByteView ciphertext;
@@ -55,25 +56,25 @@ struct PageView {
 std::optional<PageView> parse_page(const FileSalt& salt, std::uint64_t page, bool is_last,
                                    ByteView stored);
 
-// Writes a table file from front to back. Not thread-safe. After an error every later call gives
-// that error: a page whose fate is unknown is never written again.
+// Writes a table file from front to back. Not thread-safe. After an error every later call returns
+// that error: a page that may or may not have been written is never written again.
 class PageWriter {
  public:
-  // Creates or empties the file. padding: the volume's.
+  // Creates or empties the file. padding is the volume's.
   static Result<std::unique_ptr<PageWriter>> create(BackingDirectory& directory,
                                                     std::string_view path, const KeyTree& keys,
                                                     engine::Padding padding);
-  // Of a file that is to take the place of another: seal is of its lasting path.
+  // The same for a file that is to take the place of another: seal is that of its lasting path.
   static Result<std::unique_ptr<PageWriter>> create_at(BackingDirectory& directory,
                                                        std::string_view path, FileSeal seal);
   Result<void> append(ByteView bytes);
-  Result<void> flush() { return {}; }  // a table that is not finished is of no use to anybody
-  // Makes what was appended a whole file and durable. More may be appended: the last page is then
+  Result<void> flush() { return {}; }  // a table that is not finished is of no use
+  // Makes a whole, durable file of what was appended. If more is appended later, the last page is
   // sealed again, under a nonce of its own.
   Result<void> sync();
-  // Makes what was appended a whole file; not durable.
+  // Makes a whole file of what was appended, which need not be durable.
   Result<void> close();
-  // Begins writing to the medium what has left the buffer.
+  // Begins to write to the medium what has left the buffer.
   void start_writeback();
 
  private:
@@ -88,8 +89,9 @@ class PageWriter {
   FileSeal seal_;
   Bytes page_;                    // plain bytes of the current page; may be full
   std::uint64_t page_index_ = 0;  // of the current page
-  std::uint32_t generation_ = 0;  // the next one of the current page
-  // That of pages behind it: above the one of what padding was sealed in their places.
+  std::uint32_t generation_ = 0;  // the next generation of the current page
+  // The next generation of pages after the current one: above the generation of padding that was
+  // sealed in their places.
   std::uint32_t next_page_generation_ = 0;
   bool finished_ = false;  // the current page is on its way, as the final one
   Bytes output_;           // stored bytes not yet written

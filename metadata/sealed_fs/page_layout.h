@@ -33,7 +33,7 @@ inline constexpr std::uint32_t page_plain_bytes = page_size_bytes - page_overhea
 inline constexpr std::uint64_t first_page_offset = 64;  // the file header's size
 inline constexpr std::uint32_t page_final_bit = 1u << 31;
 
-// Of a file that holds plain_size bytes.
+// For a file that holds plain_size bytes.
 constexpr std::uint64_t page_count(std::uint64_t plain_size) {
   return plain_size == 0 ? 1 : (plain_size - 1) / page_plain_bytes + 1;
 }
@@ -54,7 +54,7 @@ constexpr std::uint32_t plain_bytes_of_page(std::uint64_t page, std::uint64_t pl
 constexpr std::uint64_t stored_size_of(std::uint64_t plain_size) {
   return first_page_offset + plain_size + page_count(plain_size) * page_overhead_bytes;
 }
-// The inverse; none when no file of whole pages has this size.
+// The inverse. None if no file of whole pages has this size.
 constexpr std::optional<std::uint64_t> plain_size_of(std::uint64_t stored_size) {
   if (stored_size < first_page_offset + page_overhead_bytes) return std::nullopt;
   const std::uint64_t body = stored_size - first_page_offset;
@@ -66,14 +66,14 @@ constexpr std::optional<std::uint64_t> plain_size_of(std::uint64_t stored_size) 
 
 inline constexpr std::uint32_t padded_size_field_bytes = 8;
 
-// Of a padded file that holds plain_size bytes.
+// For a padded file that holds plain_size bytes.
 inline std::uint64_t padded_page_count(std::uint64_t plain_size) {
   const std::uint64_t pages = page_count(plain_size + padded_size_field_bytes);
   return round_up(engine::padded_size(engine::Padding::padme, pages * page_size_bytes),
                   std::uint64_t{page_size_bytes}) /
          page_size_bytes;
 }
-// Of a padded file of this stored size; none when no file of full pages has it.
+// For a padded file of this stored size. None if no file of full pages has this size.
 constexpr std::optional<std::uint64_t> full_page_count(std::uint64_t stored_size) {
   if (stored_size <= first_page_offset) return std::nullopt;
   const std::uint64_t body = stored_size - first_page_offset;

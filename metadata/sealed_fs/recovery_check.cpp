@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must agree among the files under db/ before RocksDB sees them.
+// Checks that the files under db/ agree with each other before RocksDB sees them.
 #include "metadata/sealed_fs/recovery_check.h"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ Result<FramesContent> read_present(BackingDirectory& directory, const std::strin
   return content;
 }
 
-// A sync that failed may have cost what it was to save, for ever, and one that succeeds later says
-// nothing of that, though what was lost is still read from memory. So what no frame vouches for is
+// A sync that failed may have lost for ever what it was to save. A later sync that succeeds does
+// not show that, and the lost bytes are still read from memory. So what no frame vouches for is
 // written again, the same bytes to the same place.
 Result<void> make_certain(BackingDirectory& directory, const std::string& path,
                           const FramesContent& content) {
@@ -68,8 +68,8 @@ Result<std::vector<std::uint64_t>> list_logs(BackingDirectory& directory, std::s
   return numbers;
 }
 
-// What the logs say that nacre backup brings, as far as they are whole, this volume's, and hold no
-// rows.
+// Returns what the logs say that nacre backup brings. Leaves out those that are torn, are of
+// another volume, or hold rows.
 Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
                                                     std::string_view folder, const KeyTree& keys) {
   NACRE_ASSIGN(const auto names, directory.list(folder));
@@ -77,7 +77,7 @@ Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
   for (const auto& name : names) {
     if (!is_arriving_log(name)) continue;
     NACRE_ASSIGN(auto file, directory.open(fmt::format("{}/{}", folder, name), OpenMode::read));
-    // Sealed under the name that it is to have.
+    // The log is sealed under the name that it is to have.
     const std::string path =
         fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
     NACRE_ASSIGN(FrameBytes stored, FrameBytes::of(std::move(file), path));
@@ -93,8 +93,8 @@ Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
   return logs;
 }
 
-// The largest number that a name of digits and other characters holds; the largest of all where it
-// does not fit.
+// Returns the largest number in a name of digits and other characters, or the largest value of the
+// type if a number does not fit.
 std::uint64_t largest_number_in(std::string_view name) {
   constexpr std::string_view digits = "0123456789";
   std::uint64_t largest = 0;
@@ -111,9 +111,10 @@ std::uint64_t largest_number_in(std::string_view name) {
   }
 }
 
-// RocksDB believes the numbers in names, and counts on from the largest. They are given out one by
-// one, and both the manifest and each new log take one: what lies far beyond those that are
-// authenticated is nobody's, and near the largest number of all RocksDB ends the process.
+// RocksDB believes the numbers in names, and continues from the largest. It assigns numbers one by
+// one, and both the manifest and each new log take one. So a file whose number is far beyond those
+// that are authenticated was planted. Near the largest number of all, RocksDB would end the
+// process.
 Result<void> check_numbers(BackingDirectory& directory, std::string_view folder,
                            std::uint64_t newest) {
   constexpr std::uint64_t numbers_ahead_max = 1u << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked before RocksDB opens the database: RocksDB takes a manifest as far as it can be
-// read and the logs that it finds. Whether that is all there was, the witnesses in the logs know.
+// The check before RocksDB opens the database. RocksDB takes a manifest as far as it can be read,
+// and the logs that it finds. The witnesses in the logs tell whether that is all there was.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ namespace nacre::metadata {
 
 struct RecoveryCheck {
   LogWitness witness;  // what the first log of the new session says
-  // By path, of the manifest and the logs that count. Whoever finds fewer later reads badly: a last
-  // frame that is bad would pass for a torn one.
+  // The frame counts of the manifest and of the logs that count, by path. If a later read finds
+  // fewer, it must fail: a last frame that reads badly would pass for a torn one.
   std::map<std::string, std::uint64_t, std::less<>> frame_counts;
 };
 
 // Errors: tampered (a file of a number that no file of this volume has), missing (a file that
 // CURRENT or a log names, or all logs), corrupt (a log or manifest that was longer once),
 // rolled_back (CURRENT names an older manifest than a log does), and what reading the files gives.
-// Logs that are of no use any more are not looked at.
+// Does not look at logs that are of no use any more.
 //
-// make_durable: what was read is on the medium afterwards, so that the result may be written into a
-// new log, even when what is found was never synced (after a kill) or a sync of it failed.
+// With make_durable, what was read is on the medium afterwards, even if it was never synced (after
+// a kill) or a sync of it failed. So the result may be written into a new log.
 Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::string_view folder,
                                             const KeyTree& keys, bool make_durable);
 
 // nacre backup brings the log of a new state as "NNNNNN.log.new" and a number, and renames it once
-// the manifest beside it is that state's. docs/FORMAT.md, "Backup".
+// the manifest next to it is that state's. docs/FORMAT.md, "Backup".
 bool is_arriving_log(std::string_view name);
-// Whether one is there that stands in for the log that the manifest asks for: it holds no rows, and
-// knows no more of the manifest than there is.
+// Whether such a log stands in for the one that the manifest asks for: it holds no rows, and knows
+// no more of the manifest than there is.
 Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folder,
                              const KeyTree& keys);
 

@@ -7,7 +7,7 @@
 
 namespace nacre::metadata {
 
-// Opening the database removes what ends so.
+// Opening the database removes files with this suffix.
 std::string resealed_path(std::string_view path) {
   const auto name_at = path.rfind('/') + 1;
   return fmt::format("{}rekey-{}.dbtmp", path.substr(0, name_at), path.substr(name_at));
@@ -30,7 +30,7 @@ class Resealer {
 
   Result<Resealed> run() {
     Bytes plain;
-    // Whether it is whole, and where it ends.
+    // Finds out whether the file is whole, and where it ends.
     NACRE_ASSIGN(const FrameWalk walk,
                  walk_frames(from_.path(), from_.header(), stored_, &from_, &plain));
     const auto header = encode(to_.header());
@@ -41,7 +41,8 @@ class Resealer {
       const ManifestLink link = changes_.link.value_or(walk.link.value_or(ManifestLink{}));
       add({.flags = frame_flag_witness}, encode(link));
     }
-    // All frames behind it have one more before them than they had.
+    // If the manifest gets its first link, all later frames have one more frame before them than
+    // they had.
     shift_ = has_link && !walk.link ? 1 : 0;
     for (std::uint64_t at = file_header_size_bytes; at < walk.end;) {
       const auto frame = parse_frame(from_.header(), stored_.frame_at(at));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files under db/ that RocksDB keeps open or never replaces, sealed anew under the current epoch;
-// and which files are still of an older one.
+// Seals files under db/ anew under the current epoch if RocksDB keeps them open or never replaces
+// them. Also tells which files are still of an older epoch.
 //
-// Such a file is written again frame by frame, with the same flags, under a salt of its own: so it
-// has as many frames as before, which is what witnesses count, and no nonce is used twice. A
-// manifest that comes to format 2 gets its link before them, so one frame more. The file gets its
-// name when it is durable: a crash leaves the one or the other.
+// Such a file is written again frame by frame, with the same flags, under a new salt. So it has as
+// many frames as before, which is the number that witnesses count, and no nonce is used twice. A
+// manifest that comes to format 2 gets its link before them, which is one frame more. The file gets
+// its name when it is durable: a crash leaves the old file or the new one.
 #pragma once
 
 #include <memory>
@@ -19,32 +19,33 @@
 
 namespace nacre::metadata {
 
-// Where a file lies that is to take the place of another; RocksDB takes no name that begins so for
-// one of its own.
+// The path of a file that is to take the place of another. RocksDB takes no name with this prefix
+// for one of its own.
 std::string resealed_path(std::string_view path);
 
-// What a resealed file has otherwise than the one that it comes from.
+// The differences between a resealed file and the one that it comes from.
 struct ResealChanges {
   std::optional<ManifestLink> link;   // of a manifest
-  std::optional<LogWitness> witness;  // of a log, in the place of each that it has
+  std::optional<LogWitness> witness;  // of a log: takes the place of each witness that it has
 };
-// Makes the file, durable but for its name, under resealed_path(). path: of the one that there is,
-// which keys open. Errors: those of read_frames().
+// Makes the file under resealed_path(). Its content is durable, its name is not. path is that of
+// the existing file, which keys opens. Errors: as of read_frames().
 Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& directory,
                                                       const std::string& path, const KeyTree& keys,
                                                       FileSeal to, const ResealChanges& changes);
 
-// Under its name already, but not durably so. None when the file is of the current epoch. Nobody
-// else may write to it or replace it meanwhile; the caller syncs the folder. padding: the volume's.
-// link: of a manifest, in the place of the one that it has. Errors: those of read_frames().
+// Seals the file anew. The new file has the name already, but not durably: the caller syncs the
+// folder. Returns none if the file is of the current epoch. No other thread may write to it or
+// replace it meanwhile. padding is the volume's. link takes the place of a manifest's link. Errors:
+// as of read_frames().
 Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
     BackingDirectory& directory, const std::string& path, const KeyTree& keys,
     engine::Padding padding, const std::optional<ManifestLink>& link = {});
 
-// The epoch that a file's header names; none when it has no header (yet).
+// The epoch that a file's header names. None if the file has no header (yet).
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,
                                                    const std::string& path);
-// Paths of all files of the folder that name another epoch than that, or none. Files that go
+// Returns the paths of all files of the folder whose header does not name that epoch. Files that go
 // meanwhile are passed over.
 Result<std::vector<std::string>> list_files_of_other_epochs(BackingDirectory& directory,
                                                             std::string_view folder,

@@ -16,7 +16,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// What both kinds of content offer to readers.
+// The interface of both kinds of content for readers.
 class FramesSource {
  public:
   explicit FramesSource(Bytes content) : content_(std::move(content)) {}
@@ -88,7 +88,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
     return read_into(source_, offset, n, result, scratch);
   }
 
-  // Requests whose pages touch or follow one another are read and opened at once.
+  // Requests whose pages touch or follow one another are read and opened together.
   IOStatus MultiRead(FSReadRequest* requests, std::size_t count, const IOOptions& options,
                      IODebugContext* debug) override {
     return without_exceptions([&] {
@@ -106,7 +106,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
     });
   }
 
-  // RocksDB then keeps a buffer of its own: pages are opened once, in large reads.
+  // With this RocksDB keeps a buffer of its own, so pages are opened once, in large reads.
   IOStatus Prefetch(std::uint64_t, std::size_t, const IOOptions&, IODebugContext*) override {
     return IOStatus::NotSupported("Prefetch");
   }
@@ -151,7 +151,8 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
       }
     }
     if (done) return;
-    // Alone, or to learn which request it is that fails.
+    // The request is read alone: it has no neighbours, or the joint read failed and this finds out
+    // which request fails.
     for (const std::size_t index : group) {
       FSReadRequest& request = requests[index];
       request.status =
@@ -214,7 +215,8 @@ class TrimOnlyFile final : public rocksdb::FSWritableFile {
   IOStatus Append(const Slice&, const IOOptions&, IODebugContext*) override {
     return IOStatus::NotSupported("a closed file is never appended to");
   }
-  // As RocksDB 7 has it for files that do not know their size. It asks only before it appends.
+  // The value that RocksDB 7 uses for files that do not know their size. RocksDB asks only before
+  // it appends.
   std::uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return 0; }
   IOStatus Truncate(std::uint64_t, const IOOptions&, IODebugContext*) override {
     return without_exceptions([&] { return to_io_status(trim_()); });

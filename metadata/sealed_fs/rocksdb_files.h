@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB's file objects over pages and frames: translation only.
+// RocksDB's file objects over pages and frames. They only translate.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -17,7 +17,7 @@
 
 namespace nacre::metadata {
 
-// RocksDB is not exception-safe: what throws below it becomes a status.
+// RocksDB is not exception-safe, so an exception below it becomes a status.
 template <typename F>
 rocksdb::IOStatus without_exceptions(F&& body) {
   try {
@@ -29,13 +29,13 @@ rocksdb::IOStatus without_exceptions(F&& body) {
   }
 }
 
-// Content of a frames file, read as a whole when the file is opened.
+// For the content of a frames file, which is read as a whole when the file is opened.
 std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(Bytes content);
 std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(Bytes content);
 std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(std::shared_ptr<PageReader> reader);
 std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(
     std::shared_ptr<PageReader> reader);
-// Asked before every call; its error is the call's.
+// Called before every call that writes. Its error becomes that call's error.
 using WriteGate = std::function<Result<void>()>;
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<PageWriter> writer,
                                                             WriteGate gate,
@@ -48,7 +48,7 @@ std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<Mani
                                                             const rocksdb::FileOptions& options);
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::shared_ptr<LogWriter> writer,
                                                             const rocksdb::FileOptions& options);
-// Takes no bytes; Truncate calls trim.
+// Takes no bytes. Truncate() calls trim.
 std::unique_ptr<rocksdb::FSWritableFile> make_trim_only_file(std::function<Result<void>()> trim);
 
 }  // namespace nacre::metadata

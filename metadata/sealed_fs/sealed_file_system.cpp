@@ -19,8 +19,8 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// RocksDB would write its options at every opening, and read them back to compare: most of what an
-// opening takes, for a file that nobody reads.
+// RocksDB would write its options at every opening, and read them back to compare. That is most of
+// the time of an opening, for a file that nothing reads.
 bool is_options_file(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("OPTIONS-");
 }
@@ -57,7 +57,8 @@ class Folder final : public rocksdb::FSDirectory {
 
 class NoLock final : public rocksdb::FileLock {};
 
-// RocksDB also looks for tables under a name that LevelDB used; a message should not name that.
+// RocksDB also looks for tables under a name that LevelDB used. A message should not contain that
+// name.
 std::string message_path(const std::string& path) {
   constexpr std::string_view old_suffix = ".ldb";
   if (!path.ends_with(old_suffix)) return path;
@@ -142,7 +143,7 @@ ManifestLink SealedFileSystem::newest_log_locked() const {
   return {.log = witness_.previous_log, .salt = witness_.previous_salt};
 }
 
-// A log goes only when its successor is there and says so.
+// A log is removed only after its successor is there and says that the log is done.
 Result<void> SealedFileSystem::release_log(std::uint64_t number) {
   std::lock_guard lock(log_mutex_);
   return release_log_locked(number);
@@ -159,7 +160,7 @@ Result<void> SealedFileSystem::release_log_locked(std::uint64_t number) {
 Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
   std::lock_guard lock(log_mutex_);
   if (live_log_ == nullptr) return fail(ErrorCode::unsupported, "the database has no log to write");
-  // witness_.previous_log is what the next log will say: the live one.
+  // witness_ is what the next log will say, so its previous_log is the live log.
   NACRE_TRY(release_log_locked(witness_.previous_log - 1));
   NACRE_TRY(live_log_->settle(true));
   const LogWitness said = live_log_->witness();
@@ -169,8 +170,8 @@ Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
                  .manifest_frames = said.manifest_frames};
 }
 
-// Under another name meanwhile, what is appended would be lost with the power: nothing is appended
-// before the folder is synced, and nothing ever after that failed.
+// Until the folder is synced, power loss may bring the old file back, and what was appended to the
+// new one would be lost. So nothing is appended before the sync, and nothing ever if it fails.
 Result<void> SealedFileSystem::sync_replaced(const std::string& folder) {
   auto synced = directory_->sync_directory(folder);
   if (!synced) fail_stop_->stop(synced.error());
@@ -182,7 +183,7 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
   std::lock_guard lock(replacing_mutex_);
   const auto manifest = live_manifest_.lock();
   if (manifest != nullptr && path == live_manifest_path_) {
-    // No other log is made meanwhile: it would name the manifest as it was.
+    // No other log may be made meanwhile: it would name the manifest as it was.
     std::lock_guard log_lock(log_mutex_);
     return manifest->reseal(*directory_, *keys_, padding_, newest_log_locked(),
                             [&] { return sync_replaced(folder); });
@@ -196,7 +197,8 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
 Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
   NACRE_TRY(check_writable(folder));
   NACRE_ASSIGN(const EpochFormat format, keys_->epoch_format(keys_->current_epoch_number()));
-  if (format != EpochFormat::one) return {};  // switch_epoch() did, and nothing else counts
+  // In format 2 switch_epoch() has done it, and no other file counts.
+  if (format != EpochFormat::one) return {};
   NACRE_ASSIGN(const auto paths,
                list_files_of_other_epochs(*directory_, folder, keys_->current_epoch_number()));
   for (const auto& path : paths) {
@@ -309,7 +311,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
           live_manifest_path_ = path;
           live_manifest_ = manifest;
         }
-        // It makes tables count: what they hold must be safe in the log first.
+        // A manifest makes tables count. The rows that they hold must be safe in the log first.
         *result = make_writable_file(
             std::move(manifest), [this] { return settle_log(true); }, options);
       } else {
@@ -384,7 +386,7 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     if (name.file_class == FileClass::log) {
       if (auto released = release_log(name.number); !released) return to_io_status(released);
     }
-    // Left then; the next opening removes it if it is named nowhere.
+    // The table is left then. The next opening removes it if no manifest names it.
     if (name.file_class == FileClass::table && manifest_->may_name_lost_tables())
       return IOStatus::OK();
     std::lock_guard lock(replacing_mutex_);
@@ -489,13 +491,14 @@ IOStatus SealedFileSystem::GetAbsolutePath(const std::string& path, const IOOpti
 
 IOStatus SealedFileSystem::GetFreeSpace(const std::string&, const IOOptions&, std::uint64_t*,
                                         IODebugContext*) {
-  // RocksDB would watch it after no_space and resume by itself, at a time of its own.
+  // If it knew the free space, RocksDB would watch it after no_space and resume by itself, at a
+  // time of its own.
   return IOStatus::NotSupported("Database resumes by hand");
 }
 
 IOStatus SealedFileSystem::IsDirectory(const std::string& raw_path, const IOOptions&,
                                        bool* is_directory, IODebugContext*) {
-  *is_directory = normal_path(raw_path).find('/') == std::string::npos;  // db, or the volume itself
+  *is_directory = normal_path(raw_path).find('/') == std::string::npos;  // db/ or the volume itself
   return IOStatus::OK();
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file system that RocksDB sees: every file sealed, every byte through BackingDirectory.
+// The file system that RocksDB sees. Every file is sealed, and every byte goes through
+// BackingDirectory.
 //
-// It derives from rocksdb::FileSystem itself, not from a wrapper around the real one, so that
-// nothing RocksDB asks for can slip past to the disk. Paths are those of BackingDirectory
-// ("db/000004.sst"). Thread-safe. Read-only: nothing is written, and whoever tries gets read_only.
+// It derives from rocksdb::FileSystem itself, not from a wrapper around the real one, so that no
+// request of RocksDB reaches the disk in another way. Paths are those of BackingDirectory
+// ("db/000004.sst"). Thread-safe. If it is read-only, nothing is written, and a call that would
+// write returns read_only.
 //
-// Order that it adds to RocksDB's: a log is made durable before its successor is created, so after
-// power loss a group is never there without those before it; and a new log is durable, name and
-// all, before it takes a byte, so a database without its log has lost it.
+// It adds two rules to RocksDB's order of writes. A log is made durable before its successor is
+// created, so after power loss a group is never there without those before it. A new log is
+// durable, name and all, before it takes a byte, so a database without its log has lost it.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -34,49 +36,50 @@ namespace nacre::metadata {
 
 class SealedFileSystem final : public rocksdb::FileSystem {
  public:
-  // padding: the volume's; of the files that are made here.
+  // padding is the volume's, and applies to the files that are made here.
   SealedFileSystem(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
                    bool read_only, engine::Padding padding);
   ~SealedFileSystem() override;
 
-  // Checks what RocksDB is about to open; see recovery_check.h. Before anything else but for a new
-  // database.
+  // Checks the files that RocksDB is about to open (recovery_check.h). Must be the first call,
+  // unless the database is new.
   Result<void> recover(std::string_view folder);
 
   const char* Name() const override { return "NacreSealedFileSystem"; }
 
-  // Whether all that RocksDB wrote to its log so far is written (and synced); tries again what
-  // failed. no_space: ask again later; any other error is final, and nothing can be written any
-  // more.
+  // Writes, and with sync also syncs, all that RocksDB wrote to its log so far; tries again what
+  // failed. After no_space it may be called again later. Any other error is final: nothing can be
+  // written any more.
   Result<void> settle_log(bool sync);
   std::uint64_t live_log_bytes() const;
-  // What the log alone holds, once RocksDB has flushed all tables and while nobody writes.
+  // What only the log holds, once RocksDB has flushed all tables and while no thread writes.
   struct LogMark {
     std::string path;               // of the live log
-    std::uint64_t stored_size = 0;  // its frames up to now
-    std::uint64_t manifest = 0;     // what its last witness says of the manifest
+    std::uint64_t stored_size = 0;  // of its frames up to now
+    std::uint64_t manifest = 0;     // the manifest's number in its last witness
     std::uint64_t manifest_frames = 0;
   };
-  // Makes durable in the live log that all logs before it are of no use any more: from then on the
-  // live one is all the logs that the database needs. unsupported when there is none.
+  // Makes durable in the live log that all logs before it are of no use any more. From then on the
+  // live log is the only one that the database needs. Error: unsupported if there is no live log.
   Result<LogMark> retire_logs();
-  // Seals anew what is of an older epoch and RocksDB keeps open or never replaces: manifest,
-  // CURRENT, IDENTITY, OPTIONS. The rest goes when RocksDB has other tables and logs.
+  // Seals the files of an older epoch anew that RocksDB keeps open or never replaces: manifest,
+  // CURRENT, IDENTITY, OPTIONS. The other files go when RocksDB has replaced its tables and logs.
   Result<void> reseal_files(const std::string& folder);
-  // Begins a rotation to an epoch of format 2 (epoch_switch.h): next has it, needed names the files
-  // that must be there, commit makes next's keys durable and these keys. Only while nobody writes
-  // and RocksDB is at rest; logs before the live one must be done. busy; after any other error of
-  // commit or behind it nothing can be written any more: the next opening finds out what counts.
+  // Begins a rotation to an epoch of format 2 (epoch_switch.h). next has that epoch, and needed
+  // names the files that must be there. commit makes next's keys durable, and makes them the keys
+  // of this file system. May be called only while no thread writes and RocksDB is at rest, and if
+  // the logs before the live one are done. Error: busy. After any other error of commit, or after
+  // commit, nothing can be written any more: the next opening finds out what counts.
   Result<void> switch_epoch(const std::string& folder, const std::set<std::string>& needed,
                             const KeyTree& next, const std::function<Result<void>()>& commit);
-  // Keep files that RocksDB deletes meanwhile.
+  // The holds that keep files which RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
 
-  // Asked before a table is made, on the thread that makes it; true: it meets no_space. Before
-  // RocksDB opens.
+  // refuse is called before a table is made, on the thread that makes it. If it returns true,
+  // making the table fails with no_space. Must be set before RocksDB opens the database.
   void refuse_tables_if(std::function<bool()> refuse) { refuse_table_ = std::move(refuse); }
 
-  // Logs that RocksDB read to recover.
+  // The number of logs that RocksDB read to recover.
   std::uint64_t logs_read() const { return logs_read_; }
 
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -89,7 +92,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext*) override;
-  // Only to be cut to its content: a file is never appended to after it was closed.
+  // Opens a file only so that it can be cut to its content: a file is never appended to after it
+  // was closed.
   rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                        std::unique_ptr<rocksdb::FSWritableFile>* result,
                                        rocksdb::IODebugContext*) override;
@@ -100,7 +104,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* result,
                                  rocksdb::IODebugContext*) override;
-  // InfoLog is given to RocksDB instead.
+  // Not used: RocksDB gets an InfoLog instead.
   rocksdb::IOStatus NewLogger(const std::string& path, const rocksdb::IOOptions& options,
                               std::shared_ptr<rocksdb::Logger>* result,
                               rocksdb::IODebugContext*) override;
@@ -127,7 +131,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext*) override;
-  // The volume's lock is elsewhere.
+  // Does nothing: the volume has a lock of its own.
   rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
                              rocksdb::FileLock** lock, rocksdb::IODebugContext*) override;
   rocksdb::IOStatus UnlockFile(rocksdb::FileLock* lock, const rocksdb::IOOptions& options,
@@ -168,20 +172,24 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::atomic<std::uint64_t> logs_read_{0};
   mutable std::mutex log_mutex_;
   std::shared_ptr<LogWriter> live_log_;
-  LogWitness witness_;                    // what the next log says of those before it
-  std::uint64_t recovered_done_log_ = 0;  // logs up to it hold nothing that counts
-  std::map<std::string, std::uint64_t, std::less<>> frame_counts_;  // as recover() found them
+  LogWitness witness_;                    // what the next log will say of those before it
+  std::uint64_t recovered_done_log_ = 0;  // logs up to this number hold nothing that counts
+  // by path, as recover() found them
+  std::map<std::string, std::uint64_t, std::less<>> frame_counts_;
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
-  // Whoever opens a table holds it while that happens; alone: its file may become another.
+  // Opening a table holds it shared. A switch of epochs, which gives tables other files, holds it
+  // alone.
   std::shared_mutex switch_mutex_;
-  std::mutex tables_mutex_;                        // guards the next two; before it switch_mutex_
-  std::vector<std::weak_ptr<PageReader>> tables_;  // that are open
+  // guards the next two; locked after switch_mutex_
+  std::mutex tables_mutex_;
+  std::vector<std::weak_ptr<PageReader>> tables_;  // the open tables
   std::size_t tables_swept_at_ = 64;
-  std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two
+  std::mutex replacing_mutex_;  // held to rename or remove a file; guards the next two
   std::string live_manifest_path_;
   std::weak_ptr<ManifestWriter> live_manifest_;
-  // RocksDB probes CURRENT (of frames files no other) for random access; when that fails it tries
-  // once more, and if it then succeeds, blames direct I/O. So an error stays.
+  // RocksDB probes CURRENT, but no other frames file, for random access. If that fails it tries
+  // once more, and if the second try succeeds, it blames direct I/O. So an error of the first probe
+  // is kept.
   std::mutex probe_mutex_;
   std::optional<Error> probe_error_;
 };

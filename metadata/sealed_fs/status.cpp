@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts carried through RocksDB's Status and back.
+// Carries verdicts through RocksDB's Status and back.
 #include "metadata/sealed_fs/status.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto last_code = ErrorCode::stale;
 
-// Behind a message of ours; what RocksDB adds to it, as it hands it on, comes after.
+// The end of a message of Nacre's. What RocksDB adds to the message follows it.
 constexpr std::string_view end_mark = "{end}";
 
 struct Verdict {
