@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads RocksDB's encodings from the front of some bytes. After the first field that is not there
+// Reads RocksDB's encodings from the front of some bytes. After the first field that is missing,
 // all fields are empty and is_good() is false.
 #pragma once
 

@@ -36,7 +36,7 @@ std::optional<Table> table_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Families are made in the order of the tables, behind RocksDB's own.
+// Families are made in the order of the tables, after RocksDB's own.
 std::optional<Table> table_of_family(std::uint32_t family) {
   if (family == 0 || family > table_count) return std::nullopt;
   return static_cast<Table>(family - 1);
@@ -115,7 +115,7 @@ class Cursor {
   std::size_t at_ = SIZE_MAX;
 };
 
-// By key, the newest first.
+// Orders by key, and rows of one key with the newest first.
 bool comes_after(const Cursor* a, const Cursor* b) {
   const int order = a->row().key.compare(b->row().key);
   return order != 0 ? order > 0 : a->row().sequence < b->row().sequence;
@@ -166,7 +166,7 @@ class Rescue final : public DatabaseRescue {
   Result<void> read_unknown_tables();
   Result<void> survey(const Source& source, const LiveTable* known);
   void add_damage(const Error& error) {
-    // The check of logs and manifest may have said it.
+    // The check of logs and manifest may have reported it already.
     const bool is_told = std::any_of(damage_.begin(), damage_.end(), [&](const Error& told) {
       return told.message == error.message;
     });
@@ -226,7 +226,7 @@ Result<void> Rescue::read_logs() {
   return {};
 }
 
-// What it lacks, and what it says of the log before it.
+// Checks what the log lacks, and what it says of the log before it.
 void Rescue::check_links(const Log& log, std::uint64_t done_log) {
   const auto& witness = log.content.witness;
   if (log.content.lost_bytes != 0 || (!witness && !log.content.damage.empty())) {
@@ -241,7 +241,7 @@ void Rescue::check_links(const Log& log, std::uint64_t done_log) {
   }
 }
 
-// The one that CURRENT names, or the newest that a log knows of: whole, or it does not count.
+// Finds the manifest that CURRENT names, or else the newest one. It counts only if it is whole.
 Result<void> Rescue::find_manifest() {
   const auto current = read_frames(*directory_, database_path_of("CURRENT"), *keys_);
   if (current) {
@@ -266,14 +266,14 @@ Result<void> Rescue::try_manifest(const std::string& name) {
   const auto read = rescue_log(*directory_, database_path_of(name), *keys_);
   if (!read) {
     if (read.error().code == ErrorCode::out_of_memory) return tl::unexpected(read.error());
-    return {};  // it is missing, which the check has said
+    return {};  // it is missing, which the check has reported
   }
   for (const Error& error : read->damage)
     add_damage(error);
   if (!read->damage.empty()) return {};
-  // Frames that were synced together may pass for a torn end when one of them is bad, since nothing
-  // says in which order they reached the medium. But CURRENT names a manifest only once all rows of
-  // the state that it begins with are there, so a hole or a cut in these is damage.
+  // If one of several frames that were synced together is bad, they may pass for a torn end, since
+  // nothing says in which order they reached the medium. But CURRENT names a manifest only once all
+  // rows of the state that it begins with are there, so a hole or a cut in these is damage.
   if (read->lost_bytes != 0) return refuse_manifest(name, "a frame before its last one is damaged");
   const std::uint64_t number = parse_file_name(name).number;
   for (const Log& log : logs_) {
@@ -295,8 +295,8 @@ Result<void> Rescue::refuse_manifest(const std::string& name, std::string_view w
   return {};
 }
 
-// Each manifest begins with all families, and the first log of each. It does not name RocksDB's own
-// family, 0.
+// Each manifest begins with all families, and with the first log of each. It does not name
+// RocksDB's own family, 0.
 bool Rescue::has_all_families(const ManifestContent& manifest) {
   for (std::uint32_t family = 1; family <= table_count; ++family) {
     if (!manifest.families.contains(family) || !manifest.first_logs.contains(family)) return false;
@@ -331,8 +331,9 @@ Result<void> Rescue::read_groups() {
 
 Result<void> Rescue::read_tables() {
   if (!manifest_) return read_unknown_tables();
-  // A manifest that lost its last entries looks like one that they never reached. But a table goes
-  // only when the entry that replaces it is there: so one that is missing tells.
+  // A manifest that lost its last entries looks like one that never had them. But a table is
+  // removed only after the entry that replaces it is there. So a missing table shows that entries
+  // are missing.
   const bool lacks_entries =
       std::any_of(manifest_->tables.begin(), manifest_->tables.end(), [&](const auto& entry) {
         const auto name = fmt::format("{:06}.sst", entry.first);
@@ -369,8 +370,8 @@ Result<void> Rescue::read_table(const std::string& name, const LiveTable* known)
     const bool is_missing = file.error().code == ErrorCode::not_found;
     add_damage(is_missing ? Error{ErrorCode::missing, path + ": the file is missing"}
                           : file.error());
-    // Also where the manifest has lost the entry by which newer tables replaced this one: of these,
-    // one may be lost as well, and nothing would tell.
+    // The rows count as lost even if the manifest may have lost the entry by which newer tables
+    // replaced this one: one of the newer tables may be lost as well, and nothing would show that.
     if (known != nullptr) {
       lose(source.table, known->smallest, key_behind(known->largest), known->sequence_max, path);
     } else {
@@ -391,7 +392,7 @@ Result<void> Rescue::read_table(const std::string& name, const LiveTable* known)
   if (known == nullptr) {
     source.table = table_named(source.file->family());
     if (!source.table) {
-      // Whose rows these are nobody can say.
+      // It is unknown to which table these rows belong.
       if (source.file->family() != "default") lose(std::nullopt, {}, {}, any_sequence, path);
       return {};
     }
@@ -401,11 +402,11 @@ Result<void> Rescue::read_table(const std::string& name, const LiveTable* known)
   return {};
 }
 
-// Which of its keys cannot be read.
+// Notes which keys of the file cannot be read.
 Result<void> Rescue::survey(const Source& source, const LiveTable* known) {
   const TableRescue& file = *source.file;
   const std::uint64_t sequence_max = known != nullptr ? known->sequence_max : any_sequence;
-  // Where keys may begin that were not read.
+  // The first key that may not have been read.
   std::string from = known != nullptr ? known->smallest : std::string();
   bool is_lost = false;
   std::string last;
@@ -417,7 +418,7 @@ Result<void> Rescue::survey(const Source& source, const LiveTable* known) {
       continue;
     }
     if (is_lost) {
-      // Of one key the newest row comes first, and may have lain in the block before.
+      // The newest row of a key comes first, and may have been in the block before.
       const std::string& next = rows->front().key;
       lose(source.table, from, file.may_split_keys() ? key_behind(next) : next, sequence_max,
            file.path());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a database of which files are damaged or missing: every row that lies in good pages and
-// frames, the newest of each key, and which rows may be missing.
+// Reads a database whose files are damaged or missing. Finds every row in good pages and frames,
+// the newest row of each key, and which rows may be missing.
 //
-// Where the manifest is whole, it says which tables there are and what keys they hold. Where it is
-// not, all tables and logs that lie in the folder count: then a row that was removed may be among
-// them, if a table that was done with still lay there.
+// If the manifest is whole, it says which tables there are and what keys they hold. Otherwise all
+// tables and logs in the folder count. Then a removed row may be among them, if the folder still
+// had a table that was no longer used.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace nacre::metadata {
 
-// Keys of which rows cannot be read: from <= key < to (to empty: no end), and changes up to
+// Keys whose rows cannot be read: from <= key < to. If to is empty, there is no end. Changes up to
 // sequence_max may be among them.
 struct LostRows {
-  std::optional<Table> table;  // none: nobody knows which
+  std::optional<Table> table;  // none if the table is unknown
   std::string from, to;
   std::uint64_t sequence_max = 0;
   std::string file;
@@ -34,9 +34,9 @@ struct LostRows {
 
 struct RescuedRow {
   std::string_view key;
-  std::uint64_t sequence = 0;             // 0: not known, since RocksDB drops it in the last level
+  std::uint64_t sequence = 0;             // 0 if unknown, since RocksDB drops it in the last level
   std::optional<std::string_view> value;  // none: erased
-  // A newer one of this key may have been lost.
+  // Whether a newer row of this key may have been lost.
   bool is_doubtful = false;
 };
 
@@ -48,15 +48,17 @@ class DatabaseRescue {
                                                       std::shared_ptr<const KeyTree> keys);
   virtual ~DatabaseRescue() = default;
 
-  // What is wrong, each with its file; none: the database is as it was written. What the medium did
-  // not read is among it, with the medium's error (io, permission).
+  // The damage that was found, each with its file. If there is none, the database is as it was
+  // written. Parts that the medium did not read are among it, with the medium's error (io,
+  // permission).
   virtual const std::vector<Error>& damage() const = 0;
   virtual const std::vector<LostRows>& lost_rows() const = 0;
-  // A log is missing, or lacks frames: the last changes, of whatever rows, may have been lost.
+  // Whether a log is missing or lacks frames: then the last changes, of any rows, may have been
+  // lost.
   virtual bool may_have_lost_groups() const = 0;
   virtual bool has_manifest() const = 0;
 
-  // The newest row of each key that can be read, in order, also of those that are erased.
+  // Visits the newest row of each key that can be read, in order, also of keys that are erased.
   virtual Result<void> scan(Table table,
                             const std::function<Result<void>(const RescuedRow&)>& visit) const = 0;
   bool may_have_lost(Table table, std::string_view key) const {

@@ -40,7 +40,7 @@ void LogRecords::parse() {
     const std::size_t size = byte(4) | static_cast<std::size_t>(byte(5)) << 8;
     const unsigned char kind = byte(6);
     if (kind < whole || kind > last || size > left - header_size_bytes) {
-      at = bytes_.size();  // nothing says where the next one begins
+      at = bytes_.size();  // nothing says where the next fragment begins
       is_within_ = false;
       break;
     }

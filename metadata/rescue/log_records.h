@@ -3,8 +3,8 @@
 // lies whole or in fragments.
 //
 //   fragment:  checksum u32 | size u16 | kind u8 (1 whole, 2 first, 3 middle, 4 last) | bytes
-// None crosses a block's end; what is left of a block when no header fits into it is zeros.
-// Checksums are not looked at: every byte comes from a frame whose tag was right.
+// No fragment crosses a block's end. If no header fits into the rest of a block, the rest is zeros.
+// Checksums are not verified: every byte comes from a frame whose tag was right.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace nacre::metadata {
 class LogRecords {
  public:
   void add(std::string_view piece);
-  // So many bytes are not known. They end the record that was under way, and a record begins behind
-  // them.
+  // Skips this many unknown bytes. They end the record that was under way, and a record begins
+  // after them.
   void skip(std::uint64_t size);
-  // Records that are whole, in order.
+  // Returns the whole records, in order.
   std::vector<std::string> take() { return std::move(records_); }
 
  private:
   void parse();
 
   std::string bytes_;           // not yet parsed
-  std::uint64_t position_ = 0;  // of their first one
-  std::string record_;          // its fragments so far
+  std::uint64_t position_ = 0;  // of the first of these bytes
+  std::string record_;          // the fragments of the current record so far
   bool is_within_ = false;
   std::vector<std::string> records_;
 };

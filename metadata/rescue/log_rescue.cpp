@@ -44,7 +44,7 @@ class LogRescue {
     return opened;
   }
 
-  // The next frame in order, and moves behind it.
+  // Takes the next frame in order, and moves past it.
   bool take(std::uint64_t& at) {
     const auto opened = open(at);
     if (!opened || opened->frame.header.sequence != log_.frame_count) return false;
@@ -81,7 +81,7 @@ class LogRescue {
     return stored_.size();
   }
 
-  // The frames that lay here held all that is not their own headers and tags.
+  // Skips the bad frames from at to next. They held all bytes except their own headers and tags.
   void pass_over(std::uint64_t at, std::uint64_t next) {
     const auto frame = open(next);
     const std::uint64_t count = frame->frame.header.sequence - log_.frame_count;
@@ -90,19 +90,19 @@ class LogRescue {
     log_.frame_count = frame->frame.header.sequence;
     std::uint64_t plain_size = size < overhead ? 0 : size - overhead;
     if (frame->position) {
-      // What is missing of the stream is known to the byte, however it was padded.
+      // The position tells exactly how much of the stream is missing, whatever the padding was.
       plain_size = *frame->position - std::min(*frame->position, position_);
-      if (plain_size == 0) return;  // witnesses, padding
+      if (plain_size == 0) return;  // only witnesses or padding are missing
     }
     const auto header = stored_.view(at, std::min<std::size_t>(size, frame_header_size_bytes));
     const bool says_witness = header.size() == frame_header_size_bytes &&
                               (load_le<std::uint32_t>(&header[24]) & frame_flag_witness) != 0;
-    // The first frame always is one.
+    // The first frame is always a witness.
     const std::size_t witness_size = seal_.header().format == EpochFormat::one
                                          ? log_witness_size_bytes_1
                                          : log_witness_size_bytes_2;
     if (count == 1 && plain_size == witness_size && (says_witness || log_.frame_count == 1)) {
-      return;  // no part of the stream
+      return;  // a witness is no part of the stream
     }
     log_.lost_bytes += size;
     records_.skip(plain_size);
@@ -115,8 +115,8 @@ class LogRescue {
   FrameBytes& stored_;
   SearchBudget budget_;
   LogRecords records_;
-  bool begins_record_ = true;   // the next frame does
-  bool is_whole_ = false;       // the stream has been followed up to here
+  bool begins_record_ = true;   // whether the next frame begins a record
+  bool is_whole_ = false;       // whether the stream is known up to here
   std::uint64_t position_ = 0;  // in the stream, up to here
   RescuedLog log_;
 };

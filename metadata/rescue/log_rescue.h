@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log or manifest of which frames may be damaged: every record that lies in good frames.
+// Reads a log or manifest whose frames may be damaged: every record in good frames.
 //
-// Behind a bad frame a record is taken to begin only where one must: a frame ends early when
-// RocksDB flushes behind a record, so the frame behind a short one begins with a record.
+// After a bad frame, a record is assumed to begin only where one must: a frame ends early if
+// RocksDB flushes after a record, so the frame after a short one begins with a record.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace nacre::metadata {
 struct RescuedLog {
   std::vector<std::string> records;
   std::uint64_t frame_count = 0;  // good frames, and those known to be missing before a good one
-  // Stored bytes of frames that cannot be read and that a good frame follows.
+  // Stored bytes of frames that cannot be read, if a good frame follows them.
   std::uint64_t lost_bytes = 0;
   std::optional<LogWitness> witness;  // the last good one
-  // Empty: no frame is damaged that was written after a later one was known to be on the medium.
+  // Empty if no frame is damaged for which a later frame vouches.
   std::vector<Error> damage;
 };
 
-// Errors: not_found, out_of_memory. A file that cannot be read at all is all damage.
+// Errors: not_found, out_of_memory. If a file cannot be read at all, all of it counts as damage.
 Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
                               const KeyTree& keys);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See manifest_edits.h. An edit is a sequence of fields: tag v32, then what the tag says.
+// An edit is a sequence of fields: tag v32, then what the tag says.
 #include "metadata/rescue/manifest_edits.h"
 
 #include "metadata/rescue/byte_reader.h"
@@ -24,12 +24,11 @@ enum Tag : std::uint32_t {
   family_dropped = 202,
   family_id_max = 203,
   atomic_group = 300,
-  // With this bit: a sized text that may be passed over.
+  // A field with this bit is a sized text that may be passed over.
   ignorable = 1u << 13,
 };
 constexpr std::uint32_t last_field_of_file = 1;
-// With this bit a file's field may not be passed over; the one that there is tells of several
-// paths.
+// A file's field with this bit may not be passed over. The only such field is for several paths.
 constexpr std::uint32_t needed_field_of_file = 1u << 6;
 constexpr std::size_t key_suffix_size = 8;
 
@@ -137,7 +136,7 @@ void apply(const Edit& edit, ManifestContent& content) {
 
 std::optional<ManifestContent> read_manifest_edits(const std::vector<std::string>& records) {
   ManifestContent content;
-  std::vector<Edit> group;  // counts when its last edit is there
+  std::vector<Edit> group;  // counts if its last edit is there
   for (const std::string& record : records) {
     auto edit = read_edit(record);
     if (!edit) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a manifest says: which table files there are, and which logs still count.
+// The content of a manifest: which table files there are, and which logs still count.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ struct LiveTable {
 struct ManifestContent {
   std::map<std::uint64_t, LiveTable> tables;          // by number
   std::map<std::uint32_t, std::string> families;      // by their id
-  std::map<std::uint32_t, std::uint64_t> first_logs;  // of each family: older ones do not count
+  std::map<std::uint32_t, std::uint64_t> first_logs;  // of each family; older logs do not count
 };
-// records: the edits, each of which RocksDB wrote as one record. None when one makes no sense.
+// records are the edits, each of which RocksDB wrote as one record. Returns none if one makes no
+// sense.
 std::optional<ManifestContent> read_manifest_edits(const std::vector<std::string>& records);
 
 }  // namespace nacre::metadata

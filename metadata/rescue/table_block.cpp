@@ -20,7 +20,7 @@ constexpr std::size_t restart_interval = 16;
 // or a symbolic link.
 constexpr std::size_t block_size_bytes_max = 4u << 20;
 
-// Decodes until plain is full; how many bytes that took.
+// Decodes until plain is full. Returns how many bytes that took.
 std::optional<std::size_t> decode_lz4(ByteView coded, MutableByteView plain) {
   std::size_t in = 0;
   std::size_t out = 0;
@@ -56,7 +56,7 @@ std::optional<std::size_t> decode_lz4(ByteView coded, MutableByteView plain) {
   return std::nullopt;
 }
 
-// A block of LZ4 that begins here: its plain bytes, and the size of what is stored of it.
+// The LZ4 block that begins here: its plain bytes, and its stored size.
 struct Expanded {
   Bytes plain;
   std::size_t stored_size = 0;
@@ -73,7 +73,7 @@ std::optional<Expanded> expand_lz4(ByteView bytes) {
   return expanded;
 }
 
-// What lies before the restart points.
+// The bytes before the restart points.
 std::optional<ByteView> entries_of(ByteView content) {
   if (content.size() < sizeof(std::uint32_t)) return std::nullopt;
   const std::size_t count = load_le<std::uint32_t>(&content[content.size() - 4]);
@@ -81,7 +81,7 @@ std::optional<ByteView> entries_of(ByteView content) {
   return content.first(content.size() - 4 * (count + 1));
 }
 
-// Entries with keys and values, one by one.
+// Reads entries with keys and values, one by one.
 class Entries {
  public:
   explicit Entries(ByteView entries) : reader_(entries) {}
@@ -134,8 +134,8 @@ BlockHandle read_handle(ByteReader& reader) {
   return handle;
 }
 
-// Rows as they lie, until what follows can be nothing but their restart points and the trailer of a
-// block that is not compressed.
+// Reads rows of a block that is not compressed, until what follows can only be their restart points
+// and the block's trailer.
 std::optional<FrontBlock> parse_plain_front(ByteView bytes) {
   FrontBlock block;
   Entries entries(bytes);
@@ -159,7 +159,7 @@ std::optional<FrontBlock> parse_plain_front(ByteView bytes) {
     }
     if (count++ % restart_interval == 0) {
       restarts.push_back(static_cast<std::uint32_t>(at));
-      entries.key.clear();  // nothing is shared with what is before
+      entries.key.clear();  // nothing is shared with the key before
     }
     if (!entries.next() || !add_row(entries, block.rows)) return std::nullopt;
   }

@@ -7,8 +7,8 @@
 //   entry of rows:      shared v32 | rest size v32 | value size v32 | rest | value
 //   entry of an index:  shared v32 = 0 | rest size v32 | rest | offset v64 | size v64
 // The key of a row is the user's and u64 little-endian: sequence << 8 | type (0 erased, 1 put).
-// Checksums are not looked at: every byte comes from a page whose tag was right. What is impossible
-// gives none.
+// Checksums are not verified: every byte comes from a page whose tag was right. Functions return
+// none for bytes that no block can have.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,21 @@ namespace nacre::metadata {
 struct VersionedRow {
   std::string key;
   std::uint64_t sequence = 0;
-  std::optional<std::string> value;  // none: erased
+  std::optional<std::string> value;  // none if erased
 };
 using VersionedRows = std::vector<VersionedRow>;
 
 struct BlockHandle {
   std::uint64_t offset = 0;
-  std::uint64_t size = 0;  // of the content as it is stored
+  std::uint64_t size = 0;  // of the stored content
 };
-// Behind the content.
+// The size of the trailer after the content.
 inline constexpr std::size_t block_trailer_size_bytes = 5;
 
-// stored: content and trailer.
+// stored is content and trailer.
 std::optional<Bytes> expand_block(ByteView stored);
 std::optional<VersionedRows> parse_rows(ByteView content);
-// Of the blocks of rows, which must lie side by side from the file's start.
+// Returns the handles of the blocks of rows, which must lie side by side from the file's start.
 std::optional<std::vector<BlockHandle>> parse_index(ByteView content);
 std::optional<std::map<std::string, std::string>> parse_properties(ByteView content);
 
@@ -57,7 +57,7 @@ struct TableFooter {
   BlockHandle meta_index, index;
 };
 std::optional<TableFooter> parse_footer(ByteView footer);
-// The handle that a value holds, and nothing else.
+// Returns the handle in a value that holds nothing else.
 std::optional<BlockHandle> parse_handle(std::string_view value);
 
 }  // namespace nacre::metadata

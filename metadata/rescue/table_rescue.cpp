@@ -29,7 +29,7 @@ constexpr std::uint64_t bad_pages_max = 1000;
 TableRescue::TableRescue(std::unique_ptr<BackingFile> file, FileSeal seal,
                          std::uint64_t stored_size)
     : file_(std::move(file)), seal_(std::move(seal)), stored_size_(stored_size) {
-  // Of a file that was cut or grew, the pages that are whole.
+  // If the file was cut or grew, its whole pages count.
   if (const auto size = plain_size_of(stored_size)) {
     sealed_size_ = *size;
   } else if (stored_size > first_page_offset) {
@@ -39,7 +39,8 @@ TableRescue::TableRescue(std::unique_ptr<BackingFile> file, FileSeal seal,
   if (seal_.header().is_padded) take_padded_size();
 }
 
-// Where the last page cannot be read nobody knows where the content ends: its blocks are followed.
+// If the last page cannot be read, it is unknown where the content ends: then its blocks are
+// followed.
 void TableRescue::take_padded_size() {
   if (!full_page_count(stored_size_)) return;
   const auto last = read_page(page_count(sealed_size_) - 1);
@@ -72,7 +73,7 @@ Result<Bytes> TableRescue::read_page(std::uint64_t page) const {
                         fmt::format("page {} at offset {}: {}", page, page_offset(page), what));
   };
   if (got != stored.size()) return bad(ErrorCode::corrupt, "the file was cut");
-  // Of a file that was cut the last page that is left says that it is none; the tag covers that.
+  // If the file was cut, its last page says that it is not the last; the tag covers that.
   auto view = parse_page(seal_.header().salt, page, false, stored);
   if (!view) view = parse_page(seal_.header().salt, page, true, stored);
   if (!view) return bad(ErrorCode::corrupt, "the checksum is wrong");
@@ -151,7 +152,7 @@ void TableRescue::find_blocks() {
 void TableRescue::follow_blocks() {
   std::string last_key;
   for (std::uint64_t offset = 0; offset < plain_size_;) {
-    // Most blocks take a few pages; one that does not is read again as a whole.
+    // Most blocks take a few pages. A longer one is read again as a whole.
     auto block = parse_front_block(read_good(offset, 16 * page_plain_bytes));
     if (!block) block = parse_front_block(read_good(offset, follow_size_bytes));
     if (!block || block->rows.front().key < last_key) return;
@@ -175,7 +176,7 @@ Result<void> TableRescue::check_pages(const std::function<void(const Error&)>& b
     if (plain) continue;
     if (plain.error().code == ErrorCode::out_of_memory) return tl::unexpected(plain.error());
     bad_page(plain.error());
-    // Nobody has vouched for the size: a hole of any length is pages without end.
+    // The size is not authenticated: a hole of any length would be pages without end.
     if (++bad_count < bad_pages_max) continue;
     bad_page({ErrorCode::corrupt,
               fmt::format("{}: more of its pages may be damaged: {} were, and the rest was not "

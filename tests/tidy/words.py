@@ -26,7 +26,7 @@ WIDTH_MAX = 100
 READ = [
     "fs/fuse/", "fs/rotation/", "fs/store/", "fs/volume/",
     "docs/man/", "fs/backup/", "fs/cache/", "fs/check/", "fs/checkpoint/", "fs/control/", "fs/crypt/", "fs/mount/",
-    "fs/repair/", "fs/salvage/", "fs/scrub/", "fs/space/", "gpu_engine/", "metadata/backing/", "metadata/keys/", "metadata/sealed_fs/", "metadata/tables/",
+    "fs/repair/", "fs/salvage/", "fs/scrub/", "fs/space/", "gpu_engine/", "metadata/backing/", "metadata/keys/", "metadata/rescue/", "metadata/sealed_fs/", "metadata/tables/",
     "packaging/", "tests/measure/", "tests/tidy/", "tools/",
 ]
 # They name what they forbid.
