@@ -38,7 +38,7 @@ Result<std::vector<std::string>> parse_features(const json& features, const char
   return names;
 }
 
-// A name that this build does not know: of a later Nacre, since the CRC-32 is right.
+// A name that this build does not know comes from a later version, since the CRC-32 is right.
 template <typename T>
 Result<T> known(Result<T> named, const char* field, const std::string& name) {
   if (named) return named;
@@ -143,8 +143,9 @@ Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock,
   }
   const auto verified = verify(superblock.seal, mac_key(keys).view(), "superblock");
   if (verified) return superblock.claims;
-  // A rotation replaces the keyring before the superblock. Whoever had the older key can still MAC
-  // what he likes, so no other counts than the one that was there when the rotation began.
+  // A rotation replaces the keyring before the superblock. An attacker who had the older key can
+  // still make any MAC with it, so only the superblock counts that was there when the rotation
+  // began.
   const auto previous = keys.previous_volume_subkey(mac_purpose);
   if (!previous || !verify(superblock.seal, previous->view(), "superblock")) {
     return tl::unexpected(verified.error());

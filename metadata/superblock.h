@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The superblock: what a volume is. Files "superblock" and "superblock.copy" (two_copies.h), in the
-// form of document.h with the MAC key KeyTree::volume_subkey("superblock mac"):
+// The superblock: the properties of a volume. Files "superblock" and "superblock.copy"
+// (two_copies.h), in the form of document.h with the MAC key
+// KeyTree::volume_subkey("superblock mac"):
 //   {
 //     "chunk_size_bytes": 65536,             a power of two, 4096 … 1048576
 //     "cipher": "aes-256-gcm",               suite of new epochs
@@ -64,34 +65,36 @@ std::string_view padding_name(engine::Padding padding);
 Result<engine::Padding> padding_from_name(std::string_view name);  // invalid_argument
 
 std::string encode_superblock(const Superblock& superblock, const KeyTree& keys);
-// corrupt; unsupported for a later version, an incompatible feature, a codec or suite that this
-// build does not have.
+// Errors: corrupt; unsupported for a later version, an incompatible feature, or a codec or suite
+// that this build does not have.
 Result<Unverified<Superblock>> parse_superblock(ByteView text);
-// tampered when the MAC is not of these keys, or the volume id not theirs; while keys are rotated
-// also when it is that of the volume key before and the superblock not the one of then.
+// Error: tampered if the MAC is not made with these keys, or the volume id is not theirs. While
+// keys are rotated, a MAC under the volume key before is accepted for one superblock only, that of
+// KeyTree::previous_superblock(), if there is one.
 Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock, const KeyTree& keys);
 
-// What KeyTree::previous_superblock() holds of it: SHA-256 of all that its MAC covers.
+// The digest that KeyTree::previous_superblock() holds: SHA-256 of all that the MAC covers.
 engine::Sha256Digest superblock_digest(const Unverified<Superblock>& superblock);
-// Of one that save_superblock() writes.
+// The same for a superblock that save_superblock() writes.
 engine::Sha256Digest superblock_digest(const Superblock& superblock, const KeyTree& keys);
 
-// What the row superblock_generation is to hold, and an older superblock is refused for; 0 of a
-// volume without format 2, which has no such row.
+// The generation to write to the row superblock_generation, for which an older superblock is
+// refused. 0 for a volume without format 2, which has no such row.
 std::uint64_t generation_to_note(const Superblock& superblock);
-// rolled_back where a newer one than this was noted; fine if none was.
+// Error: rolled_back if a newer generation than this was noted. No error if none was noted.
 Result<void> check_noted_generation(std::uint64_t generation, std::optional<std::uint64_t> noted);
 
-// ok, or read_only: names the feature that lets this build read the volume but not write to it.
+// Error: read_only, with the feature that lets this build read the volume but not write to it.
 Result<void> check_writable(const Superblock& superblock);
 
 struct FoundSuperblock {
   Unverified<Superblock> superblock;
   std::vector<Error> warnings;  // about its other copy
 };
-// Without keys. not_found when neither copy is there; else as parse_superblock() and read_copies().
+// Needs no keys. Errors: not_found if neither copy is there; else as of parse_superblock() and
+// read_copies().
 Result<FoundSuperblock> find_superblock(BackingDirectory& directory);
-// Both copies. The caller has raised the generation.
+// Writes both copies. The caller has raised the generation.
 Result<void> save_superblock(BackingDirectory& directory, const Superblock& superblock,
                              const KeyTree& keys);
 

@@ -19,7 +19,7 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Left by the file system itself, or made before anything else.
+// Files that the file system itself leaves, or that are made before all others.
 bool is_harmless(std::string_view name) {
   return name == lock_file || name == "lost+found";
 }
@@ -76,7 +76,7 @@ Result<void> check_volume_place(BackingDirectory& directory) {
 
 namespace {
 
-// Makes the marker and removes what an interrupted mkfs left beside it.
+// Makes the marker and removes what an interrupted mkfs left next to it.
 Result<void> begin(BackingDirectory& directory) {
   NACRE_TRY(replace_file(directory, unfinished_file, as_bytes("mkfs.nacre began here\n")));
   for (const std::string_view folder : {database_folder, segment_folder}) {
@@ -107,7 +107,8 @@ tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState s
   }
 }
 
-// what_next: where somebody changed what only a holder of the volume key can make right.
+// what_next says what to do if a file was tampered with in a way that only a holder of the volume
+// key can mend.
 tl::unexpected<Error> unopened(BackingDirectory& directory, Error error,
                                std::string_view what_next) {
   if (error.code == ErrorCode::tampered) error.message += fmt::format("; {}", what_next);
@@ -125,7 +126,7 @@ Result<DirectoryState> inspect_directory(BackingDirectory& directory) {
   bool empty = true;
   bool damaged = false;
   for (const std::string& name : names) {
-    // The marker's own beginning, cut off by a crash before anything else was made.
+    // The marker's file under its first name: a crash came before any other file was made.
     if (is_harmless(name) || name == fmt::format("{}.new", unfinished_file)) continue;
     empty = false;
     damaged = damaged || is_part_of_a_volume(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row and the root of a checkpoint. Layouts: checkpoint.h.
+// Encodes and decodes the row and the root of a checkpoint. checkpoint.h has the layouts.
 #include "metadata/format/checkpoint.h"
 
 #include "metadata/format/row_codec.h"

@@ -21,13 +21,14 @@
 
 namespace nacre::metadata {
 
-// A record version that was drawn for it: so it is its own for ever, and later ones are higher.
+// The number of a checkpoint: a record version that was drawn for it. No other checkpoint or record
+// ever has it, and later checkpoints have higher ones.
 struct CheckpointNumber {
   std::uint64_t value = 0;
   auto operator<=>(const CheckpointNumber&) const = default;
 };
 
-// Plain bytes of each part but the last.
+// The plain bytes of each part except the last.
 inline constexpr std::uint32_t checkpoint_part_size_bytes = 1u << 20;
 inline constexpr std::uint32_t checkpoint_part_count_max = 1u << 16;
 
@@ -48,9 +49,10 @@ struct CheckpointPlace {
   RecordVersion version;
   std::uint32_t plain_size = 0;
 };
-// What a checkpoint's records are and where they lie.
+// The records of a checkpoint, and where they lie.
 struct CheckpointRow {
-  // The session at whose end the volume was closed without a change since; 0: it was not.
+  // The session at whose end the volume was closed without a change since; 0 if that has not
+  // happened.
   std::uint64_t closed_session = 0;
   CheckpointPlace root;
   std::vector<CheckpointPlace> parts;  // in order

@@ -14,7 +14,7 @@ tl::unexpected<Error> malformed(std::string_view what) {
   return fail(ErrorCode::corrupt, fmt::format("the checkpoint is malformed: {}", what));
 }
 
-// The stream, a part at a time.
+// Reads the stream, a part at a time.
 class Reader {
  public:
   Reader(const CheckpointRoot& root, const ReadPart& read_part)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinct types for the numbers that name things in a volume.
+// Distinct types for the numbers of inodes, chunks, segments and records in a volume.
 #pragma once
 
 #include <compare>
@@ -23,9 +23,10 @@ struct SegmentNumber {
   std::uint64_t value = 0;
   auto operator<=>(const SegmentNumber&) const = default;
 };
-// Tells every sealed record of a volume from every other, for ever: the ordinal of the write
-// session in the upper 24 bits, the record's place in it below. Only grows. A row names it, the
-// record's identity carries it, so an older record can never stand in for a newer one.
+// Distinguishes every sealed record of a volume from every other, for ever. The upper 24 bits are
+// the ordinal of the write session, the others the record's place in it. Versions only grow. A row
+// names the version, and the record's identity carries it, so an older record can never stand in
+// for a newer one.
 struct RecordVersion {
   std::uint64_t value = 0;
   auto operator<=>(const RecordVersion&) const = default;

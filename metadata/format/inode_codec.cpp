@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits and text of an inode's codec; see the header.
+// The bits and the text of an inode's codec.
 #include "metadata/format/inode_codec.h"
 
 #include <fmt/format.h>

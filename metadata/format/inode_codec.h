@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec that an inode asks for, in bits of InodeRow::flags: of a file, for chunks that are
-// written from now on; of a directory, for what is made in it. Without one the volume's counts.
-// People see it as the extended attribute user.nacre.codec: "none", "gdeflate", "zstd:7".
+// The codec that an inode asks for, in bits of InodeRow::flags. A file's codec is for chunks that
+// are written from now on, a directory's for what is made in it. If an inode has none, the volume's
+// codec counts. Users see it as the extended attribute user.nacre.codec: "none", "gdeflate",
+// "zstd:7".
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,13 @@ struct InodeCodec {
   bool operator==(const InodeCodec&) const = default;
 };
 
-// Nothing where no codec is named, or one that this Nacre does not have.
+// Returns none if the flags name no codec, or one that this version does not have.
 std::optional<InodeCodec> inode_codec(std::uint32_t flags);
-// flags with that codec in them instead, or without one.
+// Returns flags with that codec in place of the old one, or without a codec.
 std::uint32_t with_inode_codec(std::uint32_t flags, const std::optional<InodeCodec>& codec);
 
 std::string to_string(const InodeCodec& codec);
-// CODEC or CODEC:LEVEL. invalid_argument.
+// Takes CODEC or CODEC:LEVEL. Error: invalid_argument.
 Result<InodeCodec> inode_codec_from_text(std::string_view text);
 
 }  // namespace nacre::metadata

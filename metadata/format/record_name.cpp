@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names a record and a segment within their files. Layouts: rows.h.
+// The identity of a record and the header of a segment. rows.h has the layouts.
 #include <fmt/format.h>
 
 #include <algorithm>

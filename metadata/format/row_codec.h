@@ -30,11 +30,11 @@ class RowWriter {
   std::string bytes_;
 };
 
-// After the first field that is malformed or out of bounds all fields read as zero and finish()
-// gives corrupt; so a decoder reads its fields first and asks once.
+// After the first field that is malformed or out of bounds, all fields read as zero and finish()
+// returns corrupt. So a decoder reads all its fields first, and asks once.
 class RowReader {
  public:
-  // Reads the version byte. what: the row's name in messages.
+  // Reads the version byte. what is the row's name in messages.
   RowReader(std::string_view value, std::string_view what);
   std::uint8_t byte(std::uint8_t most);
   std::uint64_t number(std::uint64_t least = 0,
@@ -47,7 +47,7 @@ class RowReader {
   std::string_view raw(std::size_t size);
   void require(bool holds) { failed_ = failed_ || !holds; }
   bool failed() const { return failed_; }
-  // corrupt when a field was bad or bytes are left.
+  // Error: corrupt if a field was bad or bytes are left.
   Result<void> finish() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of all tables. Layouts: rows.h.
+// Encodes and decodes the keys of all tables. rows.h has the layouts.
 #include <fmt/format.h>
 
 #include "metadata/format/rows.h"

@@ -7,8 +7,8 @@
 //   v    an unsigned LEB128 varint in its shortest form (row_codec.h)
 //   s    a signed integer, zigzag-coded, as a varint
 //   [n]  n bytes as they are
-// A value has one encoding only: decoders check every bound, that no varint is longer than it need
-// be, and that nothing is left over; corrupt otherwise.
+// A value has one encoding only. Decoders return corrupt unless every field is within its bounds,
+// every varint has its shortest form, and no bytes are left over.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ inline constexpr std::uint32_t inode_flag_immutable = 1u << 0;  // chattr +i
 inline constexpr std::uint32_t inode_flag_append = 1u << 1;     // chattr +a
 inline constexpr std::uint32_t inode_flag_no_dump = 1u << 2;
 inline constexpr std::uint32_t inode_flag_no_atime = 1u << 3;
-// inode_codec.h has the bits above.
+// inode_codec.h describes the higher bits.
 
 // inodes: key = inode u64.
 //   value: 1 | mode v | uid v | gid v | link count v | flags v | rdev v | size v | data bytes v |
@@ -56,9 +56,10 @@ struct InodeRow {
   std::uint32_t flags = 0;
   std::uint64_t rdev = 0;
   std::uint64_t size = 0;  // of a directory: the number of its entries
-  // Of a regular file: bytes of the chunks that hold data (plain); st_blocks comes from it.
+  // Of a regular file: the sum, over its chunk rows, of how far the content of each reaches.
+  // st_blocks is computed from it.
   std::uint64_t data_bytes = 0;
-  InodeNumber parent;  // of a directory, else none
+  InodeNumber parent;  // of a directory; of others none
   Timestamp accessed, modified, changed, born;
   std::string symlink_target;  // of a symlink, else empty
 };
@@ -83,14 +84,14 @@ struct RecordLocation {
 // damage, never zeros. The content of a chunk is: zeros, then the first valid_size bytes of the
 // base, then the patches in order. Shrinking a file lowers valid sizes, so that bytes cut off never
 // come back when it grows.
-// Lost ranges lie over all of that: their bytes are not known any more, which is a fact of its own
-// (fsck.nacre --repair states it) and neither zeros nor damage. Reading them is an error.
+// Lost ranges lie over all of that. Their bytes are not known any more, which is neither zeros nor
+// damage, but a fact that fsck.nacre --repair states. Reading them is an error.
 //   hole:             1 | 0 u8 | chunk count v (> 0)
 //   without a base:   1 | 1 u8 | patches
 //   with a base:      1 | 2 u8 | location | version | plain size v | cut size v | patches
 //   lost chunks:      1 | 3 u8 | chunk count v (> 0); none reaches past the end of its file
-//   with lost ranges: 1 | 4 u8 | count v (> 0) | range… | then as behind 1 or 2, that number first
-//   range:            gap v (from the end of the one before; > 0 but for the first) | size v (> 0)
+//   with lost ranges: 1 | 4 u8 | count v (> 0) | range… | then as after 1 or 2, that number first
+//   range:            gap v (from the last one's end; > 0 except in the first) | size v (> 0)
 //   patches:          count v (<= 32) | patch…
 //   patch:            offset v | plain size v (> 0) | cut size v | version | location
 //   location:         segment v | offset v | stored size v (> 0);   of an inlined patch: 0 v
@@ -127,7 +128,7 @@ struct ChunkRow {
 struct HoleRow {
   std::uint64_t chunk_count = 0;  // > 0
 };
-// Chunks of which nothing is known.
+// Chunks whose bytes are all lost.
 struct LostRow {
   std::uint64_t chunk_count = 0;  // > 0
 };
@@ -158,7 +159,8 @@ inline constexpr std::string_view system_key_next_session = "next_session";   //
 inline constexpr std::string_view system_key_inode_count = "inode_count";     // u64
 inline constexpr std::string_view system_key_data_bytes = "data_bytes";       // u64
 inline constexpr std::string_view system_key_keyring = "keyring_generation";  // u64
-// Of the superblock, in format 2 alone; may be missing until the volume is next opened for writing.
+// The superblock's generation, only in format 2. May be missing until the volume is next opened for
+// writing.
 inline constexpr std::string_view system_key_superblock = "superblock_generation";  // u64
 inline constexpr std::string_view system_key_name_hash = "name_hash_key";           // 16 bytes
 inline constexpr std::string_view system_key_session_prefix = "session/";  // + 16 bytes of salt
@@ -170,8 +172,9 @@ struct SessionRow {
   std::int64_t opened_seconds = 0;  // since 1970
 };
 
-// While keys are rotated in format 2: the digests of the records that were there when the rotation
-// began, and, once all of them are there, the epoch below which no other record counts.
+// Rows that exist while keys are rotated in format 2: the digests of the records that were there
+// when the rotation began, and, once all digests are there, the epoch below which no other record
+// counts.
 // docs/FORMAT.md, "Records of older epochs".
 inline constexpr std::string_view system_key_genuine = "genuine";          // u64
 inline constexpr std::string_view system_key_genuine_prefix = "genuine/";  // genuine_key_of()
@@ -180,15 +183,15 @@ std::string genuine_key_of(const engine::SessionSalt& salt, std::uint32_t counte
 std::string encode_genuine(const std::array<Byte, 32>& digest);
 Result<std::array<Byte, 32>> decode_genuine(std::string_view value);
 
-// How the last rotation of keys was asked to run; absent before the first one. Whether one runs,
-// the keyring says.
+// How the last rotation of keys was asked to run. Absent before the first one. The keyring says
+// whether a rotation runs.
 inline constexpr std::string_view system_key_rotation = "rotation";
 // value: 1 | paused u8 (0, 1) | recompress u8 (0, 1) | rate v | total v
 struct RotationRow {
-  bool paused = false;      // by somebody: it goes on when somebody says so
+  bool paused = false;      // by a command; it continues when it is resumed
   bool recompress = false;  // records are compressed anew with the superblock's codec
   std::uint64_t rate_bytes_per_second = 0;  // 0: the default
-  std::uint64_t total_bytes = 0;            // live records when it began
+  std::uint64_t total_bytes = 0;            // bytes of live records when it began
   bool operator==(const RotationRow&) const = default;
 };
 
@@ -208,7 +211,7 @@ std::string xattr_prefix(InodeNumber inode);
 std::string segment_key(SegmentNumber segment);
 std::string orphan_key(InodeNumber inode);
 std::string session_key_of(const engine::SessionSalt& salt);
-// The first key after all keys that begin with prefix; empty = no end.
+// The first key after all keys that begin with prefix. Empty if there is no such key.
 std::string prefix_end(std::string_view prefix);
 
 struct DentryKeyParts {
@@ -249,10 +252,10 @@ Result<SessionRow> decode_session_row(std::string_view value);
 Result<RotationRow> decode_rotation_row(std::string_view value);
 Result<std::uint64_t> decode_u64(std::string_view value);
 
-// What a record in a segment is: the identity that its sealed body carries.
+// The identity of a record in a segment, which its sealed body carries.
 //   0        8             16        24       28   29      32
 //   | inode u64 | chunk u64 | version u64 | offset u32 | kind u8 | 0[3] |
-// Of a checkpoint (checkpoint.h) inode is its number, and chunk the place of a part.
+// In records of a checkpoint (checkpoint.h), inode is its number, and chunk the place of a part.
 enum class RecordKind : std::uint8_t {
   chunk = 1,
   patch = 2,
@@ -267,15 +270,16 @@ struct RecordName {
   RecordKind kind = RecordKind::chunk;
   auto operator<=>(const RecordName&) const = default;
 };
-// Chunks and patches: rows of the table chunks name them. Others belong to a checkpoint, whose row
-// in the table system names them.
+// True for chunks and patches, which rows of the table chunks name. The other kinds belong to a
+// checkpoint, whose row in the table system names them.
 inline bool is_of_file(RecordKind kind) {
   return kind == RecordKind::chunk || kind == RecordKind::patch;
 }
 engine::RecordIdentity encode(const RecordName& name);
 Result<RecordName> decode_record_name(const engine::RecordIdentity& identity);
 
-// The first 64 bytes of a segment file; in the clear, CRC-checked, integers little-endian, v = 1.
+// The first 64 bytes of a segment file. They are in the clear and have a CRC. Integers are
+// little-endian, v = 1.
 //   0        4   5      8               24            32         48          52      56     64
 //   | "NSEG" | v | 0[3] | volume id[16] | segment u64 | salt[16] | epoch u32 | crc32 | 0[8] |
 // The CRC-32 covers bytes 0…51.

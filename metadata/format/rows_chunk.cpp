@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the table chunks. Layouts: rows.h. There is a row for each chunk of each file, so each
-// byte counts: a chunk with a base and no patches takes about 20.
+// Encodes and decodes values of the table chunks. rows.h has the layouts. There is a row for each
+// chunk of each file, so each byte counts: a chunk with a base and no patches takes about 20.
 #include "gpu_engine/base/limits.h"
 #include "metadata/format/row_codec.h"
 #include "metadata/format/rows.h"
@@ -31,7 +31,7 @@ RecordVersion read_version(RowReader& reader) {
   return {session << record_version_session_shift | sequence};
 }
 
-// Segment 0 is none, so it stands for "no location" and nothing follows it.
+// There is no segment 0, so it stands for "no location", and nothing follows it.
 void write(RowWriter& writer, const std::optional<RecordLocation>& location) {
   writer.number(location ? location->segment.value : 0);
   if (!location) return;
@@ -49,7 +49,8 @@ std::optional<RecordLocation> read_location(RowReader& reader) {
   return location;
 }
 
-// The bytes that no longer count are written, not those that do: that number is mostly 0.
+// The field is the number of bytes that no longer count, not of those that do, because it is mostly
+// 0.
 void write_sizes(RowWriter& writer, std::uint32_t plain_size, std::uint32_t valid_size) {
   writer.number(plain_size);
   writer.number(plain_size - valid_size);
@@ -90,7 +91,7 @@ std::vector<LostRange> read_lost(RowReader& reader) {
     reader.require(range.size <= chunk_size_bytes_max - range.offset);
     end = range.offset + range.size;
     ranges.push_back(range);
-    if (end > chunk_size_bytes_max) break;  // which has failed
+    if (end > chunk_size_bytes_max) break;  // the reader has failed then
   }
   return ranges;
 }

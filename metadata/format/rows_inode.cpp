@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the tables inodes and dentries. Layouts: rows.h.
+// Encodes and decodes values of the tables inodes and dentries. rows.h has the layouts.
 #include "metadata/format/row_codec.h"
 #include "metadata/format/rows.h"
 

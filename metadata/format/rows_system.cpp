@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the tables segments and system. Layouts: rows.h.
+// Encodes and decodes values of the tables segments and system. rows.h has the layouts.
 #include <algorithm>
 
 #include "metadata/format/row_codec.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row "scrub" of the table system: how far the scrub of a mounted volume is, so that it goes on
-// after a restart, and what it, or the last one, found. docs/FORMAT.md, "Tables".
+// The row "scrub" of the table system. It has the progress of a mounted volume's scrub, so that the
+// scrub continues after a restart, and what this scrub, or the last one, found. docs/FORMAT.md,
+// "Tables".
 //
 //   value: 1 | state u8 | rate v | started s | ended s | last segment v | segment v | offset v |
 //          total bytes v | segments v | records v | segment bytes v | db files v | db bytes v |
 //          previous ended s | previous damages v | damages v | text error |
 //          places: count v (<= 256) | place…
-//   place: verdict u8 (<= 5) | owner u8 (0 not known, 1 nobody, 2 files) | text file | offset v |
+//   place: verdict u8 (<= 5) | owner u8 (0 not known, 1 no file, 2 files) | text file | offset v |
 //          size v | text what | paths: count v (<= 64) | text…
 //   text:  size v | bytes
 #pragma once
@@ -25,24 +26,24 @@ inline constexpr std::string_view system_key_scrub = "scrub";
 inline constexpr std::size_t scrub_place_count_max = 256;
 inline constexpr std::size_t scrub_path_count_max = 64;  // of one place
 inline constexpr std::size_t scrub_text_size_bytes_max = 4096;
-// What a writer keeps to, so that the row fits one reply of the control socket, however the texts
-// are written there: words of one place or error, and all paths together (but for the words that
-// some were left out).
+// Bounds that a writer keeps to, so that the row fits one reply of the control socket, however the
+// texts are escaped there. They are for the words of one place or error, and for all paths together
+// (not counting the words which say that some paths were left out).
 inline constexpr std::size_t scrub_words_size_bytes_max = 200;
 inline constexpr std::size_t scrub_paths_size_bytes_max = 16u << 10;
 
 enum class ScrubState : std::uint8_t {
   none,      // there never was one
-  running,   // a mount goes on with it
-  paused,    // the same once somebody says so
-  finished,  // all was read
-  stopped,   // given up
+  running,   // a mount continues it
+  paused,    // a mount continues it once it is resumed
+  finished,  // it has read everything
+  stopped,   // it was given up
 };
 std::string_view to_string(ScrubState state);
 
 enum class DamageOwner : std::uint8_t { unknown, nobody, files };
 
-// A stretch of a file in which something is wrong.
+// A damaged stretch of a file.
 struct ScrubPlace {
   std::uint8_t verdict = 0;  // fs::Verdict
   DamageOwner owner = DamageOwner::unknown;
@@ -50,7 +51,7 @@ struct ScrubPlace {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;          // 0: the whole file
   std::string what;                // one sentence
-  std::vector<std::string> paths;  // of the files that are hit, in the mounted volume
+  std::vector<std::string> paths;  // of the damaged files, in the mounted volume
   bool operator==(const ScrubPlace&) const = default;
 };
 
@@ -61,7 +62,7 @@ struct ScrubRow {
   std::int64_t ended_seconds = 0;           // 0 while it is under way
   SegmentNumber last_segment;               // the newest when it began: later ones are left out
   SegmentNumber segment;                    // where it is; past last_segment: in db/
-  std::uint64_t offset = 0;                 // what of that segment is done; 0: nothing
+  std::uint64_t offset = 0;                 // how much of that segment is done
   std::uint64_t total_bytes = 0;            // of segments and db/, when it began
   std::uint64_t segment_count = 0;          // these five: verified so far
   std::uint64_t record_count = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) over names: whoever
-// does not know the volume's key can neither foresee the order of a directory nor make names
-// collide.
+// SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) over names. A user
+// without the volume's key can neither foresee the order of a directory nor make names collide.
 #include <bit>
 
 #include "metadata/format/rows.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SipHash-2-4 with 64 bits of output, as its authors define it; name_hash() of rows.h stands on it.
+// SipHash-2-4 with 64 bits of output, as its authors define it. name_hash() of rows.h uses it.
 #pragma once
 
 #include <array>

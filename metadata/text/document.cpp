@@ -29,8 +29,8 @@ std::string crc_of(const json& object_without_crc) {
   return fmt::format("{:08x}", engine::crc32(0, as_bytes(canonical(object_without_crc))));
 }
 
-// The parser takes any depth, but writing the object again recurses; and it takes any number of
-// values, each of which needs more memory than its text.
+// The parser accepts any depth, but writing the object again recurses. It also accepts any number
+// of values, and each value needs more memory than its text.
 Result<void> check_shape(std::string_view text) {
   unsigned depth = 0;
   std::size_t value_count = 0;
@@ -79,8 +79,8 @@ Result<Document> parse_document(const DocumentKind& kind, ByteView text) {
   document.fields = json::parse(as_text(text), nullptr, false);
   if (!document.fields.is_object()) return fail(ErrorCode::corrupt, "not a JSON object");
 
-  // The CRC-32 comes before all else: without it a flipped bit in "version" would pass for a newer
-  // Nacre.
+  // The CRC-32 is checked first: otherwise a flipped bit in "version" would pass for a newer
+  // version.
   NACRE_ASSIGN(const std::string crc, get_text(document.fields, "crc32", 8));
   NACRE_TRY(get_hex(document.fields, "mac", document.seal.mac));
   json covered = document.fields;
@@ -180,7 +180,7 @@ Result<void> check_label(std::string_view label) {
     return fail(ErrorCode::invalid_argument, fmt::format("the label has {} bytes; {} are allowed",
                                                          label.size(), label_size_bytes_max));
   }
-  // What is not UTF-8 is replaced in JSON, and control characters cannot be printed.
+  // Bytes that are not UTF-8 would be replaced in JSON, and control characters cannot be printed.
   const std::string text(label);
   const bool valid =
       printable(label) == label &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The form that superblock and keyring share: one JSON object that a person can read, with a CRC-32
-// that anyone can check and a MAC that only holders of the volume key can. Internal to metadata/.
+// that needs no key and a MAC that only holders of the volume key can verify. Internal to
+// metadata/.
 //
 // The canonical dump of an object: keys sorted by their bytes, no white space, UTF-8 not escaped.
 //   "mac"    64 hex digits: HMAC-SHA256 of the canonical dump without "mac" and "crc32"
@@ -38,14 +39,15 @@ struct Document {
   Seal seal;
 };
 
-// Adds format, version, crc32 and mac to fields (which hold generation) and gives the file's text.
+// Adds format, version, crc32 and mac to fields (which hold generation) and returns the file's
+// text.
 std::string write_document(const DocumentKind& kind, nlohmann::json fields, ByteView mac_key);
 
-// corrupt for everything that write_document() does not write; unsupported for a later version.
-// Does not check the MAC.
+// Does not check the MAC. Errors: corrupt for everything that write_document() does not write;
+// unsupported for a later version.
 Result<Document> parse_document(const DocumentKind& kind, ByteView text);
 
-// Typed access to fields; corrupt, with the field's name, when one is missing or out of bounds.
+// Typed access to fields. Error: corrupt, with the field's name, if it is missing or out of bounds.
 Result<std::string> get_text(const nlohmann::json& object, const char* name, std::size_t size_max);
 Result<std::uint64_t> get_number(const nlohmann::json& object, const char* name,
                                  std::uint64_t least, std::uint64_t most);
@@ -55,12 +57,12 @@ Result<void> get_hex(const nlohmann::json& object, const char* name, MutableByte
 Result<const nlohmann::json*> get_array(const nlohmann::json& object, const char* name,
                                         std::size_t count_min, std::size_t count_max);
 
-// A text of one line: corrupt where it has control characters. (Labels of earlier versions may have
-// those past U+007F.)
+// A text of one line. Error: corrupt if it has control characters. (Labels of earlier versions may
+// have those past U+007F.)
 Result<std::string> get_line(const nlohmann::json& object, const char* name, std::size_t size_max);
 
-// For labels that a user gives: UTF-8 without control characters (printable.h), at most
-// label_size_bytes_max bytes; invalid_argument otherwise.
+// Checks a label that a user gives. It must be UTF-8 without control characters (printable.h), of
+// at most label_size_bytes_max bytes. Error: invalid_argument.
 inline constexpr std::size_t label_size_bytes_max = 255;
 Result<void> check_label(std::string_view label);
 

@@ -60,7 +60,7 @@ std::optional<Bytes> from_base64(std::string_view text) {
       bytes.push_back(static_cast<Byte>(bits >> bit_count));
     }
   }
-  // Bits that no byte took must be zero, or one byte string would have several texts.
+  // Bits that belong to no byte must be zero: otherwise one byte string would have several texts.
   if ((bits & ((1u << bit_count) - 1)) != 0) return std::nullopt;
   return bytes;
 }

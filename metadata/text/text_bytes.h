@@ -16,7 +16,8 @@ std::string to_base64(ByteView bytes);
 std::optional<Bytes> from_base64(std::string_view text);
 
 std::string to_hex(ByteView bytes);
-// True when text is the hexadecimal form of exactly out.size() bytes; else out is undefined.
+// Returns true if text is the hexadecimal form of exactly out.size() bytes. Otherwise out is
+// undefined.
 bool from_hex(std::string_view text, MutableByteView out);
 
 }  // namespace nacre::metadata

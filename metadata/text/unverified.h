@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a document says before its MAC is checked: anybody could have written it.
+// The claims of a document before its MAC is checked. An attacker could have written them.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Seal {
   engine::Sha256Digest mac = {};
 };
 
-// tampered when the MAC is not the one of mac_key. what: names the document in the message.
+// Error: tampered if the MAC is not that of mac_key. what names the document in the message.
 Result<void> verify(const Seal& seal, ByteView mac_key, std::string_view what);
 
 template <typename T>
