@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""AUDIT F13: a keyring tells nobody which of many passphrases was typed.
+"""A keyring does not tell an attacker which of many passphrases was typed.
 
-AES-GCM does not commit to its key: somebody without any secret can make bytes that open under the keys
-of many passphrases (Len, Grubbs, Ristenpart: Partitioning Oracle Attacks, 2021). If a program acts in
-another way when they open than when they do not, each passphrase that is typed tells whether it is among
-those. This makes such bytes for two passphrases, puts them where a passphrase is used, and compares what
-is said about these two and about a third one. What else can be changed of a recipient is compared, too.
+AES-GCM does not commit to its key: an attacker without any secret can make bytes that open under the
+keys of many passphrases (Len, Grubbs, Ristenpart: Partitioning Oracle Attacks, 2021). If a program acts
+differently when such bytes open, each passphrase that is typed shows whether it is one of those many.
+This test makes such bytes for two passphrases and puts them where a passphrase is used. It then compares
+the messages for these two passphrases with those for a third. It also changes the other fields of a
+recipient, and compares the messages again.
 """
 import base64
 import hashlib
@@ -56,14 +57,14 @@ def blocks(data):
 
 
 def collide(keys, nonce, aads, size):
-    """nonce, ciphertext and tag that AES-GCM opens under both keys, with the additional data of each, which
-    have one size. size: of the ciphertext, whole blocks."""
+    """Nonce, ciphertext and tag that AES-GCM opens under both keys, each with its own additional data.
+    Both additional data have the same size. size is that of the ciphertext, in whole blocks."""
     def encrypt(key, block):
         encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
         return int.from_bytes(encryptor.update(block), "big")
 
     ciphertext = [int.from_bytes(os.urandom(16), "big") for _ in range(size // 16)]
-    ciphertext[0] = 0  # the one that is solved for
+    ciphertext[0] = 0  # the unknown that is solved for
     lengths = (len(aads[0]) * 8) << 64 | size * 8
 
     def tag_of(key, aad):
@@ -79,13 +80,13 @@ def collide(keys, nonce, aads, size):
     ciphertext[0] = times(total, power(factor, (1 << 128) - 2))
     tag = tag_of(keys[0], aads[0])
     sealed = nonce + b"".join(block.to_bytes(16, "big") for block in ciphertext + [tag])
-    for key, aad in zip(keys, aads):  # raises where that is wrong
+    for key, aad in zip(keys, aads):  # raises if the result is wrong
         AESGCM(key).decrypt(nonce, sealed[12:], aad)
     return sealed
 
 
 class Trap:
-    """A copy of a volume whose keyring somebody without any secret changes."""
+    """A copy of a volume, whose keyring an attacker without any secret changes."""
 
     def __init__(self, volume, name, genuine):
         self.volume, self.path = volume, os.path.join(volume.work, name)
@@ -129,7 +130,7 @@ def format_2(volume, genuine, right):
     if wrong[0] != 16:
         raise support.Failure(f"a wrong passphrase is not called that: {wrong}")
 
-    # The seal opens under both guesses; the check is still that of the passphrase.
+    # The seal opens under both guesses. The check is still that of the right passphrase.
     def collision(recipient, volume_id):
         keys, bindings = [], []
         for guess in GUESSES:
@@ -159,7 +160,7 @@ def format_2(volume, genuine, right):
     def another_check(recipient, _):
         checked(recipient, os.urandom(32))
 
-    # Made for one guess, but for what the seal is bound to.
+    # The check and the fingerprint are made for one guess. The seal is bound to other values.
     def check_of_a_guess(recipient, volume_id):
         checked(recipient, seal_and_check(recipient, volume_id, GUESSES[0])[1])
 

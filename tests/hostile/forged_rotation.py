@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A removed recipient makes a volume that looks like one whose keys are being rotated.
 
-Ann was a recipient, so she has the volume key of then and a copy of the volume. After she was removed
-and the keys were rotated she makes a volume key of her own, wraps it for everybody's public key, seals
-the key of then under it, as a rotation does, and puts the result in the volume's place. A machine that
-knows the volume by the key of then must not take hers for its successor: it would write to her key.
-What a rotation that is genuine looks like to such a machine is tested beside that.
+Ann was a recipient, so she has the old volume key and a copy of the volume. After she was removed and
+the keys were rotated, she makes a volume key of her own and wraps it for every recipient's public key.
+She seals the old key under it, as a rotation does, and puts the result in the volume's place. A machine
+that knows the volume by the old key must not take Ann's key for its successor: the machine would then
+write under her key. The test also shows what a genuine rotation looks like to such a machine.
 """
 import base64
 import hashlib
@@ -49,7 +49,7 @@ class Scene(Machines):
 
 
 def make_genuine(scene):
-    """With a passphrase, Bob and Ann; another passphrase has a key pair in either format."""
+    """A volume with a passphrase, Bob, Ann, and another passphrase that always has a key pair."""
     scene.on_machine("owner")
     scene.run("mkfs.nacre", *scene.secret, "--format", str(scene.format), "--recipient",
               scene.ann_public, "--recipient", scene.bob_public, *support.CHEAP_KDF, scene.path)
@@ -72,14 +72,14 @@ def make_genuine(scene):
 
 
 def forge(scene):
-    """Ann's volume, which is a copy of what she had, under her own key, with the key of then in it."""
+    """Makes Ann's volume: a copy of what she had, under her own key, with the old key sealed in it."""
     then = os.path.join(scene.work, "then")
     shutil.copytree(scene.path, then, ignore=shutil.ignore_patterns("*.sock", "lock"))
     key_of_then = scene.unwrapped(then, scene.ann)
     volume_id = bytes.fromhex(load_keyring(then)["volume_id"])
     scene.on_machine("anns")
     if scene.format == 2:
-        # Nobody can make anything for this one but who knows the passphrase.
+        # Only the passphrase itself can give this recipient a new key.
         scene.run("nacre", "key", "rotate", then, "--identity", scene.ann, expect=8,
                   words="only the passphrase itself can give it a new key")
         scene.run("nacre", "key", "remove", then, "passphrase", "--identity", scene.ann)
@@ -135,12 +135,12 @@ def check_forgery(scene):
 
 
 def check_genuine(scene):
-    """Ann is removed, and the keys are rotated in a mounted volume; that is stopped half way."""
+    """Ann is removed, and the keys of a mounted volume are rotated. The rotation is stopped half way."""
     scene.on_machine("owner")
     scene.run("nacre", "key", "remove", scene.path, "ann.pub", *scene.secret)
     scene.run("mount.nacre", scene.path, scene.point, *scene.secret)
     if scene.format == 2:
-        # The daemon has no passphrase, and needs it for what has no key pair.
+        # The daemon has no passphrase, but needs it for a recipient without a key pair.
         scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, "--identity",
                   scene.bob, expect=8, words="only the passphrase itself can give it a new key")
     scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, *scene.secret)
@@ -151,14 +151,14 @@ def check_genuine(scene):
     if "previous_volume_key" not in load_keyring(scene.path):
         raise support.Failure("the rotation is not under way any more")
 
-    # A passphrase's own word is enough, where there is one. Nobody made it in format 1: the daemon
+    # The seal of a passphrase is enough. In format 1 the passphrase has no MAC, because the daemon
     # that rotated had no passphrase.
     scene.on_machine("laptop")
     if scene.format == 2:
         scene.run("fsck.nacre", scene.path, *scene.secret, words="are being rotated")
     else:
         scene.run("fsck.nacre", scene.path, *scene.secret, expect=8, words=REFUSED)
-    # A key file has none. The fingerprint must be named, or confirmed.
+    # A key file has neither MAC nor seal. The fingerprint must be named, or confirmed.
     scene.on_machine("bobs")
     check = ("fsck.nacre", scene.path, "--identity", scene.bob)
     scene.run(*check, expect=8, words=REFUSED + ".*" + fingerprint)
@@ -171,7 +171,7 @@ def check_genuine(scene):
     scene.on_machine("others")
     scene.run("fsck.nacre", scene.path, "--passphrase-file", scene.other, expect=8, words=REFUSED)
 
-    # When it is done, the older key is in no keyring any more.
+    # When the rotation is done, the older key is in no keyring any more.
     scene.on_machine("owner")
     scene.run("nacre", "key", "rotate", scene.path, *scene.secret, words="everything is sealed")
     scene.on_machine("late")
@@ -195,7 +195,7 @@ def main():
             scene.first_line = scene.known("laptop")
             check_forgery(scene)
             check_genuine(scene)
-    print("nobody takes the key of a removed recipient for the next one")
+    print("no machine takes the key of a removed recipient for the next one")
 
 
 if __name__ == "__main__":

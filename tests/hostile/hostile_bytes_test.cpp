@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile bytes: one file of a volume is changed in each way that mutation.h knows, again and
-// again, each time in a fresh copy. Whatever was done, what the volume then shows is right or
-// refused, the check finds what hurts, and calls it by its name.
+// again, each time in a fresh copy. Whatever the change, everything that the volume then shows is
+// right or refused. The check finds every change that matters, and calls it by its name.
 //
 // NACRE_LONG makes it 72 times longer. Each day begins with other mutations; NACRE_SEED=n repeats
 // those of a seed, NACRE_ONLY=n the one of that number. A failure names both.
@@ -29,7 +29,7 @@ namespace {
 
 using fs::Verdict;
 
-// What is under way, for when it ends the process or does not end itself.
+// What is under way, for the message if it ends the process or never returns.
 std::array<char, 1024> under_way = {};
 constexpr unsigned mutation_seconds_max = 300;
 
@@ -59,13 +59,13 @@ std::string text_of(const std::set<Verdict>& verdicts) {
   return text.empty() ? "nothing" : text;
 }
 
-// What was said about a changed volume.
+// The reports about a changed volume.
 struct Outcome {
-  std::set<Verdict> found;    // by the check: errors only
+  std::set<Verdict> found;    // by the check, which counts only errors
   std::set<Verdict> refused;  // by opening and reading
   bool is_mounted = false;
-  std::string wrong;  // a fact that is not right
-  std::string words;  // of the check
+  std::string wrong;  // a wrong fact, or nothing
+  std::string words;  // the messages of the check
 };
 
 bool is_of_keys(const std::string& path) {
@@ -75,7 +75,7 @@ bool is_of_keys(const std::string& path) {
 class HostileBytes : public ::testing::Test {
  protected:
   void SetUp() override {
-    spdlog::set_level(spdlog::level::off);  // each volume has its warnings
+    spdlog::set_level(spdlog::level::off);  // each volume would give warnings
     specimens();
     for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM})
       ::signal(number, say_what_and_die);
@@ -172,7 +172,7 @@ class HostileBytes : public ::testing::Test {
     const auto tree = observe(**volume, specimen_options().store.chunk_size_bytes);
     for (const ErrorCode code : tree.codes)
       outcome.refused.insert(fs::verdict_of(code));
-    // Closing may say that something is wrong, but it must come to an end.
+    // Closing may report that something is wrong, but it must return.
     static_cast<void>(volume->mounted().close());
     const bool is_live_log = specimen.trees.size() > 1 && mutation.path.ends_with(".log");
     for (std::size_t i = is_live_log ? 0 : specimen.trees.size() - 1; i < specimen.trees.size();
@@ -217,7 +217,8 @@ class HostileBytes : public ::testing::Test {
     std::set<Verdict> said = outcome.found;
     said.insert(outcome.refused.begin(), outcome.refused.end());
     std::set<Verdict> allowed = allowed_verdicts(mutation);
-    // Less of a live log is an earlier state: its segments and manifest know more than it does.
+    // With less of a live log the volume is in an earlier state: its segments and manifest know
+    // more than the log does.
     if (specimen.trees.size() > 1 && mutation.path.ends_with(".log")) {
       allowed.insert(Verdict::rolled_back);
     }
@@ -240,7 +241,7 @@ class HostileBytes : public ::testing::Test {
   static bool is_accident(const Mutation& mutation) {
     return !mutation.is_forged && mutation.kind <= MutationKind::remove;
   }
-  // Sealed bytes or a tag, under a checksum that fits.
+  // Whether the change is in sealed bytes or a tag, under a checksum that fits.
   static bool is_in_sealed_part(const Mutation& mutation) {
     switch (mutation.piece) {
       case PieceKind::record:
@@ -252,15 +253,16 @@ class HostileBytes : public ::testing::Test {
     }
   }
 
-  // What the check may call it. What a CRC can tell is rot; where checksums fit, only somebody who
-  // changed it can have made it so. Headers are in the clear: there even a forged field may be one
-  // that no writer makes, which is rot, or lead to another salt, which is a session nobody knows.
+  // The verdicts that the check may give. If a checksum is wrong, the change is rot. If checksums
+  // fit, only an attacker can have made the change. Headers are in the clear: even a forged field
+  // in one may be a field that no writer makes, which is rot, or may lead to another salt, which is
+  // an unknown session.
   static std::set<Verdict> allowed_verdicts(const Mutation& mutation) {
-    if (mutation.path.starts_with("repair/")) {  // it has no checksum of its own
+    if (mutation.path.starts_with("repair/")) {  // a plan has no checksum of its own
       return {Verdict::rot, Verdict::tampered, Verdict::missing};
     }
     if (is_accident(mutation)) return {Verdict::rot, Verdict::missing};
-    // A log that a backup brings counts only where it is whole; else there is none.
+    // A log that a backup brings counts only if it is whole. Otherwise there is no log.
     if (mutation.path.find(".log.new") != std::string::npos) {
       return {Verdict::rot, Verdict::tampered, Verdict::missing};
     }
@@ -276,8 +278,8 @@ class HostileBytes : public ::testing::Test {
     return allowed;
   }
 
-  // Whether the bytes that changed are such as a tag is asked about: those of dead records are not,
-  // nor those of files that only people read, nor IDENTITY, which is made anew.
+  // Whether the tag of the changed bytes is verified. The tags of dead records are not, nor those
+  // of files that only people read, nor that of IDENTITY, which is made anew.
   bool hits_what_is_judged(const std::string& path, ByteView sound,
                            const std::optional<Bytes>& changed) const {
     if (path.starts_with("db/OPTIONS") || path == "db/LOG" || path == "db/IDENTITY") return false;
@@ -297,9 +299,9 @@ class HostileBytes : public ::testing::Test {
                        [&](const auto& record) { return differ(record.first, record.second); });
   }
 
-  // Behind the frames of a manifest that a later one of them vouches for. A log vouches for more,
-  // but may have been begun before the last ones; of a volume that was killed nothing else knows
-  // them.
+  // Whether the change comes after the frames of a manifest for which a later frame vouches. A log
+  // vouches for more, but may have been begun before the last frames. After a kill no other file
+  // knows these.
   static bool is_tail_of_manifest(const Specimen& specimen, const Mutation& mutation) {
     const Bytes sound = *specimen.backing->load(mutation.path);
     std::vector<std::uint64_t> begins;
@@ -307,21 +309,21 @@ class HostileBytes : public ::testing::Test {
       if (piece.kind == PieceKind::frame) begins.push_back(piece.offset);
     }
     if (begins.empty()) return false;
-    // "synced up to" of the last one (frame_layout.h).
+    // The field "synced up to" of the last frame (frame_layout.h).
     const auto vouched = load_le<std::uint64_t>(sound.data() + begins.back() + 16);
     return vouched < begins.size() && mutation.offset >= begins[vouched];
   }
 
-  // Decay always shows in what has a checksum. What somebody did who puts checksums right shows
-  // wherever a tag is asked for. Zeros written ahead of a log's end, and the frames of a live log
-  // or manifest that no later one vouches for, may change without a word; then everything must be
-  // right all the same.
+  // Decay is always found in bytes that have a checksum. If an attacker puts checksums right, the
+  // change is found wherever a tag is verified. Two kinds of bytes may change without a report:
+  // zeros written ahead of a log's end, and the frames of a live log or manifest for which no later
+  // frame vouches. Then everything must be right all the same.
   static bool must_be_found(const Specimen& specimen, const Mutation& mutation, bool is_judged) {
     const std::string& path = mutation.path;
     if (path.starts_with("repair/")) return true;
     if (mutation.kind == MutationKind::extend) return is_of_keys(path);
     if (is_of_keys(path)) return true;
-    // Files without their last names count only where they are whole.
+    // Files without their last names count only if they are whole.
     const bool is_arriving = &specimen == &specimens().arriving;
     if (&specimen == &specimens().killed && path.starts_with("db/MANIFEST") &&
         is_tail_of_manifest(specimen, mutation)) {
@@ -337,7 +339,7 @@ class HostileBytes : public ::testing::Test {
     return is_database && is_judged && !is_arriving;
   }
 
-  // Nothing that decay could have done.
+  // Whether the change is one that decay cannot make.
   static bool must_be_tampering(const Mutation& mutation) {
     const bool is_elsewhere =
         mutation.kind == MutationKind::other_volume || mutation.kind == MutationKind::other_file;
@@ -346,7 +348,7 @@ class HostileBytes : public ::testing::Test {
   }
 
   std::map<std::string, std::uint64_t> counts_;
-  std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_;  // of the specimen
+  std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_;  // as named_records()
 };
 
 TEST_F(HostileBytes, in_superblock_and_keyring) {
@@ -375,7 +377,8 @@ TEST_F(HostileBytes, in_a_backup_that_did_not_come_to_its_end) {
   sweep(specimens().arriving, 100, [](const std::string& path) { return !is_of_keys(path); });
 }
 
-// Between the two states of the backup there are manifests that know some tables of the later one.
+// Between the two states of the backup there are manifests that know some tables of the later
+// state.
 TEST_F(HostileBytes, a_manifest_cut_in_a_backup_under_way_is_refused_or_one_of_its_states) {
   const Specimen& specimen = specimens().arriving;
   const auto keys = open_specimen_keys(*specimen.backing);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names of files and labels that are made to move a terminal's cursor or to begin a line of a log.
+"""File names and labels that are made to move a terminal's cursor or to begin a line of a log.
 
-No command, log file or JSON shows them as they are: control characters (C0, DEL, C1), controls of
-writing direction and bytes that are not UTF-8 come escaped. The system's log has no names of files
-at all, unless mount.nacre is asked for more messages.
+No command, log file or JSON shows them unchanged: control characters (C0, DEL, C1), controls of
+writing direction and bytes that are not UTF-8 are escaped. The system's log has no file names at
+all, unless mount.nacre is asked for more messages.
 """
 import ctypes
 import json
@@ -24,7 +24,7 @@ NAME = b"plain\n2026-01-01 00:00:00 info: volume: clean\r\x1b[2J\xc2\x9b31m\x7f\
        b"\xe2\x81\xa6\xe2\x80\xa8\xff\xc2"
 ESCAPED = ["\\x0a2026", "\\x0d", "\\x1b[2J", "\\u009b31m", "\\x7f", "\\u202e", "\\u061c", "\\u2066",
            "\\u2028", "\\xff", "\\xc2"]
-LABEL = "ann\u009b31m\u202e\u2066"  # what earlier versions took for a label
+LABEL = "ann\u009b31m\u202e\u2066"  # earlier versions accepted this as a label
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 JOURNAL = "/run/systemd/journal/socket"
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
@@ -38,7 +38,7 @@ def expect(condition, what, *details):
 
 
 def check_printable(raw, what):
-    """Lines of UTF-8 without any character that a terminal obeys. The text."""
+    """Checks that raw is UTF-8 without any character that a terminal obeys. Returns the text."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -46,7 +46,7 @@ def check_printable(raw, what):
     found = FORBIDDEN.search(text)
     expect(found is None, f"{what} holds no control characters", found and found.group(), text[-2000:])
     expect(not any(line.startswith("2026-01-01 00:00:00 info") for line in text.splitlines()),
-           f"{what} has no line that somebody else wrote", text[-2000:])
+           f"{what} has no line that another user wrote", text[-2000:])
     return text
 
 
@@ -124,7 +124,7 @@ def check_logs(volume):
     mounted_read(volume, "--log-file", path)
     with open(path, "rb") as file:
         text = check_printable(file.read(), "the log file")
-    shows_name(text, "the log file, which belongs to whoever named it,")
+    shows_name(text, "the log file, which the user named,")
     expect(all(re.match(r"\d{4}-\d\d-\d\dT", line) for line in text.splitlines()),
            "each line of the log begins with its time", text[-2000:])
     mounted_read(volume, "-o", f"log=json:{path}.json")
@@ -135,7 +135,7 @@ def check_logs(volume):
 
 
 class Journal:
-    """What the system's journal would get. A few messages that nobody takes stop whoever sends."""
+    """Takes the place of the system's journal. It must read: a few unread messages block the sender."""
 
     def __init__(self):
         os.makedirs(os.path.dirname(JOURNAL))
@@ -149,7 +149,7 @@ class Journal:
             self.taken.append(self.socket.recv(1 << 16))
 
     def messages(self):
-        """So far: what was sent before, since datagrams keep their order."""
+        """The messages up to now. Datagrams keep their order, so all that were sent before are there."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mark:
             mark.connect(JOURNAL)
             mark.send(b"mark")
@@ -163,7 +163,7 @@ def check_system_log(volume):
     if os.geteuid() != 0:
         support.skip_part(TEST, "the system's log: only root can put a folder over /run")
         return
-    # Nothing of this shows outside.
+    # The mount namespace hides these mounts from the rest of the system.
     for name, arguments in (("unshare", (CLONE_NEWNS,)),
                             ("mount", (None, b"/", None, MS_REC | MS_PRIVATE, None)),
                             ("mount", (b"none", b"/run", b"tmpfs", 0, None))):
@@ -182,7 +182,7 @@ def check_system_log(volume):
 
 
 def change_document(volume, name, change):
-    """As anybody can who may write: without a key, with a right checksum."""
+    """Changes it as an attacker with write access can: without a key, with a right checksum."""
     path = os.path.join(volume.path, name)
     with open(path, encoding="utf-8") as file:
         document = json.load(file)
@@ -206,7 +206,7 @@ def check_labels(volume):
     for command in (["stats"], ["stats", "--json"], ["dump", "keyring"], ["dump", "superblock"]):
         run(volume, "nacre", *command, volume.path)
     run(volume, "fsck.nacre", "--passphrase-file", volume.passphrase, volume.path, expected=(4,))
-    # What no version ever wrote is no label.
+    # A text that no version ever wrote is refused as a label.
     for bad in ("ann\nvolume: clean", "ann\x1b[2J", "ann\x7f"):
         change_document(volume, "keyring",
                         lambda d, label=bad: d["recipients"][0].update(label=label))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keyrings as docs/FORMAT.md describes them, for tests that change them behind the programs' backs."""
+"""Reads and writes keyrings by docs/FORMAT.md alone, for tests that change them without the programs."""
 import base64
 import ctypes
 import ctypes.util
@@ -21,7 +21,7 @@ def has_argon2():
 
 
 def argon2id(passphrase, kdf):
-    """64 bytes; kdf: the object of that name in a keyring."""
+    """Returns 64 bytes. kdf is the object of that name in a keyring."""
     library = ctypes.CDLL(ctypes.util.find_library("argon2"))
     salt, output = base64.b64decode(kdf["salt"]), ctypes.create_string_buffer(64)
     status = library.argon2id_hash_raw(
@@ -34,7 +34,7 @@ def argon2id(passphrase, kdf):
 
 
 def seal_and_check(recipient, volume_id, passphrase):
-    """Of a passphrase of format 2: the key that seals, and the value that is compared."""
+    """The two values of a passphrase of format 2: the key that seals, and the check."""
     root = argon2id(passphrase.encode(), recipient["kdf"])
     return (hkdf(root, volume_id, b"nacre passphrase seal"),
             hkdf(root, volume_id, b"nacre passphrase check"))
@@ -50,7 +50,7 @@ def load_keyring(volume):
 
 
 def save_keyring(volume, keyring, volume_key=None):
-    """With the CRC that belongs to it, and the MAC where there is a key for it."""
+    """Writes both copies with a right CRC, and with a right MAC if volume_key is given."""
     keyring.pop("crc32")
     if volume_key:
         keyring.pop("mac")

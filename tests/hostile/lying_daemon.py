@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A mount of another user's that poses as the mount of root's volume: no command believes it.
+"""Another user's mount poses as the mount of root's volume, and no command believes it.
 
-Anybody may mount something of type fuse.nacre and answer on a control socket of his own. Here user
-65534 answers for root's volume: that the keyring was changed, that the keys were rotated, that the
-fingerprint is dead…dead. Root's commands must do their work on the volume itself, and must not
-remember what the daemon said.
+Any user may mount something of type fuse.nacre and answer on a control socket of their own. Here user
+65534, the liar, answers for root's volume: that the keyring was changed, that the keys were rotated,
+that the fingerprint is dead…dead. Root's commands must do their work on the volume itself, and must not
+remember what the liar said.
 """
 import base64
 import ctypes
@@ -35,7 +35,7 @@ def call(what, *arguments):
 
 
 def mount_as_liar(point):
-    """What fusermount3 would do for that user. Nothing serves it: the commands look at no file."""
+    """Mounts as fusermount3 would for the liar. No daemon serves the mount: the commands read no file."""
     device = os.open("/dev/fuse", os.O_RDWR)
     data = f"fd={device},rootmode=40000,user_id={LIAR},group_id={LIAR}"
     call("mount", b"nacre", point.encode(), b"fuse.nacre", 0, data.encode())
@@ -56,7 +56,7 @@ def answer(request, volume, point, generation):
 
 
 def serve(listener, said, volume, point):
-    """In a process of the liar's, until it is killed. What it was asked goes to a file."""
+    """Runs in a process of the liar's until it is killed. Each command that it gets goes to a file."""
     while True:
         connection, _ = listener.accept()
         with connection, connection.makefile("rw", encoding="utf-8") as lines:
@@ -85,7 +85,7 @@ def start_liar(folder, name, volume, point, said_path):
         os.setgroups([])
         os.setgid(LIAR)
         os.setuid(LIAR)
-        os.umask(0o077)  # every folder on the way is closed to others, or nobody would ask him
+        os.umask(0o077)  # commands ask only if each folder on the way is closed to others
         os.makedirs(folder)
         listener.bind(os.path.join(folder, name + ".sock"))
         listener.listen()
@@ -108,7 +108,7 @@ class Scene:
             self.environment.pop(name, None)
         os.makedirs(self.environment["HOME"])
         with open(os.path.join(self.environment["HOME"], ".profile"), "w", encoding="utf-8"):
-            pass  # an empty home stays empty
+            pass  # in an empty home Nacre would make no folder
         os.makedirs(self.point)
         with open(self.secret, "w", encoding="utf-8") as file:
             file.write("open sesame\n")
@@ -141,7 +141,7 @@ def expect(condition, what, *details):
 
 
 def fingerprint_of_bob(keyring):
-    """Of the recipient without a passphrase."""
+    """The fingerprint of the recipient without a passphrase."""
     keys = [base64.b64decode(recipient["public_key"]) for recipient in keyring["recipients"]
             if "private_key" not in recipient]
     expect(len(keys) == 1, "bob is a recipient", json.dumps(keyring["recipients"], indent=1))
@@ -163,31 +163,32 @@ def check(scene):
     expect(epochs == [2], "the keys were rotated on the disk", f"epochs {epochs}", text)
     expect(FINGERPRINT not in scene.pins(), "no fingerprint of the liar's is remembered")
 
-    # His mount by its name: then he may say what he likes, but not for root's volume.
+    # Commands that name the liar's mount may ask the liar. They refuse it, because the liar may not
+    # answer for root's volume.
     for command in (["key", "remove", scene.point, scene.bob, *key], ["backup", scene.point,
                     os.path.join(scene.work, "backup")], ["key", "rotate", scene.point, *key]):
         status, text = scene.run("nacre", *command)
         expect(status == 8 and "neither root nor the owner" in text,
                "nacre " + " ".join(command[:2]) + " of the liar's mount is refused", str(status), text)
     expect(FINGERPRINT not in scene.pins(), "no fingerprint of the liar's is remembered")
-    expect("info" in scene.said(), "the liar was asked which volume he serves")
+    expect("info" in scene.said(), "the liar was asked which volume it serves")
     wrong = {"rotate", "replace_keyring", "begin_backup"} & set(scene.said())
     expect(not wrong, "nothing but a question was ever sent to the liar", str(wrong))
 
 
 def main():
     if os.geteuid() != 0:
-        support.skip(TEST, "it needs root, who mounts for another user")
+        support.skip(TEST, "it needs root, to mount for another user")
     if not os.path.exists("/dev/fuse") or not shutil.which("openssl"):
         support.skip(TEST, "it needs /dev/fuse and openssl(1)")
     top = f"/tmp/nacre-{LIAR}"
-    for folder in (top + "/nacre", top):  # empty where that user's mounts have ended
+    for folder in (top + "/nacre", top):  # empty if that user's mounts have ended
         try:
             os.rmdir(folder)
         except OSError:
             pass
     if os.path.exists(top):
-        support.skip(TEST, f"there is a {top} of somebody's")
+        support.skip(TEST, f"there is a {top} already")
     call("unshare", CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
     support.leave_others_mounts()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See mutation.h. Sizes and checksums by docs/FORMAT.md, not by the code under test.
+// Sizes and checksums follow docs/FORMAT.md, not the code under test.
 #include "tests/hostile/mutation.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void add_sized(std::string_view magic, std::uint64_t size_offset, std::uint64_t 
   }
 }
 
-// The checksum of a piece of which the bytes before and behind it count, but not those between.
+// A checksum that covers the piece's bytes before and after itself, but not itself.
 void put_crc(Bytes& content, std::uint32_t seed, const Piece& piece, std::uint64_t crc_offset) {
   const ByteView bytes = ByteView(content).subspan(piece.offset, piece.size);
   std::uint32_t crc = engine::crc32(seed, bytes.first(crc_offset));
@@ -67,7 +67,8 @@ void put_crc_right(Bytes& content, const Piece& piece) {
   }
 }
 
-// Changes a letter or digit of a value, and puts the checksum right: all that is left is the MAC.
+// Changes a letter or digit of a value, and puts the checksum right. Then only the MAC shows the
+// change.
 std::optional<Bytes> forge_document(ByteView content, std::mt19937_64& random) {
   const auto parsed = nlohmann::json::parse(as_text(content), nullptr, false);
   if (!parsed.is_object()) return std::nullopt;
@@ -126,7 +127,7 @@ class Mutator {
  private:
   std::uint64_t pick(std::uint64_t count) { return random_() % count; }
 
-  // Half of the time in the piece's first bytes, where its fields are.
+  // Half of the changes are in the piece's first bytes, where its fields are.
   void choose_place() {
     const std::uint64_t range =
         pick(2) == 0 ? std::min<std::uint64_t>(piece_.size, 44) : piece_.size;
@@ -273,7 +274,7 @@ class Mutator {
     return true;
   }
 
-  // Of the same folder, the likelier the more alike.
+  // Chooses another file of the same folder. Files of the same kind are likelier.
   std::string other_path() {
     std::vector<std::string> near;
     const std::string folder = made_.path.substr(0, made_.path.find('/') + 1);
@@ -286,7 +287,7 @@ class Mutator {
     }
     return near.empty() ? "" : near[pick(near.size())];
   }
-  // The other volume's file of this name, or its first one of this kind.
+  // Returns the other volume's file of this name, or its first file of this kind.
   std::string like(MemoryBacking& source) {
     std::string found;
     for (const auto& path : source.files()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One hostile change of one file of a volume, chosen by chance: what decay does, and what somebody
-// does who knows the format and puts checksums right, but has no key.
+// One random change of one file of a volume. It is a change that decay makes, or one of an attacker
+// who knows the format and puts checksums right, but has no key.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace nacre::tests {
 
-// What a file of a volume is made of. Told apart by the sound file.
+// The pieces of which a file of a volume is made, as the sound file shows them.
 enum class PieceKind : std::uint8_t {
-  text,            // superblock, keyring, and what has no parts
+  text,            // superblock, keyring, and files without parts
   segment_header,  // the first 64 bytes
   record,
   file_header,  // of a file under db/
@@ -27,7 +27,8 @@ struct Piece {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
 };
-// In order, without gaps; what lies behind the last one (space written ahead) is in none.
+// Returns the pieces in order, without gaps. Bytes after the last one (space written ahead) are in
+// none.
 std::vector<Piece> pieces_of(const std::string& path, ByteView content);
 
 enum class MutationKind : std::uint8_t {
@@ -51,17 +52,17 @@ struct Mutation {
   std::string path;
   PieceKind piece = PieceKind::text;
   std::uint64_t offset = 0;     // where the change begins
-  std::uint64_t in_piece = 0;   // the same, within its piece
-  bool is_forged = false;       // checksums were put right
-  bool is_whole_piece = false;  // one piece stands where another of its size stood
-  std::string text;             // all of it, for messages
+  std::uint64_t in_piece = 0;   // the same place, within its piece
+  bool is_forged = false;       // whether checksums were put right
+  bool is_whole_piece = false;  // whether a piece took the place of one of the same size
+  std::string text;             // the change in words, for messages
 };
 
 struct MutationSources {
   MemoryBacking& early;
   MemoryBacking& other;
 };
-// Changes the file; none when this kind of change is not possible there, or changes nothing.
+// Changes the file. Returns none if this kind of change is not possible there, or changes nothing.
 std::optional<Mutation> mutate(MemoryBacking& backing, const std::string& path, MutationKind kind,
                                const MutationSources& sources, std::mt19937_64& random);
 

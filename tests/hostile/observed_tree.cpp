@@ -26,7 +26,7 @@ class Observer {
   }
 
  private:
-  // Notes the fact; whether it could be read.
+  // Notes the fact. Returns whether it could be read.
   template <typename T, typename ToText>
   bool note(const std::string& key, const Result<T>& result, const ToText& to_text) {
     if (!result) {
@@ -117,7 +117,7 @@ bool is_refused(const ObservedTree& tree, const std::string& key) {
   return fact != tree.facts.end() && !fact->second;
 }
 
-// Something above the fact, or its own inode, could not be read.
+// Whether something above the fact, or its own inode, could not be read.
 bool is_explained(const ObservedTree& tree, const std::string& key) {
   std::string path = key.substr(0, key.find('|'));
   if (is_refused(tree, path + "|attributes") || is_refused(tree, path + "|xattrs")) return true;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A volume that is older than this machine has seen it is refused, in words that say by how much; and
-what is only newer, or was left by a crash, is not.
+"""A volume that is older than this machine has seen it is refused, with a message that says by how much.
+A volume that is only newer, or that a crash left, is accepted.
 
-Refused: the volume as it once was, its live log cut below what was synced, a copy of an older state
-that somebody used elsewhere. Taken: kill -9, two machines in turn, keys that were changed and rotated,
-a backup that somebody knows about.
+Refused are: the volume as it once was, its live log cut below what was synced, and a copy of an older
+state that was used elsewhere. Accepted are: a volume after kill -9, after use on two machines in turn,
+after its keys were changed and rotated, and a backup that the user accepts.
 """
 import glob
 import json
@@ -35,7 +35,7 @@ class Scene(Machines):
                         **expected)
 
     def refused(self, words, *options, path=None):
-        """By a mount, a mount for reading, a check, and a command that changes something."""
+        """A mount, a mount for reading, a check and a command that changes something refuse the volume."""
         where = path or self.path
         before = self.witness()
         for command in (("mount.nacre", where, self.point), ("mount.nacre", "-o", "ro", where, self.point),
@@ -45,7 +45,7 @@ class Scene(Machines):
             raise support.Failure("what was refused was remembered or mounted")
 
     def use(self, name, *options, path=None):
-        """A mount for writing, one file, and the end."""
+        """Mounts for writing, writes one file, and unmounts."""
         self.mount(*options, path=path)
         self.write(name)
         self.umount()
@@ -89,13 +89,13 @@ def check_put_back(scene):
     scene.put(newest)
     scene.use("three")
 
-    # Whoever knows about it says so once.
+    # A user who knows about it accepts it once.
     scene.put(first)
     scene.mount(ACCEPT)
     scene.write("another two")
     scene.umount()
     scene.use("another three")
-    # And then the newest of before is no continuation of it, however far it came.
+    # The newest state of before does not continue the accepted one, however far it came.
     scene.put(newest)
     scene.refused("does not know the opening for writing|opened for writing 2 times, then 3")
     scene.mount(words="Do you know about it", without=None, answers=["yes"])
@@ -137,7 +137,7 @@ def check_cut_log(scene):
 
 
 def check_crashes(scene):
-    """What kill -9 leaves is never older than what was noted, at whatever moment it comes."""
+    """Whenever kill -9 comes, the volume that it leaves is never older than what was noted."""
     for i in range(6):
         scene.mount("-o", "commit=1")
         for name in range(5 * i):
@@ -156,7 +156,7 @@ def check_two_machines(scene):
             scene.on_machine(machine)
             scene.use(f"{machine} {turn}")
     scene.on_machine("here")
-    # Keys that are changed and rotated, mounted or not, on either.
+    # Keys are changed and rotated, mounted or not, on either machine.
     scene.run("nacre", "key", "add", scene.path, *scene.secret, "--recovery", without=OLDER)
     scene.on_machine("there")
     scene.use("after a new recipient")
@@ -170,7 +170,7 @@ def check_two_machines(scene):
 
 
 def check_branch(scene):
-    """The copy of an older state, used elsewhere more often than the volume was here."""
+    """A copy of an older state was used elsewhere more often than the volume was here."""
     old = scene.keep("branch")
     scene.use("here alone")
     scene.on_machine("far away")
@@ -187,10 +187,10 @@ def check_branch(scene):
 def check_backup(scene):
     backup = os.path.join(scene.work, "backup")
     scene.run("nacre", "backup", scene.path, backup)
-    # As new as the volume.
+    # The backup is as new as the volume.
     scene.run("fsck.nacre", backup, *scene.secret, words="clean", without=OLDER)
     scene.use("since the backup")
-    # Known from then on, at its place; and the volume is still compared with itself.
+    # The backup is known at its own path from then on. The volume is still compared with itself.
     scene.mount("-o", "ro,accept-older-state", path=backup)
     scene.umount()
     scene.mount("-o", "ro", path=backup)
@@ -203,7 +203,7 @@ def check_backup(scene):
     scene.put(newest)
     scene.run("nacre", "backup", scene.path, backup)
     scene.run("fsck.nacre", backup, *scene.secret, words="clean", without=OLDER)
-    # In the place of the volume it is what it says.
+    # In the place of the volume the message says that it is a backup.
     scene.use("behind the backup")
     scene.put(backup)
     scene.refused("It is, or was made from, a backup")

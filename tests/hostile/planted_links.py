@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Links that somebody put into a volume's folder, to a file that he could not change himself: no
-program empties or overwrites that file through them."""
+"""An attacker puts links into a volume's folder, to a file that the attacker may not change. No program
+empties or overwrites that file through them."""
 import os
 import re
 import sys
@@ -45,7 +45,7 @@ class Scene:
 
 
 def newer_logs(volume):
-    """The names that RocksDB gives its next logs."""
+    """The names that RocksDB will give its next logs."""
     numbers = [int(number) for name in os.listdir(os.path.join(volume.path, "db"))
                for number in re.findall(r"\d+", name)]
     return [f"db/{max(numbers) + i:06}.log" for i in range(1, 8)]
@@ -72,7 +72,7 @@ def main():
 
         with open(volume.passphrase + "2", "w", encoding="utf-8") as file:
             file.write("another passphrase\n")
-        # What is made anew takes the place of the link.
+        # A file that is made anew takes the place of the link.
         for name in ("keyring.new", "keyring.copy.new", "superblock.new", "superblock.copy.new"):
             scene.plant(name)
         volume.run("nacre", "key", "add", "--new-passphrase-file", volume.passphrase + "2",
@@ -83,7 +83,7 @@ def main():
         scene.check_victim("a rotation")
         for name in newer_logs(volume) + ["db/LOG"]:
             scene.plant(name)
-        # Whether the strangers are in the way or replaced: they are not written through.
+        # The linked files may stop the mount or be replaced, but nothing is written through them.
         volume.run(*mount, expect=None)
         if os.path.ismount(volume.mnt):
             with open(os.path.join(volume.mnt, "file"), "wb") as file:

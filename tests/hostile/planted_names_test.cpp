@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that somebody puts into a volume's folder under names that Nacre might take for its own.
+// An attacker puts files into a volume's folder, under names that Nacre might take for its own.
 #include <array>
 #include <string>
 
@@ -24,7 +24,8 @@ class PlantedNames : public VolumeTest {
   void plant(const std::string& path) {
     ASSERT_TRUE(backing_->open(path, metadata::OpenMode::create_new)) << path;
   }
-  // The volume can be mounted, and the file is what it was, now and after more has been written.
+  // Expects that the volume can be mounted, and that the file is unchanged, now and after more has
+  // been written.
   void expect_sound() {
     mount();
     EXPECT_EQ(read(find(root, "file")), content_);
@@ -74,7 +75,7 @@ TEST_F(PlantedNames, an_empty_segment_of_the_next_number_costs_nothing) {
   expect_sound();
 }
 
-// RocksDB 7.8.3 ends the process over numbers like these, and in the end for good.
+// RocksDB 7.8.3 ends the process over numbers like these, and later at every opening.
 TEST_F(PlantedNames, a_file_of_the_database_of_a_number_far_beyond_is_refused_by_name) {
   for (const std::uint64_t number : planted_numbers) {
     for (const char* form : {"db/{:06}.log", "db/{:06}.sst", "db/MANIFEST-{:06}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Older bytes put back into a volume, and a volume that goes on beside its own copy.
+// Older bytes are put back into a volume, or a volume and its own copy both continue.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -42,8 +42,8 @@ class PutBack : public ::testing::Test {
   }
 };
 
-// Of the same inode, chunk and size, sealed by the same session under the same key: only its
-// version tells it from the one that the row names.
+// The older record has the same inode, chunk and size, and the same session sealed it under the
+// same key. Only its version tells it from the one that the row names.
 TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
   const auto backing = specimens().closed.backing->process_kill();
   const auto before = segments_of(*backing);
@@ -59,7 +59,7 @@ TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
     NACRE_ASSERT_OK(volume->write(made->inode, 0, as_bytes(noise), {}));
     NACRE_ASSERT_OK(volume->sync_all());
   }
-  // Before it is closed: a checkpoint would have records of its own.
+  // The records are read before the volume is closed: a checkpoint would have records of its own.
   std::string path;
   std::vector<Piece> records;
   for (const auto& segment : segments_of(*backing)) {
@@ -96,17 +96,18 @@ TEST_F(PutBack, an_older_record_of_the_same_chunk_is_tampering_and_never_read) {
   EXPECT_EQ(read.error().code, ErrorCode::tampered) << read.error().message;
 }
 
-// One way that the volume went from the state that both branches have in common.
+// One branch of the volume's history, from the state that both branches have in common.
 struct Branch {
   std::shared_ptr<MemoryBacking> backing;
   metadata::InodeNumber inode;
-  std::vector<std::pair<std::string, Piece>> records;  // that the branch sealed: segment, place
+  // records that the branch sealed: segment, place
+  std::vector<std::pair<std::string, Piece>> records;
 };
 
 class Branches : public PutBack {
  protected:
-  // A restored backup gives the next session the same number, files the same inodes, and changes
-  // the same versions.
+  // Continues a restored backup. Its next session gets the same number, files get the same inodes,
+  // and changes the same versions.
   Branch go_on(const std::shared_ptr<MemoryBacking>& from, unsigned seed) {
     Branch branch{.backing = from->process_kill(), .inode = {}, .records = {}};
     const auto before = segments_of(*branch.backing);
@@ -129,7 +130,7 @@ class Branches : public PutBack {
     NACRE_EXPECT_OK(volume.mounted().close());
     return branch;
   }
-  // Each record of one branch in the place of its like.
+  // Puts each record of one branch in the place of the matching record of the other.
   static std::size_t put_records(const Branch& from, Branch& into) {
     std::size_t count = 0;
     for (const auto& [path, piece] : into.records) {
@@ -173,7 +174,7 @@ class Branches : public PutBack {
   std::unique_ptr<engine::Engine> engine_ = std::move(*engine::Engine::create({.thread_count = 1}));
 };
 
-// AUDIT F3. Whole histories fork where a backup is restored, and where a copy is mounted.
+// Whole histories fork if a backup is restored, or if a copy is mounted.
 TEST_F(Branches, records_of_another_branch_are_tampering_and_never_read) {
   for (const Specimen* specimen : {&specimens().closed, &specimens().killed}) {
     const Branch regretted = go_on(specimen->backing, 1);
@@ -185,7 +186,7 @@ TEST_F(Branches, records_of_another_branch_are_tampering_and_never_read) {
   }
 }
 
-// A copy of a live volume has the row of the session that the volume goes on with.
+// A copy of a live volume has the row of the session with which the volume continues.
 TEST_F(Branches, records_of_a_session_that_went_on_behind_a_copy_are_tampering) {
   const auto live = specimens().closed.backing->process_kill();
   auto volume = mount(live);
@@ -215,7 +216,7 @@ TEST_F(Branches, records_of_a_session_that_went_on_behind_a_copy_are_tampering) 
   Branch kept = go_on(copy, 4);
   std::size_t count = 0;
   for (const auto& [path, piece] : kept.records) {
-    // The newest of its size: those that the other branch sealed are the last ones.
+    // Takes the newest record of this size: those that the other branch sealed are the last ones.
     const auto like = std::find_if(theirs.rbegin(), theirs.rend(),
                                    [&](const Bytes& bytes) { return bytes.size() == piece.size; });
     if (like == theirs.rend()) continue;
@@ -228,7 +229,8 @@ TEST_F(Branches, records_of_a_session_that_went_on_behind_a_copy_are_tampering) 
   expect_tampering(kept);
 }
 
-// A session's row that is missing is made anew from its records, so a repair looks at foreign ones.
+// A repair makes a session's missing row anew from its records, so it also looks at foreign
+// records.
 TEST_F(Branches, a_repair_takes_no_record_of_another_branch_for_genuine) {
   const Branch regretted = go_on(specimens().closed.backing, 1);
   Branch kept = go_on(specimens().closed.backing, 2);
@@ -246,8 +248,9 @@ TEST_F(Branches, a_repair_takes_no_record_of_another_branch_for_genuine) {
   NACRE_EXPECT_OK(volume.mounted().close());
 }
 
-// Every (key, nonce) that sealed anything: of a record its salt and counter, of a page or frame its
-// file's salt, its index, and the generation of a page that was sealed again.
+// Every (key, nonce) pair that sealed anything. For a record these are its salt and counter. For a
+// page or frame they are its file's salt, its index, and the generation of a page that was sealed
+// again.
 using Sealed = std::map<std::string, std::string>;
 
 void add_sealed(const MemoryBacking& backing, Sealed& sealed, std::uint64_t& count) {
@@ -278,8 +281,8 @@ void add_sealed(const MemoryBacking& backing, Sealed& sealed, std::uint64_t& cou
 TEST_F(PutBack, a_volume_and_its_restored_copy_never_use_a_nonce_for_two_texts) {
   Sealed sealed;
   std::uint64_t count = 0;
-  // The same work on a volume, on a copy of it that was put back, and on copies of a live volume
-  // whose process was killed, again and again.
+  // Does the same work on a volume, on a copy of it that was put back, and on copies of a live
+  // volume whose process was killed, again and again.
   for (const Specimen* specimen : {&specimens().closed, &specimens().killed}) {
     for (int copy = 0; copy < 4; ++copy) {
       const auto backing = specimen->backing->process_kill();
@@ -290,7 +293,7 @@ TEST_F(PutBack, a_volume_and_its_restored_copy_never_use_a_nonce_for_two_texts) 
           const auto made = volume->make_node(
               metadata::root_inode, fmt::format("{} {}", session, file), {}, S_IFREG | 0644, 0);
           NACRE_ASSERT_OK(made);
-          // What differs between the copies comes at the same place.
+          // The bytes that differ between the copies are at the same place.
           const std::string content(5 * chunk_size, static_cast<char>('a' + copy));
           NACRE_ASSERT_OK(volume->write(made->inode, 0, as_bytes(content), {}));
           NACRE_ASSERT_OK(volume->sync_all());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Once a volume is mounted, the daemon's memory holds what opened it no more: neither the
-passphrase, nor the numbers of the private key, nor the text that they were read from."""
+"""Once a volume is mounted, the daemon's memory no longer holds the secret that opened it: neither the
+passphrase, nor the numbers of the private key, nor the text from which they were read."""
 import base64
 import os
 import re
@@ -14,7 +14,7 @@ import volume as support  # noqa: E402
 from keyring_by_hand import has_argon2, load_keyring, seal_and_check  # noqa: E402
 
 TEST = "secrets_in_memory"
-PIECE = 24  # bytes that no memory has by chance
+PIECE = 24  # this many bytes are in no memory by chance
 STEP = 1 << 20
 
 
@@ -50,7 +50,7 @@ def needles_of_key(private):
 
 
 def places_in_memory(pid, needles):
-    """[(name, mapping)] of what is in memory that the process can write to."""
+    """Returns [(name, mapping)] for each needle in memory that the process can write to."""
     found = []
     with open(f"/proc/{pid}/maps", encoding="utf-8") as table, \
             open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -85,7 +85,7 @@ def check(volume, what, needles, *secret, meanwhile=lambda: None):
     pids = volume.daemons()
     if len(pids) != 1:
         raise support.Failure(f"there are {len(pids)} daemons")
-    # The search finds what is there.
+    # Shows that the search finds something that is there.
     if not places_in_memory(pids[0], {"path": volume.path.encode()}):
         raise support.Failure("the volume's path is not in the daemon's memory")
     found = places_in_memory(pids[0], needles)
@@ -96,7 +96,7 @@ def check(volume, what, needles, *secret, meanwhile=lambda: None):
 
 
 def check_format_2():
-    """Nor does the key that the passphrase's recipient has, not even when a rotation needed it."""
+    """The same for the key with which a passphrase seals, even after a rotation needed it."""
     with support.Volume(TEST) as volume:
         volume.make("--format", "2")
         with open(volume.passphrase, encoding="utf-8") as file:

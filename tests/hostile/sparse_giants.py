@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a volume made large without taking any room: no program takes
-more memory for them than for the sound volume, but for a bound.
+"""Files of a volume are made large without taking any room. For them no program takes more memory than
+for the sound volume and a bound.
 
-Nobody has authenticated a file's size when it is read. Each file is made giant with zeros behind
-what it held, and once more with a byte at its very end.
+A file's size is not authenticated when the file is read. Each file is made giant with zeros after its
+content, and once more with a byte at its very end.
 """
 import os
 import subprocess
@@ -21,7 +21,7 @@ MORE_BYTES_MAX = 256 << 20
 
 
 def run_measured(volume, *command, while_running=None):
-    """Exit status, peak of resident memory, what was said."""
+    """Returns the exit status, the peak of resident memory, and the output."""
     output = os.path.join(volume.work, "output")
     with open(output, "wb") as file:
         process = subprocess.Popen([os.path.join(volume.bin, command[0]), *command[1:]],
@@ -41,7 +41,7 @@ def mount_and_unmount(volume):
     def end_when_mounted(pid):
         end = time.monotonic() + 600 * support.PATIENCE
         while not os.path.ismount(volume.mnt):
-            # Not reaped: it is a zombie when it has failed.
+            # A process that has failed is a zombie, because it is not reaped here.
             if support.is_gone(pid):
                 return
             if time.monotonic() > end:
@@ -81,7 +81,7 @@ def make_giant(path, with_end):
 
 
 def files_of(volume):
-    """One of each kind in the volume's folder."""
+    """One file of each kind in the volume's folder."""
     found = {}
     for folder in ("", "db", "segments"):
         for name in sorted(os.listdir(os.path.join(volume, folder))):

@@ -39,7 +39,7 @@ std::shared_ptr<MemoryBacking> format() {
   return backing;
 }
 
-// Works on a mounted specimen, by path below the root.
+// Makes changes in a mounted specimen, by path below the root.
 class Work {
  public:
   explicit Work(fs::Volume& volume) : volume_(volume) {}
@@ -174,7 +174,7 @@ bool holds_file(const MemoryBacking& backing, std::string_view part) {
                      [&](const std::string& path) { return path.find(part) != std::string::npos; });
 }
 
-// A second backup to the same place, cut off when all is there but for its last names.
+// Makes a second backup to the same place, cut off when everything is there except the last names.
 Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
   Specimen arriving{.name = "arriving", .backing = nullptr, .trees = {}};
   const auto source = closed->process_kill();
@@ -231,7 +231,7 @@ const Specimens& specimens() {
 
 fs::VolumeOptions specimen_options() {
   fs::VolumeOptions options;
-  options.commit_interval_ms = 3'600'000;  // only what is asked for is committed
+  options.commit_interval_ms = 3'600'000;  // commits happen only on request
   options.inline_commit_bytes_max = 2u << 10;
   options.dirty_budget_bytes = 4u << 20;
   options.cache_budget_bytes = 1u << 20;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole volumes in memory for the hostile bytes, with every kind of file that a volume may have.
+// Whole volumes in memory for the tests of hostile bytes, with every kind of file that a volume may
+// have.
 #pragma once
 
 #include <map>
@@ -17,12 +18,12 @@ namespace nacre::tests {
 struct Specimen {
   std::string name;
   std::shared_ptr<MemoryBacking> backing;
-  // What it may show. The last is all of it; those before are what is left where the end of a live
-  // log, which nothing vouches for, is gone.
+  // The trees that it may show. The last one is complete. The others are what is left if the end of
+  // a live log, for which nothing vouches, is gone.
   std::vector<ObservedTree> trees;
 };
 
-// One volume in several states, and another one made likewise.
+// One volume in several states, and another volume made in the same way.
 struct Specimens {
   std::shared_ptr<MemoryBacking> early;  // before the keyring and half of the files changed
   Specimen closed;                       // with a repair plan
@@ -32,14 +33,14 @@ struct Specimens {
   std::shared_ptr<MemoryBacking> other;  // another volume, under the same secret
   std::string plan_name;
 };
-// Made once.
+// The specimens are made once.
 const Specimens& specimens();
 
 fs::VolumeOptions specimen_options();
-// As with the secret that all of them open with.
+// Returns the keys that the secret of all specimens opens.
 Result<metadata::VolumeKeys> open_specimen_keys(MemoryBacking& backing);
-// Where the records lie that its rows name: by path, offset and size. What else lies in a segment
-// is dead: nobody judges its tags.
+// Returns where the records lie that the rows name: by path, offset and size. Other records in a
+// segment are dead, and their tags are never verified.
 std::map<std::string, std::map<std::uint64_t, std::uint64_t>> named_records(
     const std::shared_ptr<MemoryBacking>& backing, const metadata::VolumeKeys& keys);
 Result<OpenVolume> open_specimen(const std::shared_ptr<MemoryBacking>& backing,

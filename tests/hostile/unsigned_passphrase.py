@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A volume of an attacker's that a victim's passphrase opens: nobody takes it for the victim's own.
+"""An attacker makes a volume that a victim's passphrase would open. No program takes it for the victim's.
 
-A recipient of the victim's keyring, which anybody who sees that volume can copy, is put into the keyring
-of an attacker's volume without the MAC that only the passphrase can make. On a machine that does not
-know the volume the passphrase must not open it, and must never sign it. What looks the same and is
-honest (somebody else rotated the keys, and cannot make that MAC) opens where the fingerprint is known,
-is named, or is confirmed at a terminal.
+The attacker copies a recipient of the victim's keyring, which is possible for any reader of that volume,
+and puts it into the keyring of a volume of their own, without the MAC that only the passphrase can make.
+On a machine that does not know the volume, the passphrase must not open it, and must never sign it. An
+honest volume can look the same: another recipient rotated the keys, and cannot make that MAC. It opens
+if the fingerprint is known, is named, or is confirmed at a terminal.
 """
 import base64
 import os
@@ -33,7 +33,7 @@ class Scene(Machines):
 
 
 def make_trap(scene):
-    """The attacker's volume, which the victim's passphrase opens."""
+    """Makes the attacker's volume, which the victim's passphrase would open."""
     scene.on_machine("attacker")
     victim = scene.volume.path
     scene.volume.make()
@@ -66,7 +66,7 @@ def check_trap(scene, trap):
                              ("e", ("nacre", "key", "add", trap, *scene.secret, "--recipient",
                                     scene.ann_public))):
         scene.on_machine(machine)
-        for _ in range(2):  # being refused does not make it known
+        for _ in range(2):  # a refusal does not make the volume known
             scene.run(*command, **refused)
     scene.on_machine("f")
     scene.run(*mount, "--fingerprint", "ab" * 32, expect=8, words="is not the volume that")
@@ -79,7 +79,7 @@ def check_trap(scene, trap):
 
 
 def make_rotated(scene, name):
-    """Somebody else changed the key: the passphrase's recipient has no MAC."""
+    """Another recipient changes the key, so the passphrase's recipient has no MAC."""
     path = os.path.join(scene.work, name)
     scene.on_machine("owner")
     scene.run("mkfs.nacre", *scene.secret, "--recipient", scene.ann_public, *support.CHEAP_KDF, path)
@@ -92,7 +92,7 @@ def make_rotated(scene, name):
 
 
 def check_honest(scene):
-    # Where it is known, nothing is asked.
+    # If the volume is known, nothing is asked.
     path, fingerprint = make_rotated(scene, "known")
     mount = ("mount.nacre", path, scene.point, *scene.secret)
     scene.run(*mount, words="^$")
@@ -102,7 +102,7 @@ def check_honest(scene):
     scene.on_machine("elsewhere")
     scene.run("fsck.nacre", path, *scene.secret, words="first time")
 
-    # Where it is not, the fingerprint opens it; another one never does.
+    # If it is not known, its fingerprint opens it, and another fingerprint never does.
     path, fingerprint = make_rotated(scene, "named")
     mount = ("mount.nacre", path, scene.point, *scene.secret)
     scene.on_machine("stranger")
@@ -118,7 +118,7 @@ def check_honest(scene):
     scene.run("fsck.nacre", path, *scene.secret, "--fingerprint", "00", expect=2, words="no fingerprint")
     scene.run(*mount, "-o", "fingerprint=", expect=2, words="no value")
 
-    # Or somebody at a terminal.
+    # Or a user at a terminal confirms it.
     path, fingerprint = make_rotated(scene, "confirmed")
     scene.on_machine("desk")
     scene.run("mount.nacre", path, scene.point, *scene.secret, answers=["yes"], words=fingerprint)
@@ -127,7 +127,7 @@ def check_honest(scene):
     scene.umount()
     scene.run("fsck.nacre", path, *scene.secret, words="clean")
 
-    # A key file has no MAC: it opens what it is given, as the fingerprint that is shown says.
+    # A key file has no MAC: it opens any volume, and the fingerprint is shown.
     path, fingerprint = make_rotated(scene, "by key")
     scene.on_machine("with a key")
     scene.run("fsck.nacre", path, "--identity", scene.ann, words="first time.*" + fingerprint)
@@ -140,7 +140,7 @@ def main():
         scene = Scene(volume)
         check_trap(scene, make_trap(scene))
         check_honest(scene)
-    print("no passphrase opens or signs what nobody vouches for")
+    print("no passphrase opens or signs a volume that nothing vouches for")
 
 
 if __name__ == "__main__":
