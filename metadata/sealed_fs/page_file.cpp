@@ -11,7 +11,13 @@
 #include "metadata/sealed_fs/page_layout.h"
 
 namespace nacre::metadata {
+
 namespace {
+
+tl::unexpected<Error> not_of_a_table(std::string_view path, std::uint64_t stored_size) {
+  return fail_in_file(ErrorCode::corrupt, path,
+                      fmt::format("no table file has {} bytes: it was cut or grew", stored_size));
+}
 
 constexpr std::size_t page_output_size_bytes = 256u << 10;  // of one write
 constexpr std::uint64_t read_pages_max = 64;                // of one read
@@ -52,6 +58,19 @@ PageReader::PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::ui
       sealed_size_(sealed_size),
       plain_size_(sealed_size) {}
 
+Result<std::uint64_t> table_content_size(BackingDirectory& directory, std::string_view path,
+                                         const KeyTree& keys) {
+  NACRE_ASSIGN(const auto format, keys.epoch_format(keys.current_epoch_number()));
+  if (format != EpochFormat::one) {
+    NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
+    return reader->size();
+  }
+  NACRE_ASSIGN(const std::uint64_t stored, directory.file_size(path));
+  const auto size = plain_size_of(stored);
+  if (!size) return not_of_a_table(path, stored);
+  return *size;
+}
+
 Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory,
                                                      std::string_view path, const KeyTree& keys) {
   NACRE_ASSIGN(auto file, directory.open(path, OpenMode::read));
@@ -62,10 +81,7 @@ Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory
   const auto pages = full_page_count(stored_size);
   auto sealed_size = plain_size_of(stored_size);
   if (seal.header().is_padded && !pages) sealed_size.reset();
-  if (!sealed_size) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("no table file has {} bytes: it was cut or grew", stored_size));
-  }
+  if (!sealed_size) return not_of_a_table(path, stored_size);
   std::unique_ptr<PageReader> reader(
       new PageReader(std::move(file), std::move(seal), *sealed_size));
   NACRE_TRY(reader->check_last_page());

@@ -46,6 +46,11 @@ class PageReader {
   std::uint64_t plain_size_;   // bytes of content, which are fewer in a padded file
 };
 
+// The size of the content of a table file. The file is opened only where tables can be padded.
+// Errors: as of PageReader::open().
+Result<std::uint64_t> table_content_size(BackingDirectory& directory, std::string_view path,
+                                         const KeyTree& keys);
+
 // Checks one stored page except its tag. Returns none if CRC or final bit is wrong. Shared with the
 // scrub, which has no key.
 struct PageView {

@@ -418,19 +418,7 @@ Result<std::uint64_t> SealedFileSystem::plain_size(const std::string& path) cons
     NACRE_ASSIGN(const FramesContent content, read_frames(*directory_, path, *keys_));
     return content.plain.size();
   }
-  NACRE_ASSIGN(const auto format, keys_->epoch_format(keys_->current_epoch_number()));
-  if (format != EpochFormat::one) {
-    // A table that is padded says inside of its last page how long its content is.
-    NACRE_ASSIGN(const auto reader, PageReader::open(*directory_, path, *keys_));
-    return reader->size();
-  }
-  NACRE_ASSIGN(const std::uint64_t stored, directory_->file_size(path));
-  const auto size = plain_size_of(stored);
-  if (!size) {
-    return fail_in_file(ErrorCode::corrupt, path,
-                        fmt::format("no table file has {} bytes: it was cut or grew", stored));
-  }
-  return *size;
+  return table_content_size(*directory_, path, *keys_);
 }
 
 IOStatus SealedFileSystem::GetFileSize(const std::string& raw_path, const IOOptions&,
