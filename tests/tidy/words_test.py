@@ -13,7 +13,7 @@ CLEAN = {
     "README.md": "Who can open it? Besides, there are many. It lies next to \"beside\" and `so many`.\n",
     "docs/SEEDS.md": "Written by `nacre-papers --markdown`.\n" + "x " * 80 + "\n",
     "tools/a.cpp": CODE + "// It says so, and many read it. At most this.\nint beside_it();\n",
-    "fs/a.cpp": CODE + "// Who reads so many comments beside the code? Whoever must.\n",
+    "tests/fs/a.cpp": CODE + "// Who reads so many comments beside the code? Whoever must.\n",
     "docs/PERFORMANCE.md": "| " + "x " * 80 + "|\n[a link](" + "x" * 100 + ")\nhttps://" + "x" * 100 + "\n",
 }
 # rule, file, content
@@ -60,7 +60,7 @@ def main():
                 lines[0].startswith(name + ":") and f": {rule}: " in lines[0]):
             failed += 1
             print(f"not seen, or more than it: {rule} in {name}: {text!r}: {lines}")
-    status, _ = breaches({"fs/a.cpp": CODE})
+    status, _ = breaches({"tests/fs/a.cpp": CODE})
     if status == 0:
         failed += 1
         print("a tree without any text to check is called clean")
