@@ -7,26 +7,38 @@ namespace {
 
 // RocksDB reports a manifest that could not be written without the reason for the write. Threads
 // that compact never flush, so the thread tells.
-thread_local bool compacts = false;
+thread_local std::optional<std::uint64_t> compacted;
 
 bool is_of_compaction(rocksdb::BackgroundErrorReason reason) {
   using Reason = rocksdb::BackgroundErrorReason;
   return reason == Reason::kCompaction ||
-         (compacts && (reason == Reason::kManifestWrite || reason == Reason::kManifestWriteNoWAL));
+         (compacted && (reason == Reason::kManifestWrite || reason == Reason::kManifestWriteNoWAL));
 }
 
 }  // namespace
 
-bool BackgroundErrors::is_compacting() {
-  return compacts;
+std::optional<std::uint64_t> BackgroundErrors::compacted_bytes() {
+  return compacted;
 }
 
-bool BackgroundErrors::clear(bool waited) {
+bool BackgroundErrors::has_error() const {
+  const std::lock_guard lock(mutex_);
+  return has_stopped_ || met_no_space_;
+}
+
+bool BackgroundErrors::begin_resume(bool waited) {
   const std::lock_guard lock(mutex_);
   if (has_stopped_ && !waited) return false;
   has_stopped_ = false;
   met_no_space_ = false;
+  is_resuming_ = true;
   return true;
+}
+
+void BackgroundErrors::end_resume(bool succeeded) {
+  const std::lock_guard lock(mutex_);
+  is_resuming_ = false;
+  if (!succeeded) met_no_space_ = true;
 }
 
 bool BackgroundErrors::begin_flush() {
@@ -49,19 +61,27 @@ bool BackgroundErrors::has_stopped() const {
   return has_stopped_;
 }
 
-void BackgroundErrors::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
-  compacts = true;
+void BackgroundErrors::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo& job) {
+  std::uint64_t bytes = 0;
+  for (const std::string& path : job.input_files)
+    bytes += file_size_(path);
+  compacted = bytes;
 }
 
 void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                                          rocksdb::Status* status) {
-  const bool is_hard = status->severity() >= rocksdb::Status::Severity::kHardError;
+  using Severity = rocksdb::Status::Severity;
+  bool is_hard = status->severity() >= Severity::kHardError;
+  std::unique_lock lock(mutex_);
   // A soft error of a compaction is hidden, so it stops nothing. RocksDB tries again by itself.
   if (!is_hard && reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
-    *status = rocksdb::Status::OK();
-    return;
+    if (!is_resuming_) {
+      *status = rocksdb::Status::OK();
+      return;
+    }
+    *status = rocksdb::Status(*status, Severity::kHardError);
+    is_hard = true;
   }
-  std::unique_lock lock(mutex_);
   if (is_of_compaction(reason)) flush_ended_.wait(lock, [this] { return !is_flushing_; });
   if (is_hard) has_stopped_ = true;
   if (status->IsNoSpace()) met_no_space_ = true;

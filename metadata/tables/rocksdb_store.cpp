@@ -63,6 +63,16 @@ bool is_unfinished(std::string_view name) {
   return name.ends_with(".dbtmp");
 }
 
+// What is kept free for rows on a full disk is a sixteenth of the disk, if that is less than 64 MiB
+// (fs/store/ballast.h). The log and a flush of the rows in it must fit into that several times.
+std::uint64_t fitting_buffer(std::uint64_t bytes, BackingDirectory& directory) {
+  constexpr std::uint64_t least = 1u << 20;
+  constexpr std::uint64_t share = 128;
+  const auto space = directory.space();
+  if (!space) return bytes;
+  return std::min(bytes, std::max(least, space->total_bytes / share));
+}
+
 // Settles a rotation of keys that was interrupted at its very beginning.
 Result<void> settle_epoch(BackingDirectory& directory, const KeyTree& keys, bool read_only) {
   const std::string folder(database_folder);
@@ -102,13 +112,18 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
   }
   // A compaction that does not fit would repeatedly take the room that flushes need.
   store->file_system_->refuse_tables_if([store = store.get()] {
-    return BackgroundErrors::is_compacting() && !store->has_room(2 * store->write_buffer_bytes_);
+    const auto bytes = BackgroundErrors::compacted_bytes();
+    return bytes && !store->has_room(*bytes + store->write_buffer_bytes_);
+  });
+  store->background_ = std::make_shared<BackgroundErrors>([directory](const std::string& path) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    return directory->file_size(fmt::format("{}/{}", database_folder, name)).value_or(0);
   });
   store->env_ = rocksdb::NewCompositeEnv(store->file_system_);
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());
   db_options.listeners.push_back(store->background_);
-  store->write_buffer_bytes_ = options.write_buffer_bytes;
+  store->write_buffer_bytes_ = fitting_buffer(options.write_buffer_bytes, *directory);
   if (options.read_only) {
     db_options.info_log = std::make_shared<NullLogger>();
   } else {
@@ -254,14 +269,18 @@ void RocksdbStore::wait_until_at_rest() const {
   }
 }
 
+// RocksDB is asked only if it has an error to recover from: BackgroundErrors says why.
 rocksdb::Status RocksdbStore::resume() {
   const std::lock_guard lock(rewriting_);
+  if (!background_->has_error()) return rocksdb::Status::OK();
   bool waited = false;
   do {
     waited = background_->has_stopped();
     if (waited) wait_until_at_rest();
-  } while (!background_->clear(waited));
-  return db_->Resume();
+  } while (!background_->begin_resume(waited));
+  const auto status = db_->Resume();
+  background_->end_resume(status.ok());
+  return status;
 }
 
 // A row takes about twice as much memory in a memtable as in a batch.
@@ -280,8 +299,7 @@ bool RocksdbStore::has_room(std::uint64_t bytes) const {
 // Resuming writes tables, so it waits for room. If it fails, the next write tries it again; this
 // write then fails by itself if it needs the room.
 void RocksdbStore::resume_background() {
-  if (!has_room(2 * write_buffer_bytes_)) return;
-  if (!resume().ok()) background_->note_no_space();
+  if (has_room(2 * write_buffer_bytes_)) resume().PermitUncheckedError();
 }
 
 Result<void> RocksdbStore::write(rocksdb::WriteBatch& batch, bool sync, Retry retry) {

@@ -102,7 +102,7 @@ class RocksdbStore {
   std::array<rocksdb::ColumnFamilyHandle*, table_count> families_ = {};
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB requires it; unused
   std::shared_ptr<InfoLog> info_log_;                      // null when read-only
-  std::shared_ptr<BackgroundErrors> background_ = std::make_shared<BackgroundErrors>();
+  std::shared_ptr<BackgroundErrors> background_;
   std::mutex rewriting_;  // held while reseal() compacts a table, and while RocksDB is resumed
   std::uint64_t write_buffer_bytes_ = 0;
   // Used by the writing thread only.
