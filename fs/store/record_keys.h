@@ -24,7 +24,8 @@ class RecordKeys {
 
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
-  // The key that opens the record, whose header this is. Errors: tampered where no session of this
+  // The key that opens the record, whose header this is. It is asked for each record: that it opens
+  // one of a session says nothing of the others. Errors: tampered where no session of this
   // salt and epoch has a row, and where keys are rotated and the record is of an older epoch, but
   // not one that was there when that began (genuine_records.h), unless the record's CRC is wrong
   // too; corrupt where that, or the row, is, or where the epoch is not in the keyring; the

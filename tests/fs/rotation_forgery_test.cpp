@@ -2,6 +2,8 @@
 // While keys are rotated somebody has the older ones: a recipient who was removed (AUDIT F1). In
 // format 2 nothing that he makes counts from the rotation's beginning on, however long it is
 // paused.
+#include <functional>
+
 #include "metadata/tables/database.h"
 #include "tests/fs/rotation_fixture.h"
 
@@ -61,17 +63,21 @@ class RotationForgery : public RotationTest {
     return {made.begin(), made.end()};
   }
 
-  // Every record of that epoch for which it can be done; how many.
-  unsigned forge_records(MemoryBacking& disk, const metadata::KeyTree& keys, std::uint32_t epoch) {
+  // Of the records of that epoch for which it can be done those of whose places in their segment
+  // is_chosen is true; how many.
+  unsigned forge_records(
+      MemoryBacking& disk, const metadata::KeyTree& keys, std::uint32_t epoch,
+      const std::function<bool(unsigned)>& is_chosen = [](unsigned) { return true; }) {
     unsigned count = 0;
     for (const std::string& path : disk.files()) {
       if (!path.starts_with("segments/")) continue;
       Bytes bytes = disk.load(path).value();
-      for (std::size_t at = metadata::segment_header_size_bytes; at < bytes.size();) {
+      unsigned place = 0;
+      for (std::size_t at = metadata::segment_header_size_bytes; at < bytes.size(); ++place) {
         const auto header = engine::parse_record_header(ByteView(bytes).subspan(at));
         if (!header) break;
         const ByteView record = ByteView(bytes).subspan(at, header->stored_size);
-        if (header->epoch == epoch) {
+        if (header->epoch == epoch && is_chosen(place)) {
           const Bytes made = forged(record, keys);
           if (made.size() == record.size()) {
             std::copy(made.begin(), made.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
@@ -159,6 +165,29 @@ TEST_F(RotationForgery, of_records_while_a_rotation_is_paused_is_tampering) {
   EXPECT_TRUE(holds_everything());
   close();
   expect_rotated(2);
+}
+
+// Each forgery stands behind a genuine record of the same session: what is found out about the
+// session must not stand for the record.
+TEST_F(RotationForgery, of_every_second_record_is_tampering) {
+  open();
+  fill(9);
+  const auto old_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(old_keys);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  close();
+  ASSERT_GT(
+      forge_records(*backing_, *old_keys->keys, 1, [](unsigned place) { return place % 2 == 1; }),
+      10u);
+  open();
+  const Reading before = read_all();
+  EXPECT_EQ(before.forged, 0u);
+  EXPECT_GT(before.refused, 5u);
+  const auto rotated = rotation_->run({});
+  EXPECT_FALSE(rotated);
+  const Reading after = read_all();
+  EXPECT_EQ(after.forged, 0u);
+  EXPECT_EQ(after.refused, before.refused);
 }
 
 TEST_F(RotationForgery, leaves_no_digest_when_the_rotation_ends) {
