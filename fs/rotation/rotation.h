@@ -7,7 +7,8 @@
 //   3. records: segments of older epochs are emptied, oldest first
 //   4. db/: the log is switched, tables are compacted into new ones, the rest is sealed anew
 //   5. nothing is left of an older epoch: looked up in every header
-//   6. the keyring without the old keys is durable; then the process forgets them
+//   6. the keyring without the old keys is durable; then the process forgets them, and the digests
+//      of records under them (genuine_records.h) go
 //
 // Each step may be repeated. Where a rotation stands follows from what is on disk, so one that was
 // interrupted goes on wherever the volume is opened for writing next.
@@ -112,6 +113,7 @@ class Rotation {
   Result<> reseal_database();
   Result<> settle();
   Result<> finish();
+  Result<> forget_digests();
   Result<> repair_copies();
   // What a rotation begins with: the superblock that counts under the older key, and what the new
   // epoch is to be.

@@ -38,7 +38,7 @@ class GenuineRecords {
   std::vector<metadata::Database::Row> rows_;                // not written yet
 };
 
-// Removes these rows, when nothing of an older epoch is left. commit makes what was erased durable.
+// Removes these rows, when the keyring has no older epoch any more. commit makes what was erased durable.
 Result<> forget_genuine_records(metadata::Database& database,
                                 const std::function<Result<>()>& commit);
 

@@ -2,7 +2,10 @@
 // While keys are rotated somebody has the older ones: a recipient who was removed (AUDIT F1). In
 // format 2 nothing that he makes counts from the rotation's beginning on, however long it is
 // paused.
+#include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "metadata/tables/database.h"
 #include "tests/fs/rotation_fixture.h"
@@ -21,9 +24,15 @@ class RotationForgery : public RotationTest {
 
   // A record of the same session, counter, identity and size, with other content.
   Bytes forged(ByteView record, const metadata::KeyTree& keys) {
+    return forged(record, keys, *engine::parse_record_header(record), keys);
+  }
+  // The same with session and counter of another header, under the keys that the forger has.
+  Bytes forged(ByteView record, const metadata::KeyTree& keys, const engine::RecordHeader& as,
+               const metadata::KeyTree& forgers_keys) {
     const auto header = engine::parse_record_header(record);
     const auto key = keys.session_key(header->epoch, header->salt);
-    EXPECT_TRUE(key);
+    const auto forgers_key = forgers_keys.session_key(as.epoch, as.salt);
+    EXPECT_TRUE(key && forgers_key);
     auto input = engine_->allocate(record.size());
     auto plain = engine_->allocate(chunk_size);
     auto output = engine_->allocate(2 * record.size() + 4096);
@@ -48,15 +57,16 @@ class RotationForgery : public RotationTest {
     const auto identity = payload.results.front().identity;
     std::fill_n(plain->data(), size, Byte{'X'});
     begin(*plain, *output);
-    payload.messages.push_back({.operation = engine::Operation::seal,
-                                .codec = engine::Codec::none,
-                                .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
-                                .input_size = size,
-                                .output_capacity = output->size(),
-                                .epoch = header->epoch,
-                                .counter = header->counter,
-                                .salt = header->salt,
-                                .identity = identity});
+    payload.messages.push_back(
+        {.operation = engine::Operation::seal,
+         .codec = engine::Codec::none,
+         .key_index = payload.add_key((*forgers_key)->suite, (*forgers_key)->key.view()),
+         .input_size = size,
+         .output_capacity = output->size(),
+         .epoch = as.epoch,
+         .counter = as.counter,
+         .salt = as.salt,
+         .identity = identity});
     engine_->run(payload);
     EXPECT_TRUE(payload.results.front().ok);
     const ByteView made(output->data(), payload.results.front().output_size);
@@ -68,6 +78,12 @@ class RotationForgery : public RotationTest {
   unsigned forge_records(
       MemoryBacking& disk, const metadata::KeyTree& keys, std::uint32_t epoch,
       const std::function<bool(unsigned)>& is_chosen = [](unsigned) { return true; }) {
+    return replace_records(disk, epoch, is_chosen,
+                           [&](ByteView record) { return forged(record, keys); });
+  }
+  unsigned replace_records(MemoryBacking& disk, std::uint32_t epoch,
+                           const std::function<bool(unsigned)>& is_chosen,
+                           const std::function<Bytes(ByteView)>& make) {
     unsigned count = 0;
     for (const std::string& path : disk.files()) {
       if (!path.starts_with("segments/")) continue;
@@ -78,7 +94,7 @@ class RotationForgery : public RotationTest {
         if (!header) break;
         const ByteView record = ByteView(bytes).subspan(at, header->stored_size);
         if (header->epoch == epoch && is_chosen(place)) {
-          const Bytes made = forged(record, keys);
+          const Bytes made = make(record);
           if (made.size() == record.size()) {
             std::copy(made.begin(), made.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
             ++count;
@@ -89,6 +105,21 @@ class RotationForgery : public RotationTest {
       disk.store(path, bytes);
     }
     return count;
+  }
+
+  static unsigned count_digests_of(metadata::Database& database) {
+    unsigned count = 0;
+    EXPECT_TRUE(database.scan(metadata::Table::system, "genuine", "genuinf",
+                              [&](std::string_view, std::string_view) { return ++count > 0; }));
+    return count;
+  }
+  // Of the volume, which is closed.
+  unsigned count_digests() {
+    const auto keys = unlock(*backing_);
+    EXPECT_TRUE(keys);
+    const auto database = metadata::Database::open(backing_, keys->keys, {.read_only = true});
+    EXPECT_TRUE(database);
+    return database ? count_digests_of(**database) : 0;
   }
 
   // In how many files some byte is neither right nor refused, and in how many some are refused.
@@ -190,21 +221,93 @@ TEST_F(RotationForgery, of_every_second_record_is_tampering) {
   EXPECT_EQ(after.refused, before.refused);
 }
 
+// The end of a rotation is cut off when everything is sealed anew, but the older keys are still in
+// the keyring: the storage refuses the last one. Records under the older keys must not count then
+// in the places of new ones.
+TEST_F(RotationForgery, of_records_before_the_last_keyring_is_tampering) {
+  open();
+  fill(9);
+  const auto old_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(old_keys);
+  const auto paths = backing_->files();
+  const auto path = std::find_if(paths.begin(), paths.end(), [](const std::string& each) {
+    return each.starts_with("segments/");
+  });
+  ASSERT_NE(path, paths.end());
+  const Bytes old_segment = backing_->load(*path).value();
+  const auto old_header = engine::parse_record_header(
+      ByteView(old_segment).subspan(metadata::segment_header_size_bytes));
+  ASSERT_TRUE(old_header);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  backing_->inject({.operations = change_create, .path_part = "keyring.new"});
+  ASSERT_FALSE(rotation_->run({}));
+  backing_->clear_failures();
+  EXPECT_TRUE(holds_everything());
+  close();
+  const auto new_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(new_keys);
+  ASSERT_EQ(new_keys->keyring.epochs.size(), 2u);
+
+  const auto undamaged = backing_->process_kill();
+  engine::RecordHeader as = *old_header;
+  as.counter = 1u << 20;
+  const unsigned count = replace_records(
+      *backing_, 2, [](unsigned) { return true; },
+      [&](ByteView record) {
+        ++as.counter;
+        return forged(record, *new_keys->keys, as, *old_keys->keys);
+      });
+  ASSERT_GT(count, 20u);
+  open();
+  const Reading reading = read_all();
+  EXPECT_EQ(reading.forged, 0u);
+  EXPECT_GT(reading.refused, 5u);
+  close();
+
+  NACRE_ASSERT_OK(try_open(undamaged));
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+  EXPECT_EQ(count_digests(), 0u);
+}
+
+// Power is lost when the last keyring is durable, and the digests are not gone yet.
+TEST_F(RotationForgery, digests_left_behind_the_last_keyring_go_at_the_next_opening) {
+  open();
+  fill(6);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  // The commit that erases them is the first write to the log behind the keyring's last copy.
+  std::shared_ptr<MemoryBacking> left;
+  backing_->watch([&](std::uint32_t operation, std::string_view path) {
+    if (!left && operation == change_rename && path.find("keyring.copy") != path.npos) {
+      left = backing_->process_kill();
+    }
+  });
+  NACRE_ASSERT_OK(rotation_->run({}));
+  backing_->watch({});
+  close();
+  ASSERT_TRUE(left);
+  EXPECT_EQ(count_digests(), 0u);
+
+  NACRE_ASSERT_OK(try_open(left));
+  rotation_->start();
+  for (int i = 0; i < 500 && count_digests_of(volume_.mounted().database()) > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(holds_everything());
+  close();
+  EXPECT_EQ(count_digests(), 0u);
+  expect_rotated(2);
+}
+
 TEST_F(RotationForgery, leaves_no_digest_when_the_rotation_ends) {
   open();
   fill(6);
   NACRE_ASSERT_OK(rotation_->begin({}));
   NACRE_ASSERT_OK(rotation_->run({}));
   close();
-  const auto keys = unlock(*backing_);
-  NACRE_ASSERT_OK(keys);
-  const auto database = metadata::Database::open(backing_, keys->keys, {.read_only = true});
-  NACRE_ASSERT_OK(database);
-  unsigned count = 0;
-  NACRE_ASSERT_OK(
-      (*database)->scan(metadata::Table::system, "genuine", "genuinf",
-                        [&](std::string_view, std::string_view) { return ++count > 0; }));
-  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(count_digests(), 0u);
 }
 
 // The superblock says so before the keyring does, and a crash may come between.
