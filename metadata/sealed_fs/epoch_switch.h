@@ -25,8 +25,9 @@ Result<void> remove_resealed_files(BackingDirectory& directory, const std::strin
 // Seals a table anew, page by page: with the current epoch of next, durable under resealed_path().
 // padding: the volume's.
 // Errors: those of PageReader and PageWriter.
-Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
-                                 const KeyTree& keys, const KeyTree& next, engine::Padding padding);
+Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
+                                     const KeyTree& keys, const KeyTree& next,
+                                     engine::Padding padding);
 
 // Before the database is opened: whether files of the current epoch have not got their names yet.
 Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::string& folder,

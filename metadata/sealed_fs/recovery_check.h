@@ -11,15 +11,15 @@
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
-#include "metadata/sealed_fs/frame_layout.h"
+#include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
 
 struct RecoveryCheck {
   LogWitness witness;  // what the first log of the new session says
-  // By path, of the manifest and the logs that count. Whoever finds fewer later reads badly: a last
-  // frame that is bad would pass for a torn one.
-  std::map<std::string, std::uint64_t, std::less<>> frame_counts;
+  // By path, the manifest and the logs that count. What is read later must be the same: a last
+  // frame that is read badly would pass for a torn one, and the file may be another one by then.
+  std::map<std::string, FramesEnd, std::less<>> ends;
 };
 
 // Errors: tampered (a file of a number that no file of this volume has), missing (a file that

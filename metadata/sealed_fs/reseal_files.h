@@ -27,6 +27,10 @@ std::string resealed_path(std::string_view path);
 struct ResealChanges {
   std::optional<ManifestLink> link;   // of a manifest
   std::optional<LogWitness> witness;  // of a log, in the place of each that it has
+  // What the file must be, and hold, as whoever writes it knows. Under its name may lie another one
+  // by now, whose keys are right as well: an older state, or one of another branch of history.
+  std::optional<FramesEnd> expected;
+  std::optional<Bytes> expected_content;
 };
 // Makes the file, durable but for its name, under resealed_path(). path: of the one that there is,
 // which keys open. Errors: those of read_frames().
@@ -39,7 +43,7 @@ Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& director
 // link: of a manifest, in the place of the one that it has. Errors: those of read_frames().
 Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
     BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    engine::Padding padding, const std::optional<ManifestLink>& link = {});
+    engine::Padding padding, const ResealChanges& changes = {});
 
 // The epoch that a file's header names; none when it has no header (yet).
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

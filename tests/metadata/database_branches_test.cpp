@@ -152,6 +152,52 @@ void expect_no_mixture(const Branch& a, const Branch& b) {
   EXPECT_GE(opened, 4u);  // the two as they are
 }
 
+// Somebody changes the folder while it is being opened: behind the check of the chain, and before
+// RocksDB reads the files by their names.
+TEST(DatabaseBranches, do_not_mix_where_files_change_while_the_database_is_opened) {
+  Branch base{.disk = MemoryBacking::create(), .states = {}};
+  {
+    BranchWriter writer(base, "base", true);
+    writer.put(Table::inodes, 0);
+    writer.close();
+  }
+  Branch a{.disk = base.disk->process_kill(), .states = base.states};
+  Branch b{.disk = base.disk->process_kill(), .states = base.states};
+  BranchWriter writer_a(a, "a");
+  BranchWriter writer_b(b, "b");
+  write_branch(writer_a);
+  write_branch(writer_b);
+  for (const std::string& swapped : branch_files(a, b)) {
+    if (!a.disk->load(swapped)) continue;
+    for (const bool read_only : {true, false}) {
+      const Disk disk = b.disk->process_kill();
+      enum { before, checked, done } state = before;
+      disk->watch([&](std::uint32_t operation, std::string_view path) {
+        if (operation != operation_read) return;
+        if (state == before && path.find("MANIFEST-") != path.npos) state = checked;
+        if (state == checked && path == "db/CURRENT") {  // RocksDB begins with it
+          state = done;
+          disk->store(swapped, *a.disk->load(swapped));
+        }
+      });
+      const auto content = branch_rows(disk, read_only);
+      disk->watch({});
+      ASSERT_EQ(state, done);
+      if (content) {
+        EXPECT_TRUE(holds(b.states, *content)) << "a state that never was: " << swapped;
+      } else {
+        // Of tables RocksDB itself sees that they are others.
+        const bool is_table = parse_file_name(swapped).file_class == FileClass::table;
+        const auto wanted = is_table || content.error().code == ErrorCode::corrupt
+                                ? ErrorCode::corrupt
+                                : ErrorCode::tampered;
+        EXPECT_EQ(to_string(content.error().code), to_string(wanted))
+            << swapped << ": " << content.error().message;
+      }
+    }
+  }
+}
+
 // The log of a closed database holds no rows: both branches begin with it.
 TEST(DatabaseBranches, of_a_closed_database_never_mix) {
   Branch base{.disk = MemoryBacking::create(), .states = {}};
