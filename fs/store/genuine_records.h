@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "fs/store/record_keys.h"
 #include "fs/store/segment_table.h"
 
 namespace nacre::fs {
@@ -17,12 +18,14 @@ namespace nacre::fs {
 // Not thread-safe. What it is given outlives it.
 class GenuineRecords {
  public:
-  GenuineRecords(SegmentTable& table, metadata::Database& database)
-      : table_(table), database_(database) {}
+  GenuineRecords(SegmentTable& table, metadata::Database& database, const RecordKeys& keys)
+      : table_(table), database_(database), keys_(keys) {}
 
   // Looks at what was appended since the last call, in all segments, and makes the digests durable.
-  // Others may append meanwhile. Damaged records have none. go_on is asked now and then; its error
-  // ends the call. Errors: io, no_space, and the database's.
+  // Others may append meanwhile. Damaged records have none, nor has what only looks like a record
+  // and may reach over genuine ones. go_on is asked now and then; its error
+  // ends the call. Errors: corrupt (so much looks like records that genuine
+  // ones might be overlooked), io, no_space, and the database's.
   Result<> survey(const std::function<Result<>()>& go_on);
   // Behind the last survey, while nobody appends: from now on records of epochs below this one
   // count only with their digest.
@@ -34,11 +37,13 @@ class GenuineRecords {
 
   SegmentTable& table_;
   metadata::Database& database_;
+  const RecordKeys& keys_;
   std::map<metadata::SegmentNumber, std::uint64_t> walked_;  // up to this offset
   std::vector<metadata::Database::Row> rows_;                // not written yet
 };
 
-// Removes these rows, when the keyring has no older epoch any more. commit makes what was erased durable.
+// Removes these rows, when the keyring has no older epoch any more. commit makes what was erased
+// durable.
 Result<> forget_genuine_records(metadata::Database& database,
                                 const std::function<Result<>()>& commit);
 

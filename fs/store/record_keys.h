@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
@@ -32,6 +33,15 @@ class RecordKeys {
   // database's own.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header, ByteView record) const;
+
+  // Whether a record whose CRC is right is genuine, as far as its key, its tag and its digest say:
+  // the errors of find(), and tampered where the tag is wrong.
+  // opener: what it needed last, for the next record of the session; it holds a key.
+  struct Opener {
+    std::shared_ptr<const metadata::KeyTree::SessionKey> session;
+    std::shared_ptr<const engine::AeadKey> key;
+  };
+  Result<> authenticate(const engine::RecordHeader& header, ByteView record, Opener& opener) const;
 
   // Of a session that has just got its row, and of one that a repair is about to give one.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);

@@ -245,6 +245,8 @@ class SegmentStore {
   // epoch. Fewer names than records: the rest has no room in this batch. What comes back lies in
   // the memory until its next use.
   virtual PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) = 0;
+  // RecordKeys::authenticate().
+  virtual Result<> authenticate(const engine::RecordHeader& header, ByteView record) const = 0;
   // Appends records that prepare_move() gave, apart from those that append() makes: what has lived
   // long stays together. None when an epoch began since: prepare them once more. lane: below
   // move_lane_count_max.

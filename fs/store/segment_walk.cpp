@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,7 @@ class Walk {
         continue;
       }
       const std::uint64_t next = next_start(offset);
+      if (std::exchange(gave_up_, false)) NACRE_TRY(visitor_.gave_up(offset));
       visitor_.passed(next - offset);
       if (next == end_ && !bounds_.committed_size) return offset;
       // Not by chance rot, since zeros stand for what could not be read.
@@ -113,7 +115,17 @@ class Walk {
   Result<engine::RecordHeader> check_record(std::uint64_t offset) {
     NACRE_ASSIGN(const auto header,
                  engine::parse_record_header(window_.view(offset, record_size_bytes_max)));
-    return engine::verify_record_crc(window_.view(offset, header.stored_size));
+    const ByteView record = window_.view(offset, header.stored_size);
+    NACRE_TRY(engine::verify_record_crc(record));
+    NACRE_TRY(check_reach(offset, header.stored_size));
+    NACRE_TRY(visitor_.judge(header, record));
+    return header;
+  }
+  Result<> check_reach(std::uint64_t offset, std::uint64_t size) const {
+    const auto anchor = std::lower_bound(bounds_.anchors.begin(), bounds_.anchors.end(), offset);
+    if (anchor == bounds_.anchors.end() || *anchor == offset || *anchor >= offset + size) return {};
+    return fail(ErrorCode::corrupt,
+                fmt::format("what stands here reaches over the record at offset {}", *anchor));
   }
 
   // The first place past offset where a good record begins or rows say that one does; else the end.
@@ -134,7 +146,10 @@ class Walk {
       if (at >= limit) break;
       const auto header = engine::parse_record_header(window_.view(at, record_size_bytes_max));
       if (header) {
-        if (header->stored_size > search_budget_) return limit;
+        if (header->stored_size > search_budget_) {
+          gave_up_ = true;
+          return limit;
+        }
         search_budget_ -= header->stored_size;
         if (check_record(at)) return at;
       }
@@ -148,6 +163,7 @@ class Walk {
   Window window_;
   SegmentVisitor& visitor_;
   std::uint64_t search_budget_ = search_budget_bytes;
+  bool gave_up_ = false;
 };
 
 }  // namespace

@@ -23,6 +23,12 @@ class SegmentVisitor {
   // A record with a right CRC. bytes are the whole record, valid during the call.
   virtual Result<> record(std::uint64_t offset, const engine::RecordHeader& header,
                           ByteView bytes) = 0;
+  // Whether that is really a record, of those whose CRC is right: anybody can make bytes that reach
+  // over the records behind them. An error says that it is none, and the walk looks for one within.
+  virtual Result<> judge(const engine::RecordHeader&, ByteView) { return {}; }
+  // The walk leaves out what follows offset, up to the next anchor or to the end: more looks like
+  // records there than it may look at.
+  virtual Result<> gave_up(std::uint64_t) { return {}; }
   // [offset, offset + size) holds no good record; error says what is wrong where it begins.
   virtual Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) = 0;
   // After each stretch, for progress.
@@ -34,7 +40,8 @@ struct SegmentBounds {
   // Bytes that count, when the caller knows (it stands in the database). When not, what follows the
   // last good record may be a torn tail: it is no damage, and walk_segment() returns its place.
   std::optional<std::uint64_t> committed_size;
-  // Where rows say that records begin, in order: a walk that lost the thread picks it up there.
+  // Where rows say that records begin, in order: a walk that lost the thread picks it up there, and
+  // what reaches over one, and stands where no row says so, is no record.
   std::span<const std::uint64_t> anchors;
   std::uint64_t begin = metadata::segment_header_size_bytes;  // where a record begins
 };

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <set>
 #include <thread>
+#include <utility>
 
+#include "fs/check/record_index.h"
+#include "fs/store/segment_table.h"
+#include "gpu_engine/checksum/crc32.h"
 #include "metadata/tables/database.h"
 #include "tests/fs/rotation_fixture.h"
 
@@ -60,6 +65,7 @@ class RotationForgery : public RotationTest {
     payload.messages.push_back(
         {.operation = engine::Operation::seal,
          .codec = engine::Codec::none,
+         .padding = padding_under_test(),
          .key_index = payload.add_key((*forgers_key)->suite, (*forgers_key)->key.view()),
          .input_size = size,
          .output_capacity = output->size(),
@@ -105,6 +111,52 @@ class RotationForgery : public RotationTest {
       disk.store(path, bytes);
     }
     return count;
+  }
+
+  struct Place {
+    std::string path;
+    std::size_t offset = 0;
+    bool is_named = false;  // by a row
+  };
+  // Of all records, in order.
+  std::vector<Place> places_of_records(const std::shared_ptr<MemoryBacking>& disk) {
+    std::vector<Place> places;
+    const auto keys = unlock(*disk);
+    EXPECT_TRUE(keys);
+    std::set<std::pair<std::string, std::uint64_t>> named;
+    const auto database = metadata::Database::open(disk, keys->keys, {.read_only = true});
+    EXPECT_TRUE(database);
+    EXPECT_TRUE(fs::scan_records(**database, [&](const fs::NamedRecord& record) {
+      named.emplace(fs::segment_path(record.location.segment), record.location.offset);
+    }));
+    for (const std::string& path : disk->files()) {
+      if (!path.starts_with("segments/")) continue;
+      const Bytes bytes = disk->load(path).value();
+      for (std::size_t at = metadata::segment_header_size_bytes; at < bytes.size();) {
+        const auto header = engine::parse_record_header(ByteView(bytes).subspan(at));
+        if (!header) break;
+        places.push_back({.path = path, .offset = at, .is_named = named.contains({path, at})});
+        at += header->stored_size;
+      }
+    }
+    return places;
+  }
+
+  // Changes the header of the record there, and puts its CRC right.
+  static void change_header(MemoryBacking& disk, const Place& place,
+                            const std::function<void(engine::RecordHeader&, std::size_t)>& change) {
+    Bytes bytes = disk.load(place.path).value();
+    const MutableByteView rest = MutableByteView(bytes).subspan(place.offset);
+    auto header = *engine::parse_record_header(rest);
+    change(header, rest.size());
+    store_le(rest.data(), header);
+    const ByteView record = rest.first(header.stored_size);
+    header.crc32 =
+        engine::crc32(engine::crc32(0, record.first(engine::record_aad_header_size_bytes)),
+                      record.subspan(engine::record_header_size_bytes));
+    store_le(rest.data(), header);
+    EXPECT_TRUE(engine::verify_record_crc(record));
+    disk.store(place.path, bytes);
   }
 
   static unsigned count_digests_of(metadata::Database& database) {
@@ -298,6 +350,72 @@ TEST_F(RotationForgery, digests_left_behind_the_last_keyring_go_at_the_next_open
   EXPECT_TRUE(holds_everything());
   close();
   EXPECT_EQ(count_digests(), 0u);
+  expect_rotated(2);
+}
+
+// What looks like a record, with a right CRC, in the place of a dead one, and reaches over all that
+// lie behind it. It takes no key to make that, no row names it, and all records behind it are as
+// they were.
+TEST_F(RotationForgery, a_dead_record_that_reaches_over_live_ones_costs_none_of_them) {
+  open();
+  fill(9);
+  write("f1", 78, 4);  // what it held is dead, and others follow that
+  NACRE_ASSERT_OK(volume_->sync_all());
+  close();
+  const auto places = places_of_records(backing_);
+  const auto dead = std::find_if(places.begin(), places.end(),
+                                 [](const Place& place) { return !place.is_named; });
+  ASSERT_NE(dead, places.end());
+  ASSERT_TRUE(std::any_of(dead, places.end(), [&](const Place& place) {
+    return place.path == dead->path && place.is_named;
+  }));
+  change_header(*backing_, *dead, [](engine::RecordHeader& header, std::size_t rest) {
+    header.stored_size = static_cast<std::uint32_t>(rest);
+  });
+  const auto keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  // The check tells it from damage of what counts.
+  const auto report =
+      fs::check_volume(backing_, *keys, *engine_, {.scrub = true, .deep = true}, {});
+  NACRE_ASSERT_OK(report);
+  for (const auto& finding : report->findings.findings()) {
+    if (finding.severity != fs::Severity::error) continue;
+    EXPECT_NE(finding.what.find("no file uses them"), std::string::npos) << finding.what;
+  }
+  open();
+  EXPECT_TRUE(holds_everything());
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_TRUE(holds_everything());
+  NACRE_EXPECT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
+  expect_rotated(2);
+}
+
+// The digest of a record stands under its salt and counter, which anybody can write elsewhere.
+TEST_F(RotationForgery, a_dead_record_under_the_name_of_a_live_one_costs_it_nothing) {
+  open();
+  fill(9);
+  write("f8", 84, 6);
+  NACRE_ASSERT_OK(volume_->sync_all());
+  close();
+  const auto places = places_of_records(backing_);
+  ASSERT_TRUE(places.front().is_named);
+  const auto dead = std::find_if(places.begin(), places.end(),
+                                 [](const Place& place) { return !place.is_named; });
+  ASSERT_NE(dead, places.end());
+  const Bytes bytes = backing_->load(places.front().path).value();
+  const auto live = *engine::parse_record_header(ByteView(bytes).subspan(places.front().offset));
+  change_header(*backing_, *dead, [&](engine::RecordHeader& header, std::size_t) {
+    header.salt = live.salt;
+    header.counter = live.counter;
+  });
+  open();
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  EXPECT_TRUE(holds_everything());
+  NACRE_EXPECT_OK(rotation_->run({}));
+  EXPECT_TRUE(holds_everything());
+  close();
   expect_rotated(2);
 }
 
