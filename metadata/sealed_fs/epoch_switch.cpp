@@ -96,6 +96,28 @@ Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string&
   return paths.empty() ? Result<void>() : give_names(directory, folder, paths);
 }
 
+Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
+                                 const KeyTree& keys, bool read_only) {
+  if (!read_only) return finish_epoch_switch(directory, folder, keys);
+  NACRE_ASSIGN(const bool is_unfinished, is_epoch_switch_unfinished(directory, folder, keys));
+  if (!is_unfinished) return {};
+  return fail(ErrorCode::read_only,
+              fmt::format("{}: a rotation of keys was interrupted when it had just begun, and "
+                          "opening the volume for writing ends that: mount it once without -o ro",
+                          directory.description()));
+}
+
+Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
+                               std::uint32_t newest_epoch) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const std::string& name : names) {
+    if (!is_resealed(name)) continue;
+    NACRE_ASSIGN(const auto epoch, epoch_of_file(directory, fmt::format("{}/{}", folder, name)));
+    if (epoch && *epoch == newest_epoch) return true;
+  }
+  return false;
+}
+
 // What is there of the folder's files that are never written to any more. A file that is needed
 // must be among them; another may be gone or damaged.
 Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(

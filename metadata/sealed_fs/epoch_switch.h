@@ -11,11 +11,13 @@
 // database is opened. SealedFileSystem::switch_epoch() does it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
+#include "metadata/sealed_fs/file_header.h"
 
 namespace nacre::metadata {
 
@@ -35,5 +37,16 @@ Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::
 // Gives them their names, durably.
 Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys);
+
+// Whoever opens db/ begins with this: finishes such a switch, or, where nothing may be written,
+// says with read_only that one is to be finished first. Until then files of db/ look as if they
+// were put back, which they were not.
+Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
+                                 const KeyTree& keys, bool read_only);
+
+// Without keys: whether files of an epoch that the keyring names are waiting for their names.
+// Then a copy of those that have theirs opens for nobody.
+Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
+                               std::uint32_t newest_epoch);
 
 }  // namespace nacre::metadata
