@@ -24,6 +24,8 @@ struct RescuedLog {
   // Stored bytes behind the last good frame: torn by a crash, or damaged.
   std::uint64_t tail_bytes = 0;
   std::optional<LogWitness> witness;  // the last good one
+  FileHeader header;                  // of a file that cannot be read at all the default
+  std::optional<ManifestLink> link;   // of a manifest of format 2
   // Empty: no frame is damaged that was written after a later one was known to be on the medium.
   std::vector<Error> damage;
 };
@@ -31,5 +33,16 @@ struct RescuedLog {
 // Errors: not_found, out_of_memory. A file that cannot be read at all is all damage.
 Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
                               const KeyTree& keys);
+
+struct NumberedLog {
+  std::uint64_t number = 0;
+  RescuedLog content;
+};
+// Takes out logs of other branches of the volume's history, whose keys are right, too: in format 2
+// each log names the one before it by its salt. logs: oldest first. The numbers of those.
+std::vector<std::uint64_t> drop_logs_of_other_branches(std::vector<NumberedLog>& logs);
+// False where in format 2 neither the newest log knows the manifest nor the manifest one of the
+// logs.
+bool is_of_their_branch(const RescuedLog& manifest, const std::vector<NumberedLog>& logs);
 
 }  // namespace nacre::metadata
