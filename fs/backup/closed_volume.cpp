@@ -5,6 +5,7 @@
 
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
+#include "metadata/sealed_fs/epoch_switch.h"
 #include "metadata/tables/database.h"
 #include "metadata/volume_files.h"
 
@@ -14,6 +15,21 @@ namespace {
 
 bool is_for_people_or_unfinished(std::string_view name) {
   return name.starts_with("LOG") || name.ends_with(".dbtmp") || name == "CURRENT";
+}
+
+// Behind the keyring of a rotation only opening the volume for writing gives db/ its names.
+Result<> check_no_switch(metadata::BackingDirectory& directory) {
+  const auto keyring = metadata::find_keyring(directory);
+  if (!keyring) return {};  // whoever copies it says so
+  NACRE_ASSIGN(const bool has_unnamed,
+               metadata::has_unnamed_files(directory, std::string(metadata::database_folder),
+                                           keyring->keyring.claims.epochs.back().number));
+  if (!has_unnamed) return {};
+  return fail(
+      ErrorCode::unsupported,
+      fmt::format("{}: a rotation of keys was interrupted when it had just begun, so a copy "
+                  "would open for nobody: mount the volume once for writing",
+                  directory.description()));
 }
 
 Result<> add_segments(metadata::BackingDirectory& directory, BackupSource& source) {
@@ -39,6 +55,7 @@ Result<> add_segments(metadata::BackingDirectory& directory, BackupSource& sourc
 
 Result<BackupSource> list_closed_volume(metadata::BackingDirectory& directory) {
   BackupSource source;
+  NACRE_TRY(check_no_switch(directory));
   NACRE_TRY(add_segments(directory, source));
   const std::string current = fmt::format("{}/CURRENT", metadata::database_folder);
   auto content = metadata::read_file(directory, current);

@@ -12,6 +12,7 @@
 #include "fs/repair/repair_parts.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/checkpoint.h"
+#include "metadata/sealed_fs/epoch_switch.h"
 #include "metadata/text/rfc3339.h"
 
 namespace nacre::fs {
@@ -196,6 +197,9 @@ Result<RepairDraft> plan_with_new_database(
 Result<RepairDraft> plan_repair(const std::shared_ptr<metadata::BackingDirectory>& directory,
                                 const metadata::VolumeKeys& volume, engine::Engine& engine,
                                 const RepairOptions& options, const ProgressFunction& progress) {
+  // Not damage, though it looks like it.
+  NACRE_TRY(metadata::settle_epoch_switch(*directory, std::string(metadata::database_folder),
+                                          *volume.keys, options.scratch != nullptr));
   if (!options.scratch) NACRE_TRY(tidy_databases(*directory, volume));
   NACRE_ASSIGN(const auto rescue,
                find_database_damage(directory, volume.keys, options.accept_unreadable));

@@ -280,9 +280,6 @@ Result<> Rotation::finish() {
     return fail(ErrorCode::busy, fmt::format("not everything is sealed under the new key yet: {}",
                                              counts.first_other));
   }
-  NACRE_TRY(forget_genuine_records(mounted_.database(), [this] {
-    return mounted_.committer().commit(CommitScope{.everything = true});
-  }));
   NACRE_TRY(keyring_.end_rotation());
   keys_->end_rotation();
   engine::forget_keys(mounted_.engine());
@@ -295,7 +292,17 @@ Result<> Rotation::finish() {
     row_ = {};
   }
   report_progress();
-  return remember({});
+  NACRE_TRY(remember({}));
+  return forget_digests();
+}
+
+// Only behind the last keyring: as long as the older keys open records, digests say which. What a
+// crash leaves of them means nothing, and goes when the volume is next opened for writing.
+Result<> Rotation::forget_digests() {
+  return forget_genuine_records(mounted_.database(), [this]() -> Result<> {
+    NACRE_TRY(go_on());
+    return mounted_.committer().commit(CommitScope{.everything = true});
+  });
 }
 
 // After a crash between the two copies of the last keyring, the other copy still has the old keys.
@@ -308,7 +315,10 @@ Result<> Rotation::repair_copies() {
 Result<> Rotation::run(const Progress& progress) {
   if (mounted_.is_read_only()) return read_only();
   std::lock_guard one(work_mutex_);
-  if (!keys_->is_rotating()) return repair_copies();
+  if (!keys_->is_rotating()) {
+    NACRE_TRY(repair_copies());
+    return forget_digests();
+  }
   {
     std::lock_guard lock(mutex_);
     row_.paused = false;
@@ -346,6 +356,14 @@ void Rotation::stop() {
 
 void Rotation::run_background() {
   milliseconds retry_pause = retry_pause_min;
+  {
+    std::lock_guard one(work_mutex_);
+    const auto forgotten = keys_->is_rotating() ? Result<>() : forget_digests();
+    if (!forgotten && forgotten.error().code != ErrorCode::cancelled) {
+      spdlog::warn("what is left of the last rotation of keys cannot be removed: {}",
+                   forgotten.error().message);
+    }
+  }
   while (true) {
     {
       std::unique_lock lock(mutex_);

@@ -7,7 +7,8 @@
 //   3. Records: segments of older epochs are emptied, the oldest first.
 //   4. db/: the log is switched, tables are compacted into new ones, the rest is sealed again.
 //   5. Every header is read, to check that nothing is left of an older epoch.
-//   6. The keyring without the old keys is made durable. Then the process forgets them.
+//   6. The keyring without the old keys is made durable. Then the process forgets them,
+//      and the digests of records under them (genuine_records.h) are removed.
 //
 // Each step may be repeated. The progress of a rotation follows from what is on disk, so an
 // interrupted one goes on when the volume is next opened for writing.
@@ -120,6 +121,7 @@ class Rotation {
   Result<> reseal_database();
   Result<> settle();
   Result<> finish();
+  Result<> forget_digests();
   Result<> repair_copies();
   // The state in which a rotation begins: the superblock that is valid under the older key, and the
   // properties of the new epoch.

@@ -90,6 +90,10 @@ class Pass final : public SegmentVisitor {
     held_.insert(held_.end(), bytes.begin(), bytes.end());
     return {};
   }
+  // Something failed to open, and genuine records may lie within it.
+  Result<> judge(const engine::RecordHeader& header, ByteView record) override {
+    return is_judging_ ? store_.authenticate(header, record) : Result<>();
+  }
   Result<> damage(std::uint64_t offset, std::uint64_t, const Error& error) override {
     note_damage(offset, error);
     return {};
@@ -128,6 +132,7 @@ class Pass final : public SegmentVisitor {
   const Victim& victim_;
   const Pace& pace_;
   Mover& mover_;
+  bool is_judging_ = false;
   bool ask_before_ = true;  // rows are asked what is alive before anything is appended
   Bytes held_;
   std::vector<Record> batch_;
@@ -201,6 +206,7 @@ Result<> Pass::finish_batch() {
 }
 
 Result<> Pass::walk() {
+  is_judging_ = true;
   NACRE_TRY(walk_segment(*victim_.file, {.file_size = victim_.size, .committed_size = victim_.size},
                          *this));
   return finish_batch();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/store/genuine_records.h"
 
+#include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/kdf/kdf.h"
@@ -19,8 +22,8 @@ constexpr std::size_t rows_at_once = 4096;
 
 class GenuineRecords::Walk final : public SegmentVisitor {
  public:
-  Walk(GenuineRecords& records, const std::function<Result<>()>& go_on)
-      : records_(records), go_on_(go_on) {}
+  Walk(GenuineRecords& records, const Segment& segment, const std::function<Result<>()>& go_on)
+      : records_(records), segment_(segment), go_on_(go_on) {}
 
   Result<> record(std::uint64_t, const engine::RecordHeader& header, ByteView bytes) override {
     records_.rows_.push_back({metadata::genuine_key_of(header.salt, header.counter),
@@ -30,10 +33,31 @@ class GenuineRecords::Walk final : public SegmentVisitor {
     return records_.flush();
   }
   Result<> damage(std::uint64_t, std::uint64_t, const Error&) override { return {}; }
+  // Whoever has no key can change what is dead, so that it hides what lies behind it or bears the
+  // name of another record.
+  Result<> judge(const engine::RecordHeader& header, ByteView record) override {
+    auto judged = records_.keys_.authenticate(header, record, opener_);
+    const bool is_verdict = judged || judged.error().code == ErrorCode::tampered ||
+                            judged.error().code == ErrorCode::corrupt;
+    if (!is_verdict && !failure_) failure_ = judged.error();
+    return judged;
+  }
+  const std::optional<Error>& failure() const { return failure_; }
+  Result<> gave_up(std::uint64_t offset) override {
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("{} offset {}: so much that looks like records follows that genuine ones "
+                    "might be overlooked, so no rotation of keys begins; copy the files that "
+                    "lie there and delete them, and try again",
+                    segment_path(segment_.number), offset));
+  }
   void passed(std::uint64_t) override {}
 
  private:
   GenuineRecords& records_;
+  const Segment& segment_;
+  RecordKeys::Opener opener_;
+  std::optional<Error> failure_;  // not being able to judge is no verdict
   const std::function<Result<>()>& go_on_;
 };
 
@@ -51,9 +75,10 @@ Result<> GenuineRecords::survey(const std::function<Result<>()>& go_on) {
       continue;
     }
     if (!file) return tl::unexpected(file.error());
-    Walk walk(*this, go_on);
+    Walk walk(*this, *segment, go_on);
     NACRE_TRY(
         walk_segment(**file, {.file_size = size, .committed_size = size, .begin = walked}, walk));
+    if (walk.failure()) return tl::unexpected(*walk.failure());
     walked = size;
   }
   return flush();

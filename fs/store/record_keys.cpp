@@ -2,6 +2,7 @@
 #include "fs/store/record_keys.h"
 
 #include "gpu_engine/kdf/kdf.h"
+#include "gpu_engine/seal.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {
@@ -16,6 +17,20 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
   }
   if (keys_->is_superseded(header.epoch)) NACRE_TRY(check_digest(header, record));
   return keys_->session_key(header.epoch, header.salt);
+}
+
+Result<> RecordKeys::authenticate(const engine::RecordHeader& header, ByteView record,
+                                  Opener& opener) const {
+  NACRE_ASSIGN(const auto session, find(header, record));
+  if (opener.session != session) {
+    NACRE_ASSIGN(opener.key, engine::AeadKey::create(session->suite, session->key.view()));
+    opener.session = session;
+  }
+  // Without room for the plain bytes: it fails behind the tag.
+  const auto opened =
+      engine::unseal_record(*opener.key, session->suite, volume_id(), {}, record, {});
+  if (opened.ok || opened.error != ErrorCode::tampered) return {};
+  return fail(opened.error, opened.detail);
 }
 
 // The record's tag proves nothing, since an attacker who had the older key can make one for any

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "gpu_engine/base/result.h"
+#include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/keys/keys.h"
 #include "metadata/tables/database.h"
@@ -25,7 +26,8 @@ class RecordKeys {
 
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
-  // Returns the key that opens the record with this header. Errors:
+  // Returns the key that opens the record with this header. It is asked for each record: the answer
+  // for one record of a session says nothing about the others. Errors:
   //   tampered  No session of this salt and epoch has a row. Or the volume's keys were rotated, and
   //             this record of an older epoch did not exist when the rotation began
   //             (genuine_records.h), although its CRC is right.
@@ -34,6 +36,15 @@ class RecordKeys {
   // Other errors are those of the database.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header, ByteView record) const;
+
+  // Checks a record whose CRC is right: its key, its tag and its digest. Errors: those of find(),
+  // and tampered if the tag is wrong. opener holds the key of the last record, for the next record
+  // of the same session.
+  struct Opener {
+    std::shared_ptr<const metadata::KeyTree::SessionKey> session;
+    std::shared_ptr<const engine::AeadKey> key;
+  };
+  Result<> authenticate(const engine::RecordHeader& header, ByteView record, Opener& opener) const;
 
   // Makes a session known: one that has just got its row, or one that a repair is about to give a
   // row.

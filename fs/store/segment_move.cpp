@@ -137,7 +137,7 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
     engine::SessionSalt salt;
     std::uint32_t index;
   };
-  std::optional<OldKey> last;  // neighbours mostly share one
+  std::optional<OldKey> last;
   std::vector<std::size_t> sent;
   sent.reserve(records.size());
   payload.messages.reserve(records.size());
@@ -148,12 +148,13 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
       move.names[i] = tl::unexpected(header.error());
       continue;
     }
+    // Of each record, though neighbours mostly share a key: the record itself must be genuine, too.
+    const auto key = record_keys_.find(*header, records[i]);
+    if (!key) {
+      move.names[i] = tl::unexpected(key.error());
+      continue;
+    }
     if (!last || last->epoch != header->epoch || last->salt != header->salt) {
-      const auto key = record_keys_.find(*header, records[i]);
-      if (!key) {
-        move.names[i] = tl::unexpected(key.error());
-        continue;
-      }
       last = OldKey{.epoch = header->epoch,
                     .salt = header->salt,
                     .index = payload.add_key((*key)->suite, (*key)->key.view())};

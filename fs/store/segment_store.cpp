@@ -91,7 +91,7 @@ Result<> SegmentStoreImpl::begin_session() {
 Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
                                         const std::function<Result<>()>& change) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  GenuineRecords genuine(table_, database_);
+  GenuineRecords genuine(table_, database_, record_keys_);
   NACRE_TRY(genuine.survey(go_on));
   std::lock_guard lock(session_mutex_);
   const AppenderLocks locks = lock_appenders();

@@ -259,6 +259,8 @@ class SegmentStore {
   // epoch. If fewer names than records come back, the remaining records have no room in this batch.
   // The returned records lie in the memory until its next use.
   virtual PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) = 0;
+  // As RecordKeys::authenticate().
+  virtual Result<> authenticate(const engine::RecordHeader& header, ByteView record) const = 0;
   // Appends records that prepare_move() returned, apart from the records that append() makes, so
   // that records that have lived long stay together. Returns none if an epoch began in the
   // meantime; the records must then be prepared again. lane is below move_lane_count_max.

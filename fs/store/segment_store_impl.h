@@ -101,6 +101,10 @@ class SegmentStoreImpl final : public SegmentStore {
   PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) override;
   Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records, unsigned lane,
                                                    PageCache page_cache) override;
+  Result<> authenticate(const engine::RecordHeader& header, ByteView record) const override {
+    RecordKeys::Opener opener;
+    return record_keys_.authenticate(header, record, opener);
+  }
   Result<> begin_epoch() override;
   Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
                         const std::function<Result<>()>& change) override;

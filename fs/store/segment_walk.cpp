@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,7 @@ class Walk {
         continue;
       }
       const std::uint64_t next = next_start(offset);
+      if (std::exchange(gave_up_, false)) NACRE_TRY(visitor_.gave_up(offset));
       visitor_.passed(next - offset);
       if (next == end_ && !bounds_.committed_size) return offset;
       // The error is that of the read, if there was one: zeros stand for bytes that could not be
@@ -114,7 +116,17 @@ class Walk {
   Result<engine::RecordHeader> check_record(std::uint64_t offset) {
     NACRE_ASSIGN(const auto header,
                  engine::parse_record_header(window_.view(offset, record_size_bytes_max)));
-    return engine::verify_record_crc(window_.view(offset, header.stored_size));
+    const ByteView record = window_.view(offset, header.stored_size);
+    NACRE_TRY(engine::verify_record_crc(record));
+    NACRE_TRY(check_reach(offset, header.stored_size));
+    NACRE_TRY(visitor_.judge(header, record));
+    return header;
+  }
+  Result<> check_reach(std::uint64_t offset, std::uint64_t size) const {
+    const auto anchor = std::lower_bound(bounds_.anchors.begin(), bounds_.anchors.end(), offset);
+    if (anchor == bounds_.anchors.end() || *anchor == offset || *anchor >= offset + size) return {};
+    return fail(ErrorCode::corrupt,
+                fmt::format("what stands here reaches over the record at offset {}", *anchor));
   }
 
   // The first offset past this one at which a good record begins, or at which rows say that a
@@ -136,7 +148,10 @@ class Walk {
       if (at >= limit) break;
       const auto header = engine::parse_record_header(window_.view(at, record_size_bytes_max));
       if (header) {
-        if (header->stored_size > search_budget_) return limit;
+        if (header->stored_size > search_budget_) {
+          gave_up_ = true;
+          return limit;
+        }
         search_budget_ -= header->stored_size;
         if (check_record(at)) return at;
       }
@@ -150,6 +165,7 @@ class Walk {
   Window window_;
   SegmentVisitor& visitor_;
   std::uint64_t search_budget_ = search_budget_bytes;
+  bool gave_up_ = false;
 };
 
 }  // namespace

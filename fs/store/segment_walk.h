@@ -23,6 +23,13 @@ class SegmentVisitor {
   // Called for a record with a right CRC. bytes are the whole record and valid during the call.
   virtual Result<> record(std::uint64_t offset, const engine::RecordHeader& header,
                           ByteView bytes) = 0;
+  // Judges bytes with the form and the CRC of a record. An attacker without a key can make such
+  // bytes, and they can reach over the records behind them. On an error the walk looks for records
+  // within them.
+  virtual Result<> judge(const engine::RecordHeader&, ByteView) { return {}; }
+  // Called when the walk leaves out what follows offset, up to the next anchor or to the end, since
+  // more bytes there look like records than it may look at.
+  virtual Result<> gave_up(std::uint64_t) { return {}; }
   // Called for [offset, offset + size), which holds no good record. error says what is wrong where
   // it begins.
   virtual Result<> damage(std::uint64_t offset, std::uint64_t size, const Error& error) = 0;
@@ -37,7 +44,8 @@ struct SegmentBounds {
   // walk_segment() returns where they begin.
   std::optional<std::uint64_t> committed_size;
   // The offsets at which rows say that records begin, in ascending order. A walk that found damage
-  // can go on there.
+  // can go on there. Bytes that reach over such an offset, and begin where no row says so, are no
+  // record.
   std::span<const std::uint64_t> anchors;
   std::uint64_t begin = metadata::segment_header_size_bytes;  // the offset of a record
 };

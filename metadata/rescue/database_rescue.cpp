@@ -148,14 +148,12 @@ class Rescue final : public DatabaseRescue {
                     const std::function<Result<void>(const RescuedRow&)>& visit) const override;
 
  private:
-  struct Log {
-    std::uint64_t number = 0;
-    RescuedLog content;
-  };
+  using Log = NumberedLog;
 
   Result<void> check_small_files();
   Result<void> read_logs();
   void check_links(const Log& log, std::uint64_t done_log);
+  void note_other_branch(const std::string& name);
   Result<void> find_manifest();
   Result<void> try_manifest(const std::string& name);
   Result<void> refuse_manifest(const std::string& name, std::string_view why);
@@ -205,6 +203,12 @@ Result<void> Rescue::check_small_files() {
   return {};
 }
 
+void Rescue::note_other_branch(const std::string& name) {
+  may_have_lost_groups_ = true;
+  add_damage({ErrorCode::tampered,
+              database_path_of(name) + ": the file is of another branch of the volume's history"});
+}
+
 Result<void> Rescue::read_logs() {
   std::uint64_t done_log = 0;
   for (const auto& name : names_) {
@@ -217,7 +221,9 @@ Result<void> Rescue::read_logs() {
   std::erase_if(logs_, [&](const Log& log) { return log.number <= done_log; });
   std::sort(logs_.begin(), logs_.end(),
             [](const Log& a, const Log& b) { return a.number < b.number; });
-  may_have_lost_groups_ = logs_.empty();
+  for (const std::uint64_t number : drop_logs_of_other_branches(logs_))
+    note_other_branch(fmt::format("{:06}.log", number));
+  may_have_lost_groups_ = may_have_lost_groups_ || logs_.empty();
   for (const Log& log : logs_) {
     for (const Error& error : log.content.damage)
       add_damage(error);
@@ -287,6 +293,9 @@ Result<void> Rescue::try_manifest(const std::string& name) {
     return refuse_manifest(name, "it lacks a part of the state that it begins with");
   }
   manifest_ = std::move(content);
+  if (is_of_their_branch(*read, logs_)) return {};
+  note_other_branch(fmt::format("{:06}.log", logs_.back().number));
+  logs_.clear();
   return {};
 }
 

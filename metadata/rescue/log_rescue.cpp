@@ -53,6 +53,8 @@ class LogRescue {
     if ((opened->frame.header.flags & frame_flag_witness) != 0) {
       const auto witness = decode_log_witness(opened->plain, seal_.header().format);
       if (witness) log_.witness = witness;
+      const auto link = decode_manifest_link(opened->plain);
+      if (link) log_.link = link;
       return true;
     }
     is_whole_ = is_whole_ || begins_record_;
@@ -143,11 +145,39 @@ Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& pa
     return log;
   }
   log = LogRescue(*seal, *stored).run();
+  log.header = seal->header();
   Bytes plain;
   const auto walked = walk_frames(path, seal->header(), *stored, &*seal, &plain);
   if (!walked) log.damage.push_back(walked.error());
   if (walked && stored->error()) log.damage.push_back(*stored->error());
   return log;
+}
+
+std::vector<std::uint64_t> drop_logs_of_other_branches(std::vector<NumberedLog>& logs) {
+  std::vector<std::uint64_t> dropped;
+  for (std::size_t i = logs.size(); i-- > 1;) {
+    const RescuedLog& newer = logs[i].content;
+    const NumberedLog& older = logs[i - 1];
+    if (!newer.witness || newer.header.format == EpochFormat::one) continue;
+    if (newer.witness->previous_log != older.number || older.content.frame_count == 0) continue;
+    if (newer.witness->previous_salt == older.content.header.salt) continue;
+    dropped.push_back(older.number);
+    logs.erase(logs.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  }
+  return dropped;
+}
+
+bool is_of_their_branch(const RescuedLog& manifest, const std::vector<NumberedLog>& logs) {
+  if (logs.empty() || manifest.header.format == EpochFormat::one) return true;
+  const RescuedLog& newest = logs.back().content;
+  if (!newest.witness || newest.header.format == EpochFormat::one ||
+      newest.witness->manifest_salt == manifest.header.salt) {
+    return true;
+  }
+  return manifest.link && std::any_of(logs.begin(), logs.end(), [&](const NumberedLog& log) {
+           return log.number == manifest.link->log &&
+                  log.content.header.salt == manifest.link->salt;
+         });
 }
 
 }  // namespace nacre::metadata

@@ -22,6 +22,8 @@ struct RescuedLog {
   // Stored bytes of frames that cannot be read, if a good frame follows them.
   std::uint64_t lost_bytes = 0;
   std::optional<LogWitness> witness;  // the last good one
+  FileHeader header;                  // the default one if the file cannot be read at all
+  std::optional<ManifestLink> link;   // of a manifest of format 2
   // Empty if no frame is damaged for which a later frame vouches.
   std::vector<Error> damage;
 };
@@ -29,5 +31,16 @@ struct RescuedLog {
 // Errors: not_found, out_of_memory. If a file cannot be read at all, all of it counts as damage.
 Result<RescuedLog> rescue_log(BackingDirectory& directory, const std::string& path,
                               const KeyTree& keys);
+
+struct NumberedLog {
+  std::uint64_t number = 0;
+  RescuedLog content;
+};
+// Takes out logs of other branches of the volume's history, whose keys are right, too: in format 2
+// each log names the one before it by its salt. logs: oldest first. The numbers of those.
+std::vector<std::uint64_t> drop_logs_of_other_branches(std::vector<NumberedLog>& logs);
+// False where in format 2 neither the newest log knows the manifest nor the manifest one of the
+// logs.
+bool is_of_their_branch(const RescuedLog& manifest, const std::vector<NumberedLog>& logs);
 
 }  // namespace nacre::metadata

@@ -67,9 +67,9 @@ Result<void> remove_resealed_files(BackingDirectory& directory, const std::strin
   return {};
 }
 
-Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
-                                 const KeyTree& keys, const KeyTree& next,
-                                 engine::Padding padding) {
+Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
+                                     const KeyTree& keys, const KeyTree& next,
+                                     engine::Padding padding) {
   NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(next, path, padding));
   NACRE_ASSIGN(const auto writer,
@@ -80,7 +80,8 @@ Result<void> make_resealed_table(BackingDirectory& directory, const std::string&
     NACRE_TRY(writer->append(ByteView(piece).first(got)));
     at += got;
   }
-  return writer->sync();
+  NACRE_TRY(writer->sync());
+  return reader->salt();
 }
 
 Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::string& folder,
@@ -95,24 +96,48 @@ Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string&
   return paths.empty() ? Result<void>() : give_names(directory, folder, paths);
 }
 
+Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
+                                 const KeyTree& keys, bool read_only) {
+  if (!read_only) return finish_epoch_switch(directory, folder, keys);
+  NACRE_ASSIGN(const bool is_unfinished, is_epoch_switch_unfinished(directory, folder, keys));
+  if (!is_unfinished) return {};
+  return fail(ErrorCode::read_only,
+              fmt::format("{}: a rotation of keys was interrupted when it had just begun, and "
+                          "opening the volume for writing ends that: mount it once without -o ro",
+                          directory.description()));
+}
+
+Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
+                               std::uint32_t newest_epoch) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const std::string& name : names) {
+    if (!is_resealed(name)) continue;
+    NACRE_ASSIGN(const auto epoch, epoch_of_file(directory, fmt::format("{}/{}", folder, name)));
+    if (epoch && *epoch == newest_epoch) return true;
+  }
+  return false;
+}
+
 // Seals the folder's tables and small files anew, which are never written to any more, and returns
 // their paths. A needed file must be among them; any other may be gone or damaged.
-Result<std::vector<std::string>> SealedFileSystem::reseal_finished(
+Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
     const std::string& folder, const std::set<std::string>& needed, const KeyTree& next) {
   NACRE_ASSIGN(const auto names, directory_->list(folder));
-  std::vector<std::string> paths;
+  Sources sources;
   for (const std::string& name : names) {
     const std::string path = fmt::format("{}/{}", folder, name);
     const FileClass file_class = parse_file_name(path).file_class;
     const bool is_small = file_class == FileClass::other && !name.ends_with(resealed_suffix);
     if (file_class != FileClass::table && !is_small) continue;
-    const auto made = [&]() -> Result<void> {
+    const auto made = [&]() -> Result<FileSalt> {
       if (!is_small) return make_resealed_table(*directory_, path, *keys_, next, padding_);
       NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path, padding_));
+      ResealChanges changes;
+      if (name == "CURRENT") changes.expected_content = current_content();
       NACRE_ASSIGN(const auto fresh,
-                   make_resealed_frames(*directory_, path, *keys_, std::move(to), {}));
+                   make_resealed_frames(*directory_, path, *keys_, std::move(to), changes));
       static_cast<void>(fresh);
-      return {};
+      return FileSalt{};
     }();
     const bool may_fail =
         !made && !needed.contains(name) &&
@@ -122,10 +147,33 @@ Result<std::vector<std::string>> SealedFileSystem::reseal_finished(
       static_cast<void>(directory_->remove(resealed_path(path)));
       continue;
     }
-    NACRE_TRY(made);
-    paths.push_back(path);
+    if (!made) return tl::unexpected(made.error());
+    sources[path] = *made;
   }
-  return paths;
+  return sources;
+}
+
+// What CURRENT says while this database is open.
+Bytes SealedFileSystem::current_content() const {
+  const std::string name = live_manifest_path_.substr(live_manifest_path_.rfind('/') + 1) + "\n";
+  const ByteView bytes = as_bytes(name);
+  return {bytes.begin(), bytes.end()};
+}
+
+// A table that is open was compared with the manifest when RocksDB opened it. One that was put in
+// its place since was not, and would be read in its stead.
+Result<void> SealedFileSystem::check_tables_are(const Sources& sources) {
+  const std::lock_guard lock(tables_mutex_);
+  for (const auto& known : tables_) {
+    const auto reader = known.lock();
+    if (reader == nullptr) continue;
+    const auto source = sources.find(reader->path());
+    if (source == sources.end() || source->second == reader->salt()) continue;
+    return fail_in_file(ErrorCode::tampered, reader->path(),
+                        "the file is not the one that the database has: somebody put another one "
+                        "in its place");
+  }
+  return {};
 }
 
 Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
@@ -141,7 +189,10 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
       manifest_->durable().number != manifest->number() || holds_->are_there()) {
     return fail(ErrorCode::busy, "a backup or RocksDB holds files of the database: try again");
   }
-  NACRE_ASSIGN(auto paths, reseal_finished(folder, needed, next));
+  NACRE_ASSIGN(const Sources sources, reseal_finished(folder, needed, next));
+  std::vector<std::string> paths;
+  for (const auto& [path, salt] : sources)
+    paths.push_back(path);
   const std::string log_path = live_log_->path();
   NACRE_ASSIGN(FileSeal log_seal, FileSeal::create(next, log_path, padding_));
   NACRE_ASSIGN(FileSeal manifest_seal, FileSeal::create(next, live_manifest_path_, padding_));
@@ -164,6 +215,7 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
 
   // From here on there are two states of the folder, and the keyring says which one counts.
   std::unique_lock switching(switch_mutex_);
+  NACRE_TRY(check_tables_are(sources));
   auto switched = commit();
   if (switched) switched = give_names(*directory_, folder, paths);
   if (switched) {

@@ -16,11 +16,13 @@
 // opened.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
+#include "metadata/sealed_fs/file_header.h"
 
 namespace nacre::metadata {
 
@@ -28,10 +30,11 @@ namespace nacre::metadata {
 Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder);
 
 // Seals a table anew, page by page, under the current epoch of next. The new file is durable under
-// resealed_path(). padding is the volume's.
+// resealed_path(). padding is the volume's. Returns the salt of the old file.
 // Errors: as of PageReader and PageWriter.
-Result<void> make_resealed_table(BackingDirectory& directory, const std::string& path,
-                                 const KeyTree& keys, const KeyTree& next, engine::Padding padding);
+Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
+                                     const KeyTree& keys, const KeyTree& next,
+                                     engine::Padding padding);
 
 // Whether files of the current epoch do not have their names yet. Called before the database is
 // opened.
@@ -40,5 +43,16 @@ Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::
 // Gives these files their names, durably.
 Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys);
+
+// Whoever opens db/ begins with this: finishes such a switch, or, where nothing may be written,
+// says with read_only that one is to be finished first. Until then files of db/ look as if they
+// were put back, which they were not.
+Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
+                                 const KeyTree& keys, bool read_only);
+
+// Without keys: whether files of an epoch that the keyring names are waiting for their names.
+// Then a copy of those that have theirs opens for nobody.
+Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
+                               std::uint32_t newest_epoch);
 
 }  // namespace nacre::metadata

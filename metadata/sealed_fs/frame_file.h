@@ -60,6 +60,15 @@ inline Result<FrameWalk> walk_frames(std::string_view path, const FileHeader& he
   return walk_frames(path, header, bytes, seal, plain);
 }
 
+// The state of a frames file at one moment: which file it is, of which branch of history, and how
+// far it goes.
+struct FramesEnd {
+  FileSalt salt = {};
+  std::uint64_t frame_count = 0;
+  FrameTag last_tag = {};
+  friend bool operator==(const FramesEnd&, const FramesEnd&) = default;
+};
+
 // Whether path is a log that never had a frame (FrameBytes::is_unborn_log()).
 bool is_unborn_log(std::string_view path, FrameBytes& stored);
 
@@ -71,6 +80,7 @@ struct FramesContent {
   FrameWalk walk;
   Bytes unvouched;  // the stored bytes from walk.vouched_end to walk.end
 };
+FramesEnd end_of(const FramesContent& content);
 Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
                                   const KeyTree& keys);
 
@@ -122,6 +132,7 @@ class FrameWriter {
   std::uint64_t stored_bytes() const { return end_; }  // without the space written ahead
   std::uint64_t synced_frames() const { return synced_up_to_; }
   const FrameTag& synced_tag() const { return synced_tag_; }  // of the last of these frames
+  FramesEnd synced_end() const { return {seal_.header().salt, synced_up_to_, synced_tag_}; }
   const FileHeader& header() const { return seal_.header(); }
   const std::string& path() const { return seal_.path(); }
 

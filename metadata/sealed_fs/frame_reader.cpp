@@ -181,6 +181,10 @@ bool is_unborn_log(std::string_view path, FrameBytes& stored) {
   return parse_file_name(path).file_class == FileClass::log && stored.is_unborn_log();
 }
 
+FramesEnd end_of(const FramesContent& content) {
+  return {content.header.salt, content.walk.frame_count, content.walk.last_tag};
+}
+
 Result<FramesContent> read_frames(BackingDirectory& directory, std::string_view path,
                                   const KeyTree& keys) {
   NACRE_ASSIGN(FrameBytes stored, FrameBytes::open(directory, path));

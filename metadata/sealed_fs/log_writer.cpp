@@ -120,7 +120,7 @@ Result<FrameWriter::Replacement> LogWriter::make_resealed(BackingDirectory& dire
   NACRE_TRY(ensure_exists_locked());
   NACRE_TRY(note(frames_.sync()));
   return make_resealed_frames(directory, frames_.path(), keys, std::move(to),
-                              {.link = {}, .witness = witness});
+                              {.witness = witness, .expected = frames_.synced_end()});
 }
 
 void LogWriter::replace(FrameWriter::Replacement replacement, const LogWitness& witness) {

@@ -85,7 +85,8 @@ Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& 
                                     const std::function<Result<void>()>& replaced) {
   std::lock_guard lock(mutex_);
   NACRE_TRY(frames_->sync());
-  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, padding, link));
+  NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, padding,
+                                              {.link = link, .expected = frames_->synced_end()}));
   if (!fresh) return {};
   frames_->continue_in(std::move(*fresh));
   NACRE_TRY(replaced());
@@ -99,7 +100,7 @@ Result<FrameWriter::Replacement> ManifestWriter::make_resealed(BackingDirectory&
   std::lock_guard lock(mutex_);
   NACRE_TRY(note(frames_->sync()));
   return make_resealed_frames(directory, frames_->path(), keys, std::move(to),
-                              {.link = link, .witness = {}});
+                              {.link = link, .expected = frames_->synced_end()});
 }
 
 void ManifestWriter::replace(FrameWriter::Replacement replacement) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "metadata/backing/backing.h"
@@ -24,6 +25,14 @@ class PageReader {
   static Result<std::unique_ptr<PageReader>> open(BackingDirectory& directory,
                                                   std::string_view path, const KeyTree& keys);
   std::uint64_t size() const { return plain_size_; }
+  std::string path() const {
+    const std::shared_lock lock(mutex_);
+    return seal_.path();
+  }
+  FileSalt salt() const {
+    const std::shared_lock lock(mutex_);
+    return seal_.header().salt;
+  }
   // Reads up to out.size() bytes at offset, and fewer only if the file ends there. Opens exactly
   // the pages that the range touches. Errors: corrupt (checksum), tampered (tag).
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out) const;

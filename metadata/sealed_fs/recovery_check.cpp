@@ -13,6 +13,7 @@
 #include "metadata/sealed_fs/file_seal.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/log_chain.h"
+#include "metadata/sealed_fs/sealed_file_system.h"
 
 namespace nacre::metadata {
 namespace {
@@ -144,7 +145,7 @@ Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::st
                         "the write-ahead log is missing, and with it the last changes");
   }
   RecoveryCheck found;
-  found.frame_counts[manifest.path] = manifest.frames;
+  found.ends[manifest.path] = end_of(manifest.content);
   LogChain chain(folder, manifest);
   std::uint64_t newest_log = 0;
   for (const std::uint64_t number : logs) {
@@ -154,7 +155,7 @@ Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::st
     if (content.walk.frame_count == 0) continue;  // it was just being made
     NACRE_TRY(chain.add(number, content));
     newest_log = std::max(newest_log, number);
-    found.frame_counts[path] = content.walk.frame_count;
+    found.ends[path] = end_of(content);
     if (make_durable) NACRE_TRY(make_certain(directory, path, content));
   }
   NACRE_ASSIGN(const auto arriving, read_arriving_logs(directory, folder, keys));
@@ -177,6 +178,46 @@ Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folde
   NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
   return std::any_of(logs.begin(), logs.end(),
                      [&](const ArrivingLog& log) { return stands_in(log, manifest); });
+}
+
+Result<void> SealedFileSystem::recover(std::string_view folder) {
+  NACRE_ASSIGN(RecoveryCheck found,
+               check_before_recovery(*directory_, folder, *keys_, !read_only_));
+  std::lock_guard lock(log_mutex_);
+  witness_ = found.witness;
+  recovered_done_log_ = witness_.done_log;
+  recovered_ends_ = std::move(found.ends);
+  is_recovering_ = true;
+  manifest_->set({.number = witness_.manifest,
+                  .frames = witness_.manifest_frames,
+                  .salt = witness_.manifest_salt,
+                  .tag = witness_.manifest_tag});
+  return {};
+}
+
+// RocksDB reads by name what recover() has checked, and somebody may have put another file there in
+// between, or have added one.
+Result<void> SealedFileSystem::check_unchanged(const std::string& path,
+                                               const FramesContent& content) const {
+  const FileClass file_class = parse_file_name(path).file_class;
+  const bool is_chained = file_class == FileClass::log || file_class == FileClass::manifest;
+  const std::uint64_t count = content.walk.frame_count;
+  std::lock_guard lock(log_mutex_);
+  const auto known = recovered_ends_.find(path);
+  if (known == recovered_ends_.end()) {
+    if (!is_recovering_ || !is_chained || count == 0) return {};
+  } else {
+    if (end_of(content) == known->second) return {};
+    if (content.header.salt == known->second.salt && count < known->second.frame_count) {
+      return fail_in_file(
+          ErrorCode::corrupt, path,
+          fmt::format("only {} frames can be read of {} that were there a moment ago", count,
+                      known->second.frame_count));
+    }
+  }
+  return fail_in_file(ErrorCode::tampered, path,
+                      "the file is not the one that was there a moment ago: somebody put it there "
+                      "while the volume was being opened");
 }
 
 }  // namespace nacre::metadata

@@ -11,15 +11,15 @@
 
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
-#include "metadata/sealed_fs/frame_layout.h"
+#include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
 
 struct RecoveryCheck {
   LogWitness witness;  // what the first log of the new session says
-  // The frame counts of the manifest and of the logs that count, by path. If a later read finds
-  // fewer, it must fail: a last frame that reads badly would pass for a torn one.
-  std::map<std::string, std::uint64_t, std::less<>> frame_counts;
+  // The manifest and the logs that count, by path. A later read must find the same: a last frame
+  // that is read badly would pass for a torn one, and another file may have the name by then.
+  std::map<std::string, FramesEnd, std::less<>> ends;
 };
 
 // Errors: tampered (a file of a number that no file of this volume has), missing (a file that

@@ -33,6 +33,13 @@ class Resealer {
     // Finds out whether the file is whole, and where it ends.
     NACRE_ASSIGN(const FrameWalk walk,
                  walk_frames(from_.path(), from_.header(), stored_, &from_, &plain));
+    const FramesEnd end{from_.header().salt, walk.frame_count, walk.last_tag};
+    if ((changes_.expected && *changes_.expected != end) ||
+        (changes_.expected_content && *changes_.expected_content != plain)) {
+      return fail_in_file(ErrorCode::tampered, from_.path(),
+                          "the file is not the one that the database has: somebody put another one "
+                          "in its place");
+    }
     const auto header = encode(to_.header());
     fresh_.bytes.assign(header.begin(), header.end());
     const bool has_link =
@@ -70,13 +77,16 @@ class Resealer {
 
  private:
   void add(FrameHeader header, ByteView plain) {
+    // Frames that were written at once have a Padmé length together, which stays.
+    const std::size_t size_before = from_.header().is_padded ? header.plain_size : 0;
     header.sequence = fresh_.frame_count++;
     if (header.synced_up_to > 0) header.synced_up_to += shift_;
-    fresh_.last_tag = seal_frame(to_, header,
-                                 {.bytes = plain,
-                                  .position = fresh_.content_bytes,
-                                  .sealed_size = padded_frame_size(plain.size())},
-                                 fresh_.bytes);
+    fresh_.last_tag =
+        seal_frame(to_, header,
+                   {.bytes = plain,
+                    .position = fresh_.content_bytes,
+                    .sealed_size = std::max(size_before, padded_frame_size(plain.size()))},
+                   fresh_.bytes);
     if ((header.flags & frame_flag_witness) == 0) fresh_.content_bytes += plain.size();
   }
 
@@ -108,16 +118,17 @@ Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& director
                                   .last_tag = fresh.last_tag};
 }
 
-Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
-    BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    engine::Padding padding, const std::optional<ManifestLink>& link) {
+Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(BackingDirectory& directory,
+                                                                   const std::string& path,
+                                                                   const KeyTree& keys,
+                                                                   engine::Padding padding,
+                                                                   const ResealChanges& changes) {
   NACRE_ASSIGN(const auto epoch, epoch_of_file(directory, path));
   if (epoch && *epoch == keys.current_epoch_number()) {
     return std::optional<FrameWriter::Replacement>();
   }
   NACRE_ASSIGN(FileSeal to, FileSeal::create(keys, path, padding));
-  NACRE_ASSIGN(auto fresh, make_resealed_frames(directory, path, keys, std::move(to),
-                                                {.link = link, .witness = {}}));
+  NACRE_ASSIGN(auto fresh, make_resealed_frames(directory, path, keys, std::move(to), changes));
   NACRE_TRY(directory.rename(resealed_path(path), path));
   return std::optional(std::move(fresh));
 }

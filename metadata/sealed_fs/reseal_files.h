@@ -27,6 +27,10 @@ std::string resealed_path(std::string_view path);
 struct ResealChanges {
   std::optional<ManifestLink> link;   // of a manifest
   std::optional<LogWitness> witness;  // of a log: takes the place of each witness that it has
+  // What the file must be and hold, as its writer knows. Another file may have its name by now,
+  // whose keys are right as well: an older state, or a file of another branch of history.
+  std::optional<FramesEnd> expected;
+  std::optional<Bytes> expected_content;
 };
 // Makes the file under resealed_path(). Its content is durable, its name is not. path is that of
 // the existing file, which keys opens. Errors: as of read_frames().
@@ -40,7 +44,7 @@ Result<FrameWriter::Replacement> make_resealed_frames(BackingDirectory& director
 // as of read_frames().
 Result<std::optional<FrameWriter::Replacement>> reseal_frames_file(
     BackingDirectory& directory, const std::string& path, const KeyTree& keys,
-    engine::Padding padding, const std::optional<ManifestLink>& link = {});
+    engine::Padding padding, const ResealChanges& changes = {});
 
 // The epoch that a file's header names. None if the file has no header (yet).
 Result<std::optional<std::uint32_t>> epoch_of_file(BackingDirectory& directory,

@@ -6,7 +6,6 @@
 
 #include "metadata/sealed_fs/page_file.h"
 #include "metadata/sealed_fs/page_layout.h"
-#include "metadata/sealed_fs/recovery_check.h"
 #include "metadata/sealed_fs/reseal_files.h"
 #include "metadata/sealed_fs/rocksdb_files.h"
 #include "metadata/sealed_fs/status.h"
@@ -110,23 +109,10 @@ std::uint64_t SealedFileSystem::live_log_bytes() const {
   return log == nullptr ? 0 : log->stored_bytes();
 }
 
-Result<void> SealedFileSystem::recover(std::string_view folder) {
-  NACRE_ASSIGN(RecoveryCheck found,
-               check_before_recovery(*directory_, folder, *keys_, !read_only_));
-  std::lock_guard lock(log_mutex_);
-  witness_ = found.witness;
-  recovered_done_log_ = witness_.done_log;
-  frame_counts_ = std::move(found.frame_counts);
-  manifest_->set({.number = witness_.manifest,
-                  .frames = witness_.manifest_frames,
-                  .salt = witness_.manifest_salt,
-                  .tag = witness_.manifest_tag});
-  return {};
-}
-
 Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path, padding_));
   std::lock_guard lock(log_mutex_);
+  is_recovering_ = false;
   manifest_->durable().write_to(witness_);
   auto log =
       std::make_shared<LogWriter>(directory_, std::move(seal), live_log_, witness_, fail_stop_);
@@ -188,7 +174,9 @@ Result<void> SealedFileSystem::reseal_file(const std::string& path) {
     return manifest->reseal(*directory_, *keys_, padding_, newest_log_locked(),
                             [&] { return sync_replaced(folder); });
   }
-  auto fresh = reseal_frames_file(*directory_, path, *keys_, padding_);
+  ResealChanges changes;
+  if (path == folder + "/CURRENT") changes.expected_content = current_content();
+  auto fresh = reseal_frames_file(*directory_, path, *keys_, padding_, changes);
   if (!fresh && fresh.error().code == ErrorCode::not_found) return {};
   if (!fresh) return tl::unexpected(fresh.error());
   return *fresh ? sync_replaced(folder) : Result<void>();
@@ -215,16 +203,6 @@ bool SealedFileSystem::is_done_log(std::string_view path) const {
   return parse_file_name(path).number <= recovered_done_log_;
 }
 
-Result<void> SealedFileSystem::check_frame_count(const std::string& path,
-                                                 std::uint64_t count) const {
-  std::lock_guard lock(log_mutex_);
-  const auto known = frame_counts_.find(path);
-  if (known == frame_counts_.end() || count >= known->second) return {};
-  return fail_in_file(ErrorCode::corrupt, path,
-                      fmt::format("only {} frames can be read of {} that were there a moment ago",
-                                  count, known->second));
-}
-
 IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const FileOptions&,
                                              std::unique_ptr<rocksdb::FSSequentialFile>* result,
                                              IODebugContext*) {
@@ -244,8 +222,8 @@ IOStatus SealedFileSystem::NewSequentialFile(const std::string& raw_path, const 
     }
     auto content = read_frames(*directory_, path, *keys_);
     if (!content) return open_status(content.error(), path);
-    if (auto whole = check_frame_count(path, content->walk.frame_count); !whole) {
-      return open_status(whole.error(), path);
+    if (auto same = check_unchanged(path, *content); !same) {
+      return open_status(same.error(), path);
     }
     if (file_class == FileClass::log) logs_read_++;
     *result = make_sequential_file(std::move(content->plain));

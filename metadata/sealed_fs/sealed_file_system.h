@@ -151,15 +151,18 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   Result<void> release_log(std::uint64_t number);
   Result<void> release_log_locked(std::uint64_t number);
   ManifestLink newest_log_locked() const;
-  Result<std::vector<std::string>> reseal_finished(const std::string& folder,
-                                                   const std::set<std::string>& needed,
-                                                   const KeyTree& next);
+  // By path, the salts of the files that were sealed anew.
+  using Sources = std::map<std::string, FileSalt, std::less<>>;
+  Result<Sources> reseal_finished(const std::string& folder, const std::set<std::string>& needed,
+                                  const KeyTree& next);
+  Result<void> check_tables_are(const Sources& sources);
+  Bytes current_content() const;
   Result<void> reopen_tables();
   Result<std::shared_ptr<PageReader>> open_table(const std::string& path);
   Result<void> reseal_file(const std::string& path);
   Result<void> sync_replaced(const std::string& folder);
   bool is_done_log(std::string_view path) const;
-  Result<void> check_frame_count(const std::string& path, std::uint64_t count) const;
+  Result<void> check_unchanged(const std::string& path, const FramesContent& content) const;
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
@@ -174,8 +177,9 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::shared_ptr<LogWriter> live_log_;
   LogWitness witness_;                    // what the next log will say of those before it
   std::uint64_t recovered_done_log_ = 0;  // logs up to this number hold nothing that counts
-  // by path, as recover() found them
-  std::map<std::string, std::uint64_t, std::less<>> frame_counts_;
+  // Manifest and logs as recover() found them, by path, and whether they are still being read.
+  std::map<std::string, FramesEnd, std::less<>> recovered_ends_;
+  bool is_recovering_ = false;
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
   // Opening a table holds it shared. A switch of epochs, which gives tables other files, holds it
   // alone.

@@ -73,18 +73,6 @@ std::uint64_t fitting_buffer(std::uint64_t bytes, BackingDirectory& directory) {
   return std::min(bytes, std::max(least, space->total_bytes / share));
 }
 
-// Settles a rotation of keys that was interrupted at its very beginning.
-Result<void> settle_epoch(BackingDirectory& directory, const KeyTree& keys, bool read_only) {
-  const std::string folder(database_folder);
-  if (!read_only) return finish_epoch_switch(directory, folder, keys);
-  NACRE_ASSIGN(const bool is_unfinished, is_epoch_switch_unfinished(directory, folder, keys));
-  if (!is_unfinished) return {};
-  return fail(ErrorCode::read_only,
-              fmt::format("{}: a rotation of keys was interrupted when it had just begun, and "
-                          "opening the volume for writing ends that: mount it once without -o ro",
-                          directory.description()));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
@@ -105,7 +93,8 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
       std::make_shared<SealedFileSystem>(directory, keys, options.read_only, options.padding);
   bool has_arrived = false;
   if (!options.create) {
-    NACRE_TRY(settle_epoch(*directory, *keys, options.read_only));
+    NACRE_TRY(
+        settle_epoch_switch(*directory, std::string(database_folder), *keys, options.read_only));
     NACRE_TRY(store->file_system_->recover(database_folder));
     NACRE_ASSIGN(has_arrived, has_arrived_log(*directory, database_folder, *keys));
     if (!options.read_only) NACRE_TRY(remove_where(*directory, is_unfinished));

@@ -18,7 +18,9 @@
 
 #include <fmt/format.h>
 
+#include "fs/backup/closed_volume.h"
 #include "fs/check/checker.h"
+#include "fs/repair/repair.h"
 #include "fs/repair/repair_plan.h"
 #include "tests/fs/store_fixture.h"
 #include "tests/hostile/mutation.h"
@@ -272,7 +274,10 @@ class HostileBytes : public ::testing::Test {
     const bool is_record = mutation.piece == PieceKind::record;
     if (is_record && mutation.is_whole_piece) return {Verdict::tampered};
     std::set<Verdict> allowed = {Verdict::rot, Verdict::tampered, Verdict::missing};
-    if (mutation.kind == MutationKind::older || mutation.piece == PieceKind::segment_header) {
+    // Of two copies the one of the lower generation is called older, whatever else it is.
+    const bool is_older_copy = mutation.kind >= MutationKind::borrow && is_of_keys(mutation.path);
+    if (mutation.kind == MutationKind::older || mutation.piece == PieceKind::segment_header ||
+        is_older_copy) {
       allowed.insert(Verdict::rolled_back);
     }
     return allowed;
@@ -371,6 +376,19 @@ TEST_F(HostileBytes, in_the_database_of_a_volume_whose_process_was_killed) {
 TEST_F(HostileBytes, in_a_repair_plan) {
   sweep(specimens().closed, 70,
         [](const std::string& path) { return path.starts_with("repair/"); });
+}
+
+TEST_F(HostileBytes, in_superblock_and_keyring_in_the_middle_of_a_move) {
+  sweep(specimens().moving, 100, is_of_keys);
+}
+
+TEST_F(HostileBytes, in_segments_in_the_middle_of_a_move) {
+  sweep(specimens().moving, 250,
+        [](const std::string& path) { return path.starts_with("segments/"); });
+}
+
+TEST_F(HostileBytes, in_the_database_in_the_middle_of_a_move) {
+  sweep(specimens().moving, 200, [](const std::string& path) { return path.starts_with("db/"); });
 }
 
 TEST_F(HostileBytes, in_a_backup_that_did_not_come_to_its_end) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,6 +12,7 @@
 #include "fs/backup/backup.h"
 #include "fs/check/record_index.h"
 #include "fs/repair/repair_plan.h"
+#include "fs/rotation/rotation.h"
 #include "metadata/keys/keyring_keeper.h"
 #include "metadata/keys/keyring_recipients.h"
 #include "tests/fs/store_fixture.h"
@@ -204,6 +207,62 @@ Specimen make_arriving(const std::shared_ptr<MemoryBacking>& closed) {
   return arriving;
 }
 
+// A rotation of keys to format 2 that ended before its end. watch sees each change that it makes,
+// and go_on is asked as it goes on.
+void move_in_part(const std::shared_ptr<MemoryBacking>& backing, MemoryBacking::Watcher watch,
+                  const std::function<bool(const fs::RotationStatus&)>& go_on) {
+  const auto keys = open_specimen_keys(*backing);
+  NACRE_ASSERT_OK(keys);
+  auto volume = open_specimen(backing, *keys);
+  NACRE_ASSERT_OK(volume);
+  metadata::KeyringKeeper keeper(backing, keys->keys, keys->keyring, [&](std::uint64_t generation) {
+    return volume->mounted().note_keyring_generation(generation);
+  });
+  fs::Rotation rotation(backing, keys->keys, keeper, volume->mounted());
+  backing->watch(std::move(watch));
+  NACRE_ASSERT_OK(rotation.begin({.rate_bytes_per_second = 1u << 20, .to_format_2 = true}));
+  backing->watch({});
+  const auto rotated = rotation.run([&](const fs::RotationStatus& status) {
+    if (!go_on(status)) rotation.stop();
+  });
+  EXPECT_FALSE(rotated);
+  NACRE_EXPECT_OK(volume->mounted().close());
+}
+
+// From a volume with so many segments that the move is cut off between two of them.
+Specimen make_moving(const std::shared_ptr<MemoryBacking>& closed) {
+  Specimen moving{.name = "moving", .backing = closed->process_kill(), .trees = {}};
+  move_in_part(moving.backing, {}, [](const fs::RotationStatus& status) {
+    return status.done_bytes == 0 || status.done_bytes >= status.total_bytes;
+  });
+  moving.trees = {tree_of(moving.backing)};
+  const auto keys = open_specimen_keys(*moving.backing);
+  NACRE_EXPECT_OK(keys);
+  EXPECT_EQ(keys->keyring.epochs.size(), 2u);
+  std::set<std::uint32_t> epochs;
+  for (const auto& [path, records] : named_records(moving.backing->process_kill(), *keys)) {
+    const auto bytes = moving.backing->load(path);
+    epochs.insert(metadata::decode_segment_header(ByteView(*bytes)).value().epoch);
+  }
+  EXPECT_EQ(epochs.size(), 2u);  // some are sealed anew, some are not
+  return moving;
+}
+
+Specimen make_switching(const std::shared_ptr<MemoryBacking>& closed, const ObservedTree& tree) {
+  Specimen switching{.name = "switching", .backing = nullptr, .trees = {tree}};
+  const auto source = closed->process_kill();
+  unsigned named_count = 0;
+  move_in_part(
+      source,
+      [&](std::uint32_t operation, std::string_view path) {
+        if (operation != change_rename || path.find("rekey-") == std::string_view::npos) return;
+        if (++named_count == 3) switching.backing = source->process_kill();
+      },
+      [](const fs::RotationStatus&) { return false; });
+  EXPECT_GT(named_count, 4u);
+  return switching;
+}
+
 Specimens make_specimens() {
   Specimens made;
   const auto backing = format();
@@ -215,6 +274,8 @@ Specimens make_specimens() {
   made.closed = {.name = "closed", .backing = backing, .trees = {tree_of(backing)}};
   made.killed = make_killed(backing, made.closed.trees.back());
   made.arriving = make_arriving(backing);
+  made.moving = make_moving(backing);
+  made.switching = make_switching(backing, made.closed.trees.back());
   made.other = format();
   with_volume(made.other, [](fs::Volume& volume, fs::Mounted&) { fill(volume); });
   add_recipient(made.other);

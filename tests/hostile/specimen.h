@@ -30,6 +30,10 @@ struct Specimens {
   Specimen killed;                       // changes in the live log
   // A backup whose copying ended before its files had their last names.
   Specimen arriving;
+  // Moved to format 2 as far as some of its records, then closed: two keys, two epochs, digests.
+  Specimen moving;
+  // Cut off when the new keyring was durable, and only some files of db/ had their names.
+  Specimen switching;
   std::shared_ptr<MemoryBacking> other;  // another volume, under the same secret
   std::string plan_name;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "metadata/rescue/database_rescue.h"
 #include "metadata/sealed_fs/file_header.h"
 #include "tests/metadata/database_fixture.h"
 
@@ -150,6 +151,88 @@ void expect_no_mixture(const Branch& a, const Branch& b) {
     }
   }
   EXPECT_GE(opened, 4u);  // the two as they are
+}
+
+// What a repair reads out of a folder in which a log of another branch lies: rows that are right
+// are not enough.
+TEST(DatabaseBranches, give_no_rows_of_another_branchs_log_to_a_repair) {
+  Branch base{.disk = MemoryBacking::create(), .states = {}};
+  {
+    BranchWriter writer(base, "base", true);
+    writer.put(Table::inodes, 0);
+    writer.close();
+  }
+  Branch a{.disk = base.disk->process_kill(), .states = base.states};
+  Branch b{.disk = base.disk->process_kill(), .states = base.states};
+  BranchWriter writer_a(a, "a");
+  BranchWriter writer_b(b, "b");
+  write_branch(writer_a);
+  write_branch(writer_b);
+  unsigned count = 0;
+  for (const std::string& path : branch_files(a, b)) {
+    if (!path.ends_with(".log") || !a.disk->load(path) || !b.disk->load(path)) continue;
+    const Disk disk = b.disk->process_kill();
+    disk->store(path, *a.disk->load(path));
+    const auto rescue = DatabaseRescue::open(disk, branch_keys());
+    ASSERT_TRUE(rescue) << rescue.error().message;
+    EXPECT_FALSE((*rescue)->damage().empty());
+    EXPECT_TRUE((*rescue)->may_have_lost_groups());
+    EXPECT_TRUE((*rescue)->has_manifest());
+    for (const Table table : {Table::inodes, Table::dentries, Table::xattrs}) {
+      ASSERT_TRUE((*rescue)->scan(table, [&](const RescuedRow& row) -> Result<void> {
+        ++count;
+        EXPECT_FALSE(row.value && row.value->starts_with('a')) << path << ": " << *row.value;
+        return {};
+      }));
+    }
+  }
+  EXPECT_GT(count, 0u);
+}
+
+// Somebody changes the folder while it is being opened: behind the check of the chain, and before
+// RocksDB reads the files by their names.
+TEST(DatabaseBranches, do_not_mix_where_files_change_while_the_database_is_opened) {
+  Branch base{.disk = MemoryBacking::create(), .states = {}};
+  {
+    BranchWriter writer(base, "base", true);
+    writer.put(Table::inodes, 0);
+    writer.close();
+  }
+  Branch a{.disk = base.disk->process_kill(), .states = base.states};
+  Branch b{.disk = base.disk->process_kill(), .states = base.states};
+  BranchWriter writer_a(a, "a");
+  BranchWriter writer_b(b, "b");
+  write_branch(writer_a);
+  write_branch(writer_b);
+  for (const std::string& swapped : branch_files(a, b)) {
+    if (!a.disk->load(swapped)) continue;
+    for (const bool read_only : {true, false}) {
+      const Disk disk = b.disk->process_kill();
+      enum { before, checked, done } state = before;
+      disk->watch([&](std::uint32_t operation, std::string_view path) {
+        if (operation != operation_read) return;
+        if (state == before && path.find("MANIFEST-") != path.npos) state = checked;
+        if (state == checked && path == "db/CURRENT") {  // RocksDB begins with it
+          state = done;
+          disk->store(swapped, *a.disk->load(swapped));
+        }
+      });
+      const auto content = branch_rows(disk, read_only);
+      disk->watch({});
+      ASSERT_EQ(state, done);
+      if (content) {
+        EXPECT_TRUE(holds(b.states, *content)) << "a state that never was: " << swapped;
+      } else {
+        // Of tables RocksDB itself sees that they are others.
+        const bool is_table = parse_file_name(swapped).file_class == FileClass::table;
+        const auto wanted = is_table || content.error().code == ErrorCode::corrupt
+                                ? ErrorCode::corrupt
+                                : ErrorCode::tampered;
+        EXPECT_EQ(to_string(content.error().code), to_string(wanted))
+            << swapped << ": " << content.error().message;
+      }
+    }
+  }
 }
 
 // The log of a closed database holds no rows: both branches begin with it.
