@@ -19,9 +19,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_rotation.h"
@@ -39,19 +39,19 @@ class KeyringKeeper {
   KeyringKeeper(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
                 Keyring current, NoteGeneration note_generation);
 
-  Keyring current() const;
-  std::uint64_t generation() const;
+  Keyring current() const NACRE_EXCLUDES(mutex_);
+  std::uint64_t generation() const NACRE_EXCLUDES(mutex_);
 
   // Puts next, which the caller vouches for, in place of the current one. invalid_argument unless
   // its generation is the next one. After any other error next may have taken its place or not;
   // current() says which, and the message what to do.
-  Result<> replace(const Keyring& next);
+  Result<> replace(const Keyring& next) NACRE_EXCLUDES(mutex_);
 
   // The same for a text that somebody made who knows the volume key but is not trusted beyond that:
   // tampered without the MAC or for another volume; busy when its generation is not the next one,
   // so that it was made from another keyring than the current; not_permitted when it differs in
   // more than the recipients.
-  Result<> replace_recipients(ByteView text);
+  Result<> replace_recipients(ByteView text) NACRE_EXCLUDES(mutex_);
 
   // For the beginning of a rotation: next is what make gives for the current one, under the volume
   // key of its own keys. taken is called once both copies are durable, before anybody else can
@@ -67,25 +67,25 @@ class KeyringKeeper {
   Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken,
                   const AroundCommit& around = {});
   // Makes the row name the current generation.
-  Result<> note_generation();
+  Result<> note_generation() NACRE_EXCLUDES(mutex_);
   // The keyring with nothing but the last epoch takes its place, as by replace().
-  Result<> end_rotation();
+  Result<> end_rotation() NACRE_EXCLUDES(mutex_);
 
   // Writes both copies of the current one again, when an update was interrupted between them.
-  Result<> finish_update();
+  Result<> finish_update() NACRE_EXCLUDES(mutex_);
 
  private:
-  Result<> check_usable() const;
-  Result<> save_rotation(const KeyringRotation& next);
-  Result<> replace_locked(const Keyring& next);
-  void look_again();
+  Result<> check_usable() const NACRE_REQUIRES(mutex_);
+  Result<> save_rotation(const KeyringRotation& next) NACRE_REQUIRES(mutex_);
+  Result<> replace_locked(const Keyring& next) NACRE_REQUIRES(mutex_);
+  void look_again() NACRE_REQUIRES(mutex_);
 
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const NoteGeneration note_generation_;
-  mutable std::mutex mutex_;  // held while files are written
-  Keyring current_;
-  bool is_unknown_ = false;  // which keyring lies there: rotate() failed
+  mutable Mutex mutex_;  // held while files are written
+  Keyring current_ NACRE_GUARDED_BY(mutex_);
+  bool is_unknown_ NACRE_GUARDED_BY(mutex_) = false;  // which keyring lies there: rotate() failed
 };
 
 }  // namespace nacre::metadata

@@ -11,8 +11,8 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/manifest_state.h"
 
@@ -26,8 +26,8 @@ class FailStop {
 
  private:
   std::atomic<bool> stopped_{false};
-  mutable std::mutex mutex_;
-  std::optional<Error> error_;
+  mutable Mutex mutex_;
+  std::optional<Error> error_ NACRE_GUARDED_BY(mutex_);
 };
 
 // Thread-safe.
@@ -61,19 +61,19 @@ class LogWriter {
                                                  FileSeal to, const LogWitness& witness);
   void replace(FrameWriter::Replacement replacement, const LogWitness& witness);
   LogWitness witness() const;  // the last one
-  const std::string& path() const { return frames_.path(); }
+  std::string path() const;
 
  private:
-  Result<void> settle_previous();
-  Result<void> ensure_exists_locked();
+  Result<void> settle_previous() NACRE_REQUIRES(mutex_);
+  Result<void> ensure_exists_locked() NACRE_REQUIRES(mutex_);
   Result<void> note(Result<void> result);  // stops the file system unless it is no_space
 
   const std::shared_ptr<FailStop> fail_stop_;
-  mutable std::mutex mutex_;  // of a newer log before that of an older one
-  FrameWriter frames_;
-  std::shared_ptr<LogWriter> previous_;  // until it is durable
-  LogWitness witness_;
-  bool has_witness_ = false;  // the log begins with one
+  mutable Mutex mutex_;  // of a newer log before that of an older one
+  FrameWriter frames_ NACRE_GUARDED_BY(mutex_);
+  std::shared_ptr<LogWriter> previous_ NACRE_GUARDED_BY(mutex_);  // until it is durable
+  LogWitness witness_ NACRE_GUARDED_BY(mutex_);
+  bool has_witness_ NACRE_GUARDED_BY(mutex_) = false;  // the log begins with one
 };
 
 }  // namespace nacre::metadata

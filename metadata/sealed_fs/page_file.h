@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string_view>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/sealed_fs/file_seal.h"
 
@@ -31,18 +31,19 @@ class PageReader {
  private:
   PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t sealed_size);
   // Of a padded file: what its last page says of the size.
-  Result<void> take_padded_size(ByteView last_page);
-  Result<void> check_last_page();
-  Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const;
+  Result<void> take_padded_size(ByteView last_page) NACRE_REQUIRES(mutex_);
+  Result<void> check_last_page() NACRE_REQUIRES(mutex_);
+  Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const
+      NACRE_REQUIRES_SHARED(mutex_);
   // Opens pages [first, first + count) from their stored bytes into the part of out they cover.
   Result<void> open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
-                          MutableByteView out) const;
+                          MutableByteView out) const NACRE_REQUIRES_SHARED(mutex_);
 
-  mutable std::shared_mutex mutex_;  // guards what follows; held while they are read with
-  std::unique_ptr<BackingFile> file_;
-  FileSeal seal_;
-  std::uint64_t sealed_size_;  // of what all pages hold
-  std::uint64_t plain_size_;   // of the content, which is less in a padded file
+  mutable SharedMutex mutex_;  // held while the file is read
+  std::unique_ptr<BackingFile> file_ NACRE_GUARDED_BY(mutex_);
+  FileSeal seal_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t sealed_size_ NACRE_GUARDED_BY(mutex_);  // of what all pages hold
+  std::uint64_t plain_size_;  // of the content, which is less in a padded file; never changes
 };
 
 // Checks one stored page but not its tag; none when CRC or final bit are wrong. Shared with the

@@ -97,14 +97,14 @@ Result<void> SealedFileSystem::check_writable(std::string_view path) const {
 Result<void> SealedFileSystem::settle_log(bool sync) {
   std::shared_ptr<LogWriter> log;
   {
-    std::lock_guard lock(log_mutex_);
+    LockGuard lock(log_mutex_);
     log = live_log_;
   }
   return log == nullptr ? fail_stop_->check() : log->settle(sync);
 }
 
 std::uint64_t SealedFileSystem::live_log_bytes() const {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   const auto log = live_log_;
   return log == nullptr ? 0 : log->stored_bytes();
 }
@@ -112,7 +112,7 @@ std::uint64_t SealedFileSystem::live_log_bytes() const {
 Result<void> SealedFileSystem::recover(std::string_view folder) {
   NACRE_ASSIGN(RecoveryCheck found,
                check_before_recovery(*directory_, folder, *keys_, !read_only_));
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   witness_ = found.witness;
   recovered_done_log_ = witness_.done_log;
   frame_counts_ = std::move(found.frame_counts);
@@ -125,7 +125,7 @@ Result<void> SealedFileSystem::recover(std::string_view folder) {
 
 Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path, padding_));
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   manifest_->durable().write_to(witness_);
   auto log =
       std::make_shared<LogWriter>(directory_, std::move(seal), live_log_, witness_, fail_stop_);
@@ -144,7 +144,7 @@ ManifestLink SealedFileSystem::newest_log_locked() const {
 
 // A log goes only when its successor is there and says so.
 Result<void> SealedFileSystem::release_log(std::uint64_t number) {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   return release_log_locked(number);
 }
 
@@ -157,7 +157,7 @@ Result<void> SealedFileSystem::release_log_locked(std::uint64_t number) {
 }
 
 Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   if (live_log_ == nullptr) return fail(ErrorCode::unsupported, "the database has no log to write");
   // witness_.previous_log is what the next log will say: the live one.
   NACRE_TRY(release_log_locked(witness_.previous_log - 1));
@@ -179,11 +179,11 @@ Result<void> SealedFileSystem::sync_replaced(const std::string& folder) {
 
 Result<void> SealedFileSystem::reseal_file(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
-  std::lock_guard lock(replacing_mutex_);
+  LockGuard lock(replacing_mutex_);
   const auto manifest = live_manifest_.lock();
   if (manifest != nullptr && path == live_manifest_path_) {
     // No other log is made meanwhile: it would name the manifest as it was.
-    std::lock_guard log_lock(log_mutex_);
+    LockGuard log_lock(log_mutex_);
     return manifest->reseal(*directory_, *keys_, padding_, newest_log_locked(),
                             [&] { return sync_replaced(folder); });
   }
@@ -209,13 +209,13 @@ Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
 }
 
 bool SealedFileSystem::is_done_log(std::string_view path) const {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   return parse_file_name(path).number <= recovered_done_log_;
 }
 
 Result<void> SealedFileSystem::check_frame_count(const std::string& path,
                                                  std::uint64_t count) const {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   const auto known = frame_counts_.find(path);
   if (known == frame_counts_.end() || count >= known->second) return {};
   return fail_in_file(ErrorCode::corrupt, path,
@@ -262,7 +262,7 @@ IOStatus SealedFileSystem::NewRandomAccessFile(const std::string& raw_path, cons
       *result = make_random_access_file(std::move(*reader));
       return IOStatus::OK();
     }
-    std::lock_guard lock(probe_mutex_);
+    LockGuard lock(probe_mutex_);
     if (probe_error_) return open_status(*probe_error_, path);
     auto content = read_frames(*directory_, path, *keys_);
     if (!content) {
@@ -297,7 +297,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       if (!seal) return to_io_status(seal.error());
       auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
       if (file_class == FileClass::manifest && writer->header().format != EpochFormat::one) {
-        std::lock_guard lock(log_mutex_);
+        LockGuard lock(log_mutex_);
         writer->append_link(newest_log_locked());
       }
       if (auto made = writer->open(); !made) return to_io_status(made);
@@ -305,7 +305,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
         auto manifest = std::make_shared<ManifestWriter>(std::move(writer),
                                                          parse_file_name(path).number, manifest_);
         {
-          std::lock_guard lock(replacing_mutex_);
+          LockGuard lock(replacing_mutex_);
           live_manifest_path_ = path;
           live_manifest_ = manifest;
         }
@@ -387,7 +387,7 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     // Left then; the next opening removes it if it is named nowhere.
     if (name.file_class == FileClass::table && manifest_->may_name_lost_tables())
       return IOStatus::OK();
-    std::lock_guard lock(replacing_mutex_);
+    LockGuard lock(replacing_mutex_);
     return to_io_status(holds_->remove(path));
   });
 }
@@ -448,7 +448,7 @@ IOStatus SealedFileSystem::RenameFile(const std::string& raw_from, const std::st
       return to_io_status(fail_in_file(ErrorCode::unsupported, from,
                                        fmt::format("was sealed to be {}, not {}", lasting, to)));
     }
-    std::lock_guard lock(replacing_mutex_);
+    LockGuard lock(replacing_mutex_);
     auto renamed = directory_->rename(from, to);
     if (renamed && to.ends_with("/CURRENT")) manifest_->current_renamed();
     return to_io_status(renamed);

@@ -16,13 +16,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/file_holds.h"
@@ -41,15 +40,15 @@ class SealedFileSystem final : public rocksdb::FileSystem {
 
   // Checks what RocksDB is about to open; see recovery_check.h. Before anything else but for a new
   // database.
-  Result<void> recover(std::string_view folder);
+  Result<void> recover(std::string_view folder) NACRE_EXCLUDES(log_mutex_);
 
   const char* Name() const override { return "NacreSealedFileSystem"; }
 
   // Whether all that RocksDB wrote to its log so far is written (and synced); tries again what
   // failed. no_space: ask again later; any other error is final, and nothing can be written any
   // more.
-  Result<void> settle_log(bool sync);
-  std::uint64_t live_log_bytes() const;
+  Result<void> settle_log(bool sync) NACRE_EXCLUDES(log_mutex_);
+  std::uint64_t live_log_bytes() const NACRE_EXCLUDES(log_mutex_);
   // What the log alone holds, once RocksDB has flushed all tables and while nobody writes.
   struct LogMark {
     std::string path;               // of the live log
@@ -59,7 +58,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   };
   // Makes durable in the live log that all logs before it are of no use any more: from then on the
   // live one is all the logs that the database needs. unsupported when there is none.
-  Result<LogMark> retire_logs();
+  Result<LogMark> retire_logs() NACRE_EXCLUDES(log_mutex_);
   // Seals anew what is of an older epoch and RocksDB keeps open or never replaces: manifest,
   // CURRENT, IDENTITY, OPTIONS. The rest goes when RocksDB has other tables and logs.
   Result<void> reseal_files(const std::string& folder);
@@ -68,7 +67,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // and RocksDB is at rest; logs before the live one must be done. busy; after any other error of
   // commit or behind it nothing can be written any more: the next opening finds out what counts.
   Result<void> switch_epoch(const std::string& folder, const std::set<std::string>& needed,
-                            const KeyTree& next, const std::function<Result<void>()>& commit);
+                            const KeyTree& next, const std::function<Result<void>()>& commit)
+      NACRE_EXCLUDES(replacing_mutex_, log_mutex_, switch_mutex_);
   // Keep files that RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
 
@@ -143,19 +143,21 @@ class SealedFileSystem final : public rocksdb::FileSystem {
 
  private:
   Result<void> check_writable(std::string_view path) const;
-  Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
-  Result<void> release_log(std::uint64_t number);
-  Result<void> release_log_locked(std::uint64_t number);
-  ManifestLink newest_log_locked() const;
+  Result<std::shared_ptr<LogWriter>> create_log(const std::string& path) NACRE_EXCLUDES(log_mutex_);
+  Result<void> release_log(std::uint64_t number) NACRE_EXCLUDES(log_mutex_);
+  Result<void> release_log_locked(std::uint64_t number) NACRE_REQUIRES(log_mutex_);
+  ManifestLink newest_log_locked() const NACRE_REQUIRES(log_mutex_);
   Result<std::vector<std::string>> reseal_finished(const std::string& folder,
                                                    const std::set<std::string>& needed,
                                                    const KeyTree& next);
-  Result<void> reopen_tables();
-  Result<std::shared_ptr<PageReader>> open_table(const std::string& path);
-  Result<void> reseal_file(const std::string& path);
+  Result<void> reopen_tables() NACRE_EXCLUDES(tables_mutex_);
+  Result<std::shared_ptr<PageReader>> open_table(const std::string& path)
+      NACRE_EXCLUDES(switch_mutex_, tables_mutex_);
+  Result<void> reseal_file(const std::string& path) NACRE_EXCLUDES(replacing_mutex_, log_mutex_);
   Result<void> sync_replaced(const std::string& folder);
-  bool is_done_log(std::string_view path) const;
-  Result<void> check_frame_count(const std::string& path, std::uint64_t count) const;
+  bool is_done_log(std::string_view path) const NACRE_EXCLUDES(log_mutex_);
+  Result<void> check_frame_count(const std::string& path, std::uint64_t count) const
+      NACRE_EXCLUDES(log_mutex_);
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
@@ -166,24 +168,26 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::function<bool()> refuse_table_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
   std::atomic<std::uint64_t> logs_read_{0};
-  mutable std::mutex log_mutex_;
-  std::shared_ptr<LogWriter> live_log_;
-  LogWitness witness_;                    // what the next log says of those before it
-  std::uint64_t recovered_done_log_ = 0;  // logs up to it hold nothing that counts
-  std::map<std::string, std::uint64_t, std::less<>> frame_counts_;  // as recover() found them
+  mutable Mutex log_mutex_;
+  std::shared_ptr<LogWriter> live_log_ NACRE_GUARDED_BY(log_mutex_);
+  LogWitness witness_ NACRE_GUARDED_BY(log_mutex_);  // what the next log says of those before it
+  // Logs up to it hold nothing that counts.
+  std::uint64_t recovered_done_log_ NACRE_GUARDED_BY(log_mutex_) = 0;
+  // As recover() found them.
+  std::map<std::string, std::uint64_t, std::less<>> frame_counts_ NACRE_GUARDED_BY(log_mutex_);
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
   // Whoever opens a table holds it while that happens; alone: its file may become another.
-  std::shared_mutex switch_mutex_;
-  std::mutex tables_mutex_;                        // guards the next two; before it switch_mutex_
-  std::vector<std::weak_ptr<PageReader>> tables_;  // that are open
-  std::size_t tables_swept_at_ = 64;
-  std::mutex replacing_mutex_;  // whoever renames or removes a file; guards the next two
-  std::string live_manifest_path_;
-  std::weak_ptr<ManifestWriter> live_manifest_;
+  SharedMutex switch_mutex_;
+  Mutex tables_mutex_;  // before it switch_mutex_
+  std::vector<std::weak_ptr<PageReader>> tables_ NACRE_GUARDED_BY(tables_mutex_);  // that are open
+  std::size_t tables_swept_at_ NACRE_GUARDED_BY(tables_mutex_) = 64;
+  Mutex replacing_mutex_;  // held while a file is renamed or removed
+  std::string live_manifest_path_ NACRE_GUARDED_BY(replacing_mutex_);
+  std::weak_ptr<ManifestWriter> live_manifest_ NACRE_GUARDED_BY(replacing_mutex_);
   // RocksDB probes CURRENT (of frames files no other) for random access; when that fails it tries
   // once more, and if it then succeeds, blames direct I/O. So an error stays.
-  std::mutex probe_mutex_;
-  std::optional<Error> probe_error_;
+  Mutex probe_mutex_;
+  std::optional<Error> probe_error_ NACRE_GUARDED_BY(probe_mutex_);
 };
 
 }  // namespace nacre::metadata

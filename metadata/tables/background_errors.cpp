@@ -22,7 +22,7 @@ bool BackgroundErrors::is_compacting() {
 }
 
 bool BackgroundErrors::clear(bool waited) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (has_stopped_ && !waited) return false;
   has_stopped_ = false;
   met_no_space_ = false;
@@ -30,7 +30,7 @@ bool BackgroundErrors::clear(bool waited) {
 }
 
 bool BackgroundErrors::begin_flush() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (has_stopped_) return false;
   is_flushing_ = true;
   return true;
@@ -38,14 +38,14 @@ bool BackgroundErrors::begin_flush() {
 
 void BackgroundErrors::end_flush() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     is_flushing_ = false;
   }
   flush_ended_.notify_all();
 }
 
 bool BackgroundErrors::has_stopped() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return has_stopped_;
 }
 
@@ -61,8 +61,9 @@ void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     *status = rocksdb::Status::OK();
     return;
   }
-  std::unique_lock lock(mutex_);
-  if (is_of_compaction(reason)) flush_ended_.wait(lock, [this] { return !is_flushing_; });
+  UniqueLock lock(mutex_);
+  if (is_of_compaction(reason))
+    flush_ended_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return !is_flushing_; });
   if (is_hard) has_stopped_ = true;
   if (status->IsNoSpace()) met_no_space_ = true;
 }

@@ -15,8 +15,8 @@
 #include <rocksdb/listener.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::metadata {
 
@@ -47,10 +47,10 @@ class BackgroundErrors final : public rocksdb::EventListener {
 
  private:
   std::atomic<bool> met_no_space_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable flush_ended_;
-  bool is_flushing_ = false;
-  bool has_stopped_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable flush_ended_;
+  bool is_flushing_ NACRE_GUARDED_BY(mutex_) = false;
+  bool has_stopped_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::metadata

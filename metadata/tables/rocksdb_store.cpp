@@ -255,7 +255,7 @@ void RocksdbStore::wait_until_at_rest() const {
 }
 
 rocksdb::Status RocksdbStore::resume() {
-  const std::lock_guard lock(rewriting_);
+  const LockGuard lock(rewriting_);
   bool waited = false;
   do {
     waited = background_->has_stopped();
