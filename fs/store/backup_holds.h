@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 
 #include "fs/store/backup_snapshot.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -20,22 +20,22 @@ class BackupHolds {
   explicit BackupHolds(std::function<void()> freed) : freed_(std::move(freed)) {}
 
   // One more is under way, until leave() or the end of what add() gave. busy past backup_count_max.
-  Result<> enter();
-  void leave();
-  std::shared_ptr<const BackupHold> add(std::shared_ptr<const void> kept);
-  unsigned count() const;
+  Result<> enter() NACRE_EXCLUDES(mutex_);
+  void leave() NACRE_EXCLUDES(mutex_);
+  std::shared_ptr<const BackupHold> add(std::shared_ptr<const void> kept) NACRE_EXCLUDES(mutex_);
+  unsigned count() const NACRE_EXCLUDES(mutex_);
 
   // Lets go of what all of them keep; their holds say so from then on. False when none kept
   // anything.
-  bool give_up();
+  bool give_up() NACRE_EXCLUDES(mutex_);
 
  private:
   class Hold;
 
   const std::function<void()> freed_;
-  mutable std::mutex mutex_;  // guards what follows
-  unsigned count_ = 0;
-  std::set<Hold*> keeping_;
+  mutable Mutex mutex_;
+  unsigned count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::set<Hold*> keeping_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

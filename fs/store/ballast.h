@@ -20,10 +20,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 
 namespace nacre::fs {
@@ -45,11 +45,11 @@ class Ballast {
   // database could not even be opened.
   static void make_way(metadata::BackingDirectory& directory);
   // Makes it, or gives it its size, if the disk has room. True when it is held then.
-  bool restore();
+  bool restore() NACRE_EXCLUDES(mutex_);
   // A commit met no_space with data or with rows. True when there was something to give up for
   // them: it can be tried again.
-  bool release_for_data();
-  bool release_for_rows();
+  bool release_for_data() NACRE_EXCLUDES(mutex_);
+  bool release_for_rows() NACRE_EXCLUDES(mutex_);
   // Whole.
   bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
@@ -87,7 +87,8 @@ class Ballast {
   Admission take_data(std::uint64_t bytes);
   // May a file whose data waits to be written get another name? No commit is made until the data of
   // such files is written, and deletes need commits. no_space.
-  Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes);
+  Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes)
+      NACRE_EXCLUDES(mutex_);
   // All that is admitted and may not be dirty yet: to be asked for before dirty bytes are.
   std::uint64_t admitted_bytes() const { return admitted_bytes_; }
   // May a name, an inode or an attribute be added? no_space.
@@ -96,7 +97,7 @@ class Ballast {
   Result<> admit_flush(std::uint64_t bytes);
   // May compaction write bytes before it frees more? Where that helps the ballast is given up for
   // it: what is freed makes room for it again. no_space when it would use up what deletes need.
-  Result<> admit_move(std::uint64_t bytes);
+  Result<> admit_move(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
 
   // What new data may still use of that space, looked at after unwritten bytes were counted, which
   // are admitted or dirty: for statfs.
@@ -104,12 +105,13 @@ class Ballast {
 
  private:
   Result<Admission> admit_data_slowly(std::uint64_t bytes,
-                                      const std::function<std::uint64_t()>& dirty_bytes);
+                                      const std::function<std::uint64_t()>& dirty_bytes)
+      NACRE_EXCLUDES(mutex_);
   // Whether rows keep what they need when this many bytes of data are written.
   bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
-  bool release_locked();
+  bool release_locked() NACRE_REQUIRES(mutex_);
   // To what is kept for rows.
-  bool shrink(std::uint64_t size);
+  bool shrink(std::uint64_t size) NACRE_REQUIRES(mutex_);
   // Of a ballast of size: what the file takes up now.
   std::uint64_t kept_bytes(std::uint64_t size) const;
 
@@ -117,7 +119,7 @@ class Ballast {
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::uint64_t move_bytes_;
-  std::mutex mutex_;  // one at a time changes the file or looks at the disk
+  Mutex mutex_;  // one at a time changes the file or looks at the disk
   std::atomic<State> state_{State::released};
   // What may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};

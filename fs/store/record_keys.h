@@ -7,8 +7,8 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/keys/keys.h"
@@ -41,10 +41,10 @@ class RecordKeys {
 
   const metadata::Database& database_;
   const std::shared_ptr<const metadata::KeyTree> keys_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;
   // Sessions found before, each with its epoch. A row of a session never goes away, and there is
   // about one session a mount.
-  mutable std::map<engine::SessionSalt, std::uint32_t> known_;
+  mutable std::map<engine::SessionSalt, std::uint32_t> known_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <latch>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "fs/store/versions_in_hand.h"
 #include "fs/store/work_pool.h"
 #include "fs/store/write_session.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -54,6 +53,7 @@ class SegmentStoreImpl final : public SegmentStore {
     if (options_.read_only) return {};
     // With what the mount put into the group before.
     if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+    LockGuard lock(session_mutex_);
     return begin_session();
   }
 
@@ -72,11 +72,11 @@ class SegmentStoreImpl final : public SegmentStore {
   }
   Result<DrawnVersions> draw_versions(std::size_t count) override;
   std::uint64_t session_ordinal() override {
-    std::lock_guard lock(session_mutex_);
+    LockGuard lock(session_mutex_);
     return session_->ordinal;
   }
   SessionName session_name() override {
-    std::lock_guard lock(session_mutex_);
+    LockGuard lock(session_mutex_);
     return {.ordinal = session_->ordinal, .salt = session_->salt};
   }
   void read(std::span<ReadRequest> requests) override {
@@ -173,21 +173,22 @@ class SegmentStoreImpl final : public SegmentStore {
   };
   // A segment that is being filled.
   struct Appender {
-    std::mutex mutex;  // guards what follows and the writes to the segment
-    SharedSegment segment;
-    std::uint64_t written_back = 0;
-    bool is_creating = false;         // the segment after this one, without the mutex
-    std::condition_variable created;  // or could not be
-    unsigned user_count = 0;          // of a lane; guarded by lanes_mutex_
+    Mutex mutex;  // held also while the segment is written
+    SharedSegment segment NACRE_GUARDED_BY(mutex);
+    std::uint64_t written_back NACRE_GUARDED_BY(mutex) = 0;
+    // The segment after this one is being made, without the mutex.
+    bool is_creating NACRE_GUARDED_BY(mutex) = false;
+    ConditionVariable created;  // or could not be
+    unsigned user_count = 0;    // of a lane; guarded by lanes_mutex_
 
-    void close(SegmentTable& table);
+    void close(SegmentTable& table) NACRE_REQUIRES(mutex);
   };
   // One of those that append() fills: while there is one, the lane counts as taken.
   class Lane {
    public:
     Lane(SegmentStoreImpl& store, Appender& appender) : store_(store), appender_(appender) {}
     ~Lane() {
-      std::lock_guard lock(store_.lanes_mutex_);
+      LockGuard lock(store_.lanes_mutex_);
       --appender_.user_count;
     }
     Lane(const Lane&) = delete;
@@ -199,7 +200,7 @@ class SegmentStoreImpl final : public SegmentStore {
     Appender& appender_;
   };
   // The first that nobody uses, or the one that the fewest use.
-  Lane take_lane();
+  Lane take_lane() NACRE_EXCLUDES(lanes_mutex_);
 
   // Records that are sealed in one payload, from when it is made until they are written.
   struct Batch {
@@ -212,13 +213,15 @@ class SegmentStoreImpl final : public SegmentStore {
   };
 
   // Room for so many records, of so many bytes at most.
-  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
-  Result<> begin_session();
-  using AppenderLocks = std::vector<std::unique_lock<std::mutex>>;
+  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes)
+      NACRE_EXCLUDES(session_mutex_);
+  Result<> begin_session() NACRE_REQUIRES(session_mutex_);
+  using AppenderLocks = std::vector<std::unique_lock<Mutex>>;
   AppenderLocks lock_appenders();
-  Result<std::shared_ptr<WriteSession>> draw_session();
-  void take_session(std::shared_ptr<WriteSession> session);  // under lock_appenders()
-  Result<> renew_versions();
+  Result<std::shared_ptr<WriteSession>> draw_session() NACRE_REQUIRES(session_mutex_);
+  // Under lock_appenders(), too.
+  void take_session(std::shared_ptr<WriteSession> session) NACRE_REQUIRES(session_mutex_);
+  Result<> renew_versions() NACRE_EXCLUDES(session_mutex_);
   // Of a record under any suite.
   std::size_t bound_of(std::size_t plain_size) const {
     return engine::record_size_bound(widest_suite, options_.padding, plain_size);
@@ -247,8 +250,9 @@ class SegmentStoreImpl final : public SegmentStore {
   // Until the appender has a segment that takes so many bytes; a fresh one takes any number. lock
   // holds its mutex, and lets go of it while a segment is made: a disk that does not answer then
   // keeps waiting only those for whom the old one has no room.
-  Result<> make_room(Appender& appender, std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
-  std::uint32_t session_epoch();
+  Result<> make_room(Appender& appender, std::uint64_t bytes, UniqueLock<Mutex>& lock)
+      NACRE_REQUIRES(appender.mutex);
+  std::uint32_t session_epoch() NACRE_EXCLUDES(session_mutex_);
   Result<std::optional<Victim>> victim_of(SharedSegment segment);
   Result<PreparedMove> reseal(std::span<const ByteView> records);
   // The records lie in the work's input; results in its output.
@@ -275,7 +279,7 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<int> level_;
   std::atomic<bool> recompress_{false};
 
-  std::mutex session_mutex_;  // before the appenders' mutexes
+  Mutex session_mutex_;  // before the appenders' mutexes
   // Changes under session_mutex_ and all appenders' mutexes: any of them suffices for reading.
   std::shared_ptr<WriteSession> session_;
   // Versions from version_end_ on are not the session's: the next one, or the next mount, gives
@@ -286,7 +290,7 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<std::uint64_t> settled_version_{0};
 
   std::array<Appender, fresh_lane_count_max> fresh_;  // records that append() makes
-  std::mutex lanes_mutex_;
+  Mutex lanes_mutex_;
   std::array<Appender, move_lane_count_max> moved_;  // those that compaction brings
   Appender checkpoint_;                              // those of checkpoints
 
