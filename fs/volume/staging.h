@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "fs/cache/file_cache.h"
 #include "fs/store/committer.h"
 #include "fs/volume/inode_table.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -45,30 +45,31 @@ class Staging {
   // What operations tell, under the operation lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
   void note_namespace_change();
-  void note_move(const Inode& inode);
-  bool is_moved(InodeNumber inode);         // in this group
-  Result<InodeNumber> next_inode_number();  // no_space until the next commit
+  void note_move(const Inode& inode) NACRE_EXCLUDES(moves_mutex_);
+  bool is_moved(InodeNumber inode) NACRE_EXCLUDES(moves_mutex_);  // in this group
+  Result<InodeNumber> next_inode_number();                        // no_space until the next commit
   void add_inode() { ++inode_count_; }
   void remove_inode(const InodeState& state);
   std::uint64_t inode_count() const { return static_cast<std::uint64_t>(inode_count_.load()); }
   std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(data_bytes_.load()); }
 
   // A commit, on its thread.
-  Moves moves();
+  Moves moves() NACRE_EXCLUDES(moves_mutex_);
   // The data of the scope was flushed, that of moves with it. Gives back an error that ends the
   // commit.
   Result<> note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
-                        FileFailures failures);
-  std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed);
+                        FileFailures failures) NACRE_EXCLUDES(moves_mutex_);
+  std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed)
+      NACRE_EXCLUDES(moves_mutex_);
   // Under the exclusive operation lock. True when an inode changed.
-  bool stage();
+  bool stage() NACRE_EXCLUDES(moves_mutex_);
   // What was staged last is what the commit made durable.
   void note_durable();
   // Why the file's last flush failed; null when it did not.
   const Error* failure_of(InodeNumber inode) const;
 
   bool is_durable(Inode& inode);
-  Result<> file_error();  // of the last flush of everything
+  Result<> file_error() NACRE_EXCLUDES(moves_mutex_);  // of the last flush of everything
   // The next stage() is the last one: it gives back the numbers that were set aside.
   void begin_closing() { closing_ = true; }
 
@@ -96,10 +97,10 @@ class Staging {
   std::atomic<std::uint64_t> durable_group_{0};
   std::atomic<std::uint64_t> namespace_group_{0};  // the last that names changed in
 
-  std::mutex moves_mutex_;  // guards these three
-  Moves moves_;
-  std::uint64_t move_count_ = 0;
-  Result<> file_error_ = {};
+  Mutex moves_mutex_;
+  Moves moves_ NACRE_GUARDED_BY(moves_mutex_);
+  std::uint64_t move_count_ NACRE_GUARDED_BY(moves_mutex_) = 0;
+  Result<> file_error_ NACRE_GUARDED_BY(moves_mutex_) = {};
 
   FileFailures flush_failures_;  // as of each file's last flush; commit thread only
 };
