@@ -7,13 +7,13 @@
 namespace nacre::fs {
 
 void Listings::changed(metadata::InodeNumber directory) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = directories_.find(directory.value);
   if (found != directories_.end()) ++found->second.version;
 }
 
 void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_first) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto [place, is_new] = directories_.try_emplace(directory.value);
   Directory& state = place->second;
   if (is_new && !is_first) state = {.version = 1, .oldest = 0, .listings = {}};  // unknown till now
@@ -30,7 +30,7 @@ void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_firs
 }
 
 bool Listings::end(metadata::InodeNumber directory, pid_t process) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = directories_.find(directory.value);
   if (found == directories_.end()) return true;
   Directory& state = found->second;
@@ -51,7 +51,7 @@ bool Listings::end(metadata::InodeNumber directory, pid_t process) {
 }
 
 void Listings::forget(metadata::InodeNumber directory) noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   directories_.erase(directory.value);
 }
 

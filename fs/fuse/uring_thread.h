@@ -13,15 +13,14 @@
 #include <liburing.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "fs/fuse/transport.h"
 #include "fs/fuse/uring_entry.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -97,11 +96,12 @@ class UringThread {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  Order order_ = Order::none;
-  std::optional<Result<>> report_;
-  UringEntry* answered_ = nullptr;  // by other threads: the first of a list
+  Mutex mutex_;
+  ConditionVariable changed_;
+  Order order_ NACRE_GUARDED_BY(mutex_) = Order::none;
+  std::optional<Result<>> report_ NACRE_GUARDED_BY(mutex_);
+  // By other threads: the first of a list.
+  UringEntry* answered_ NACRE_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> wake_up_sent_{false};
 
   // The thread's own.
