@@ -98,11 +98,11 @@ Result<> Rotation::begin(const RotationOptions& options) {
   if (mounted_.is_read_only()) return read_only();
   const auto check_none = [this]() -> Result<> {
     if (!keys_->is_rotating()) return {};
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     return under_way(row_.paused);
   };
   NACRE_TRY(check_none());  // whoever works on one holds the mutex until it is done
-  std::lock_guard one(work_mutex_);
+  LockGuard one(work_mutex_);
   NACRE_TRY(check_none());
   NACRE_TRY(mounted_.check_writable());
   // It would bring keyring and superblock of two states.
@@ -118,7 +118,7 @@ Result<> Rotation::begin(const RotationOptions& options) {
   NACRE_TRY(save_new_keyring(options, before));
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     row_ = row;
     state_ = RotationState::running;
     begun_ = true;
@@ -128,23 +128,23 @@ Result<> Rotation::begin(const RotationOptions& options) {
   NACRE_TRY(keyring_.note_generation());
   row.total_bytes = mounted_.store().outdated().live_bytes;
   NACRE_TRY(remember(row));
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   row_.total_bytes = row.total_bytes;
   return {};
 }
 
 Result<> Rotation::go_on() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   if (row_.paused) return fail(ErrorCode::cancelled, "the rotation is paused");
   return {};
 }
 
 Result<> Rotation::wait(RotationState state, std::string message, milliseconds pause) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   state_ = state;
   message_ = std::move(message);
-  wake_.wait_for(lock, pause, [&] { return stopping_ || row_.paused; });
+  wake_.wait_for(lock, pause, [&]() NACRE_REQUIRES(mutex_) { return stopping_ || row_.paused; });
   if (!row_.paused) state_ = RotationState::running;
   lock.unlock();
   report_progress();
@@ -153,7 +153,7 @@ Result<> Rotation::wait(RotationState state, std::string message, milliseconds p
 
 void Rotation::enter(std::string_view stage) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stage_ = stage;
     message_.clear();
     state_ = RotationState::running;
@@ -168,7 +168,7 @@ void Rotation::report_progress() {
 Result<> Rotation::work(Mode mode) {
   NACRE_TRY(go_on());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     since_ = std::chrono::steady_clock::now();
     left_then_ = mounted_.store().outdated().live_bytes;
     if (row_.total_bytes == 0) row_.total_bytes = left_then_;
@@ -213,7 +213,7 @@ Result<> Rotation::renew_checkpoint() {
 Result<> Rotation::rekey_records(Mode mode) {
   RekeyOrder order;
   const auto has_another_rate = [&] {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     return order.rate_bytes_per_second != row_.rate_bytes_per_second;
   };
   order.go_on = [&]() -> Result<> {
@@ -221,10 +221,10 @@ Result<> Rotation::rekey_records(Mode mode) {
     if (has_another_rate()) return fail(ErrorCode::cancelled, "goes on at another rate");
     return {};
   };
-  order.progress = [this] { report_progress(); };
+  order.progress = [this]() NACRE_REQUIRES(work_mutex_) { report_progress(); };
   while (true) {
     {
-      std::lock_guard lock(mutex_);
+      LockGuard lock(mutex_);
       order.rate_bytes_per_second = row_.rate_bytes_per_second;
     }
     order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
@@ -286,7 +286,7 @@ Result<> Rotation::finish() {
   spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
                keys_->current_epoch_number());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     state_ = RotationState::none;
     stage_ = {};
     row_ = {};
@@ -304,10 +304,10 @@ Result<> Rotation::repair_copies() {
 
 Result<> Rotation::run(const Progress& progress) {
   if (mounted_.is_read_only()) return read_only();
-  std::lock_guard one(work_mutex_);
+  LockGuard one(work_mutex_);
   if (!keys_->is_rotating()) return repair_copies();
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     row_.paused = false;
   }
   progress_ = progress;
@@ -323,7 +323,7 @@ Result<> Rotation::run(const Progress& progress) {
 void Rotation::start() {
   if (mounted_.is_read_only()) return;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     begun_ = keys_->is_rotating();
   }
   if (const auto repaired = repair_copies(); !repaired) {
@@ -334,7 +334,7 @@ void Rotation::start() {
 
 void Rotation::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -345,17 +345,18 @@ void Rotation::run_background() {
   milliseconds retry_pause = retry_pause_min;
   while (true) {
     {
-      std::unique_lock lock(mutex_);
+      UniqueLock lock(mutex_);
       if (row_.paused) state_ = RotationState::paused;
-      wake_.wait(lock, [&] { return stopping_ || (begun_ && !row_.paused); });
+      wake_.wait(lock,
+                 [&]() NACRE_REQUIRES(mutex_) { return stopping_ || (begun_ && !row_.paused); });
       if (stopping_) return;
     }
     Result<> worked;
     {
-      std::lock_guard one(work_mutex_);
+      LockGuard one(work_mutex_);
       worked = keys_->is_rotating() ? work(Mode::background) : Result<>();
     }
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (worked) {
       begun_ = false;
       retry_pause = retry_pause_min;
@@ -367,7 +368,8 @@ void Rotation::run_background() {
     if (may_pass(error.code)) {
       spdlog::info("rotation of keys waits: {}", error.message);
       state_ = RotationState::waiting;
-      wake_.wait_for(lock, retry_pause, [&] { return stopping_ || row_.paused; });
+      wake_.wait_for(lock, retry_pause,
+                     [&]() NACRE_REQUIRES(mutex_) { return stopping_ || row_.paused; });
       retry_pause = std::min(2 * retry_pause, retry_pause_max);
       continue;
     }
@@ -385,7 +387,7 @@ Result<> Rotation::pause() {
   row.paused = true;
   NACRE_TRY(remember(row));
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     // It may have ended while the row was written; its state would then stay "paused" for good.
     if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = true;
@@ -403,7 +405,7 @@ Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
   row.rate_bytes_per_second = rate_bytes_per_second.value_or(row.rate_bytes_per_second);
   NACRE_TRY(remember(row));
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = false;
     row_.rate_bytes_per_second = row.rate_bytes_per_second;
@@ -418,7 +420,7 @@ RotationStatus Rotation::status() const {
   RotationStatus status{.epoch = keys_->current_epoch_number()};
   const OutdatedSegments left =
       mounted_.is_read_only() ? OutdatedSegments{} : mounted_.store().outdated();
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   status.state = state_;
   if (state_ == RotationState::none) return status;
   status.stage = stage_;
@@ -437,7 +439,7 @@ RotationStatus Rotation::status() const {
 Result<EpochCounts> Rotation::verify() const {
   return count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::everything,
                       [this](std::uint64_t) -> Result<> {
-                        std::lock_guard lock(mutex_);
+                        LockGuard lock(mutex_);
                         if (!stopping_) return {};
                         return fail(ErrorCode::cancelled, "the volume is closing");
                       });
