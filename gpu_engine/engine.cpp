@@ -7,14 +7,13 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <condition_variable>
 #include <latch>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/forget_keys.h"
 #include "gpu_engine/plan/planner.h"
@@ -28,8 +27,8 @@ class PlannedEngine final : public Engine {
 
   // done() may submit again, to a backend that must still exist.
   ~PlannedEngine() override {
-    std::unique_lock lock(mutex_);
-    all_ended_.wait(lock, [&] { return submitted_count_ == 0; });
+    UniqueLock lock(mutex_);
+    all_ended_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return submitted_count_ == 0; });
   }
 
   Result<Arena> allocate(std::size_t size_bytes) override { return planner_.allocate(size_bytes); }
@@ -79,7 +78,7 @@ class PlannedEngine final : public Engine {
     const bool on_cpu = !plan->cpu.empty() || !on_cuda;
     std::array<std::function<void()>, 2> part_ended;  // by Side
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       ++submitted_count_;
     }
     try {
@@ -152,7 +151,7 @@ class PlannedEngine final : public Engine {
       return;
     }
     {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       ++submitted_count_;
     }
     planner_.cuda()->submit_unsorted(payload, std::move(ended));
@@ -165,7 +164,7 @@ class PlannedEngine final : public Engine {
       done();
     } catch (...) {
     }
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     NACRE_CHECK(submitted_count_ > 0, "a payload ended twice");
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
@@ -226,9 +225,9 @@ class PlannedEngine final : public Engine {
   std::atomic<std::uint64_t> input_bytes_ = 0;
   std::atomic<std::uint64_t> output_bytes_ = 0;
   std::array<std::atomic<std::uint64_t>, EngineStats::size_class_count> payloads_by_size_ = {};
-  std::mutex mutex_;
-  std::condition_variable all_ended_;
-  std::uint64_t submitted_count_ = 0;
+  Mutex mutex_;
+  ConditionVariable all_ended_;
+  std::uint64_t submitted_count_ NACRE_GUARDED_BY(mutex_) = 0;
   // The last member, so that it is destroyed first: its threads use the members above.
   Planner planner_;
 };

@@ -78,7 +78,7 @@ void ChunkCache::insert(Shard& shard, const Key& key, SharedContent content, Tak
 
 std::shared_ptr<ChunkCache::Load> ChunkCache::claim_ahead(const Key& key) {
   Shard& shard = shard_of(key);
-  const std::lock_guard lock(shard.mutex);
+  const LockGuard lock(shard.mutex);
   if (shard.entries.contains(key) || shard.loads.contains(key)) return nullptr;
   ++shard.misses;
   return shard.loads.emplace(key, std::make_shared<Load>()).first->second;
@@ -87,7 +87,7 @@ std::shared_ptr<ChunkCache::Load> ChunkCache::claim_ahead(const Key& key) {
 ChunkCache::Lookup ChunkCache::acquire(const Key& key, Need need, Taken taken) {
   Shard& shard = shard_of(key);
   Dropped dropped;
-  std::lock_guard lock(shard.mutex);
+  LockGuard lock(shard.mutex);
   const auto found = shard.entries.find(key);
   const bool is_hit = found != shard.entries.end();
   if (need == Need::part) {
@@ -118,7 +118,7 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
   Shard& shard = shard_of(key);
   Dropped dropped;
   try {
-    const std::lock_guard lock(shard.mutex);
+    const LockGuard lock(shard.mutex);
     const auto claimed = shard.loads.find(key);
     NACRE_CHECK(claimed != shard.loads.end() && claimed->second == load,
                 "a load of chunk {} of inode {} ends that nobody has claimed", key.index.value,
@@ -130,28 +130,29 @@ void ChunkCache::finish(const Key& key, const std::shared_ptr<Load>& load,
     // anyway.
   }
   {
-    std::lock_guard lock(load->mutex);
+    LockGuard lock(load->mutex);
     load->result = std::move(result);
   }
   load->done.notify_all();
 }
 
 Result<SharedContent> ChunkCache::wait(const Key& key, Load& load, Taken taken) {
-  std::unique_lock loading(load.mutex);
-  load.done.wait(loading, [&] { return load.result.has_value(); });
-  loading.unlock();  // the result does not change any more
+  UniqueLock loading(load.mutex);
+  load.done.wait(loading, [&]() NACRE_REQUIRES(load.mutex) { return load.result.has_value(); });
+  Result<SharedContent> result = *load.result;
+  loading.unlock();
   Shard& shard = shard_of(key);
   Dropped dropped;
-  std::lock_guard lock(shard.mutex);
+  LockGuard lock(shard.mutex);
   const auto found = shard.entries.find(key);
   if (found != shard.entries.end() && !found->second.is_spent) take(shard, *found, taken, dropped);
-  return *load.result;
+  return result;
 }
 
 ChunkCache::Stats ChunkCache::stats() const {
   Stats sum;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    LockGuard lock(shard.mutex);
     sum.bytes += shard.bytes;
     sum.hits += shard.hits;
     sum.misses += shard.misses;

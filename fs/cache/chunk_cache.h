@@ -21,17 +21,16 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "fs/store/chunk_map.h"
 #include "fs/store/content_id.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -49,9 +48,9 @@ class ChunkCache {
   };
   // A load that is under way.
   struct Load {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::optional<Result<SharedContent>> result;
+    Mutex mutex;
+    ConditionVariable done;
+    std::optional<Result<SharedContent>> result NACRE_GUARDED_BY(mutex);
   };
   // What the caller needs: the whole chunk, or a part that it could read alone.
   enum class Need : std::uint8_t { chunk, part };
@@ -105,27 +104,34 @@ class ChunkCache {
   using Dropped = std::vector<SharedContent>;
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
   struct Shard {
-    mutable std::mutex mutex;
-    Entries entries;
-    std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads;
-    Order order;  // most recent first, as in spent
-    Order spent;
-    std::uint64_t bytes = 0, spent_bytes = 0;  // bytes counts all entries
-    std::uint64_t hits = 0, misses = 0, parts = 0;
-    bool is_full = false;        // an entry had to be evicted
-    std::uint32_t hit_rate = 0;  // hits among the last reads of parts, in units of 1/hit_rate_one
-    std::uint32_t part_run = 0;  // reads of parts since a chunk was loaded for one
+    mutable Mutex mutex;
+    Entries entries NACRE_GUARDED_BY(mutex);
+    std::unordered_map<Key, std::shared_ptr<Load>, KeyHash> loads NACRE_GUARDED_BY(mutex);
+    Order order NACRE_GUARDED_BY(mutex);  // most recent first, as in spent
+    Order spent NACRE_GUARDED_BY(mutex);
+    std::uint64_t bytes NACRE_GUARDED_BY(mutex) = 0;  // of all entries
+    std::uint64_t spent_bytes NACRE_GUARDED_BY(mutex) = 0;
+    std::uint64_t hits NACRE_GUARDED_BY(mutex) = 0;
+    std::uint64_t misses NACRE_GUARDED_BY(mutex) = 0;
+    std::uint64_t parts NACRE_GUARDED_BY(mutex) = 0;
+    bool is_full NACRE_GUARDED_BY(mutex) = false;  // an entry had to be evicted
+    // Hits among the last reads of parts, in units of 1/hit_rate_one.
+    std::uint32_t hit_rate NACRE_GUARDED_BY(mutex) = 0;
+    // Reads of parts since a chunk was loaded for one.
+    std::uint32_t part_run NACRE_GUARDED_BY(mutex) = 0;
   };
   static constexpr std::uint32_t hit_rate_one = 1u << 16;
   static constexpr std::uint32_t hit_rate_memory = 128;  // number of reads, approximately
   static constexpr std::uint32_t part_run_max = 31;
   // After a miss of a part: whether the part is read alone.
-  static bool passes(Shard& shard);
-  // Called with the shard's mutex held:
-  static void use(Shard& shard, Entries::value_type& found);
-  void take(Shard& shard, Entries::value_type& found, Taken taken, Dropped& dropped) const;
-  void insert(Shard& shard, const Key& key, SharedContent content, Taken taken, Dropped& dropped);
-  static void erase(Shard& shard, Entries::iterator entry, Dropped& dropped);
+  static bool passes(Shard& shard) NACRE_REQUIRES(shard.mutex);
+  static void use(Shard& shard, Entries::value_type& found) NACRE_REQUIRES(shard.mutex);
+  void take(Shard& shard, Entries::value_type& found, Taken taken, Dropped& dropped) const
+      NACRE_REQUIRES(shard.mutex);
+  void insert(Shard& shard, const Key& key, SharedContent content, Taken taken, Dropped& dropped)
+      NACRE_REQUIRES(shard.mutex);
+  static void erase(Shard& shard, Entries::iterator entry, Dropped& dropped)
+      NACRE_REQUIRES(shard.mutex);
   static constexpr std::size_t shard_count = 8;
   // The memory of an entry in addition to its content and its key's identity.
   static constexpr std::uint64_t entry_overhead_bytes = 256;

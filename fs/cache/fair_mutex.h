@@ -9,16 +9,18 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gpu_engine/base/thread_annotations.h"
+
 namespace nacre::fs {
 
 // Not recursive. It can be used with std::unique_lock and the like.
-class FairMutex {
+class NACRE_CAPABILITY("fair mutex") FairMutex {
  public:
   FairMutex() = default;
   FairMutex(const FairMutex&) = delete;
   FairMutex& operator=(const FairMutex&) = delete;
 
-  void lock() {
+  void lock() NACRE_ACQUIRE() {
     const std::uint32_t mine = next_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t now = turn_.load(std::memory_order_acquire); now != mine;
          now = turn_.load(std::memory_order_acquire)) {
@@ -26,11 +28,11 @@ class FairMutex {
     }
   }
   // Returns false if another thread has the mutex or waits for it.
-  bool try_lock() {
+  bool try_lock() NACRE_TRY_ACQUIRE(true) {
     std::uint32_t now = turn_.load(std::memory_order_acquire);
     return next_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
   }
-  void unlock() {
+  void unlock() NACRE_RELEASE() {
     turn_.fetch_add(1, std::memory_order_release);
     turn_.notify_all();
   }

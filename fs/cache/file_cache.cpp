@@ -14,6 +14,7 @@
 
 #include "fs/cache/flush.h"
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -59,14 +60,14 @@ void FileCache::start() {
 
 void FileCache::stop() {
   {
-    std::lock_guard lock(flusher_mutex_);
+    LockGuard lock(flusher_mutex_);
     stopping_ = true;
   }
   flusher_wake_.notify_all();
   flusher_pause_.notify_all();
   room_.notify_all();
   {
-    std::lock_guard lock(read_ahead_mutex_);
+    LockGuard lock(read_ahead_mutex_);
     read_ahead_stopping_ = true;
     read_ahead_.clear();
   }
@@ -80,7 +81,7 @@ void FileCache::stop() {
 }
 
 void FileCache::add_dirty_file(std::shared_ptr<FileData> file) {
-  std::lock_guard lock(dirty_mutex_);
+  LockGuard lock(dirty_mutex_);
   const InodeNumber inode = file->inode();
   dirty_files_[inode] = std::move(file);
 }
@@ -88,7 +89,7 @@ void FileCache::add_dirty_file(std::shared_ptr<FileData> file) {
 void FileCache::remove_dirty_file(InodeNumber inode) {
   std::shared_ptr<FileData>
       last;  // dropped after the lock is released, because it may be the last reference
-  std::lock_guard lock(dirty_mutex_);
+  LockGuard lock(dirty_mutex_);
   const auto place = dirty_files_.find(inode);
   if (place == dirty_files_.end()) return;
   last = std::move(place->second);
@@ -96,7 +97,7 @@ void FileCache::remove_dirty_file(InodeNumber inode) {
 }
 
 bool FileCache::is_dirty(InodeNumber inode) const {
-  std::lock_guard lock(dirty_mutex_);
+  LockGuard lock(dirty_mutex_);
   return dirty_files_.contains(inode);
 }
 
@@ -108,11 +109,11 @@ void FileCache::change_dirty_bytes(std::int64_t change) {
   if (change < 0) {
     if (now <= budget / 2) note_little_left();
     if (now - change > budget) {
-      std::lock_guard lock(flusher_mutex_);
+      LockGuard lock(flusher_mutex_);
       room_.notify_all();
     }
   } else if (now > budget / 2 && now - change <= budget / 2) {
-    std::lock_guard lock(flusher_mutex_);
+    LockGuard lock(flusher_mutex_);
     flusher_wake_.notify_all();
   }
 }
@@ -120,36 +121,38 @@ void FileCache::change_dirty_bytes(std::int64_t change) {
 Result<> FileCache::wait_for_budget() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
   if (dirty_bytes_ <= budget) return {};
-  std::unique_lock lock(flusher_mutex_);
+  UniqueLock lock(flusher_mutex_);
   flusher_wake_.notify_all();
-  room_.wait(lock, [&] { return dirty_bytes_ <= budget || !pressure_error_ || stopping_; });
+  room_.wait(lock, [&]() NACRE_REQUIRES(flusher_mutex_) {
+    return dirty_bytes_ <= budget || !pressure_error_ || stopping_;
+  });
   if (dirty_bytes_ > budget && !pressure_error_) return pressure_error_;
   return {};
 }
 
 void FileCache::note_written() {
   if (!has_failed_) return;
-  std::lock_guard lock(flusher_mutex_);
+  LockGuard lock(flusher_mutex_);
   pressure_error_ = {};
 }
 
 void FileCache::note_little_left() {
   if (!has_failed_) return;
-  std::lock_guard lock(flusher_mutex_);
+  LockGuard lock(flusher_mutex_);
   pressure_error_ = {};
   said_error_.reset();
   has_failed_ = false;
 }
 
 void FileCache::want_streaming(std::shared_ptr<FileData> file) {
-  std::lock_guard lock(flusher_mutex_);
+  LockGuard lock(flusher_mutex_);
   if (std::find(streaming_.begin(), streaming_.end(), file) != streaming_.end()) return;
   streaming_.push_back(std::move(file));
   flusher_wake_.notify_one();
 }
 
 void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range) {
-  std::lock_guard lock(read_ahead_mutex_);
+  LockGuard lock(read_ahead_mutex_);
   // The range is cut into pieces, so that several threads share it.
   constexpr std::uint64_t piece = 1u << 20;
   for (std::uint64_t done = 0; done < range.size; done += piece) {
@@ -160,7 +163,7 @@ void FileCache::want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range
 }
 
 void FileCache::note_patched(InodeNumber inode, ChunkIndex index) {
-  std::lock_guard lock(patched_mutex_);
+  LockGuard lock(patched_mutex_);
   if (patched_.size() < patched_chunk_count_max) {
     patched_.emplace(inode, index);
   } else if (!patched_.contains({inode, index})) {
@@ -169,15 +172,17 @@ void FileCache::note_patched(InodeNumber inode, ChunkIndex index) {
 }
 
 PatchedChunks FileCache::take_patched() {
-  std::lock_guard lock(patched_mutex_);
+  LockGuard lock(patched_mutex_);
   const auto taken = std::exchange(patched_, {});
   return {.chunks = {taken.begin(), taken.end()}, .are_all = std::exchange(patched_are_all_, true)};
 }
 
 void FileCache::run_read_ahead() {
-  std::unique_lock lock(read_ahead_mutex_);
+  UniqueLock lock(read_ahead_mutex_);
   while (true) {
-    read_ahead_wake_.wait(lock, [&] { return read_ahead_stopping_ || !read_ahead_.empty(); });
+    read_ahead_wake_.wait(lock, [&]() NACRE_REQUIRES(read_ahead_mutex_) {
+      return read_ahead_stopping_ || !read_ahead_.empty();
+    });
     if (read_ahead_stopping_) return;
     const Ahead next = std::move(read_ahead_.front());
     read_ahead_.pop_front();
@@ -193,13 +198,16 @@ void FileCache::run_read_ahead() {
 
 bool FileCache::has_streaming() const {
   return std::any_of(streaming_.begin(), streaming_.end(),
-                     [&](const auto& file) { return !streamed_.contains(file.get()); });
+                     [&](const auto& file) NACRE_REQUIRES(flusher_mutex_) {
+                       return !streamed_.contains(file.get());
+                     });
 }
 
 std::shared_ptr<FileData> FileCache::take_streaming() {
-  const auto place = std::find_if(streaming_.begin(), streaming_.end(), [&](const auto& file) {
-    return !streamed_.contains(file.get());
-  });
+  const auto place = std::find_if(streaming_.begin(), streaming_.end(),
+                                  [&](const auto& file) NACRE_REQUIRES(flusher_mutex_) {
+                                    return !streamed_.contains(file.get());
+                                  });
   if (place == streaming_.end()) return nullptr;
   auto file = std::move(*place);
   streaming_.erase(place);
@@ -207,7 +215,7 @@ std::shared_ptr<FileData> FileCache::take_streaming() {
   return file;
 }
 
-bool FileCache::trim_memory(std::unique_lock<std::mutex>& lock) {
+bool FileCache::trim_memory(UniqueLock<Mutex>& lock) {
   PlainMemory& memory = store_.plain_memory();
   if (memory.is_empty()) {
     next_trim_.reset();
@@ -217,15 +225,14 @@ bool FileCache::trim_memory(std::unique_lock<std::mutex>& lock) {
   const bool is_due = next_trim_ && now >= *next_trim_;
   if (is_due || !next_trim_) next_trim_ = now + memory_pause;
   if (!is_due) return false;
-  lock.unlock();
+  const Unlocked unlocked(lock, flusher_mutex_);
   memory.trim(memory_pause);
-  lock.lock();
   return true;
 }
 
 void FileCache::run_flusher() {
   const auto budget = static_cast<std::int64_t>(options_.dirty_budget_bytes);
-  std::unique_lock lock(flusher_mutex_);
+  UniqueLock lock(flusher_mutex_);
   while (true) {
     trim_memory(lock);
     while (!stopping_ && !has_streaming() && dirty_bytes_ <= budget / 2) {
@@ -258,7 +265,8 @@ void FileCache::run_flusher() {
       pressure_error_ = outcome;
       has_failed_ = true;
       room_.notify_all();
-      flusher_pause_.wait_for(lock, failure_pause, [&] { return stopping_; });
+      flusher_pause_.wait_for(lock, failure_pause,
+                              [&]() NACRE_REQUIRES(flusher_mutex_) { return stopping_; });
     }
   }
 }
@@ -278,7 +286,7 @@ Result<> FileCache::stream_out(const std::shared_ptr<FileData>& file) {
 Result<> FileCache::flush_some() {
   std::vector<std::shared_ptr<FileData>> files;
   {
-    std::lock_guard lock(dirty_mutex_);
+    LockGuard lock(dirty_mutex_);
     auto place = dirty_files_.upper_bound(cursor_);
     for (; place != dirty_files_.end() && files.size() < flush_file_count_max; ++place) {
       files.push_back(place->second);
@@ -289,7 +297,7 @@ Result<> FileCache::flush_some() {
   Flush flush(*this, FlushMode::everything);
   for (const auto& file : files) {
     if (flush.is_full()) {
-      std::lock_guard lock(dirty_mutex_);
+      LockGuard lock(dirty_mutex_);
       cursor_ = InodeNumber{file->inode().value - 1};
       break;
     }
@@ -301,7 +309,7 @@ Result<> FileCache::flush_some() {
 
 std::vector<std::shared_ptr<FileData>> FileCache::dirty_files_of(const CommitScope& scope) const {
   std::vector<std::shared_ptr<FileData>> files;
-  std::lock_guard lock(dirty_mutex_);
+  LockGuard lock(dirty_mutex_);
   if (scope.everything) {
     files.reserve(dirty_files_.size());
     for (const auto& [inode, file] : dirty_files_)
@@ -357,7 +365,7 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
     }
   }
   // A flusher frees unused memory later.
-  const std::lock_guard lock(flusher_mutex_);
+  const LockGuard lock(flusher_mutex_);
   if (!next_trim_ && !store_.plain_memory().is_empty()) flusher_wake_.notify_one();
   return outcome;
 }
@@ -365,10 +373,10 @@ Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_m
 FileCache::Stats FileCache::stats() const {
   Stats stats{.dirty_bytes = dirty_bytes(), .chunks = chunks_.stats()};
   {
-    std::lock_guard lock(read_ahead_mutex_);
+    LockGuard lock(read_ahead_mutex_);
     stats.read_ahead_queue = read_ahead_.size();
   }
-  std::lock_guard lock(dirty_mutex_);
+  LockGuard lock(dirty_mutex_);
   stats.dirty_files = dirty_files_.size();
   return stats;
 }

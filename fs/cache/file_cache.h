@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -24,6 +23,7 @@
 #include "fs/space/compaction.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -74,7 +74,7 @@ class FileCache {
   // Starts the threads. Without them only commits flush.
   void start();
   // Ends the threads; dirty bytes stay dirty.
-  void stop();
+  void stop() NACRE_EXCLUDES(flusher_mutex_, read_ahead_mutex_);
 
   // The sizes of the queues. Read-ahead past its queue is left out; past the other one, chunks are
   // looked for among all rows.
@@ -85,8 +85,9 @@ class FileCache {
   // is at most inline_bytes_max and the scope names files, the data goes into the WriteBatch. Tries
   // all files, then returns the first error. A file that failed stays dirty and is added to
   // failures.
-  Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max, FileFailures& failures);
-  bool is_dirty(InodeNumber inode) const;
+  Result<> flush(const CommitScope& scope, std::uint64_t inline_bytes_max, FileFailures& failures)
+      NACRE_EXCLUDES(flusher_mutex_);
+  bool is_dirty(InodeNumber inode) const NACRE_EXCLUDES(dirty_mutex_);
 
   struct Stats {
     std::uint64_t dirty_bytes = 0;
@@ -94,7 +95,7 @@ class FileCache {
     std::size_t read_ahead_queue = 0;  // ranges that wait for a thread
     ChunkCache::Stats chunks;
   };
-  Stats stats() const;
+  Stats stats() const NACRE_EXCLUDES(read_ahead_mutex_, dirty_mutex_);
 
   // Used by FileData and Flush:
   metadata::Database& database() { return database_; }
@@ -106,9 +107,9 @@ class FileCache {
   const FileCacheOptions& options() const { return options_; }
   std::uint32_t chunk_size_bytes() const { return map_.chunk_size_bytes(); }
 
-  void add_dirty_file(std::shared_ptr<FileData> file);
-  void remove_dirty_file(InodeNumber inode);
-  void change_dirty_bytes(std::int64_t change);
+  void add_dirty_file(std::shared_ptr<FileData> file) NACRE_EXCLUDES(dirty_mutex_);
+  void remove_dirty_file(InodeNumber inode) NACRE_EXCLUDES(dirty_mutex_);
+  void change_dirty_bytes(std::int64_t change) NACRE_EXCLUDES(flusher_mutex_);
   std::uint64_t dirty_bytes() const { return static_cast<std::uint64_t>(dirty_bytes_.load()); }
   // The turn of a flush, from its admission until its records are on disk. While the ballast has
   // been given up, one flush at a time has it: each is judged by the room that earlier ones left,
@@ -119,32 +120,34 @@ class FileCache {
   // flush that may use the reserve only waits for its turn.
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
   // Tells that a flush has brought dirty bytes to disk, so earlier errors are over.
-  void note_written();
+  void note_written() NACRE_EXCLUDES(flusher_mutex_);
   // Waits until the budget of dirty bytes has room. Error: no_space if flushing fails for lack of
   // space.
-  Result<> wait_for_budget();
+  Result<> wait_for_budget() NACRE_EXCLUDES(flusher_mutex_);
   // Tells that the file has a run of complete chunks, which can be flushed at once.
-  void want_streaming(std::shared_ptr<FileData> file);
-  void want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range);
+  void want_streaming(std::shared_ptr<FileData> file) NACRE_EXCLUDES(flusher_mutex_);
+  void want_read_ahead(std::shared_ptr<FileData> file, ReadAhead::Range range)
+      NACRE_EXCLUDES(read_ahead_mutex_);
   // Used by compaction: bytes that went into the table inlined, and chunks that got many patches.
   void note_inlined(std::uint64_t bytes) { inlined_bytes_ += bytes; }
   std::uint64_t inlined_bytes() const { return inlined_bytes_; }
-  void note_patched(InodeNumber inode, ChunkIndex index);
-  PatchedChunks take_patched();
+  void note_patched(InodeNumber inode, ChunkIndex index) NACRE_EXCLUDES(patched_mutex_);
+  PatchedChunks take_patched() NACRE_EXCLUDES(patched_mutex_);
 
  private:
-  void run_flusher();
+  void run_flusher() NACRE_EXCLUDES(flusher_mutex_);
   // If it is due, gives memory that was not used for a while back to the system, with the mutex
   // released. Returns whether it did.
-  bool trim_memory(std::unique_lock<std::mutex>& lock);
-  void run_read_ahead();
-  // Returns the first file that no other flusher has, or null. Called with flusher_mutex_ held.
-  std::shared_ptr<FileData> take_streaming();
-  bool has_streaming() const;
+  bool trim_memory(UniqueLock<Mutex>& lock) NACRE_REQUIRES(flusher_mutex_);
+  void run_read_ahead() NACRE_EXCLUDES(read_ahead_mutex_);
+  // Returns the first file that no other flusher has, or null.
+  std::shared_ptr<FileData> take_streaming() NACRE_REQUIRES(flusher_mutex_);
+  bool has_streaming() const NACRE_REQUIRES(flusher_mutex_);
   Result<> stream_out(const std::shared_ptr<FileData>& file);
-  Result<> flush_some();
-  void note_little_left();
-  std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const;
+  Result<> flush_some() NACRE_EXCLUDES(dirty_mutex_);
+  void note_little_left() NACRE_EXCLUDES(flusher_mutex_);
+  std::vector<std::shared_ptr<FileData>> dirty_files_of(const CommitScope& scope) const
+      NACRE_EXCLUDES(dirty_mutex_);
 
   metadata::Database& database_;
   SegmentStore& store_;
@@ -154,41 +157,43 @@ class FileCache {
   ChunkMap map_;
   ChunkCache chunks_;
 
-  mutable std::mutex dirty_mutex_;  // guards dirty_files_ and cursor_
-  std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_;
-  InodeNumber cursor_;
+  mutable Mutex dirty_mutex_;
+  std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_ NACRE_GUARDED_BY(dirty_mutex_);
+  InodeNumber cursor_ NACRE_GUARDED_BY(dirty_mutex_);
   std::atomic<std::int64_t> dirty_bytes_{0};
 
-  mutable std::mutex flusher_mutex_;
-  std::condition_variable flusher_wake_;
-  std::condition_variable flusher_pause_;
-  std::condition_variable room_;
-  std::deque<std::shared_ptr<FileData>> streaming_;
-  std::set<const FileData*> streamed_;  // files that a flusher works on
+  mutable Mutex flusher_mutex_;
+  ConditionVariable flusher_wake_;
+  ConditionVariable flusher_pause_;
+  ConditionVariable room_;
+  std::deque<std::shared_ptr<FileData>> streaming_ NACRE_GUARDED_BY(flusher_mutex_);
+  // Files that a flusher works on.
+  std::set<const FileData*> streamed_ NACRE_GUARDED_BY(flusher_mutex_);
   // The error of the last failed flush, until a flush succeeds or little is left to write. While it
   // is set, no writer waits for room.
-  Result<> pressure_error_ = {};
-  std::optional<ErrorCode> said_error_;  // the logged error, until little is left to write
+  Result<> pressure_error_ NACRE_GUARDED_BY(flusher_mutex_) = {};
+  // The logged error, until little is left to write.
+  std::optional<ErrorCode> said_error_ NACRE_GUARDED_BY(flusher_mutex_);
   std::atomic<bool> has_failed_{false};  // whether either is set; changes under flusher_mutex_
-  std::optional<std::chrono::steady_clock::time_point>
-      next_trim_;  // set while there is memory to give back
-  bool stopping_ = false;
+  // Set while there is memory to give back.
+  std::optional<std::chrono::steady_clock::time_point> next_trim_ NACRE_GUARDED_BY(flusher_mutex_);
+  bool stopping_ NACRE_GUARDED_BY(flusher_mutex_) = false;
   std::vector<std::thread> flushers_;
   FairMutex flush_turn_;  // taken after files' flush mutexes and before the operation lock
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
-  std::mutex patched_mutex_;  // guards the next two
-  std::set<std::pair<InodeNumber, ChunkIndex>> patched_;
-  bool patched_are_all_ = true;
+  Mutex patched_mutex_;
+  std::set<std::pair<InodeNumber, ChunkIndex>> patched_ NACRE_GUARDED_BY(patched_mutex_);
+  bool patched_are_all_ NACRE_GUARDED_BY(patched_mutex_) = true;
 
-  mutable std::mutex read_ahead_mutex_;
-  std::condition_variable read_ahead_wake_;
+  mutable Mutex read_ahead_mutex_;
+  ConditionVariable read_ahead_wake_;
   struct Ahead {
     std::shared_ptr<FileData> file;
     ReadAhead::Range range;
   };
-  std::deque<Ahead> read_ahead_;
-  bool read_ahead_stopping_ = false;
+  std::deque<Ahead> read_ahead_ NACRE_GUARDED_BY(read_ahead_mutex_);
+  bool read_ahead_stopping_ NACRE_GUARDED_BY(read_ahead_mutex_) = false;
   std::vector<std::thread> read_ahead_threads_;
 };
 

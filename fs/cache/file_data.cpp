@@ -70,7 +70,7 @@ std::uint64_t FileData::data_bytes() const {
 }
 
 bool FileData::is_dirty() const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   return listed_;
 }
 
@@ -82,7 +82,7 @@ Result<> FileData::write(std::uint64_t offset, ByteView bytes) {
   NACRE_TRY(cache_.wait_for_budget());
   bool stream = false;
   {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (discarded_) return {};
     write_dirty(offset, bytes);
     if (offset + bytes.size() > size_) size_ = offset + bytes.size();
@@ -151,21 +151,21 @@ void FileData::note_clean() {
 
 Result<> FileData::resize(std::uint64_t size) {
   if (size > file_size_max) return fail(ErrorCode::too_big);
-  std::unique_lock flush_lock(flush_mutex_);
+  UniqueLock flush_lock(flush_mutex_);
   if (discarded_) return {};
   return size >= size_ ? grow(size) : shrink(size);
 }
 
 Result<> FileData::extend(std::uint64_t size) {
   if (size > file_size_max) return fail(ErrorCode::too_big);
-  std::unique_lock flush_lock(flush_mutex_);
+  UniqueLock flush_lock(flush_mutex_);
   if (discarded_) return {};
   return grow(size);
 }
 
 Result<> FileData::grow(std::uint64_t size) {
   {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (size <= size_) return {};
     size_ = size;
     note_dirty();
@@ -176,7 +176,7 @@ Result<> FileData::grow(std::uint64_t size) {
 
 Result<> FileData::shrink(std::uint64_t size) {
   {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     // A write may have moved the end in the meantime. Bytes past the new size are dropped all the
     // same.
     erase_dirty(size, file_size_max);
@@ -192,7 +192,7 @@ Result<> FileData::cut_map(std::uint64_t size) {
   const std::uint64_t step = cut_step_chunks * cache_.chunk_size_bytes();
   while (true) {
     const auto operation = cache_.committer().begin_operation();
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     const std::uint64_t durable = durable_size_;
     if (durable > size) {
       // Holes cost nothing to cut, so only files with much data take more than one step.
@@ -211,7 +211,7 @@ Result<> FileData::cut_map(std::uint64_t size) {
 }
 
 Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   if (index.value >= cache_.map().chunk_count(durable_size_)) return std::nullopt;
   NACRE_ASSIGN(MappedChunk mapped, cache_.map().find(inode_, index));
   return mapped;
@@ -221,7 +221,7 @@ Result<std::optional<MappedChunk>> FileData::mapped_chunk(ChunkIndex index) cons
 // reading the row and drawing the versions.
 Result<std::optional<FileData::RowToSeal>> FileData::row_to_seal(ChunkIndex index,
                                                                  const CountRecords& count) {
-  std::unique_lock flush_lock(flush_mutex_);
+  UniqueLock flush_lock(flush_mutex_);
   if (discarded_) return fail(ErrorCode::stale);
   NACRE_ASSIGN(auto mapped, mapped_chunk(index));
   const std::size_t record_count = mapped && !mapped->hole ? count(mapped->row) : 0;
@@ -231,9 +231,9 @@ Result<std::optional<FileData::RowToSeal>> FileData::row_to_seal(ChunkIndex inde
 }
 
 Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
-  std::unique_lock flush_lock(flush_mutex_);
+  UniqueLock flush_lock(flush_mutex_);
   const auto operation = cache_.committer().begin_operation();
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (discarded_) return fail(ErrorCode::stale);
   const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
   std::size_t changed = 0;
@@ -260,8 +260,8 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
 }
 
 bool FileData::discard() {
-  std::unique_lock flush_lock(flush_mutex_);
-  std::unique_lock lock(mutex_);
+  UniqueLock flush_lock(flush_mutex_);
+  UniqueLock lock(mutex_);
   // Rows cover exactly the bytes below the durable size.
   if (!discarded_) had_chunks_ = durable_size_ > 0;
   discarded_ = true;
@@ -283,7 +283,7 @@ std::uint64_t FileData::next_dirty_chunk(std::uint64_t index) const {
 Result<std::uint64_t> FileData::seek(std::uint64_t offset, SeekWhat what) {
   constexpr std::uint64_t batch = 256;
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   const std::uint64_t size = size_;
   if (offset >= size) return fail(ErrorCode::no_position);
   const std::uint64_t count = cache_.map().chunk_count(size);

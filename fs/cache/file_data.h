@@ -12,9 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include "fs/cache/read_ahead.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/inode_codec.h"
 
 namespace nacre::fs {
@@ -46,7 +45,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // The number of data bytes, dirty ones included, for st_blocks.
   std::uint64_t data_bytes() const;
   // Whether there are bytes or a size that the chunk map does not have yet.
-  bool is_dirty() const;
+  bool is_dirty() const NACRE_EXCLUDES(mutex_);
   std::uint64_t dirty_bytes() const { return dirty_bytes_.load(std::memory_order_relaxed); }
   // Sets the codec of chunks that are flushed from now on, by the flags of the inode.
   void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
@@ -64,22 +63,22 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<FileBytes> view(std::uint64_t offset, MutableByteView buffer);
   // Waits while the budget of dirty bytes is used up. Must not be called under the operation lock.
   // Error: too_big past 2^63 - 1.
-  Result<> write(std::uint64_t offset, ByteView bytes);
-  Result<> resize(std::uint64_t size);
+  Result<> write(std::uint64_t offset, ByteView bytes) NACRE_EXCLUDES(mutex_);
+  Result<> resize(std::uint64_t size) NACRE_EXCLUDES(flush_mutex_);
   // Makes the file at least this long, and never shorter.
-  Result<> extend(std::uint64_t size);
+  Result<> extend(std::uint64_t size) NACRE_EXCLUDES(flush_mutex_);
   // Makes [offset, offset + length) zeros. Whole chunks become holes at once; chunks of which only
   // zeros are left become holes with the next flush. Does not change the size.
-  Result<> punch(std::uint64_t offset, std::uint64_t length);
+  Result<> punch(std::uint64_t offset, std::uint64_t length) NACRE_EXCLUDES(flush_mutex_, mutex_);
   // Error: no_position past the end.
-  Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
+  Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what) NACRE_EXCLUDES(mutex_);
 
   // Called when the file is deleted. Forgets dirty bytes; later calls change nothing. The caller
   // erases the file's rows. Returns false if it has no rows of chunks.
-  bool discard();
+  bool discard() NACRE_EXCLUDES(flush_mutex_, mutex_);
   // Returns the row of a chunk in the map, or none beyond its end. It never returns a state in the
   // middle of a change, when a run of holes is split and a chunk has no row.
-  Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const;
+  Result<std::optional<MappedChunk>> mapped_chunk(ChunkIndex index) const NACRE_EXCLUDES(mutex_);
   // A chunk's row, and versions for new records of its content. They are drawn while no flush is
   // under way, so that records of a later flush have higher versions.
   struct RowToSeal {
@@ -90,13 +89,15 @@ class FileData : public std::enable_shared_from_this<FileData> {
   using CountRecords = std::function<std::size_t(const metadata::ChunkRow&)>;
   // Empty if there is no such row or if count returns 0. Errors: stale if the file is deleted;
   // those of drawing versions.
-  Result<std::optional<RowToSeal>> row_to_seal(ChunkIndex index, const CountRecords& count);
+  Result<std::optional<RowToSeal>> row_to_seal(ChunkIndex index, const CountRecords& count)
+      NACRE_EXCLUDES(flush_mutex_);
   // Replaces the rows of chunks that are still mapped. Returns how many were changed. Holds the
   // file's locks, so callers pass a few dozen changes at a time. Error: stale if the file is
   // deleted.
-  Result<std::size_t> change_rows(std::span<const RowChange> changes);
+  Result<std::size_t> change_rows(std::span<const RowChange> changes)
+      NACRE_EXCLUDES(flush_mutex_, mutex_);
   // Loads the chunks of [offset, offset + size) that are not cached yet.
-  void prefetch(std::uint64_t offset, std::uint64_t size);
+  void prefetch(std::uint64_t offset, std::uint64_t size) NACRE_EXCLUDES(mutex_);
 
  private:
   friend class FileCache;
@@ -104,7 +105,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   struct Piece;  // the part of a read in one chunk
   struct Edge;   // a chunk that a punched range covers in part
 
-  Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces);
+  Result<> plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces)
+      NACRE_EXCLUDES(mutex_);
   // Counts how often the records of a chunk could not be read while its row stayed the same.
   struct Failure {
     metadata::ChunkRow row;
@@ -112,18 +114,17 @@ class FileData : public std::enable_shared_from_this<FileData> {
   };
   static void give(Piece& piece, const SharedContent& content);
   Result<> load(std::vector<Piece>& pieces, std::map<std::uint64_t, Failure>& failures);
-  Result<> grow(std::uint64_t size);
-  Result<> shrink(std::uint64_t size);
-  Result<> cut_map(std::uint64_t size);
-  // Called with mutex_ held:
-  Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const;
-  void punch_edge(const Edge& edge);
-  void write_dirty(std::uint64_t offset, ByteView bytes);
-  void erase_dirty(std::uint64_t from, std::uint64_t to);
-  void count_dirty(std::uint64_t before, std::uint64_t after);
-  void note_dirty();
-  void note_clean();
-  std::uint64_t next_dirty_chunk(std::uint64_t index) const;
+  Result<> grow(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
+  Result<> shrink(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
+  Result<> cut_map(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
+  Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const NACRE_REQUIRES_SHARED(mutex_);
+  void punch_edge(const Edge& edge) NACRE_REQUIRES(mutex_);
+  void write_dirty(std::uint64_t offset, ByteView bytes) NACRE_REQUIRES(mutex_);
+  void erase_dirty(std::uint64_t from, std::uint64_t to) NACRE_REQUIRES(mutex_);
+  void count_dirty(std::uint64_t before, std::uint64_t after) NACRE_REQUIRES(mutex_);
+  void note_dirty() NACRE_REQUIRES(mutex_);
+  void note_clean() NACRE_REQUIRES(mutex_);
+  std::uint64_t next_dirty_chunk(std::uint64_t index) const NACRE_REQUIRES_SHARED(mutex_);
 
   FileCache& cache_;
   const InodeNumber inode_;
@@ -136,12 +137,15 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<bool> prefers_parts_{false};
 
   FairMutex flush_mutex_;
-  mutable std::shared_mutex mutex_;  // guards what follows
-  std::map<std::uint64_t, DirtyChunk> dirty_;
-  std::map<std::uint64_t, DirtyChunk> flushing_;  // chunks that a flush has taken
-  std::uint64_t complete_chunks_ = 0;             // chunks written in full since the last flush
-  bool listed_ = false;                           // whether it is among the cache's dirty files
-  bool had_chunks_ = false;  // whether it had rows of chunks when it was discarded
+  mutable SharedMutex mutex_;
+  std::map<std::uint64_t, DirtyChunk> dirty_ NACRE_GUARDED_BY(mutex_);
+  // Chunks that a flush has taken.
+  std::map<std::uint64_t, DirtyChunk> flushing_ NACRE_GUARDED_BY(mutex_);
+  // Chunks written in full since the last flush.
+  std::uint64_t complete_chunks_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool listed_ NACRE_GUARDED_BY(mutex_) = false;  // whether it is among the cache's dirty files
+  // Whether it had rows of chunks when it was discarded.
+  bool had_chunks_ NACRE_GUARDED_BY(mutex_) = false;
 
   ReadAhead read_ahead_;
 };

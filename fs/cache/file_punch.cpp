@@ -34,11 +34,11 @@ void FileData::punch_edge(const Edge& edge) {
 }
 
 Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
-  std::unique_lock flush_lock(flush_mutex_);
+  UniqueLock flush_lock(flush_mutex_);
   const std::uint64_t chunk_size = cache_.chunk_size_bytes();
   {
     const auto operation = cache_.committer().begin_operation();
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (discarded_ || offset >= size_ || length == 0) return {};
     const std::uint64_t end = length > size_ - offset ? size_.load() : offset + length;
     // The chunks that lie wholly in the range. The file's last chunk counts if nothing of it is
@@ -46,7 +46,7 @@ Result<> FileData::punch(std::uint64_t offset, std::uint64_t length) {
     const std::uint64_t first = (offset + chunk_size - 1) / chunk_size;
     const std::uint64_t last = end == size_ ? cache_.map().chunk_count(end) : end / chunk_size;
     std::vector<Edge> edges;
-    const auto add = [&](std::uint64_t from, std::uint64_t to) -> Result<> {
+    const auto add = [&](std::uint64_t from, std::uint64_t to) NACRE_REQUIRES(mutex_) -> Result<> {
       if (from >= to) return {};
       NACRE_ASSIGN(const Edge edge, edge_of(from, to));
       edges.push_back(edge);

@@ -125,7 +125,7 @@ Result<FileBytes> FileData::view(std::uint64_t offset, MutableByteView out) {
 // Under one shared lock, copies the dirty bytes of the range and gets the rows of the others.
 Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
   std::uint64_t first_needed = mapped_count;
   std::uint64_t last_needed = 0;
@@ -256,7 +256,7 @@ void FileData::prefetch(std::uint64_t offset, std::uint64_t size) {
   while (index < end) {
     std::vector<MappedChunk> mapped;
     {
-      std::shared_lock lock(mutex_);
+      SharedLock lock(mutex_);
       const std::uint64_t mapped_count = cache_.map().chunk_count(durable_size_);
       if (index >= mapped_count) return;
       auto found = cache_.map().find_range(

@@ -58,7 +58,7 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   std::uint64_t next = last_chunk + 1;
   {
-    std::unique_lock lock(target.mutex_);
+    UniqueLock lock(target.mutex_);
     if (target.discarded_) return next;
     NACRE_CHECK(target.flushing_.empty(), "{} chunks of inode {} are being flushed already",
                 target.flushing_.size(), target.inode_.value);
@@ -149,13 +149,16 @@ void Flush::add_failures(FileFailures& failures) const {
   }
 }
 
+const DirtyChunk& Flush::taken_chunk(const FileData& data, std::uint64_t index) {
+  const auto taken = data.flushing_.find(index);
+  NACRE_CHECK(taken != data.flushing_.end(), "chunk {} of inode {} was not taken", index,
+              data.inode_.value);
+  return taken->second;
+}
+
 Result<> Flush::build(File& file, Chunk& chunk) {
   FileData& data = *file.data;
-  // Only this flush changes flushing_, so it is read here without the lock.
-  const auto taken = data.flushing_.find(chunk.index);
-  NACRE_CHECK(taken != data.flushing_.end(), "chunk {} of inode {} was not taken", chunk.index,
-              data.inode_.value);
-  const DirtyChunk& dirty = taken->second;
+  const DirtyChunk& dirty = taken_chunk(data, chunk.index);
   NACRE_CHECK(dirty.end() <= cache_.chunk_size_bytes(), "dirty bytes of a chunk end at {} of {}",
               dirty.end(), cache_.chunk_size_bytes());
   MappedChunk& old = chunk.old;
@@ -313,7 +316,7 @@ Result<> Flush::install(File& file) {
   FileData& data = *file.data;
   std::map<std::uint64_t, DirtyChunk> done;  // freed after the locks are released
   const auto operation = cache_.committer().begin_operation();
-  std::unique_lock lock(data.mutex_);
+  UniqueLock lock(data.mutex_);
   // The rows were built for this state, which no other thread changes, thanks to the flush mutex.
   NACRE_CHECK(data.durable_size_ == file.durable_size &&
                   file.new_durable_size >= file.durable_size && file.new_durable_size <= data.size_,
@@ -351,7 +354,7 @@ Result<> Flush::install(File& file) {
 
 void Flush::put_back(File& file) {
   FileData& data = *file.data;
-  std::unique_lock lock(data.mutex_);
+  UniqueLock lock(data.mutex_);
   std::int64_t change = 0;
   for (auto& [index, older] : data.flushing_) {
     DirtyChunk& dirty = data.dirty_[index];

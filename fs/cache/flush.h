@@ -88,6 +88,9 @@ class Flush {
 
   // Takes chunks of a file whose flush mutex is held.
   std::uint64_t take(File file, std::uint64_t first_chunk, std::uint64_t last_chunk);
+  // Only this flush changes flushing_, so it is read here without the lock.
+  static const DirtyChunk& taken_chunk(const FileData& data,
+                                       std::uint64_t index) NACRE_NO_THREAD_SAFETY_ANALYSIS;
   Result<> build(File& file, Chunk& chunk);
   // Returns false if the row has no room for the patches.
   Result<bool> build_patches(File& file, Chunk& chunk, const DirtyChunk& dirty,

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -19,7 +20,7 @@ class ReadAhead {
   // Notes a read of [offset, offset + size). Returns the range to fetch now.
   Range note_read(std::uint64_t offset, std::uint64_t size, std::uint64_t file_size,
                   std::uint64_t window_max) {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     const std::uint64_t end = offset + size;
     const bool near = offset <= reach_ + slack_bytes && end + slack_bytes >= reach_;
     if (!near || (offset != 0 && reach_ == 0)) {
@@ -45,10 +46,10 @@ class ReadAhead {
 
  private:
   static constexpr std::uint64_t slack_bytes = 1u << 20;
-  std::mutex mutex_;
-  std::uint64_t reach_ = 0;    // end of the furthest read of the run
-  std::uint64_t fetched_ = 0;  // end of the range that was fetched for it
-  std::uint64_t run_bytes_ = 0;
+  Mutex mutex_;
+  std::uint64_t reach_ NACRE_GUARDED_BY(mutex_) = 0;    // end of the furthest read of the run
+  std::uint64_t fetched_ NACRE_GUARDED_BY(mutex_) = 0;  // end of the range that was fetched for it
+  std::uint64_t run_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nacre::fs

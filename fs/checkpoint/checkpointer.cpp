@@ -64,7 +64,7 @@ Result<> Checkpointer::start() {
   NACRE_ASSIGN(const auto earlier, kept());
   changed_ = earlier.empty() || earlier.back().row.closed_session + 1 != session();
   is_started_ = true;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stats_.state = "idle";
   thread_ = std::thread([this] { run(); });
   return {};
@@ -72,16 +72,16 @@ Result<> Checkpointer::start() {
 
 void Checkpointer::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  std::lock_guard last(run_mutex_);  // a write() that was under way has ended
+  LockGuard last(run_mutex_);  // a write() that was under way has ended
 }
 
 CheckpointStats Checkpointer::stats() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return stats_;
 }
 
@@ -89,12 +89,12 @@ void Checkpointer::run() {
   // The lower priority holds for this thread alone; work for users goes first.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, background_nice));
   const auto interval = std::chrono::milliseconds(options_.interval_ms);
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval, [&] { return stopping_; })) {
+  UniqueLock lock(mutex_);
+  while (!wake_.wait_for(lock, interval, [&]() NACRE_REQUIRES(mutex_) { return stopping_; })) {
     if (!changed_) continue;
     lock.unlock();
     {
-      std::lock_guard one(run_mutex_);
+      LockGuard one(run_mutex_);
       const auto written = write_one(CheckpointKeep::the_one_before, /*is_paced=*/true, false);
       if (!written) note_failure(written.error());
     }
@@ -103,7 +103,7 @@ void Checkpointer::run() {
 }
 
 Result<CheckpointReport> Checkpointer::write(CheckpointKeep keep) {
-  std::lock_guard one(run_mutex_);
+  LockGuard one(run_mutex_);
   auto written = write_one(keep, /*is_paced=*/false, false);
   if (!written) note_failure(written.error());
   return written;
@@ -111,9 +111,9 @@ Result<CheckpointReport> Checkpointer::write(CheckpointKeep keep) {
 
 void Checkpointer::write_last() {
   if (!is_started_) return;
-  std::lock_guard one(run_mutex_);
+  LockGuard one(run_mutex_);
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = false;  // it was set to end the background thread, which has ended
   }
   const auto written = write_one(CheckpointKeep::the_one_before, /*is_paced=*/false, true);
@@ -122,7 +122,7 @@ void Checkpointer::write_last() {
 
 Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_paced, bool is_last) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
     stats_.state = "working";
   }
@@ -174,7 +174,7 @@ Result<CheckpointReport> Checkpointer::write_one(CheckpointKeep keep, bool is_pa
           std::chrono::duration_cast<std::chrono::milliseconds>(took).count())};
   spdlog::info("checkpoint of {} rows: {} bytes in {} ms", report.row_count, report.stored_bytes,
                report.took_ms);
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stats_.state = "idle";
   last_failure_.clear();
   stats_.last = report;
@@ -262,9 +262,10 @@ Result<> Checkpointer::admit(std::uint64_t written_bytes) const {
 }
 
 Result<> Checkpointer::pause_as_long_as(steady_clock::duration worked) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (worked > worked.zero()) {
-    wake_.wait_for(lock, std::min(worked, pause_max), [&] { return stopping_; });
+    wake_.wait_for(lock, std::min(worked, pause_max),
+                   [&]() NACRE_REQUIRES(mutex_) { return stopping_; });
   }
   if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   return {};
@@ -274,7 +275,7 @@ Result<> Checkpointer::pause_as_long_as(steady_clock::duration worked) {
 void Checkpointer::note_failure(const Error& error) {
   const std::string why =
       error.message.empty() ? std::string(to_string(error.code)) : error.message;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stats_.state = why;
   if (error.code == ErrorCode::cancelled || std::exchange(last_failure_, why) == why) return;
   spdlog::warn("no checkpoint of the tables was written: {}; the last one stays as it is", why);

@@ -12,16 +12,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "fs/checkpoint/checkpoint_records.h"
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -62,28 +61,29 @@ class Checkpointer {
 
   // Finds out whether the last checkpoint still describes the tables, and starts the background
   // thread. Called once.
-  Result<> start();
+  Result<> start() NACRE_EXCLUDES(mutex_);
   // Ends the background thread and every write() that is under way, at once.
-  void stop();
+  void stop() NACRE_EXCLUDES(mutex_, run_mutex_);
   // Tells that rows which belong in a checkpoint are being staged. May be called under any lock.
   void note_change() { changed_.store(true, std::memory_order_relaxed); }
 
   // Writes a checkpoint now, at full speed and whatever the interval is, and commits it. Errors:
   // cancelled by stop(); no_space; too_big if it passes its share of the disk; those of a commit.
-  Result<CheckpointReport> write(CheckpointKeep keep);
+  Result<CheckpointReport> write(CheckpointKeep keep) NACRE_EXCLUDES(run_mutex_);
   // Writes the checkpoint of a volume that is closing, if something changed since the last one. The
   // caller has called stop(), no other thread changes the volume, and the committer still runs. An
   // error is logged only.
-  void write_last();
+  void write_last() NACRE_EXCLUDES(run_mutex_, mutex_);
 
-  CheckpointStats stats() const;
+  CheckpointStats stats() const NACRE_EXCLUDES(mutex_);
 
  private:
   struct Moment;
   struct Kept;
 
-  void run();
-  Result<CheckpointReport> write_one(CheckpointKeep keep, bool is_paced, bool is_last);
+  void run() NACRE_EXCLUDES(mutex_, run_mutex_);
+  Result<CheckpointReport> write_one(CheckpointKeep keep, bool is_paced, bool is_last)
+      NACRE_EXCLUDES(mutex_);
   // Commits, and takes a view of what is durable afterwards. If only_if_changed is set and nothing
   // changed, the result has no view.
   Result<Moment> take_view(bool only_if_changed);
@@ -92,8 +92,8 @@ class Checkpointer {
   Result<std::vector<Kept>> kept() const;  // oldest first
   void release(const Kept& old);
   Result<> admit(std::uint64_t written_bytes) const;
-  Result<> pause_as_long_as(std::chrono::steady_clock::duration worked);
-  void note_failure(const Error& error);
+  Result<> pause_as_long_as(std::chrono::steady_clock::duration worked) NACRE_EXCLUDES(mutex_);
+  void note_failure(const Error& error) NACRE_EXCLUDES(mutex_);
   std::uint64_t session() const;
 
   metadata::BackingDirectory& directory_;
@@ -105,13 +105,13 @@ class Checkpointer {
   std::atomic<bool> changed_{true};
   bool is_started_ = false;
 
-  std::mutex run_mutex_;  // one at a time writes
+  Mutex run_mutex_;  // one at a time writes
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  CheckpointStats stats_;
-  std::string last_failure_;
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  CheckpointStats stats_ NACRE_GUARDED_BY(mutex_);
+  std::string last_failure_ NACRE_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -136,7 +136,7 @@ ControlServer::~ControlServer() {
 
 void ControlServer::begin_closing() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (closing_) return;
     closing_ = true;
   }
@@ -160,7 +160,7 @@ void ControlServer::begin_closing() {
   }
   {
     // Clients that have not sent a request yet get no answer any more.
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (auto& connection : connections_) {
       if (!connection.finished) ::shutdown(connection.socket, SHUT_RD);
     }
@@ -170,13 +170,17 @@ void ControlServer::begin_closing() {
 
 void ControlServer::finish(const Result<>& result) {
   const nlohmann::json reply = result ? nlohmann::json{{"ok", true}} : error_reply(result.error());
-  for (const int socket : waiting_for_close_) {
+  std::vector<int> waiting;
+  {
+    const LockGuard lock(mutex_);
+    waiting.swap(waiting_for_close_);
+  }
+  for (const int socket : waiting) {
     static_cast<void>(
         write_line(socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                    refusal_timeout));
     ::close(socket);
   }
-  waiting_for_close_.clear();
 }
 
 void ControlServer::accept_loop() {
@@ -221,7 +225,7 @@ void ControlServer::take_connection(int listener) {
   }
   Connection* connection = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (connections_.size() < control_connection_count_max) {
       connection = &connections_.emplace_back();
       connection->socket = socket;
@@ -235,7 +239,7 @@ void ControlServer::take_connection(int listener) {
     connection->thread = std::thread([this, connection] { serve(*connection); });
   } catch (const std::system_error& error) {
     refuse(socket, ErrorCode::out_of_memory, fmt::format("starting a thread: {}", error.what()));
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     connections_.pop_back();
   }
 }
@@ -262,7 +266,7 @@ void ControlServer::serve(Connection& connection) {
     keep_open = false;
     spdlog::warn("control socket: {}", error.what());
   }
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (keep_open && waiting_for_close_.size() < waiting_count_max) {
     waiting_for_close_.push_back(connection.socket);
   } else {
@@ -357,10 +361,10 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
 }
 
 Result<> ControlServer::replace_keyring(int socket) {
-  const std::unique_lock lock(keyring_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
+  if (!keyring_mutex_.try_lock()) {
     return fail(ErrorCode::busy, "another change of the keyring is under way; try again");
   }
+  const LockGuard lock(keyring_mutex_, std::adopt_lock);
   NACRE_ASSIGN(const auto line, read_line(socket, keyring_line_size_bytes_max, request_timeout));
   NACRE_ASSIGN(const auto message, parse_message(line));
   const auto keyring = message.find("keyring");
@@ -416,7 +420,7 @@ nlohmann::json ControlServer::info() {
 void ControlServer::reap(bool everything) {
   std::list<Connection> finished;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (auto at = connections_.begin(); at != connections_.end();) {
       const auto next = std::next(at);
       if (everything || at->finished) finished.splice(finished.end(), connections_, at);

@@ -28,7 +28,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +42,7 @@
 #include "fs/mount/mounted.h"
 #include "fs/rotation/rotation.h"
 #include "fs/scrub/scrubber.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -144,11 +144,11 @@ class ControlServer {
   int wake_ = -1;
   std::thread acceptor_;
 
-  std::mutex keyring_mutex_;  // one large message at a time
-  std::mutex mutex_;
-  std::list<Connection> connections_;
-  std::vector<int> waiting_for_close_;
-  bool closing_ = false;
+  Mutex keyring_mutex_;  // one large message at a time
+  Mutex mutex_;
+  std::list<Connection> connections_ NACRE_GUARDED_BY(mutex_);
+  std::vector<int> waiting_for_close_ NACRE_GUARDED_BY(mutex_);
+  bool closing_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::fs

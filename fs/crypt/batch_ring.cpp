@@ -6,16 +6,18 @@
 namespace nacre::fs {
 
 BatchRing::~BatchRing() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
+  UniqueLock lock(mutex_);
+  changed_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
     return std::all_of(sent_.begin(), sent_.end(), [](const Batch* b) { return b->is_done; });
   });
 }
 
 Result<Batch*> BatchRing::take() {
   Batch* batch = nullptr;
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return is_stopped_ || !free_.empty() || all_.size() < sizes_.count; });
+  UniqueLock lock(mutex_);
+  changed_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
+    return is_stopped_ || !free_.empty() || all_.size() < sizes_.count;
+  });
   if (is_stopped_) return fail(ErrorCode::cancelled, "another part of the run failed");
   if (!free_.empty()) {
     batch = free_.back();
@@ -42,7 +44,7 @@ Result<Batch*> BatchRing::take() {
 void BatchRing::send(Batch* batch) {
   const bool is_empty = batch->payload.messages.empty();
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     sent_.push_back(batch);
     batch->is_done = is_empty;
     if (is_empty) changed_.notify_all();
@@ -51,21 +53,23 @@ void BatchRing::send(Batch* batch) {
   engine_.submit(batch->payload, [this, batch] {
     // The lock is held to the end, because a waiting thread may destroy the ring as soon as it gets
     // it.
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     batch->is_done = true;
     changed_.notify_all();
   });
 }
 
 void BatchRing::close() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   is_closed_ = true;
   changed_.notify_all();
 }
 
 Batch* BatchRing::next() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return sent_.empty() ? is_closed_ : sent_.front()->is_done; });
+  UniqueLock lock(mutex_);
+  changed_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
+    return sent_.empty() ? is_closed_ : sent_.front()->is_done;
+  });
   if (sent_.empty()) return nullptr;
   Batch* batch = sent_.front();
   sent_.pop_front();
@@ -73,14 +77,14 @@ Batch* BatchRing::next() {
 }
 
 void BatchRing::give_back(Batch* batch) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   batch->pieces.clear();  // also drops the last references to tasks that are over
   free_.push_back(batch);
   changed_.notify_all();
 }
 
 void BatchRing::stop() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   is_stopped_ = true;
   changed_.notify_all();
 }

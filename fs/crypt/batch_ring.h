@@ -4,15 +4,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "fs/crypt/container_task.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::fs {
@@ -84,13 +83,14 @@ class BatchRing {
  private:
   engine::Engine& engine_;
   const BatchSizes sizes_;
-  std::mutex mutex_;  // guards what follows, and is_done
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Batch>> all_;
-  std::vector<Batch*> free_;
-  std::deque<Batch*> sent_;
-  std::uint64_t taken_count_ = 0;
-  bool is_closed_ = false, is_stopped_ = false;
+  Mutex mutex_;  // guards also is_done
+  ConditionVariable changed_;
+  std::vector<std::unique_ptr<Batch>> all_ NACRE_GUARDED_BY(mutex_);
+  std::vector<Batch*> free_ NACRE_GUARDED_BY(mutex_);
+  std::deque<Batch*> sent_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t taken_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool is_closed_ NACRE_GUARDED_BY(mutex_) = false;
+  bool is_stopped_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::fs

@@ -85,7 +85,7 @@ bool is_fault(ErrorCode code) {
 void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
                     const Error& error) noexcept try {
   if (!is_fault(error.code)) return;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (!known_.emplace(inode.value, error.code).second) return;
   if (known_.size() > known_fault_count_max) known_.erase(known_.begin());
   const auto now = Clock::now();

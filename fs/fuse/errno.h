@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "fs/volume/volume.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -33,11 +33,12 @@ class FaultLog {
  private:
   using Clock = std::chrono::steady_clock;
   Volume& volume_;  // knows paths
-  std::mutex mutex_;
-  std::set<std::pair<std::uint64_t, ErrorCode>> known_;  // inode, kind of fault
-  Clock::time_point window_start_{};
-  std::uint64_t window_count_ = 0;
-  std::uint64_t suppressed_count_ = 0;
+  Mutex mutex_;
+  // Inode, kind of fault.
+  std::set<std::pair<std::uint64_t, ErrorCode>> known_ NACRE_GUARDED_BY(mutex_);
+  Clock::time_point window_start_ NACRE_GUARDED_BY(mutex_){};
+  std::uint64_t window_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t suppressed_count_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nacre::fs

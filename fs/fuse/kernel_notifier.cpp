@@ -29,7 +29,7 @@ Result<> KernelNotifier::start() try {
 
 void KernelNotifier::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -73,16 +73,16 @@ void KernelNotifier::forget_name(metadata::InodeNumber directory, std::string_vi
 
 void KernelNotifier::post(std::function<void()> task) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     tasks_.push_back({RequestScope::current(), std::move(task)});
   }
   wake_.notify_one();
 }
 
 void KernelNotifier::run() noexcept {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    wake_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
     const Task task = std::move(tasks_.front());
     tasks_.pop_front();

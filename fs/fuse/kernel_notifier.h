@@ -6,16 +6,15 @@
 // of this class (post).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string_view>
 #include <thread>
 
 #include "fs/control/request_metrics.h"
 #include "fs/volume/kernel_cache.h"
+#include "gpu_engine/base/mutex.h"
 
 struct fuse_session;
 
@@ -55,15 +54,15 @@ class KernelNotifier final : public KernelCache {
   void run() noexcept;
 
   fuse_session* const session_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  Mutex mutex_;
+  ConditionVariable wake_;
   struct Task {
     RequestMark mark;  // of the request that it answers, if any
     std::function<void()> run;
   };
   // Bounded by the requests that the kernel has under way, and its files with refused pages.
-  std::deque<Task> tasks_;
-  bool stopping_ = false;
+  std::deque<Task> tasks_ NACRE_GUARDED_BY(mutex_);
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -65,12 +65,12 @@ KnownInodes::~KnownInodes() {
 
 void KnownInodes::add(metadata::InodeNumber inode) noexcept {
   if (inode.value >= number_limit) return;
-  const std::lock_guard lock(lock_of(inode));
+  const LockGuard lock(lock_of(inode));
   words_[inode.value / word_bits] |= std::uint64_t{1} << inode.value % word_bits;
 }
 
 void KnownInodes::forget(metadata::InodeNumber inode, const std::function<bool()>& still_known) {
-  const std::lock_guard lock(lock_of(inode));
+  const LockGuard lock(lock_of(inode));
   if (still_known() || inode.value >= number_limit) return;
   words_[inode.value / word_bits] &= ~(std::uint64_t{1} << inode.value % word_bits);
 }

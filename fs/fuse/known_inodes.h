@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "metadata/format/rows.h"
 
@@ -41,13 +41,14 @@ class KnownInodes {
   static constexpr std::size_t lock_count = 64;
   KnownInodes(int descriptor, std::uint64_t* words) : descriptor_(descriptor), words_(words) {}
   static Result<std::unique_ptr<KnownInodes>> map(int descriptor);
-  std::mutex& lock_of(metadata::InodeNumber inode) {
+  // Each guards every 64th word, which the analysis cannot say.
+  Mutex& lock_of(metadata::InodeNumber inode) {
     return locks_[inode.value / word_bits % lock_count];
   }
 
   const int descriptor_;
   std::uint64_t* const words_;
-  std::array<std::mutex, lock_count> locks_;  // each for every 64th word
+  std::array<Mutex, lock_count> locks_;
 };
 
 }  // namespace nacre::fs

@@ -7,13 +7,13 @@
 namespace nacre::fs {
 
 void Listings::changed(metadata::InodeNumber directory) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = directories_.find(directory.value);
   if (found != directories_.end()) ++found->second.version;
 }
 
 void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_first) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto [place, is_new] = directories_.try_emplace(directory.value);
   Directory& state = place->second;
   // The directory was unknown until now.
@@ -31,7 +31,7 @@ void Listings::give(metadata::InodeNumber directory, pid_t process, bool is_firs
 }
 
 bool Listings::end(metadata::InodeNumber directory, pid_t process) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = directories_.find(directory.value);
   if (found == directories_.end()) return true;
   Directory& state = found->second;
@@ -53,7 +53,7 @@ bool Listings::end(metadata::InodeNumber directory, pid_t process) {
 }
 
 void Listings::forget(metadata::InodeNumber directory) noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   directories_.erase(directory.value);
 }
 

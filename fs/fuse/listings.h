@@ -14,10 +14,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {
@@ -51,9 +51,9 @@ class Listings {
     std::vector<Listing> listings;
   };
 
-  std::mutex mutex_;
+  Mutex mutex_;
   // Bounded by the directories that the kernel knows.
-  std::unordered_map<std::uint64_t, Directory> directories_;
+  std::unordered_map<std::uint64_t, Directory> directories_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

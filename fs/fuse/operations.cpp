@@ -57,18 +57,18 @@ timespec to_timespec(const Timestamp& time) {
 }  // namespace
 
 void PendingReplies::add() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   ++count_;
 }
 
 void PendingReplies::done() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (--count_ == 0) none_.notify_all();
 }
 
 void PendingReplies::wait_for_none() {
-  std::unique_lock lock(mutex_);
-  none_.wait(lock, [this] { return count_ == 0; });
+  UniqueLock lock(mutex_);
+  none_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return count_ == 0; });
 }
 
 fuse_lowlevel_ops make_operations() {

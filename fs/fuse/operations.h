@@ -13,11 +13,9 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -37,6 +35,7 @@
 #include "fs/fuse/written_files.h"
 #include "fs/space/write_pacer.h"
 #include "fs/volume/volume.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -57,9 +56,9 @@ class PendingReplies {
   void wait_for_none();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  std::uint64_t count_ = 0;
+  Mutex mutex_;
+  ConditionVariable none_;
+  std::uint64_t count_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 // The owners and permission bits that are shown in place of the stored ones (uid=, gid=, umask=).

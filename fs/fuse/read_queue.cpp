@@ -20,7 +20,7 @@ unsigned count_for(unsigned thread_count) {
 ReadQueue::ReadQueue(unsigned thread_count) : count_max_(count_for(thread_count)) {}
 
 bool ReadQueue::begin(ByteView request, const RequestMark& mark) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (count_ < count_max_) {
     ++count_;
     return true;
@@ -30,7 +30,7 @@ bool ReadQueue::begin(ByteView request, const RequestMark& mark) {
 }
 
 std::optional<ReadQueue::Waiting> ReadQueue::next() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (waiting_.empty()) {
     --count_;
     return std::nullopt;

@@ -8,11 +8,11 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 #include <optional>
 
 #include "fs/control/request_metrics.h"
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -32,9 +32,9 @@ class ReadQueue {
 
  private:
   const unsigned count_max_;
-  std::mutex mutex_;  // guards what follows
-  unsigned count_ = 0;
-  std::deque<Waiting> waiting_;
+  Mutex mutex_;
+  unsigned count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::deque<Waiting> waiting_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

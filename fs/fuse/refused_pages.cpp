@@ -10,7 +10,7 @@ namespace nacre::fs {
 using metadata::InodeNumber;
 
 bool RefusedPages::note(InodeNumber inode, Range range, ErrorCode error) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.try_emplace(inode.value).first;
   count_ = files_.size();
   auto& ranges = place->second.ranges;
@@ -31,7 +31,7 @@ bool RefusedPages::note(InodeNumber inode, Range range, ErrorCode error) {
 }
 
 std::vector<RefusedPages::Range> RefusedPages::take(InodeNumber inode) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end()) return {};
   File& file = place->second;
@@ -56,7 +56,7 @@ std::vector<RefusedPages::Range> RefusedPages::take(InodeNumber inode) {
 
 std::optional<RefusedPages::Refusal> RefusedPages::ask(InodeNumber inode) {
   if (count_ == 0) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end()) return std::nullopt;
   File& file = place->second;
@@ -65,14 +65,14 @@ std::optional<RefusedPages::Refusal> RefusedPages::ask(InodeNumber inode) {
 }
 
 void RefusedPages::give_up(InodeNumber inode) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place != files_.end()) place->second.is_being_dropped = false;
 }
 
 void RefusedPages::forget(InodeNumber inode) noexcept {
   if (count_ == 0) return;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end() || place->second.is_being_dropped) return;  // the drop removes it
   files_.erase(place);

@@ -12,11 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "metadata/format/rows.h"
 
@@ -58,9 +58,9 @@ class RefusedPages {
     bool is_being_dropped = false;
   };
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::atomic<std::size_t> count_{0};  // the number of files
-  std::unordered_map<std::uint64_t, File> files_;
+  std::unordered_map<std::uint64_t, File> files_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

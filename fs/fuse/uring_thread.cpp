@@ -67,7 +67,7 @@ Result<> UringThread::start(RequestHandler& handler) {
 
 Result<> UringThread::enter() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (order_ == Order::stop) return fail(ErrorCode::io, "stopped");
     order_ = Order::enter;
   }
@@ -78,7 +78,7 @@ Result<> UringThread::enter() {
 void UringThread::request_stop() noexcept {
   stopping_ = true;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     order_ = Order::stop;
   }
   changed_.notify_all();
@@ -91,15 +91,15 @@ void UringThread::join() {
 
 void UringThread::report(Result<> outcome) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     report_ = std::move(outcome);
   }
   changed_.notify_all();
 }
 
 Result<> UringThread::wait_for_report() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return report_.has_value(); });
+  UniqueLock lock(mutex_);
+  changed_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return report_.has_value(); });
   Result<> outcome = std::move(*report_);
   report_.reset();
   return outcome;
@@ -114,8 +114,8 @@ void UringThread::run(RequestHandler& handler) noexcept {
   if (usable) {
     Order order;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return order_ != Order::none; });
+      UniqueLock lock(mutex_);
+      changed_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return order_ != Order::none; });
       order = order_;
     }
     if (order == Order::enter) {
@@ -302,7 +302,7 @@ void UringThread::hand_in(UringEntry& entry) noexcept {
 void UringThread::hand_in_answered() noexcept {
   UringEntry* answered = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     answered = std::exchange(answered_, nullptr);
   }
   while (answered != nullptr) {
@@ -318,7 +318,7 @@ void UringThread::commit(UringEntry& entry) noexcept {
     return;
   }
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     entry.next_answered = std::exchange(answered_, &entry);
   }
   wake_up();

@@ -13,15 +13,14 @@
 #include <liburing.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "fs/fuse/transport.h"
 #include "fs/fuse/uring_entry.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -97,11 +96,12 @@ class UringThread {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  Order order_ = Order::none;
-  std::optional<Result<>> report_;
-  UringEntry* answered_ = nullptr;  // the first of a list of entries answered by other threads
+  Mutex mutex_;
+  ConditionVariable changed_;
+  Order order_ NACRE_GUARDED_BY(mutex_) = Order::none;
+  std::optional<Result<>> report_ NACRE_GUARDED_BY(mutex_);
+  // The first of a list of entries answered by other threads.
+  UringEntry* answered_ NACRE_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> wake_up_sent_{false};
 
   // Used by the thread itself only.

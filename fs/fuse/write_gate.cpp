@@ -54,13 +54,13 @@ WriteGate::File& WriteGate::add(InodeNumber inode) {
 
 WriteGate::File WriteGate::find(InodeNumber inode) const noexcept {
   if (count_.load(std::memory_order_acquire) == 0) return {};
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   return place == files_.end() ? File{} : place->second;
 }
 
 bool WriteGate::close(InodeNumber inode) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   File& file = add(inode);
   const bool was_open = !std::exchange(file.is_closed, true);
   const bool was_ajar = std::exchange(file.is_ajar, false);
@@ -68,7 +68,7 @@ bool WriteGate::close(InodeNumber inode) {
 }
 
 void WriteGate::close_with_answer(InodeNumber inode, pid_t process) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   File& file = add(inode);
   file.is_closed = true;
   file.is_ajar = false;
@@ -77,7 +77,7 @@ void WriteGate::close_with_answer(InodeNumber inode, pid_t process) {
 
 bool WriteGate::keeps_closed(InodeNumber inode, pid_t process) noexcept {
   if (count_.load(std::memory_order_acquire) == 0) return false;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end() || !place->second.is_closed) return false;
   File& file = place->second;
@@ -90,7 +90,7 @@ bool WriteGate::keeps_closed(InodeNumber inode, pid_t process) noexcept {
 
 void WriteGate::leave_ajar(InodeNumber inode) noexcept {
   if (count_.load(std::memory_order_acquire) == 0) return;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end() || !place->second.is_closed) return;
   place->second.is_ajar = true;
@@ -98,7 +98,7 @@ void WriteGate::leave_ajar(InodeNumber inode) noexcept {
 }
 
 void WriteGate::refuse(InodeNumber inode, ErrorCode error, bool names_more) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   File& file = add(inode);
   file.is_closed = true;
   file.is_ajar = false;
@@ -108,7 +108,7 @@ void WriteGate::refuse(InodeNumber inode, ErrorCode error, bool names_more) {
 }
 
 void WriteGate::open(InodeNumber inode) noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place == files_.end()) return;
   place->second = {.names_more = place->second.names_more};
@@ -122,7 +122,7 @@ bool WriteGate::is_closed(InodeNumber inode) const noexcept {
 
 void WriteGate::forget(InodeNumber inode) noexcept {
   if (count_.load(std::memory_order_acquire) == 0) return;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   files_.erase(inode.value);
   count_.store(files_.size(), std::memory_order_release);
 }
@@ -132,7 +132,7 @@ bool WriteGate::names_more(InodeNumber inode) const noexcept {
 }
 
 void WriteGate::take_error(InodeNumber inode) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto place = files_.find(inode.value);
   if (place != files_.end()) place->second.error.reset();
 }

@@ -16,11 +16,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "fs/volume/volume.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -78,10 +78,10 @@ class WriteGate {
   };
 
   File find(InodeNumber inode) const noexcept;
-  File& add(InodeNumber inode);  // under the lock
+  File& add(InodeNumber inode) NACRE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, File> files_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::uint64_t, File> files_ NACRE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
 
   static bool is_narrow(const VolumeSpace& space, std::uint64_t dirty_bytes_max);

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <unordered_set>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/identifiers.h"
 
 namespace nacre::fs {
@@ -35,16 +35,16 @@ class WrittenFiles {
   void forget(metadata::InodeNumber inode) noexcept;
 
  private:
-  void count_locked() {
+  void count_locked() NACRE_REQUIRES(mutex_) {
     count_.store(written_.size() + to_be_told_.size() + expired_.size(), std::memory_order_release);
   }
 
-  mutable std::mutex mutex_;
-  std::unordered_set<std::uint64_t> written_;
-  std::unordered_set<std::uint64_t> to_be_told_;
-  std::unordered_set<std::uint64_t> expired_;
-  bool too_many_to_tell_ = false;  // all are to be told
-  bool too_many_expired_ = false;  // all may have expired
+  mutable Mutex mutex_;
+  std::unordered_set<std::uint64_t> written_ NACRE_GUARDED_BY(mutex_);
+  std::unordered_set<std::uint64_t> to_be_told_ NACRE_GUARDED_BY(mutex_);
+  std::unordered_set<std::uint64_t> expired_ NACRE_GUARDED_BY(mutex_);
+  bool too_many_to_tell_ NACRE_GUARDED_BY(mutex_) = false;  // all are to be told
+  bool too_many_expired_ NACRE_GUARDED_BY(mutex_) = false;  // all may have expired
   std::atomic<std::size_t> count_{0};
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/sealed_fs/database_scrub.h"
 #include "metadata/tables/database.h"
@@ -180,11 +180,11 @@ Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoc
   NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch, depth));
   NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::segment_folder));
 
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<bool> failed = false;
   const Passed one_at_a_time = [&](std::uint64_t bytes) -> Result<> {
     if (failed) return fail(ErrorCode::cancelled, "another segment could not be read");
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     return passed(bytes);
   };
   std::vector<Result<EpochCounts>> found(paths.size(), EpochCounts{});
@@ -199,7 +199,7 @@ Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoc
       if (counts) {
         found[i] = std::move(counts);
       } else if (counts.error().code != ErrorCode::not_found) {
-        const std::lock_guard lock(mutex);
+        const LockGuard lock(mutex);
         if (!failed.exchange(true)) first_failure = tl::unexpected(counts.error());
       }
     }

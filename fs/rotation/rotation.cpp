@@ -99,12 +99,12 @@ Result<> Rotation::begin(const RotationOptions& options) {
   if (mounted_.is_read_only()) return read_only();
   const auto check_none = [this]() -> Result<> {
     if (!keys_->is_rotating()) return {};
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     return under_way(row_.paused);
   };
   // A thread that works on a rotation holds the mutex until it is done.
   NACRE_TRY(check_none());
-  std::lock_guard one(work_mutex_);
+  LockGuard one(work_mutex_);
   NACRE_TRY(check_none());
   NACRE_TRY(mounted_.check_writable());
   // A backup would copy a keyring and a superblock of different states.
@@ -121,7 +121,7 @@ Result<> Rotation::begin(const RotationOptions& options) {
   NACRE_TRY(save_new_keyring(options, before));
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     row_ = row;
     state_ = RotationState::running;
     begun_ = true;
@@ -131,23 +131,23 @@ Result<> Rotation::begin(const RotationOptions& options) {
   NACRE_TRY(keyring_.note_generation());
   row.total_bytes = mounted_.store().outdated().live_bytes;
   NACRE_TRY(remember(row));
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   row_.total_bytes = row.total_bytes;
   return {};
 }
 
 Result<> Rotation::go_on() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   if (row_.paused) return fail(ErrorCode::cancelled, "the rotation is paused");
   return {};
 }
 
 Result<> Rotation::wait(RotationState state, std::string message, milliseconds pause) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   state_ = state;
   message_ = std::move(message);
-  wake_.wait_for(lock, pause, [&] { return stopping_ || row_.paused; });
+  wake_.wait_for(lock, pause, [&]() NACRE_REQUIRES(mutex_) { return stopping_ || row_.paused; });
   if (!row_.paused) state_ = RotationState::running;
   lock.unlock();
   report_progress();
@@ -156,7 +156,7 @@ Result<> Rotation::wait(RotationState state, std::string message, milliseconds p
 
 void Rotation::enter(std::string_view stage) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stage_ = stage;
     message_.clear();
     state_ = RotationState::running;
@@ -171,7 +171,7 @@ void Rotation::report_progress() {
 Result<> Rotation::work(Mode mode) {
   NACRE_TRY(go_on());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     since_ = std::chrono::steady_clock::now();
     left_then_ = mounted_.store().outdated().live_bytes;
     if (row_.total_bytes == 0) row_.total_bytes = left_then_;
@@ -216,7 +216,7 @@ Result<> Rotation::renew_checkpoint() {
 Result<> Rotation::rekey_records(Mode mode) {
   RekeyOrder order;
   const auto has_another_rate = [&] {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     return order.rate_bytes_per_second != row_.rate_bytes_per_second;
   };
   order.go_on = [&]() -> Result<> {
@@ -224,10 +224,10 @@ Result<> Rotation::rekey_records(Mode mode) {
     if (has_another_rate()) return fail(ErrorCode::cancelled, "goes on at another rate");
     return {};
   };
-  order.progress = [this] { report_progress(); };
+  order.progress = [this]() NACRE_REQUIRES(work_mutex_) { report_progress(); };
   while (true) {
     {
-      std::lock_guard lock(mutex_);
+      LockGuard lock(mutex_);
       order.rate_bytes_per_second = row_.rate_bytes_per_second;
     }
     order.at_full_speed = mode == Mode::full_speed && order.rate_bytes_per_second == 0;
@@ -286,7 +286,7 @@ Result<> Rotation::finish() {
   spdlog::info("rotation of keys: everything is sealed under epoch {}, the older keys are gone",
                keys_->current_epoch_number());
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     state_ = RotationState::none;
     stage_ = {};
     row_ = {};
@@ -314,13 +314,13 @@ Result<> Rotation::repair_copies() {
 
 Result<> Rotation::run(const Progress& progress) {
   if (mounted_.is_read_only()) return read_only();
-  std::lock_guard one(work_mutex_);
+  LockGuard one(work_mutex_);
   if (!keys_->is_rotating()) {
     NACRE_TRY(repair_copies());
     return forget_digests();
   }
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     row_.paused = false;
   }
   progress_ = progress;
@@ -336,7 +336,7 @@ Result<> Rotation::run(const Progress& progress) {
 void Rotation::start() {
   if (mounted_.is_read_only()) return;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     begun_ = keys_->is_rotating();
   }
   if (const auto repaired = repair_copies(); !repaired) {
@@ -347,7 +347,7 @@ void Rotation::start() {
 
 void Rotation::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -357,7 +357,7 @@ void Rotation::stop() {
 void Rotation::run_background() {
   milliseconds retry_pause = retry_pause_min;
   {
-    std::lock_guard one(work_mutex_);
+    LockGuard one(work_mutex_);
     const auto forgotten = keys_->is_rotating() ? Result<>() : forget_digests();
     if (!forgotten && forgotten.error().code != ErrorCode::cancelled) {
       spdlog::warn("what is left of the last rotation of keys cannot be removed: {}",
@@ -366,17 +366,18 @@ void Rotation::run_background() {
   }
   while (true) {
     {
-      std::unique_lock lock(mutex_);
+      UniqueLock lock(mutex_);
       if (row_.paused) state_ = RotationState::paused;
-      wake_.wait(lock, [&] { return stopping_ || (begun_ && !row_.paused); });
+      wake_.wait(lock,
+                 [&]() NACRE_REQUIRES(mutex_) { return stopping_ || (begun_ && !row_.paused); });
       if (stopping_) return;
     }
     Result<> worked;
     {
-      std::lock_guard one(work_mutex_);
+      LockGuard one(work_mutex_);
       worked = keys_->is_rotating() ? work(Mode::background) : Result<>();
     }
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (worked) {
       begun_ = false;
       retry_pause = retry_pause_min;
@@ -388,7 +389,8 @@ void Rotation::run_background() {
     if (may_pass(error.code)) {
       spdlog::info("rotation of keys waits: {}", error.message);
       state_ = RotationState::waiting;
-      wake_.wait_for(lock, retry_pause, [&] { return stopping_ || row_.paused; });
+      wake_.wait_for(lock, retry_pause,
+                     [&]() NACRE_REQUIRES(mutex_) { return stopping_ || row_.paused; });
       retry_pause = std::min(2 * retry_pause, retry_pause_max);
       continue;
     }
@@ -406,7 +408,7 @@ Result<> Rotation::pause() {
   row.paused = true;
   NACRE_TRY(remember(row));
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     // The rotation may have ended while the row was written. Its state would then stay "paused" for
     // ever.
     if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
@@ -425,7 +427,7 @@ Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
   row.rate_bytes_per_second = rate_bytes_per_second.value_or(row.rate_bytes_per_second);
   NACRE_TRY(remember(row));
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
     row_.paused = false;
     row_.rate_bytes_per_second = row.rate_bytes_per_second;
@@ -440,7 +442,7 @@ RotationStatus Rotation::status() const {
   RotationStatus status{.epoch = keys_->current_epoch_number()};
   const OutdatedSegments left =
       mounted_.is_read_only() ? OutdatedSegments{} : mounted_.store().outdated();
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   status.state = state_;
   if (state_ == RotationState::none) return status;
   status.stage = stage_;
@@ -459,7 +461,7 @@ RotationStatus Rotation::status() const {
 Result<EpochCounts> Rotation::verify() const {
   return count_epochs(*directory_, keys_->current_epoch_number(), WalkDepth::everything,
                       [this](std::uint64_t) -> Result<> {
-                        std::lock_guard lock(mutex_);
+                        LockGuard lock(mutex_);
                         if (!stopping_) return {};
                         return fail(ErrorCode::cancelled, "the volume is closing");
                       });

@@ -15,10 +15,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +25,7 @@
 
 #include "fs/mount/mounted.h"
 #include "fs/rotation/epoch_walk.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_keeper.h"
 #include "metadata/superblock.h"
@@ -86,26 +85,26 @@ class Rotation {
 
   // Steps 1 and 2. Error: busy if a rotation or a backup is under way. After another error the
   // rotation may have begun in spite of it; status() tells, and it then goes on as usual.
-  Result<> begin(const RotationOptions& options);
+  Result<> begin(const RotationOptions& options) NACRE_EXCLUDES(mutex_, work_mutex_);
 
   // Goes on to the end on this thread, as fast as it can unless a rate was set. It is no error if
   // there is nothing to do. progress may be empty. Errors: corrupt in the state damaged; cancelled
   // after stop().
   using Progress = std::function<void(const RotationStatus&)>;
-  Result<> run(const Progress& progress);
+  Result<> run(const Progress& progress) NACRE_EXCLUDES(work_mutex_, mutex_);
 
   // The background thread. It goes on with an existing rotation, and with any that begins later.
-  void start();
-  void stop();
+  void start() NACRE_EXCLUDES(mutex_);
+  void stop() NACRE_EXCLUDES(mutex_);
   // Both are durable: a paused rotation stays paused until it is resumed. Error: not_found if there
   // is none.
-  Result<> pause();
-  Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second);
+  Result<> pause() NACRE_EXCLUDES(mutex_);
+  Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second) NACRE_EXCLUDES(mutex_);
 
-  RotationStatus status() const;
+  RotationStatus status() const NACRE_EXCLUDES(mutex_);
   // Looks at every record and file, and counts those that are not of the current epoch. Error:
   // cancelled after stop().
-  Result<EpochCounts> verify() const;
+  Result<EpochCounts> verify() const NACRE_EXCLUDES(mutex_);
   engine::Sha256Digest fingerprint() const { return keys_->fingerprint(); }
   // The format of the current epoch.
   metadata::EpochFormat format() const { return keys_->current_epoch().format; }
@@ -113,15 +112,15 @@ class Rotation {
  private:
   enum class Mode : std::uint8_t { background, full_speed };
 
-  void run_background();
-  Result<> work(Mode mode);
-  Result<> settle_superblock();
-  Result<> renew_checkpoint();
-  Result<> rekey_records(Mode mode);
-  Result<> reseal_database();
-  Result<> settle();
-  Result<> finish();
-  Result<> forget_digests();
+  void run_background() NACRE_EXCLUDES(mutex_, work_mutex_);
+  Result<> work(Mode mode) NACRE_REQUIRES(work_mutex_);
+  Result<> settle_superblock() NACRE_REQUIRES(work_mutex_);
+  Result<> renew_checkpoint() NACRE_REQUIRES(work_mutex_);
+  Result<> rekey_records(Mode mode) NACRE_REQUIRES(work_mutex_);
+  Result<> reseal_database() NACRE_REQUIRES(work_mutex_);
+  Result<> settle() NACRE_REQUIRES(work_mutex_);
+  Result<> finish() NACRE_REQUIRES(work_mutex_);
+  Result<> forget_digests() NACRE_REQUIRES(work_mutex_);
   Result<> repair_copies();
   // The state in which a rotation begins: the superblock that is valid under the older key, and the
   // properties of the new epoch.
@@ -130,8 +129,9 @@ class Rotation {
     engine::CipherSuite suite{};
     metadata::EpochFormat format = metadata::EpochFormat::one;  // not below that of the last epoch
   };
-  Result<BeforeRotation> settle_before(const RotationOptions& options);
-  Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before);
+  Result<BeforeRotation> settle_before(const RotationOptions& options) NACRE_REQUIRES(work_mutex_);
+  Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before)
+      NACRE_EXCLUDES(mutex_);
   struct LoadedSuperblock {
     metadata::Superblock superblock;
     engine::Sha256Digest digest = {};
@@ -142,10 +142,11 @@ class Rotation {
   Result<> remember(const metadata::RotationRow& row);
   Result<metadata::RotationRow> remembered() const;
   // Error: cancelled if stopped or paused.
-  Result<> go_on();
-  Result<> wait(RotationState state, std::string message, std::chrono::milliseconds pause);
-  void enter(std::string_view stage);
-  void report_progress();
+  Result<> go_on() NACRE_EXCLUDES(mutex_);
+  Result<> wait(RotationState state, std::string message, std::chrono::milliseconds pause)
+      NACRE_REQUIRES(work_mutex_) NACRE_EXCLUDES(mutex_);
+  void enter(std::string_view stage) NACRE_REQUIRES(work_mutex_);
+  void report_progress() NACRE_REQUIRES(work_mutex_);
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::shared_ptr<metadata::KeyTree> keys_;
@@ -153,22 +154,25 @@ class Rotation {
   Mounted& mounted_;
 
   // One thread at a time begins, works or ends. Locked before mutex_.
-  std::mutex work_mutex_;
-  Progress progress_;  // under work_mutex_
+  Mutex work_mutex_;
+  // Under work_mutex_.
+  Progress progress_ NACRE_GUARDED_BY(work_mutex_);
   // The digest of the superblock with which the volume was opened, or that this object has written
   // since. No other writer exists. None if it could not be read again. Under work_mutex_.
-  std::optional<engine::Sha256Digest> known_superblock_;
+  std::optional<engine::Sha256Digest> known_superblock_ NACRE_GUARDED_BY(work_mutex_);
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  bool begun_ = false;  // the background thread has something to do
-  metadata::RotationRow row_;
-  RotationState state_ = RotationState::none;
-  std::string_view stage_;
-  std::string message_;
-  std::chrono::steady_clock::time_point since_{};
-  std::uint64_t left_then_ = 0;  // live bytes of older epochs at that moment
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  // The background thread has something to do.
+  bool begun_ NACRE_GUARDED_BY(mutex_) = false;
+  metadata::RotationRow row_ NACRE_GUARDED_BY(mutex_);
+  RotationState state_ NACRE_GUARDED_BY(mutex_) = RotationState::none;
+  std::string_view stage_ NACRE_GUARDED_BY(mutex_);
+  std::string message_ NACRE_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point since_ NACRE_GUARDED_BY(mutex_){};
+  // Live bytes of older epochs at that moment.
+  std::uint64_t left_then_ NACRE_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 

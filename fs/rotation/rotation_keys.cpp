@@ -68,7 +68,7 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, const Before
     keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), before.superblock);
   };
   const auto go_on = [this]() -> Result<> {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!stopping_) return {};
     return fail(ErrorCode::cancelled, "the volume is closing");
   };

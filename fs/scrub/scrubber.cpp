@@ -59,18 +59,19 @@ void Scrubber::start() {
   } else if (*value) {
     auto row = metadata::decode_scrub_row(**value);
     if (row) {
+      LockGuard lock(mutex_);
       row_ = std::move(*row);
     } else {
       spdlog::warn("what the last scrub did cannot be read: {}", row.error().message);
     }
   }
-  if (row_.state == ScrubState::running) spdlog::info("the scrub goes on where it was");
+  if (status().state == ScrubState::running) spdlog::info("the scrub goes on where it was");
   thread_ = std::thread([this] { run(); });
 }
 
 void Scrubber::close() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (std::exchange(closing_, true)) return;
   }
   wake_.notify_all();
@@ -81,14 +82,15 @@ void Scrubber::close() {
 }
 
 ScrubRow Scrubber::status() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return row_;
 }
 
 bool Scrubber::wait_until_idle(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return wake_.wait_for(lock, time,
-                        [&] { return row_.state != ScrubState::running && !is_working_; });
+  UniqueLock lock(mutex_);
+  return wake_.wait_for(lock, time, [&]() NACRE_REQUIRES(mutex_) {
+    return row_.state != ScrubState::running && !is_working_;
+  });
 }
 
 Result<ScrubRow> Scrubber::make_new(std::uint64_t rate) const {
@@ -119,13 +121,13 @@ Result<ScrubRow> Scrubber::make_new(std::uint64_t rate) const {
 
 Result<ScrubRow> Scrubber::apply(ScrubCommand command, std::optional<std::uint64_t> rate) {
   if (command == ScrubCommand::status) return status();
-  std::lock_guard one(apply_mutex_);
+  LockGuard one(apply_mutex_);
   std::optional<ScrubRow> fresh;
   if (command == ScrubCommand::begin && !is_under_way(status().state)) {
     NACRE_ASSIGN(fresh, make_new(rate.value_or(options_.rate_bytes_per_second)));
   }
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (closing_) return fail(ErrorCode::cancelled, "the volume is closing");
     if (fresh) {
       row_ = std::move(*fresh);
@@ -156,14 +158,14 @@ bool Scrubber::is_wanted() const {
 }
 
 Result<> Scrubber::change(const std::function<void(ScrubRow&)>& change) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (!is_wanted()) return fail(ErrorCode::cancelled, "the scrub was paused or stopped");
   change(row_);
   return {};
 }
 
 Result<> Scrubber::save(bool at_once) {
-  std::lock_guard saving(save_mutex_);
+  LockGuard saving(save_mutex_);
   if (mounted_.is_read_only()) return {};
   return mounted_.put_system_row(metadata::system_key_scrub, metadata::encode(status()), at_once);
 }
@@ -177,9 +179,11 @@ void Scrubber::save_if_due() {
 }
 
 void Scrubber::run() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [&] { return closing_ || row_.state == ScrubState::running; });
+    wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
+      return closing_ || row_.state == ScrubState::running;
+    });
     if (closing_) return;
     pass_ordinal_ = ordinal_;
     is_working_ = true;
@@ -211,7 +215,7 @@ Result<> Scrubber::pause_for(std::uint64_t bytes) {
   const auto now = clock_->now();
   const std::uint64_t activity = mounted_.store().activity();
   const bool is_busy = std::exchange(seen_activity_, activity) != activity;
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const std::uint64_t rate = row_.rate_bytes_per_second;
   if (!limit_ || limit_->bytes_per_second() != rate) limit_.emplace(rate);
   auto time = limit_->after(is_busy ? busy_cost * bytes : bytes, now);
@@ -219,8 +223,9 @@ Result<> Scrubber::pause_for(std::uint64_t bytes) {
     time = std::min<ScrubClock::Clock::duration>(now - stretch_began_, busy_pause_max);
   }
   if (time.count() > 0) {
-    clock_->wait(lock, wake_, time,
-                 [&] { return !is_wanted() || row_.rate_bytes_per_second != rate; });
+    clock_->wait(lock, wake_, time, [&]() NACRE_REQUIRES(mutex_) {
+      return !is_wanted() || row_.rate_bytes_per_second != rate;
+    });
   }
   stretch_began_ = clock_->now();
   if (!is_wanted()) return fail(ErrorCode::cancelled, "the scrub was paused or stopped");

@@ -13,11 +13,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -26,6 +24,7 @@
 #include "fs/check/segment_scrub.h"
 #include "fs/mount/mounted.h"
 #include "fs/scrub/rate_limit.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
@@ -38,8 +37,8 @@ class ScrubClock {
   virtual Clock::time_point now() { return Clock::now(); }
   // Waits until the time is over or is_over() returns true. lock and wake are used as by a
   // condition variable's wait_for().
-  virtual void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake,
-                    Clock::duration time, const std::function<bool()>& is_over) {
+  virtual void wait(UniqueLock<Mutex>& lock, ConditionVariable& wake, Clock::duration time,
+                    const std::function<bool()>& is_over) {
     wake.wait_for(lock, time, is_over);
   }
 };
@@ -71,21 +70,22 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
 
   // Starts the thread, which goes on with a scrub that an earlier mount left unfinished.
-  void start();
+  void start() NACRE_EXCLUDES(mutex_);
   // Ends the thread at once, and puts the scrub's place into the open commit group. Called before
   // the volume closes.
-  void close();
+  void close() NACRE_EXCLUDES(mutex_);
 
   // The effect of the command is durable when this returns. Errors: not_found if there is no scrub
   // to pause, resume or stop; cancelled after close(); those of the commit.
-  Result<metadata::ScrubRow> apply(ScrubCommand command, std::optional<std::uint64_t> rate);
-  metadata::ScrubRow status() const;
+  Result<metadata::ScrubRow> apply(ScrubCommand command, std::optional<std::uint64_t> rate)
+      NACRE_EXCLUDES(apply_mutex_, mutex_);
+  metadata::ScrubRow status() const NACRE_EXCLUDES(mutex_);
   // Waits until no scrub is running. Returns false if the time was over first.
-  bool wait_until_idle(std::chrono::milliseconds time);
+  bool wait_until_idle(std::chrono::milliseconds time) NACRE_EXCLUDES(mutex_);
 
  private:
   class SegmentVisitor;
-  void run();
+  void run() NACRE_EXCLUDES(mutex_);
   Result<> pass();
   Result<> scrub_segments();
   Result<> scrub_segment(metadata::SegmentNumber number, const metadata::SegmentRow& row,
@@ -97,13 +97,13 @@ class Scrubber {
   Result<> finish();
   void end(const Result<>& outcome);
   Result<metadata::ScrubRow> make_new(std::uint64_t rate) const;
-  Result<> pause_for(std::uint64_t bytes);
-  Result<> save(bool at_once);
+  Result<> pause_for(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
+  Result<> save(bool at_once) NACRE_EXCLUDES(save_mutex_);
   void save_if_due();
-  // Whether the current pass is still wanted. The caller holds mutex_.
-  bool is_wanted() const;
+  // Whether the current pass is still wanted.
+  bool is_wanted() const NACRE_REQUIRES(mutex_);
   // Changes the row. Error: cancelled if the current pass is no longer wanted.
-  Result<> change(const std::function<void(metadata::ScrubRow&)>& change);
+  Result<> change(const std::function<void(metadata::ScrubRow&)>& change) NACRE_EXCLUDES(mutex_);
   void note(metadata::ScrubPlace place);  // to pending_
 
   Mounted& mounted_;
@@ -111,15 +111,15 @@ class Scrubber {
   const ScrubberOptions options_;
   const std::shared_ptr<ScrubClock> clock_;
 
-  std::mutex apply_mutex_;  // one command at a time
-  std::mutex save_mutex_;   // rows are saved in their order; before mutex_
+  Mutex apply_mutex_;  // one command at a time
+  Mutex save_mutex_;   // rows are saved in their order; before mutex_
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  metadata::ScrubRow row_;
-  std::uint64_t ordinal_ = 0;  // grows with every scrub that begins
-  bool closing_ = false;
-  bool is_working_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  metadata::ScrubRow row_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t ordinal_ NACRE_GUARDED_BY(mutex_) = 0;  // grows with every scrub that begins
+  bool closing_ NACRE_GUARDED_BY(mutex_) = false;
+  bool is_working_ NACRE_GUARDED_BY(mutex_) = false;
 
   // Used by the thread only.
   std::uint64_t pass_ordinal_ = 0;  // changes under mutex_

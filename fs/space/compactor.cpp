@@ -118,19 +118,19 @@ void Compactor::start() {
 
 void Compactor::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   pacer_.stop();
   rekeyer_.stop();
   if (thread_.joinable()) thread_.join();
-  std::lock_guard last(run_mutex_);  // a run that was under way has ended
+  LockGuard last(run_mutex_);  // a run that was under way has ended
 }
 
 void Compactor::wake() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (woken_) return;
     woken_ = true;
   }
@@ -140,7 +140,7 @@ void Compactor::wake() {
 CompactorStats Compactor::stats() const {
   CompactorStats stats;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stats = stats_;
   }
   stats.writers = pacer_.stats();
@@ -148,7 +148,7 @@ CompactorStats Compactor::stats() const {
 }
 
 void Compactor::set_state(std::string state) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stats_.state = std::move(state);
 }
 
@@ -193,9 +193,10 @@ void Compactor::run_background() {
   milliseconds retry_pause = retry_pause_min;
   bool may_tidy = false;  // something was committed since the last idle moment
   bool is_blocked = false;
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (true) {
-    const auto is_due = [&] { return stopping_ || (woken_ && !is_blocked); };
+    const auto is_due = [&]()
+                            NACRE_REQUIRES(mutex_) { return stopping_ || (woken_ && !is_blocked); };
     const std::uint64_t activity = store_.activity();
     if (is_blocked) {
       wake_.wait_for(lock, retry_pause, is_due);
@@ -229,13 +230,14 @@ void Compactor::run_background() {
       stats_.state = fmt::format("stopped: {}", done.error().message);
       return;
     }
-    wake_.wait_for(lock, compactor_look_pause,
-                   [&] { return stopping_ || (woken_ && pacer_.is_engaged()); });
+    wake_.wait_for(lock, compactor_look_pause, [&]() NACRE_REQUIRES(mutex_) {
+      return stopping_ || (woken_ && pacer_.is_engaged());
+    });
   }
 }
 
 Result<> Compactor::do_what_is_due(bool is_idle) {
-  std::lock_guard one(run_mutex_);
+  LockGuard one(run_mutex_);
   const auto done = clean_up(is_idle);
   if (!done) {
     hopeless_dead_bytes_ = all_hopeless;
@@ -263,7 +265,7 @@ Result<> Compactor::clean_up(bool is_idle) {
 
 Result<> Compactor::reach_bound(Speed speed, CompactionReport& report) {
   is_reaching_bound_ = true;
-  const auto reach = [&]() -> Result<bool> {
+  const auto reach = [&]() NACRE_REQUIRES(run_mutex_) -> Result<bool> {
     for (SpaceBound now = bound(); now.excess_bytes > 0; now = bound()) {
       // If a segment is fuller than the bound allows on average, emptying it costs more than it
       // gives. On a full disk it is emptied all the same, because there is no other room.
@@ -298,7 +300,9 @@ Result<bool> Compactor::compact_one(double live_share_max, Speed speed, Compacti
   NACRE_TRY(pace(0, speed));
   NACRE_ASSIGN(const auto victim, store_.find_victim(live_share_max));
   if (!victim) return false;
-  NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) { return pace(bytes, speed); }));
+  NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) NACRE_REQUIRES(run_mutex_) {
+    return pace(bytes, speed);
+  }));
   return true;
 }
 
@@ -310,7 +314,9 @@ Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
     NACRE_ASSIGN(const auto victim, store_.find_small_victim(count_max));
     if (!victim) break;
     count_max = 0;
-    NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) { return pace(bytes, speed); }));
+    NACRE_TRY(rewrite(*victim, report, [&](std::uint64_t bytes) NACRE_REQUIRES(run_mutex_) {
+      return pace(bytes, speed);
+    }));
   }
   return {};
 }
@@ -318,7 +324,7 @@ Result<> Compactor::join_small(Speed speed, CompactionReport& report) {
 Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, const Pace& pause) {
   NACRE_TRY(admit(victim));
   std::uint64_t moved_before = store_.stats().moved_bytes;
-  const auto after_piece = [&](std::uint64_t bytes) -> Result<> {
+  const auto after_piece = [&](std::uint64_t bytes) NACRE_REQUIRES(run_mutex_) -> Result<> {
     const SegmentStats now = store_.stats();
     const std::uint64_t moved = now.moved_bytes - std::exchange(moved_before, now.moved_bytes);
     report.moved_bytes += moved;
@@ -334,17 +340,17 @@ Result<> Compactor::rewrite(const Victim& victim, CompactionReport& report, cons
   // The commit of the interval then frees the emptied segments, even if nothing else changes.
   committer_.note_change();
   ++report.segment_count;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   ++stats_.segment_count;
   return {};
 }
 
 Result<RekeyStep> Compactor::rekey(const RekeyOrder& order) {
-  std::lock_guard one(run_mutex_);
+  LockGuard one(run_mutex_);
   const NotCleaning for_now(*this);
   const auto report = rekeyer_.run(order);
   if (!report) return tl::unexpected(report.error());
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stats_.segment_count += report->segment_count;
   return report->step;
 }
@@ -390,8 +396,9 @@ Result<> Compactor::pace(std::uint64_t bytes, Speed speed) {
       pause = milliseconds(static_cast<std::int64_t>(1000 * static_cast<double>(bytes) / rate));
     }
   }
-  std::unique_lock lock(mutex_);
-  if (pause.count() > 0) wake_.wait_for(lock, pause, [&] { return stopping_; });
+  UniqueLock lock(mutex_);
+  if (pause.count() > 0)
+    wake_.wait_for(lock, pause, [&]() NACRE_REQUIRES(mutex_) { return stopping_; });
   if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   return {};
 }
@@ -455,7 +462,7 @@ Result<> Compactor::tidy(InodeNumber inode, ChunkIndex index, Speed speed) {
 }
 
 Result<CompactionReport> Compactor::run(CompactionGoal goal, const CompactionProgress& progress) {
-  std::lock_guard one(run_mutex_);
+  LockGuard one(run_mutex_);
   CompactionReport report;
   const SegmentStats before = store_.stats();
   if (goal == CompactionGoal::space_ratio) {

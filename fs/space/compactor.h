@@ -15,10 +15,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -33,6 +31,7 @@
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
 #include "fs/store/segment_store.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {
@@ -95,22 +94,23 @@ class Compactor {
   void start();  // the background thread
   // Ends the background thread and every run(), at once: after the current piece of work. Called
   // before the parts that it uses are destroyed.
-  void stop();
+  void stop() NACRE_EXCLUDES(mutex_, run_mutex_);
   // Tells that a commit takes place, so there may be something to do. Cheap; may be called under
   // any lock.
-  void wake();
+  void wake() NACRE_EXCLUDES(mutex_);
 
   // Holds back writers while compaction is far behind. A server asks it before it answers a write.
   WritePacer& pacer() { return pacer_; }
 
   // Compacts on this thread until the goal is reached, then commits. Errors: cancelled after
   // stop(); those of compact_segment() and of the commit.
-  Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress);
+  Result<CompactionReport> run(CompactionGoal goal, const CompactionProgress& progress)
+      NACRE_EXCLUDES(run_mutex_);
 
   // Empties segments of older epochs for some seconds, by Rekeyer::run().
-  Result<RekeyStep> rekey(const RekeyOrder& order);
+  Result<RekeyStep> rekey(const RekeyOrder& order) NACRE_EXCLUDES(run_mutex_, mutex_);
 
-  CompactorStats stats() const;
+  CompactorStats stats() const NACRE_EXCLUDES(mutex_);
 
  private:
   static constexpr std::uint64_t all_hopeless = ~std::uint64_t{0};
@@ -132,28 +132,31 @@ class Compactor {
   };
   enum class Speed : std::uint8_t { paced, full };
 
-  void run_background();
-  Result<> do_what_is_due(bool is_idle);
-  Result<> clean_up(bool is_idle);  // under run_mutex_
-  Result<> reach_bound(Speed speed, CompactionReport& report);
+  void run_background() NACRE_EXCLUDES(mutex_);
+  Result<> do_what_is_due(bool is_idle) NACRE_EXCLUDES(run_mutex_);
+  Result<> clean_up(bool is_idle) NACRE_REQUIRES(run_mutex_);
+  Result<> reach_bound(Speed speed, CompactionReport& report) NACRE_REQUIRES(run_mutex_);
   // True when there was a victim and it was read through.
-  Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report);
-  Result<> join_small(Speed speed, CompactionReport& report);
+  Result<bool> compact_one(double live_share_max, Speed speed, CompactionReport& report)
+      NACRE_REQUIRES(run_mutex_);
+  Result<> join_small(Speed speed, CompactionReport& report) NACRE_REQUIRES(run_mutex_);
   // Reads a victim to its end. Calls pause after each piece of work.
-  Result<> rewrite(const Victim& victim, CompactionReport& report, const Pace& pause);
-  Result<> tidy_inlined(Speed speed);
-  Result<> tidy_patched(Speed speed);
-  Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed);
-  Result<> pace(std::uint64_t bytes, Speed speed);
-  Result<> commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes);
-  Result<> commit_moves();
-  Result<> admit(const Victim& victim);  // no_space
+  Result<> rewrite(const Victim& victim, CompactionReport& report, const Pace& pause)
+      NACRE_REQUIRES(run_mutex_) NACRE_EXCLUDES(mutex_);
+  Result<> tidy_inlined(Speed speed) NACRE_REQUIRES(run_mutex_);
+  Result<> tidy_patched(Speed speed) NACRE_REQUIRES(run_mutex_);
+  Result<> tidy(InodeNumber inode, ChunkIndex index, Speed speed) NACRE_REQUIRES(run_mutex_);
+  Result<> pace(std::uint64_t bytes, Speed speed) NACRE_REQUIRES(run_mutex_);
+  Result<> commit_now_and_then(std::uint64_t moved_bytes, std::uint64_t empty_bytes)
+      NACRE_REQUIRES(run_mutex_);
+  Result<> commit_moves() NACRE_REQUIRES(run_mutex_);
+  Result<> admit(const Victim& victim) NACRE_REQUIRES(run_mutex_);  // no_space
   SpaceBound bound();
   void note_written(std::uint64_t bytes);  // called by a writer, under no lock
   std::uint64_t look_bytes() const;        // a writer looks at the bound after this many bytes
   // Engages the pacer past the slack, if compaction can free the dead bytes.
   void hold_or_let_go(const SpaceBound& bound);
-  void set_state(std::string state);
+  void set_state(std::string state) NACRE_EXCLUDES(mutex_);
 
   metadata::Database& database_;
   SegmentStore& store_;
@@ -169,18 +172,19 @@ class Compactor {
   // The dead bytes that the background thread could not free when it looked last.
   std::atomic<std::uint64_t> hopeless_dead_bytes_{all_hopeless};
 
-  std::mutex run_mutex_;  // held while compacting; guards the next five
-  bool is_reaching_bound_ = false;
-  std::uint64_t uncommitted_bytes_ = 0;
-  std::uint64_t seen_activity_ = 0;
-  std::uint64_t tidied_inlined_bytes_ = 0;
-  bool tidied_once_ = false;
+  Mutex run_mutex_;  // held while compacting
+  bool is_reaching_bound_ NACRE_GUARDED_BY(run_mutex_) = false;
+  std::uint64_t uncommitted_bytes_ NACRE_GUARDED_BY(run_mutex_) = 0;
+  std::uint64_t seen_activity_ NACRE_GUARDED_BY(run_mutex_) = 0;
+  std::uint64_t tidied_inlined_bytes_ NACRE_GUARDED_BY(run_mutex_) = 0;
+  bool tidied_once_ NACRE_GUARDED_BY(run_mutex_) = false;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  bool woken_ = true;  // true at first, for dead records of an earlier mount
-  CompactorStats stats_;
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  // True at first, for dead records of an earlier mount.
+  bool woken_ NACRE_GUARDED_BY(mutex_) = true;
+  CompactorStats stats_ NACRE_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -6,19 +6,21 @@
 namespace nacre::fs {
 
 std::uint64_t FreeSpace::bytes(std::uint64_t appended_bytes) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (is_known_ && (is_being_asked_ || Clock::now() - asked_at_ < counts_for_)) {
     // A caller may have counted before the thread that asked the disk. Nothing is subtracted then.
     const std::uint64_t appended = appended_bytes - std::min(appended_bytes, appended_before_);
     return answer_bytes_ - std::min(answer_bytes_, appended);
   }
+  const auto asked_at = Clock::now();
+  std::uint64_t answer = 0;
   if (is_known_) {
     is_being_asked_ = true;
-    lock.unlock();
+    const Unlocked unlocked(lock, mutex_);
+    answer = ask_();
+  } else {
+    answer = ask_();
   }
-  const auto asked_at = Clock::now();
-  const std::uint64_t answer = ask_();
-  if (!lock.owns_lock()) lock.lock();
   is_known_ = true;
   is_being_asked_ = false;
   asked_at_ = asked_at;

@@ -13,8 +13,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -34,12 +35,14 @@ class FreeSpace {
   const Ask ask_;
   const std::chrono::milliseconds counts_for_;
 
-  std::mutex mutex_;  // guards what follows
-  bool is_known_ = false;
-  bool is_being_asked_ = false;  // the disk is being asked for a new answer
-  Clock::time_point asked_at_;
-  std::uint64_t answer_bytes_ = 0;
-  std::uint64_t appended_before_ = 0;  // appended_bytes when the disk was asked
+  Mutex mutex_;
+  bool is_known_ NACRE_GUARDED_BY(mutex_) = false;
+  // The disk is being asked for a new answer.
+  bool is_being_asked_ NACRE_GUARDED_BY(mutex_) = false;
+  Clock::time_point asked_at_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t answer_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
+  // The appended_bytes when the disk was asked.
+  std::uint64_t appended_before_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nacre::fs

@@ -60,7 +60,7 @@ Rekeyer::Rekeyer(SegmentStore& store, const ChunkMap& map, Committer& committer,
 
 void Rekeyer::stop() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -71,7 +71,7 @@ Result<RekeyReport> Rekeyer::run(const RekeyOrder& order) {
   NACRE_TRY(committer_.health());
   const unsigned count = lanes_for(order);
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
     failure_ = {};
     commit_failure_ = {};
@@ -96,7 +96,7 @@ Result<RekeyReport> Rekeyer::run(const RekeyOrder& order) {
   const auto committed = finish_commit();
   RekeyReport report;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     NACRE_TRY(failure_);
     report.segment_count = emptied_count_;
   }
@@ -115,7 +115,7 @@ unsigned Rekeyer::lanes_for(const RekeyOrder& order) {
   if (order.rate_bytes_per_second > 0) {
     count = std::min(count, order.rate_bytes_per_second / rate_of_lane);
   } else if (!order.at_full_speed) {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!is_alone_locked(Clock::now())) count = 1;
   }
   return static_cast<unsigned>(std::max<std::uint64_t>(count, 1));
@@ -124,7 +124,7 @@ unsigned Rekeyer::lanes_for(const RekeyOrder& order) {
 void Rekeyer::run_lane(Lane& lane, const RekeyOrder& order) {
   const auto worked = empty_segments(lane, order);
   if (worked) return;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (failure_) failure_ = worked;
   wake_.notify_all();
 }
@@ -144,7 +144,7 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
     NACRE_ASSIGN(const auto taken, take_segment());
     if (!taken) return {};
     const auto emptied = empty_segment(lane, *taken, order);
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     NACRE_CHECK(in_hand_count_ > 0 && in_hand_bytes_ >= taken->live_bytes,
                 "{} bytes leave {} bytes of {} segments in hand", taken->live_bytes, in_hand_bytes_,
                 in_hand_count_);
@@ -172,7 +172,7 @@ Result<> Rekeyer::empty_segment(Lane& lane, const Taken& taken, const RekeyOrder
 }
 
 Result<std::optional<Rekeyer::Taken>> Rekeyer::take_segment() {
-  std::lock_guard one(take_mutex_);
+  LockGuard one(take_mutex_);
   NACRE_ASSIGN(auto victim, store_.find_outdated());
   if (!victim) return std::nullopt;
   Taken taken{.victim = std::move(*victim), .live_bytes = 0};
@@ -180,7 +180,7 @@ Result<std::optional<Rekeyer::Taken>> Rekeyer::take_segment() {
   taken.live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0));
   std::uint64_t in_hand = 0;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     in_hand = in_hand_bytes_;
   }
   if (options_.ballast != nullptr) {
@@ -193,7 +193,7 @@ Result<std::optional<Rekeyer::Taken>> Rekeyer::take_segment() {
     if (!admitted && in_hand > 0) return std::nullopt;  // fewer segments at a time
     NACRE_TRY(admitted);
   }
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   ++in_hand_count_;
   in_hand_bytes_ += taken.live_bytes;
   return taken;
@@ -215,7 +215,7 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
     lane.has_left = true;
     return fail(ErrorCode::cancelled, "goes on later");
   };
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
   if (!failure_) return leave();
   const auto now = Clock::now();
@@ -232,7 +232,7 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
   const auto until = next_piece_;
   while (Clock::now() < until) {
     wake_.wait_until(lock, std::min(until, Clock::now() + look_pause),
-                     [&] { return stopping_ || !failure_; });
+                     [&]() NACRE_REQUIRES(mutex_) { return stopping_ || !failure_; });
     if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
     if (!failure_) return leave();
     lock.unlock();
@@ -246,21 +246,21 @@ Result<> Rekeyer::pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order
 // ahead of the commit than the bound. Each working lane adds its share to the bound; otherwise all
 // lanes would wait for the disk in turn.
 Result<> Rekeyer::note_moved(std::uint64_t bytes) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   uncommitted_bytes_ += bytes;
-  const auto is_below = [&] {
+  const auto is_below = [&]() NACRE_REQUIRES(mutex_) {
     return uncommitted_bytes_ <
            options_.uncommitted_bytes_max * std::max<std::uint64_t>(in_hand_count_, 1);
   };
   if (is_below()) return {};
-  wake_.wait(lock, [&] { return !is_committing_; });
+  wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return !is_committing_; });
   NACRE_TRY(commit_failure_);
   if (is_below()) return {};  // another lane has committed
   uncommitted_bytes_ = 0;
   is_committing_ = true;
   lock.unlock();
   committer_.request(CommitScope{}, [this](const Result<>& committed) {
-    std::lock_guard done(mutex_);
+    LockGuard done(mutex_);
     is_committing_ = false;
     if (!committed) commit_failure_ = committed;
     wake_.notify_all();
@@ -269,14 +269,14 @@ Result<> Rekeyer::note_moved(std::uint64_t bytes) {
 }
 
 Result<> Rekeyer::finish_commit() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [&] { return !is_committing_; });
+  UniqueLock lock(mutex_);
+  wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return !is_committing_; });
   return commit_failure_;
 }
 
 Result<> Rekeyer::commit() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     uncommitted_bytes_ = 0;
   }
   return committer_.commit(CommitScope{});

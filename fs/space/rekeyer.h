@@ -14,17 +14,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "fs/space/compaction.h"
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -67,8 +66,8 @@ class Rekeyer {
 
   // Works for some seconds, and then to the end of the segments that lanes work on. Errors:
   // cancelled after stop(); those of order.go_on, of compact_segment() and of commits.
-  Result<RekeyReport> run(const RekeyOrder& order);
-  void stop();
+  Result<RekeyReport> run(const RekeyOrder& order) NACRE_EXCLUDES(mutex_);
+  void stop() NACRE_EXCLUDES(mutex_);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -82,16 +81,16 @@ class Rekeyer {
     std::uint64_t live_bytes;  // live bytes of the segment when it was taken
   };
 
-  unsigned lanes_for(const RekeyOrder& order);
-  void run_lane(Lane& lane, const RekeyOrder& order);
-  Result<> empty_segments(Lane& lane, const RekeyOrder& order);
+  unsigned lanes_for(const RekeyOrder& order) NACRE_EXCLUDES(mutex_);
+  void run_lane(Lane& lane, const RekeyOrder& order) NACRE_EXCLUDES(mutex_);
+  Result<> empty_segments(Lane& lane, const RekeyOrder& order) NACRE_EXCLUDES(mutex_);
   Result<> empty_segment(Lane& lane, const Taken& taken, const RekeyOrder& order);
-  Result<std::optional<Taken>> take_segment();
-  Result<> pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order);
-  bool is_alone_locked(Clock::time_point now);
-  Result<> note_moved(std::uint64_t bytes);
-  Result<> finish_commit();  // waits for the commit that is under way
-  Result<> commit();
+  Result<std::optional<Taken>> take_segment() NACRE_EXCLUDES(take_mutex_, mutex_);
+  Result<> pause(Lane& lane, std::uint64_t bytes, const RekeyOrder& order) NACRE_EXCLUDES(mutex_);
+  bool is_alone_locked(Clock::time_point now) NACRE_REQUIRES(mutex_);
+  Result<> note_moved(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
+  Result<> finish_commit() NACRE_EXCLUDES(mutex_);  // waits for the commit that is under way
+  Result<> commit() NACRE_EXCLUDES(mutex_);
 
   SegmentStore& store_;
   const ChunkMap& map_;
@@ -101,22 +100,27 @@ class Rekeyer {
   const unsigned lane_count_max_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // used by run(), and each by its own thread
 
-  std::mutex take_mutex_;  // held while a segment is chosen; before mutex_
+  Mutex take_mutex_;  // held while a segment is chosen; before mutex_
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  Clock::time_point end_{};  // no segment is begun after this time
-  Result<> failure_;         // of the first lane that failed
-  std::uint64_t emptied_count_ = 0;
-  std::uint64_t in_hand_count_ = 0;  // segments that are being emptied
-  std::uint64_t in_hand_bytes_ = 0;  // live bytes in these
-  std::uint64_t seen_activity_ = 0;
-  Clock::time_point alone_from_{};
-  Clock::time_point next_piece_{};  // when the rate allows the next piece
-  std::uint64_t uncommitted_bytes_ = 0;
-  bool is_committing_ = false;
-  Result<> commit_failure_;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  // No segment is begun after this time.
+  Clock::time_point end_ NACRE_GUARDED_BY(mutex_){};
+  // Of the first lane that failed.
+  Result<> failure_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t emptied_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  // Segments that are being emptied.
+  std::uint64_t in_hand_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  // Live bytes in these.
+  std::uint64_t in_hand_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t seen_activity_ NACRE_GUARDED_BY(mutex_) = 0;
+  Clock::time_point alone_from_ NACRE_GUARDED_BY(mutex_){};
+  // When the rate allows the next piece.
+  Clock::time_point next_piece_ NACRE_GUARDED_BY(mutex_){};
+  std::uint64_t uncommitted_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool is_committing_ NACRE_GUARDED_BY(mutex_) = false;
+  Result<> commit_failure_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

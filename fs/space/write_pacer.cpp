@@ -35,7 +35,7 @@ WritePacer::~WritePacer() {
 }
 
 void WritePacer::engage(double overrun) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (stopping_) return;
   gain_ = std::max(gain_max - gain_slope * overrun, gain_min);
   engaged_.store(true, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ void WritePacer::disengage() {
   if (!is_engaged()) return;
   Ready ready;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     engaged_.store(false, std::memory_order_relaxed);
     credit_ = 0;
     take_locked([](const Held&) { return true; }, ready);
@@ -57,7 +57,7 @@ void WritePacer::note_cleaned(std::uint64_t dead_bytes) {
   if (!is_engaged()) return;
   Ready ready;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     add_locked(gain_ * static_cast<double>(dead_bytes), ready);
   }
   call(ready);
@@ -66,7 +66,7 @@ void WritePacer::note_cleaned(std::uint64_t dead_bytes) {
 void WritePacer::exempt(std::optional<metadata::InodeNumber> inode) {
   Ready ready;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     exempt_ = inode;
     if (inode) take_locked([&](const Held& held) { return held.inode == *inode; }, ready);
   }
@@ -76,7 +76,7 @@ void WritePacer::exempt(std::optional<metadata::InodeNumber> inode) {
 bool WritePacer::may_go_on(std::uint64_t bytes) {
   if (note_written_) note_written_(bytes);
   if (!is_engaged()) return true;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!held_.empty() || credit_ <= 0) return false;
   credit_ -= static_cast<double>(bytes);
   return true;
@@ -85,7 +85,7 @@ bool WritePacer::may_go_on(std::uint64_t bytes) {
 void WritePacer::hold(metadata::InodeNumber inode, std::uint64_t bytes,
                       std::function<void()> go_on) noexcept {
   const auto is_held = [&] {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!engaged_ || stopping_ || exempt_ == inode) return false;
     try {
       if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
@@ -108,7 +108,7 @@ void WritePacer::stop() {
   Ready ready;
   std::thread ended;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ended = std::move(thread_);
     stopping_ = true;
     engaged_.store(false, std::memory_order_relaxed);
@@ -120,7 +120,7 @@ void WritePacer::stop() {
 }
 
 WritePacerStats WritePacer::stats() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return {.held_count = held_count_, .waiting_count = held_.size(), .is_engaged = is_engaged()};
 }
 
@@ -153,10 +153,12 @@ void WritePacer::take_locked(IsWanted is_wanted, Ready& ready) {
 // were slower than the rate, dead bytes would grow without a bound.
 void WritePacer::run() {
   const auto rate_max = static_cast<double>(options_.rate_min_bytes_per_second);
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (!stopping_) {
     if (held_.empty() || rate_max == 0) {
-      wake_.wait(lock, [&] { return stopping_ || (!held_.empty() && rate_max > 0); });
+      wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
+        return stopping_ || (!held_.empty() && rate_max > 0);
+      });
       continue;
     }
     const double gain_share = gain_ / gain_max;
@@ -165,7 +167,7 @@ void WritePacer::run() {
     const std::chrono::duration<double> missing(std::max(1 - credit_, 1.0) / rate);
     const auto tick = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(missing),
                                  tick_min, tick_max);
-    wake_.wait_for(lock, tick, [&] { return stopping_; });
+    wake_.wait_for(lock, tick, [&]() NACRE_REQUIRES(mutex_) { return stopping_; });
     Ready ready;
     add_locked(rate * std::chrono::duration<double>(Clock::now() - from).count(), ready);
     lock.unlock();

@@ -18,15 +18,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {
@@ -54,26 +53,27 @@ class WritePacer {
   ~WritePacer();  // stop()
 
   // Holds writers back from now on. overrun is SpaceBound::overrun(), above 0.
-  void engage(double overrun);
+  void engage(double overrun) NACRE_EXCLUDES(mutex_);
   // Lets all writers go on.
-  void disengage();
+  void disengage() NACRE_EXCLUDES(mutex_);
   // Tells that compaction has passed this many dead bytes.
-  void note_cleaned(std::uint64_t dead_bytes);
+  void note_cleaned(std::uint64_t dead_bytes) NACRE_EXCLUDES(mutex_);
   // Whether a writer that wrote this many bytes may go on at once. If not, the caller calls hold().
   // Called under no lock; never waits.
-  bool may_go_on(std::uint64_t bytes);
+  bool may_go_on(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
   // Calls go_on once, when the writer of this many bytes of that file may go on: on the pacer's
   // thread, on a thread that calls one of the functions above, or on this one. go_on must take no
   // lock of the volume and must not throw.
-  void hold(metadata::InodeNumber inode, std::uint64_t bytes, std::function<void()> go_on) noexcept;
+  void hold(metadata::InodeNumber inode, std::uint64_t bytes, std::function<void()> go_on) noexcept
+      NACRE_EXCLUDES(mutex_);
   // Until the next call, writes of that file are not held, because a commit waits for them. Empty:
   // writes of all files may be held.
-  void exempt(std::optional<metadata::InodeNumber> inode);
+  void exempt(std::optional<metadata::InodeNumber> inode) NACRE_EXCLUDES(mutex_);
   // Lets all writers go on, now and from now on.
-  void stop();
+  void stop() NACRE_EXCLUDES(mutex_);
 
   bool is_engaged() const { return engaged_.load(std::memory_order_relaxed); }
-  WritePacerStats stats() const;
+  WritePacerStats stats() const NACRE_EXCLUDES(mutex_);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -84,24 +84,25 @@ class WritePacer {
   };
   using Ready = std::vector<std::function<void()>>;
 
-  void run();
-  void add_locked(double bytes, Ready& ready);
+  void run() NACRE_EXCLUDES(mutex_);
+  void add_locked(double bytes, Ready& ready) NACRE_REQUIRES(mutex_);
   template <typename IsWanted>
-  void take_locked(IsWanted is_wanted, Ready& ready);
+  void take_locked(IsWanted is_wanted, Ready& ready) NACRE_REQUIRES(mutex_);
 
   const WritePacerOptions options_;
   const std::function<void(std::uint64_t)> note_written_;
   std::atomic<bool> engaged_{false};
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  double gain_ = 0;    // bytes that may be written for each dead byte
-  double credit_ = 0;  // bytes that may be written; negative after a write that was larger
-  std::multimap<Clock::time_point, Held> held_;  // by their deadlines
-  std::optional<metadata::InodeNumber> exempt_;
-  std::uint64_t held_count_ = 0;
-  std::thread thread_;  // started with the first write that is held
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  double gain_ NACRE_GUARDED_BY(mutex_) = 0;  // bytes that may be written for each dead byte
+  // Bytes that may be written; negative after a write that was larger.
+  double credit_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::multimap<Clock::time_point, Held> held_ NACRE_GUARDED_BY(mutex_);  // by their deadlines
+  std::optional<metadata::InodeNumber> exempt_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t held_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::thread thread_ NACRE_GUARDED_BY(mutex_);  // started with the first write that is held
 };
 
 }  // namespace nacre::fs

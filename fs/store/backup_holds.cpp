@@ -17,7 +17,7 @@ class BackupHolds::Hold final : public BackupHold {
       : owner_(owner), kept_(std::move(kept)) {}
   ~Hold() override {
     {
-      const std::lock_guard lock(owner_.mutex_);
+      const LockGuard lock(owner_.mutex_);
       owner_.keeping_.erase(this);
     }
     kept_.reset();
@@ -28,18 +28,19 @@ class BackupHolds::Hold final : public BackupHold {
 
   // Under the owner's mutex.
   std::shared_ptr<const void> give_up() {
+    owner_.mutex_.assert_held();
     given_up_.store(true, std::memory_order_release);
     return std::move(kept_);
   }
 
  private:
   BackupHolds& owner_;
-  std::shared_ptr<const void> kept_;
+  std::shared_ptr<const void> kept_ NACRE_GUARDED_BY(owner_.mutex_);
   std::atomic<bool> given_up_{false};
 };
 
 Result<> BackupHolds::enter() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (count_ == backup_count_max) {
     return fail(ErrorCode::busy,
                 fmt::format("{} backups of this volume are under way already; try again when one "
@@ -51,27 +52,27 @@ Result<> BackupHolds::enter() {
 }
 
 void BackupHolds::leave() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_CHECK(count_ > 0, "a backup ended that never began");
   --count_;
 }
 
 std::shared_ptr<const BackupHold> BackupHolds::add(std::shared_ptr<const void> kept) {
   const auto hold = std::make_shared<Hold>(*this, std::move(kept));
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   keeping_.insert(hold.get());
   return hold;
 }
 
 unsigned BackupHolds::count() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return count_;
 }
 
 bool BackupHolds::give_up() {
   std::vector<std::shared_ptr<const void>> kept;  // freed when no lock is held any more
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (Hold* hold : std::exchange(keeping_, {}))
       kept.push_back(hold->give_up());
   }

@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 
 #include "fs/store/backup_snapshot.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::fs {
@@ -21,22 +21,22 @@ class BackupHolds {
 
   // Counts one more backup as under way, until leave() or until the hold that add() returned is
   // destroyed. Error: busy if backup_count_max of them are under way.
-  Result<> enter();
-  void leave();
-  std::shared_ptr<const BackupHold> add(std::shared_ptr<const void> kept);
-  unsigned count() const;
+  Result<> enter() NACRE_EXCLUDES(mutex_);
+  void leave() NACRE_EXCLUDES(mutex_);
+  std::shared_ptr<const BackupHold> add(std::shared_ptr<const void> kept) NACRE_EXCLUDES(mutex_);
+  unsigned count() const NACRE_EXCLUDES(mutex_);
 
   // Lets go of the files that all backups keep; is_given_up() of their holds is true from then on.
   // Returns false if no backup kept anything.
-  bool give_up();
+  bool give_up() NACRE_EXCLUDES(mutex_);
 
  private:
   class Hold;
 
   const std::function<void()> freed_;
-  mutable std::mutex mutex_;  // guards what follows
-  unsigned count_ = 0;
-  std::set<Hold*> keeping_;
+  mutable Mutex mutex_;
+  unsigned count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::set<Hold*> keeping_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

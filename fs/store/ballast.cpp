@@ -56,7 +56,7 @@ void Ballast::make_way(metadata::BackingDirectory& directory) {
 }
 
 bool Ballast::restore() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (is_held()) return true;
   const auto space = directory_->space();
   if (!space) return false;
@@ -102,7 +102,7 @@ std::uint64_t Ballast::kept_bytes(std::uint64_t size) const {
 }
 
 bool Ballast::release_for_data() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   granted_bytes_ = 0;
   if (!is_held()) return false;
   const auto space = directory_->space();
@@ -112,7 +112,7 @@ bool Ballast::release_for_data() {
 }
 
 bool Ballast::release_for_rows() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return release_locked();
 }
 
@@ -142,7 +142,7 @@ Result<Ballast::Admission> Ballast::admit_data(std::uint64_t bytes,
 
 Result<Ballast::Admission> Ballast::admit_data_slowly(
     std::uint64_t bytes, const std::function<std::uint64_t()>& dirty_bytes) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   granted_bytes_ = 0;
   if (!is_held()) return full(*directory_);
   // The order matters: bytes are first admitted, then dirty, then on the disk. So none is missed.
@@ -167,7 +167,7 @@ Ballast::Admission Ballast::take_data(std::uint64_t bytes) {
 Result<> Ballast::admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes) {
   if (!is_held()) return full(*directory_);
   if (!has_taken_data_) return {};
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   std::uint64_t unwritten_bytes = admitted_bytes();
   unwritten_bytes += dirty_bytes();
   const auto space = directory_->space();
@@ -199,7 +199,7 @@ Result<> Ballast::admit_flush(std::uint64_t bytes) {
 }
 
 Result<> Ballast::admit_move(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto space = directory_->space();
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);

@@ -20,10 +20,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 
 namespace nacre::fs {
@@ -45,11 +45,11 @@ class Ballast {
   // calls it before anything else is written.
   static void make_way(metadata::BackingDirectory& directory);
   // Makes the ballast, or gives it its size, if the disk has room. Returns whether it is held then.
-  bool restore();
+  bool restore() NACRE_EXCLUDES(mutex_);
   // Called when a commit met no_space with data or with rows. Returns true if something was given
   // up for them, so that the step can be tried again.
-  bool release_for_data();
-  bool release_for_rows();
+  bool release_for_data() NACRE_EXCLUDES(mutex_);
+  bool release_for_rows() NACRE_EXCLUDES(mutex_);
   // Whether the ballast has its whole size.
   bool is_held() const { return state_.load(std::memory_order_acquire) == State::held; }
 
@@ -88,7 +88,8 @@ class Ballast {
   Admission take_data(std::uint64_t bytes);
   // Admits a new name of a file whose data waits to be written. No commit is made until the data of
   // such files is written, and deletes need commits. Error: no_space.
-  Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes);
+  Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes)
+      NACRE_EXCLUDES(mutex_);
   // All bytes that are admitted and may not be dirty yet. Callers ask for them before they ask for
   // the dirty bytes.
   std::uint64_t admitted_bytes() const { return admitted_bytes_; }
@@ -100,7 +101,7 @@ class Ballast {
   // Admits bytes that compaction writes before it frees more. If that helps, the ballast is given
   // up for them: the space that compaction frees makes room for it again. Error: no_space if the
   // bytes would use up what deletes need.
-  Result<> admit_move(std::uint64_t bytes);
+  Result<> admit_move(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
 
   // The part of that space that new data may still use; statfs shows it. unwritten_bytes are
   // admitted or dirty, and are counted before the space is looked at.
@@ -108,12 +109,13 @@ class Ballast {
 
  private:
   Result<Admission> admit_data_slowly(std::uint64_t bytes,
-                                      const std::function<std::uint64_t()>& dirty_bytes);
+                                      const std::function<std::uint64_t()>& dirty_bytes)
+      NACRE_EXCLUDES(mutex_);
   // Whether rows keep what they need if this many bytes of data are written.
   bool can_flush(const metadata::BackingSpace& space, std::uint64_t bytes) const;
-  bool release_locked();
+  bool release_locked() NACRE_REQUIRES(mutex_);
   // Shrinks the file to the part that is kept for rows.
-  bool shrink(std::uint64_t size);
+  bool shrink(std::uint64_t size) NACRE_REQUIRES(mutex_);
   // The bytes that the file takes up now, if a whole ballast has this size.
   std::uint64_t kept_bytes(std::uint64_t size) const;
 
@@ -121,7 +123,7 @@ class Ballast {
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::uint64_t move_bytes_;
-  std::mutex mutex_;  // one thread at a time changes the file or looks at the disk
+  Mutex mutex_;  // one thread at a time changes the file or looks at the disk
   std::atomic<State> state_{State::released};
   // The bytes that may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};

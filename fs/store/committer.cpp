@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "gpu_engine/base/mutex.h"
+
 namespace nacre::fs {
 
 namespace {
@@ -57,7 +59,7 @@ Result<> Committer::stop() {
 
 void Committer::abandon() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -66,7 +68,7 @@ void Committer::abandon() {
 
 void Committer::request(CommitScope scope, std::function<void(Result<>)> done) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!stopping_) {
       requests_.push_back(Request{std::move(scope), std::move(done)});
       has_requests_.store(true, std::memory_order_release);
@@ -79,26 +81,26 @@ void Committer::request(CommitScope scope, std::function<void(Result<>)> done) {
 }
 
 Result<> Committer::commit(CommitScope scope) {
-  std::mutex mutex;
-  std::condition_variable told;
+  Mutex mutex;
+  ConditionVariable told;
   std::optional<Result<>> outcome;
   request(std::move(scope), [&](Result<> result) {
-    std::lock_guard lock(mutex);
+    LockGuard lock(mutex);
     outcome = std::move(result);
     told.notify_all();
   });
-  std::unique_lock lock(mutex);
-  told.wait(lock, [&] { return outcome.has_value(); });
+  UniqueLock lock(mutex);
+  told.wait(lock, [&]() NACRE_REQUIRES(mutex) { return outcome.has_value(); });
   return *outcome;
 }
 
 Result<> Committer::health() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return health_;
 }
 
 CommitterStats Committer::stats() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return stats_;
 }
 
@@ -118,9 +120,10 @@ void Committer::stay_awake() const {
 void Committer::run() {
   const auto interval = std::chrono::milliseconds(options_.interval_ms);
   auto next = std::chrono::steady_clock::now() + interval;
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (true) {
-    wake_.wait_until(lock, next, [&] { return stopping_ || !requests_.empty(); });
+    wake_.wait_until(lock, next,
+                     [&]() NACRE_REQUIRES(mutex_) { return stopping_ || !requests_.empty(); });
     const bool due = std::chrono::steady_clock::now() >= next;
     if (due) next = std::chrono::steady_clock::now() + interval;
     if (stopping_ && requests_.empty()) return;
@@ -178,10 +181,10 @@ Result<> Committer::commit_group(const CommitScope& scope) {
 }
 
 Result<bool> Committer::freeze_group() {
-  std::unique_lock<std::shared_mutex> moves(moves_, std::defer_lock);
+  std::unique_lock moves(moves_, std::defer_lock);
   for (int round = 0;; ++round) {
     freeze_wanted_.store(true, std::memory_order_release);
-    std::unique_lock operations(operations_);
+    UniqueLock operations(operations_);
     freeze_wanted_.store(false, std::memory_order_release);
     freeze_wanted_.notify_all();
     const auto unflushed = source_->unflushed_moves();
@@ -242,7 +245,7 @@ void Committer::restore_ballast() {
 }
 
 tl::unexpected<Error> Committer::fail_for_good(const Error& error) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (health_) {
     spdlog::error(
         "a commit failed: {} ({}); the volume refuses changes from now on, what was durable before "

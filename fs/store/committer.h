@@ -20,19 +20,17 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <thread>
 #include <vector>
 
 #include "fs/store/ballast.h"
 #include "fs/store/segment_store.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/tables/database.h"
 
 namespace nacre::fs {
@@ -88,9 +86,9 @@ class Committer {
   // Commits everything, then ends the thread. Returns the result of that last commit.
   Result<> stop();
   // Ends the thread and commits nothing, as a crash does.
-  void abandon();
+  void abandon() NACRE_EXCLUDES(mutex_);
 
-  using OperationLock = std::shared_lock<std::shared_mutex>;
+  using OperationLock = std::shared_lock<SharedMutex>;
   // An operation holds this while it changes rows. It is never held while waiting for a commit, a
   // flush, the dirty budget or the kernel. Not recursive.
   OperationLock begin_operation() {
@@ -101,7 +99,7 @@ class Committer {
   // The same for an operation that gives a file another name (rename, link). The committer holds
   // such operations back for a moment if they outrun its flushes. Taken before any other lock.
   struct MoveLock {
-    std::shared_lock<std::shared_mutex> moves;
+    std::shared_lock<SharedMutex> moves;
     OperationLock operations;
   };
   MoveLock begin_move() {
@@ -111,7 +109,7 @@ class Committer {
 
   // Joins the next commit. Once that is durable, or has failed, done is called on the commit
   // thread.
-  void request(CommitScope scope, std::function<void(Result<>)> done);
+  void request(CommitScope scope, std::function<void(Result<>)> done) NACRE_EXCLUDES(mutex_);
   // The same, but waits for the commit.
   Result<> commit(CommitScope scope);
   // Notes that something changed, so that the interval's commit has work to do.
@@ -119,41 +117,42 @@ class Committer {
   bool has_changes() const { return changed_.load(std::memory_order_relaxed); }
 
   // The error that stopped the committer, if one did.
-  Result<> health() const;
-  CommitterStats stats() const;
+  Result<> health() const NACRE_EXCLUDES(mutex_);
+  CommitterStats stats() const NACRE_EXCLUDES(mutex_);
 
  private:
   struct Request {
     CommitScope scope;
     std::function<void(Result<>)> done;
   };
-  void run();
+  void run() NACRE_EXCLUDES(mutex_);
   void stay_awake() const;
   Result<> commit_group(const CommitScope& scope);
-  Result<bool> freeze_group();  // false if nothing changed
-  Result<> finish_group();      // steps (c) to (e)
+  // False if nothing changed.
+  Result<bool> freeze_group() NACRE_EXCLUDES(operations_);
+  Result<> finish_group();  // steps (c) to (e)
   template <typename Step>
   Result<> with_ballast(bool (Ballast::*release)(), Step step);
   void restore_ballast();
-  tl::unexpected<Error> fail_for_good(const Error& error);
+  tl::unexpected<Error> fail_for_good(const Error& error) NACRE_EXCLUDES(mutex_);
 
   metadata::Database& database_;
   SegmentStore& store_;
   Options options_;
   CommitSource* source_ = nullptr;
 
-  std::shared_mutex moves_;  // before operations_
-  std::shared_mutex operations_;
+  SharedMutex moves_;  // before operations_
+  SharedMutex operations_;
   std::atomic<bool> freeze_wanted_{false};
   std::atomic<bool> changed_{false};
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Request> requests_;
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  std::vector<Request> requests_ NACRE_GUARDED_BY(mutex_);
   std::atomic<bool> has_requests_{false};  // for a look without the mutex
-  bool stopping_ = false;
-  Result<> health_ = {};
-  CommitterStats stats_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
+  Result<> health_ NACRE_GUARDED_BY(mutex_) = {};
+  CommitterStats stats_ NACRE_GUARDED_BY(mutex_);
   // Used by the commit thread only. What no_space kept from the disk: a frozen group, or files'
   // data.
   bool frozen_left_ = false;

@@ -61,14 +61,14 @@ PlainMemory::PlainMemory(engine::Engine& engine, std::size_t block_size_bytes,
 PlainMemory::~PlainMemory() = default;
 
 Byte* PlainMemory::take() noexcept {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return take_any();
 }
 
 Byte* PlainMemory::take_for(std::size_t size) noexcept {
   if (size == block_size_bytes_) return take();
   if (size > block_size_bytes_ || empty_slab_count_max_ == SIZE_MAX) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return free_count_ > blocks_per_slab_ ? take_any() : nullptr;
 }
 
@@ -99,7 +99,7 @@ Byte* PlainMemory::take_any() noexcept {
 
 bool PlainMemory::give_back(Byte* block) noexcept {
   std::unique_ptr<Slab> surplus;  // freed without the mutex, since freeing wipes it
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Slab* const slab = slab_at(block);
   if (slab == nullptr) return false;
   const auto offset = static_cast<std::size_t>(block - slab->arena.data());
@@ -121,7 +121,7 @@ bool PlainMemory::give_back(Byte* block) noexcept {
 
 void PlainMemory::trim(std::chrono::milliseconds empty_for) {
   std::vector<std::unique_ptr<Slab>> surplus;  // freed without the mutex, since freeing wipes them
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto until = Clock::now() - empty_for;
   for (auto& slab : slabs_) {
     if (slab->taken_count == 0 && slab->empty_since <= until) surplus.push_back(std::move(slab));
@@ -131,19 +131,19 @@ void PlainMemory::trim(std::chrono::milliseconds empty_for) {
 }
 
 MutableByteView PlainMemory::slab_of(ByteView bytes) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Slab* const slab = slab_at(bytes.data());
   return slab == nullptr ? MutableByteView()
                          : MutableByteView(slab->arena.data(), slab->arena.size());
 }
 
 bool PlainMemory::is_empty() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return slabs_.empty();
 }
 
 PlainMemory::Stats PlainMemory::stats() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Stats stats{.slab_count = slabs_.size()};
   for (const auto& slab : slabs_)
     stats.block_count += slab->taken_count;

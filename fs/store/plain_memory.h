@@ -15,11 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::fs {
@@ -59,17 +59,17 @@ class PlainMemory {
   struct Slab;
 
   // The caller holds mutex_.
-  Slab* slab_at(const Byte* place) const;
-  Byte* take_any() noexcept;
+  Slab* slab_at(const Byte* place) const NACRE_REQUIRES(mutex_);
+  Byte* take_any() noexcept NACRE_REQUIRES(mutex_);
 
   engine::Engine& engine_;
   const std::size_t block_size_bytes_;
   const std::size_t blocks_per_slab_;
   const std::size_t empty_slab_count_max_;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<Slab>> slabs_;
-  std::size_t free_count_ = 0;  // blocks
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Slab>> slabs_ NACRE_GUARDED_BY(mutex_);
+  std::size_t free_count_ NACRE_GUARDED_BY(mutex_) = 0;  // blocks
 };
 
 // Bytes that grow at their end. They lie in a block if exactly a block's room is asked for, or if

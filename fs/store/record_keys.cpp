@@ -61,7 +61,7 @@ Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {
     return fail(ErrorCode::tampered, "the record names another key epoch than its write session");
   };
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (const auto at = known_.find(header.salt); at != known_.end()) return judge(at->second);
   }
   NACRE_ASSIGN(const auto value,
@@ -73,13 +73,13 @@ Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {
         "volume, or from a copy of this one that was written to");
   }
   NACRE_ASSIGN(const auto row, metadata::decode_session_row(*value));
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   known_.emplace(header.salt, row.epoch);
   return judge(row.epoch);
 }
 
 void RecordKeys::admit(const engine::SessionSalt& salt, std::uint32_t epoch) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   known_.emplace(salt, epoch);
 }
 

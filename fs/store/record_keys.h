@@ -8,8 +8,8 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/record/record.h"
@@ -56,10 +56,10 @@ class RecordKeys {
 
   const metadata::Database& database_;
   const std::shared_ptr<const metadata::KeyTree> keys_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;
   // Sessions found before, each with its epoch. A session's row is never removed, and a mount
   // usually has one session.
-  mutable std::map<engine::SessionSalt, std::uint32_t> known_;
+  mutable std::map<engine::SessionSalt, std::uint32_t> known_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

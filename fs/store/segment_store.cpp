@@ -11,6 +11,7 @@
 #include "fs/store/genuine_records.h"
 #include "fs/store/segment_store_impl.h"
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -29,7 +30,7 @@ ByteView common_slab(const PlainMemory& memory, std::span<const SealRequest> req
 }  // namespace
 
 Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t bytes) {
-  std::lock_guard lock(session_mutex_);
+  LockGuard lock(session_mutex_);
   const std::uint64_t size_bytes_max = std::min(
       options_.session_size_bytes_max, engine::session_size_bytes_max(session_->key->suite));
   if (session_->record_count + count > session_record_count_max ||
@@ -62,7 +63,8 @@ Result<std::shared_ptr<WriteSession>> SegmentStoreImpl::draw_session() {
 
 SegmentStoreImpl::AppenderLocks SegmentStoreImpl::lock_appenders() {
   AppenderLocks locks;
-  each_appender([&](Appender& appender) {
+  // The analysis does not follow a lock into a vector.
+  each_appender([&](Appender& appender) NACRE_NO_THREAD_SAFETY_ANALYSIS {
     locks.emplace_back(appender.mutex);
     appender.close(table_);
   });
@@ -93,7 +95,7 @@ Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
   GenuineRecords genuine(table_, database_, record_keys_);
   NACRE_TRY(genuine.survey(go_on));
-  std::lock_guard lock(session_mutex_);
+  LockGuard lock(session_mutex_);
   const AppenderLocks locks = lock_appenders();
   NACRE_TRY(genuine.survey(go_on));  // records that were appended in the meantime
   NACRE_TRY(genuine.complete(next));
@@ -104,7 +106,7 @@ Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<
 }
 
 Result<> SegmentStoreImpl::renew_versions() {
-  std::lock_guard lock(session_mutex_);
+  LockGuard lock(session_mutex_);
   if (next_version_ < version_end_) return {};  // another thread was first
   next_version_ = version_end_.load();          // threads that got no version counted on
   return begin_session();
@@ -123,12 +125,12 @@ Result<DrawnVersions> SegmentStoreImpl::draw_versions(std::size_t count) {
 
 Result<> SegmentStoreImpl::begin_epoch() {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  std::lock_guard lock(session_mutex_);
+  LockGuard lock(session_mutex_);
   return session_->epoch == keys_->current_epoch_number() ? Result<>() : begin_session();
 }
 
 std::uint32_t SegmentStoreImpl::session_epoch() {
-  std::lock_guard lock(session_mutex_);
+  LockGuard lock(session_mutex_);
   return session_->epoch;
 }
 
@@ -147,13 +149,13 @@ Result<SealedBatch> SegmentStoreImpl::append_checkpoint(std::span<const SealRequ
 }
 
 void SegmentStoreImpl::close_checkpoint() {
-  std::lock_guard lock(checkpoint_.mutex);
+  LockGuard lock(checkpoint_.mutex);
   checkpoint_.close(table_);
 }
 
 SegmentStoreImpl::Lane SegmentStoreImpl::take_lane() {
   const auto count = std::clamp(options_.fresh_lane_count, 1u, fresh_lane_count_max);
-  std::lock_guard lock(lanes_mutex_);
+  LockGuard lock(lanes_mutex_);
   const auto lane = std::min_element(
       fresh_.begin(), fresh_.begin() + count,
       [](const Appender& a, const Appender& b) { return a.user_count < b.user_count; });
@@ -338,7 +340,7 @@ void SegmentStoreImpl::Appender::close(SegmentTable& table) {
 }
 
 Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
-                                     std::unique_lock<std::mutex>& lock) {
+                                     UniqueLock<Mutex>& lock) {
   while (true) {
     if (appender.segment && appender.segment->size + bytes <= options_.segment_size_bytes) {
       return {};
@@ -349,9 +351,11 @@ Result<> SegmentStoreImpl::make_room(Appender& appender, std::uint64_t bytes,
     }
     appender.is_creating = true;
     const auto session = session_;
-    lock.unlock();
-    auto made = table_.create(keys_->volume_id(), session->epoch, session->salt);
-    lock.lock();
+    Result<SharedSegment> made = nullptr;
+    {
+      const Unlocked unlocked(lock, appender.mutex);
+      made = table_.create(keys_->volume_id(), session->epoch, session->salt);
+    }
     appender.is_creating = false;
     appender.created.notify_all();
     if (!made) return tl::unexpected(made.error());
@@ -384,7 +388,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
                 header.stored_size, piece.size());
     total += piece.size();
   }
-  std::unique_lock lock(appender.mutex);
+  UniqueLock lock(appender.mutex);
   NACRE_TRY(make_room(appender, total, lock));
   if (epoch != session_->epoch || keys_->is_superseded(epoch)) return false;
   Segment& segment = *appender.segment;
@@ -419,7 +423,7 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
 void SegmentStoreImpl::close_segments() {
   each_appender([&](Appender& appender) {
     if (&appender == &checkpoint_) return;
-    std::lock_guard lock(appender.mutex);
+    LockGuard lock(appender.mutex);
     appender.close(table_);
   });
 }

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <latch>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "fs/store/versions_in_hand.h"
 #include "fs/store/work_pool.h"
 #include "fs/store/write_session.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -54,6 +53,7 @@ class SegmentStoreImpl final : public SegmentStore {
     if (options_.read_only) return {};
     // This commit takes along what the mount put into the group before.
     if (database_.freeze()) NACRE_TRY(database_.commit_frozen(true));
+    LockGuard lock(session_mutex_);
     return begin_session();
   }
 
@@ -72,11 +72,11 @@ class SegmentStoreImpl final : public SegmentStore {
   }
   Result<DrawnVersions> draw_versions(std::size_t count) override;
   std::uint64_t session_ordinal() override {
-    std::lock_guard lock(session_mutex_);
+    LockGuard lock(session_mutex_);
     return session_->ordinal;
   }
   SessionName session_name() override {
-    std::lock_guard lock(session_mutex_);
+    LockGuard lock(session_mutex_);
     return {.ordinal = session_->ordinal, .salt = session_->salt};
   }
   void read(std::span<ReadRequest> requests) override {
@@ -177,16 +177,16 @@ class SegmentStoreImpl final : public SegmentStore {
   };
   // A segment that is being filled.
   struct Appender {
-    std::mutex mutex;  // guards what follows and the writes to the segment
-    SharedSegment segment;
-    std::uint64_t written_back = 0;
+    Mutex mutex;  // guards what follows and the writes to the segment
+    SharedSegment segment NACRE_GUARDED_BY(mutex);
+    std::uint64_t written_back NACRE_GUARDED_BY(mutex) = 0;
     // Whether the segment after this one is being made, which happens without the mutex.
-    bool is_creating = false;
-    std::condition_variable created;  // signalled also if that failed
+    bool is_creating NACRE_GUARDED_BY(mutex) = false;
+    ConditionVariable created;  // signalled also if that failed
     // The threads that use this appender as a lane; guarded by lanes_mutex_.
     unsigned user_count = 0;
 
-    void close(SegmentTable& table);
+    void close(SegmentTable& table) NACRE_REQUIRES(mutex);
   };
   // The use of one of the appenders that append() fills. While this exists, the lane counts as
   // taken.
@@ -194,7 +194,7 @@ class SegmentStoreImpl final : public SegmentStore {
    public:
     Lane(SegmentStoreImpl& store, Appender& appender) : store_(store), appender_(appender) {}
     ~Lane() {
-      std::lock_guard lock(store_.lanes_mutex_);
+      LockGuard lock(store_.lanes_mutex_);
       --appender_.user_count;
     }
     Lane(const Lane&) = delete;
@@ -206,7 +206,7 @@ class SegmentStoreImpl final : public SegmentStore {
     Appender& appender_;
   };
   // The first lane that no thread uses, or else the lane that the fewest threads use.
-  Lane take_lane();
+  Lane take_lane() NACRE_EXCLUDES(lanes_mutex_);
 
   // Records that are sealed in one payload, from its making until they are written.
   struct Batch {
@@ -219,13 +219,15 @@ class SegmentStoreImpl final : public SegmentStore {
   };
 
   // Room for this many records of at most this many bytes together.
-  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes);
-  Result<> begin_session();
-  using AppenderLocks = std::vector<std::unique_lock<std::mutex>>;
+  Result<WriteTurn> take_turn(std::size_t count, std::uint64_t bytes)
+      NACRE_EXCLUDES(session_mutex_);
+  Result<> begin_session() NACRE_REQUIRES(session_mutex_);
+  using AppenderLocks = std::vector<std::unique_lock<Mutex>>;
   AppenderLocks lock_appenders();
-  Result<std::shared_ptr<WriteSession>> draw_session();
-  void take_session(std::shared_ptr<WriteSession> session);  // under lock_appenders()
-  Result<> renew_versions();
+  Result<std::shared_ptr<WriteSession>> draw_session() NACRE_REQUIRES(session_mutex_);
+  // Under lock_appenders().
+  void take_session(std::shared_ptr<WriteSession> session) NACRE_REQUIRES(session_mutex_);
+  Result<> renew_versions() NACRE_EXCLUDES(session_mutex_);
   // The maximum size of a record under any suite.
   std::size_t bound_of(std::size_t plain_size) const {
     return engine::record_size_bound(widest_suite, options_.padding, plain_size);
@@ -255,8 +257,9 @@ class SegmentStoreImpl final : public SegmentStore {
   // Waits until the appender has a segment that takes this many bytes; a fresh segment takes any
   // number. lock holds the appender's mutex, and releases it while a segment is made. So a disk
   // that does not answer delays only callers for which the old segment has no room.
-  Result<> make_room(Appender& appender, std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
-  std::uint32_t session_epoch();
+  Result<> make_room(Appender& appender, std::uint64_t bytes, UniqueLock<Mutex>& lock)
+      NACRE_REQUIRES(appender.mutex);
+  std::uint32_t session_epoch() NACRE_EXCLUDES(session_mutex_);
   Result<std::optional<Victim>> victim_of(SharedSegment segment);
   Result<PreparedMove> reseal(std::span<const ByteView> records);
   // The records lie in the work's input, the results in its output.
@@ -283,7 +286,7 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<int> level_;
   std::atomic<bool> recompress_{false};
 
-  std::mutex session_mutex_;  // before the appenders' mutexes
+  Mutex session_mutex_;  // before the appenders' mutexes
   // Changes under session_mutex_ and all appenders' mutexes. Any one of them suffices for reading.
   std::shared_ptr<WriteSession> session_;
   // Versions from version_end_ on do not belong to this session: the next session, or the next
@@ -294,7 +297,7 @@ class SegmentStoreImpl final : public SegmentStore {
   std::atomic<std::uint64_t> settled_version_{0};
 
   std::array<Appender, fresh_lane_count_max> fresh_;  // for records that append() makes
-  std::mutex lanes_mutex_;
+  Mutex lanes_mutex_;
   std::array<Appender, move_lane_count_max> moved_;  // for records that compaction moves
   Appender checkpoint_;                              // for records of checkpoints
 

@@ -80,6 +80,7 @@ std::string segment_path(SegmentNumber number) {
 
 Result<> SegmentTable::recover(const engine::VolumeId& volume_id, bool read_only) {
   NACRE_TRY(take_arriving(read_only));
+  LockGuard lock(mutex_);
   NACRE_ASSIGN(next_number_, system_number(database_, metadata::system_key_next_segment));
   staged_next_number_ = next_number_;
   std::map<std::string, std::pair<SharedSegment, std::uint64_t>> known;  // with committed size
@@ -185,7 +186,7 @@ Result<> SegmentTable::recover_unknown(const std::string& path, const engine::Vo
 }
 
 std::vector<SharedSegment> SegmentTable::all() const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   std::vector<SharedSegment> segments;
   segments.reserve(segments_.size());
   for (const auto& [number, segment] : segments_)
@@ -194,7 +195,7 @@ std::vector<SharedSegment> SegmentTable::all() const {
 }
 
 Result<SharedSegment> SegmentTable::find(SegmentNumber number) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   const auto found = segments_.find(number);
   if (found == segments_.end()) {
     return fail(ErrorCode::missing, fmt::format("{} is not known", segment_path(number)));
@@ -205,7 +206,7 @@ Result<SharedSegment> SegmentTable::find(SegmentNumber number) const {
 Result<std::shared_ptr<metadata::BackingFile>> SegmentTable::file(Segment& segment) {
   std::shared_ptr<metadata::BackingFile> file;
   {
-    std::lock_guard lock(segment.mutex_);
+    LockGuard lock(segment.mutex_);
     if (segment.file_) return segment.file_;
     const bool arriving = arriving_.contains(segment.number);
     auto opened = directory_->open(
@@ -226,7 +227,7 @@ Result<std::shared_ptr<metadata::BackingFile>> SegmentTable::file(Segment& segme
 void SegmentTable::remember_open(const SharedSegment& segment) {
   SharedSegment oldest;
   {
-    std::lock_guard lock(open_mutex_);
+    LockGuard lock(open_mutex_);
     if (open_.size() < open_file_count_max) {
       open_.push_back(segment);
       return;
@@ -236,7 +237,7 @@ void SegmentTable::remember_open(const SharedSegment& segment) {
     open_cursor_ = (open_cursor_ + 1) % open_file_count_max;
   }
   if (oldest && oldest != segment && !oldest->open_for_append && !oldest->unsynced) {
-    std::lock_guard lock(oldest->mutex_);
+    LockGuard lock(oldest->mutex_);
     oldest->file_.reset();
   }
 }
@@ -255,9 +256,9 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   segment->made_here = true;
   // The number counts as used, and a commit stages it as used, only together with the segment. So a
   // file past it is one that no commit names.
-  std::lock_guard creating(create_mutex_);
+  LockGuard creating(create_mutex_);
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     segment->number = SegmentNumber{next_number_};
   }
   const std::string path = segment_path(segment->number);
@@ -276,8 +277,11 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
   segment->unsynced = true;
   segment->changed = true;
   segment->open_for_append = true;
-  segment->file_ = std::move(file);
-  std::unique_lock lock(mutex_);
+  {
+    LockGuard lock(segment->mutex_);
+    segment->file_ = std::move(file);
+  }
+  UniqueLock lock(mutex_);
   const bool is_new = segments_.emplace(segment->number, segment).second;
   NACRE_CHECK(is_new, "segment {} was made twice", segment->number.value);
   ++next_number_;
@@ -285,7 +289,7 @@ Result<SharedSegment> SegmentTable::create(const engine::VolumeId& volume_id, st
 }
 
 void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64_t sign) {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   const auto found = segments_.find(location.segment);
   if (found == segments_.end()) {
     // A segment that a row is to name is pinned. In a damaged volume a row may have named any
@@ -303,7 +307,7 @@ void SegmentTable::add_live(const metadata::RecordLocation& location, std::int64
 }
 
 bool SegmentTable::stage() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   ++stage_count_;
   bool left = false;
   for (auto place = segments_.begin(); place != segments_.end();) {
@@ -344,7 +348,7 @@ bool SegmentTable::stage() {
 Result<> SegmentTable::sync() {
   std::vector<SharedSegment> waiting;
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     for (const auto& [number, segment] : segments_) {
       if (segment->unsynced) {
         waiting.push_back(segment);
@@ -392,7 +396,7 @@ void SegmentTable::committed() {
 }
 
 SharedSegment SegmentTable::find_small_victim(std::uint64_t size_max, std::size_t count_max) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   SharedSegment smallest;
   std::size_t count = 0;
   for (const auto& [number, segment] : segments_) {
@@ -404,7 +408,7 @@ SharedSegment SegmentTable::find_small_victim(std::uint64_t size_max, std::size_
 }
 
 SharedSegment SegmentTable::find_victim(double live_share_max) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   SharedSegment victim;
   double best = -1;
   for (const auto& [number, segment] : segments_) {
@@ -423,7 +427,7 @@ SharedSegment SegmentTable::find_victim(double live_share_max) const {
 }
 
 SharedSegment SegmentTable::find_outdated(std::uint32_t epoch) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   for (const auto& [number, segment] : segments_) {
     if (segment->epoch >= epoch || segment->open_for_append || segment->immovable) continue;
     if (segment->live_bytes <= 0 || was_tried_in_vain(*segment)) continue;
@@ -433,7 +437,7 @@ SharedSegment SegmentTable::find_outdated(std::uint32_t epoch) const {
 }
 
 OutdatedSegments SegmentTable::outdated(std::uint32_t epoch) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   OutdatedSegments found;
   for (const auto& [number, segment] : segments_) {
     if (segment->epoch >= epoch) continue;
@@ -445,7 +449,7 @@ OutdatedSegments SegmentTable::outdated(std::uint32_t epoch) const {
 }
 
 SegmentTable::Totals SegmentTable::totals(double live_share_max) const {
-  std::shared_lock lock(mutex_);
+  SharedLock lock(mutex_);
   Totals totals;
   for (const auto& [number, segment] : segments_) {
     const std::uint64_t live = live_bytes_of(*segment);

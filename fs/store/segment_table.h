@@ -9,14 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/store/backup_snapshot.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
@@ -46,8 +45,8 @@ struct Segment {
 
  private:
   friend class SegmentTable;
-  std::mutex mutex_;
-  std::shared_ptr<metadata::BackingFile> file_;
+  Mutex mutex_;
+  std::shared_ptr<metadata::BackingFile> file_ NACRE_GUARDED_BY(mutex_);
   // Used by the thread that commits: the size that the row says, and the size that is certainly on
   // the medium.
   std::uint64_t staged_size_ = 0, synced_size_ = 0;
@@ -77,37 +76,40 @@ class SegmentTable {
 
   // Reads the rows and compares them with the files. Cuts torn tails and removes files that no
   // commit named, or fails (see segment_store.h). Writes nothing if read_only.
-  Result<> recover(const engine::VolumeId& volume_id, bool read_only);
+  Result<> recover(const engine::VolumeId& volume_id, bool read_only) NACRE_EXCLUDES(mutex_);
 
-  std::vector<SharedSegment> all() const;  // in the order of their numbers
+  // In the order of their numbers.
+  std::vector<SharedSegment> all() const NACRE_EXCLUDES(mutex_);
   // Error: missing if the table does not know it.
-  Result<SharedSegment> find(metadata::SegmentNumber number) const;
+  Result<SharedSegment> find(metadata::SegmentNumber number) const NACRE_EXCLUDES(mutex_);
   Result<std::shared_ptr<metadata::BackingFile>> file(Segment& segment);
   // Makes a new file with its header, open for append.
   Result<SharedSegment> create(const engine::VolumeId& volume_id, std::uint32_t epoch,
-                               const engine::SessionSalt& salt);
+                               const engine::SessionSalt& salt)
+      NACRE_EXCLUDES(create_mutex_, mutex_);
   // Notes that nothing is appended to the segment from now on.
   void close_for_append(const SharedSegment& segment);
 
-  void add_live(const metadata::RecordLocation& location, std::int64_t sign);
+  void add_live(const metadata::RecordLocation& location, std::int64_t sign) NACRE_EXCLUDES(mutex_);
 
   // Among the segments that compaction may rewrite, returns the one with the best ratio of gain to
   // cost, in which older segments count more. Such segments are closed, in use by no thread,
   // neither empty nor tried in vain, and have a live share of at most live_share_max. Null if there
   // is none.
-  SharedSegment find_victim(double live_share_max) const;
+  SharedSegment find_victim(double live_share_max) const NACRE_EXCLUDES(mutex_);
 
   // The smallest of the closed segments below size_max that compaction may rewrite, if there are
   // more than count_max of them; otherwise null.
-  SharedSegment find_small_victim(std::uint64_t size_max, std::size_t count_max) const;
+  SharedSegment find_small_victim(std::uint64_t size_max, std::size_t count_max) const
+      NACRE_EXCLUDES(mutex_);
   // The oldest of the segments of older epochs that are closed, in use by no thread, not empty, and
   // not known to hold a record that cannot be opened. Null if there is none.
-  SharedSegment find_outdated(std::uint32_t epoch) const;
-  OutdatedSegments outdated(std::uint32_t epoch) const;
+  SharedSegment find_outdated(std::uint32_t epoch) const NACRE_EXCLUDES(mutex_);
+  OutdatedSegments outdated(std::uint32_t epoch) const NACRE_EXCLUDES(mutex_);
 
   // See SegmentStore.
-  bool stage();
-  Result<> sync();
+  bool stage() NACRE_EXCLUDES(mutex_);
+  Result<> sync() NACRE_EXCLUDES(mutex_);
   void committed();
 
   // Holds all segments that the database names, with their committed sizes. Called only while no
@@ -123,28 +125,29 @@ class SegmentTable {
     std::uint64_t immovable_count = 0;
     std::uint64_t held_bytes = 0;
   };
-  Totals totals(double live_share_max) const;
+  Totals totals(double live_share_max) const NACRE_EXCLUDES(mutex_);
 
  private:
   Result<> recover_known(const std::string& path, Segment& segment, std::uint64_t committed_size,
                          bool read_only);
   Result<> recover_unknown(const std::string& path, const engine::VolumeId& volume_id,
-                           bool read_only);
+                           bool read_only) NACRE_REQUIRES(mutex_);
 
   Result<> take_arriving(bool read_only);
 
   // Adds the segment to the open files, and closes the oldest of them.
-  void remember_open(const SharedSegment& segment);
+  void remember_open(const SharedSegment& segment) NACRE_EXCLUDES(open_mutex_);
 
   static constexpr std::size_t open_file_count_max = 512;
 
   std::shared_ptr<metadata::BackingDirectory> directory_;
   metadata::Database& database_;
-  std::mutex create_mutex_;          // one segment is created at a time; before mutex_
-  mutable std::shared_mutex mutex_;  // guards the next three
-  std::map<metadata::SegmentNumber, SharedSegment> segments_;
-  std::uint64_t next_number_ = 1;
-  std::uint64_t staged_next_number_ = 1;        // the number that the row has
+  Mutex create_mutex_;         // one segment is created at a time; before mutex_
+  mutable SharedMutex mutex_;  // guards the next three
+  std::map<metadata::SegmentNumber, SharedSegment> segments_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t next_number_ NACRE_GUARDED_BY(mutex_) = 1;
+  // The number that the row has.
+  std::uint64_t staged_next_number_ NACRE_GUARDED_BY(mutex_) = 1;
   std::set<metadata::SegmentNumber> arriving_;  // read-only: segments that lie under that name
   std::atomic<bool> folder_unsynced_{false};
   // Segments whose rows are erased in the group being committed.
@@ -153,9 +156,10 @@ class SegmentTable {
   // commit.
   std::uint64_t stage_count_ = 0, synced_stage_count_ = 0;
 
-  std::mutex open_mutex_;
-  std::vector<std::weak_ptr<Segment>> open_;  // a ring: the oldest is closed first
-  std::size_t open_cursor_ = 0;
+  Mutex open_mutex_;
+  // A ring: the oldest is closed first.
+  std::vector<std::weak_ptr<Segment>> open_ NACRE_GUARDED_BY(open_mutex_);
+  std::size_t open_cursor_ NACRE_GUARDED_BY(open_mutex_) = 0;
 };
 
 }  // namespace nacre::fs

@@ -6,8 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -20,23 +21,23 @@ class VersionsInHand {
   // Called before versions are drawn from next. The mark is kept until rows name the records, or
   // until it is certain that no row will.
   Mark mark(const std::atomic<std::uint64_t>& next) {
-    std::lock_guard lock(held_->mutex);
+    LockGuard lock(held_->mutex);
     const auto place = held_->lowest.insert(next.load());
     return {held_.get(), [held = held_, place](const void*) {
-              std::lock_guard end(held->mutex);
+              LockGuard end(held->mutex);
               held->lowest.erase(place);
             }};
   }
   // No record in hand has a version below this, now or later.
   std::uint64_t lowest(const std::atomic<std::uint64_t>& next) const {
-    std::lock_guard lock(held_->mutex);
+    LockGuard lock(held_->mutex);
     return held_->lowest.empty() ? next.load() : *held_->lowest.begin();
   }
 
  private:
   struct Held {
-    std::mutex mutex;
-    std::multiset<std::uint64_t> lowest;
+    Mutex mutex;
+    std::multiset<std::uint64_t> lowest NACRE_GUARDED_BY(mutex);
   };
   const std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };

@@ -5,7 +5,7 @@ namespace nacre::fs {
 
 Result<std::unique_ptr<Work>> WorkPool::take() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!spare_.empty()) {
       auto work = std::move(spare_.back());
       spare_.pop_back();
@@ -29,7 +29,7 @@ void WorkPool::give_back(std::unique_ptr<Work> work) {
   work->payload.input_size = work->input.size();
   work->payload.output = work->output.data();
   work->payload.output_size = work->output.size();
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (spare_.size() < spare_count_max_) spare_.push_back(std::move(work));
 }
 

@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/engine.h"
 
 namespace nacre::fs {
@@ -39,8 +39,8 @@ class WorkPool {
   const engine::VolumeId volume_id_;
   const std::size_t size_bytes_;
   const std::size_t spare_count_max_;
-  std::mutex mutex_;  // guards spare_
-  std::vector<std::unique_ptr<Work>> spare_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Work>> spare_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // New inodes: their numbers, what they inherit from their directory, and their first names.
-#include <mutex>
 
 #include "fs/volume/namespace.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -66,7 +66,7 @@ Result<Attributes> Namespace::make(const InodeRef& directory, std::string_view n
   {
     FoundName existing = look_for(*directory, name, false);
     const auto operation = committer_.begin_operation();
-    std::unique_lock names(namespace_lock_);
+    UniqueLock names(namespace_lock_);
     NACRE_TRY(make_current(existing, *directory, name));
     if (existing.row) return fail(ErrorCode::exists);
     NACRE_TRY(check_may_add(*directory));

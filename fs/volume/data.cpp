@@ -84,10 +84,11 @@ Result<Ballast::Admission> Files::admit_write(InodeNumber number, std::uint64_t 
 // next one. The wait has a bound, since the commit may need a request that this thread has to
 // serve.
 Result<Ballast::Admission> Files::admit_after_commit(std::uint64_t bytes) {
-  std::unique_lock turn(reclaim_mutex_, reclaim_wait);
+  if (!reclaim_mutex_.try_lock_for(reclaim_wait)) return admit_at_once(bytes);
+  const LockGuard turn(reclaim_mutex_, std::adopt_lock);
   auto admitted = admit_at_once(bytes);
   const bool too_soon = std::chrono::steady_clock::now() < next_reclaim_;
-  if (admitted || !turn || (too_soon && !committer_.has_changes())) return admitted;
+  if (admitted || (too_soon && !committer_.has_changes())) return admitted;
   const auto committed = std::make_shared<std::promise<void>>();
   auto done = committed->get_future();
   committer_.request(CommitScope{.everything = true},

@@ -8,12 +8,12 @@
 // misses none.
 #include <algorithm>
 #include <new>
-#include <shared_mutex>
 
 #include <dirent.h>
 #include <fmt/format.h>
 
 #include "fs/volume/namespace.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -53,7 +53,7 @@ Result<std::uint64_t> Namespace::place_of_offset(InodeNumber directory, std::uin
 Result<std::uint64_t> Namespace::find_lost_place(InodeNumber directory, std::uint64_t ticket) {
   std::optional<std::uint64_t> found;
   for (std::uint64_t from = cookie_dot_dot + 1;;) {
-    std::shared_lock names(namespace_lock_);
+    SharedLock names(namespace_lock_);
     NACRE_ASSIGN(const auto entries, names_.list(directory, from, lost_place_batch_count));
     for (const NameTable::Entry& entry : entries) {
       if (!DirectoryOffsets::has_ticket(entry.hash, ticket) || found == entry.hash) continue;
@@ -82,7 +82,7 @@ Result<> Namespace::read_directory(InodeNumber number, std::uint64_t cookie, boo
   NACRE_ASSIGN(std::uint64_t place, place_of_offset(number, cookie));
   if (with_attributes) return list_inodes(number, place, cookie, take);
   for (std::size_t count = first_batch_count;; count = std::min(2 * count, batch_count_max)) {
-    std::shared_lock names(namespace_lock_);
+    SharedLock names(namespace_lock_);
     NACRE_ASSIGN(const auto entries, names_.list(number, place + 1, count));
     const bool ends = entries.size() < count;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -109,7 +109,7 @@ Result<> Namespace::list_inodes(InodeNumber number, std::uint64_t place, std::ui
   for (std::size_t count = first_batch_count;;) {
     list_ahead_.wait_for(number, place);
     ListPiece piece;
-    std::shared_lock names(namespace_lock_);
+    SharedLock names(namespace_lock_);
     auto ready = list_ahead_.take(number, place);
     // A reader that changes the directory while it lists it finds no piece, and none is read ahead
     // in vain.
@@ -182,7 +182,7 @@ void Namespace::keep_rest(ListPiece piece) {
 
 void Namespace::read_ahead(InodeNumber directory, std::uint64_t from, std::size_t count) noexcept {
   try {
-    std::shared_lock names(namespace_lock_);
+    SharedLock names(namespace_lock_);
     // A reader that asks for the piece gets the error.
     auto piece = read_piece(directory, from, count);
     if (piece && !piece->entries.empty()) list_ahead_.keep(std::move(*piece));

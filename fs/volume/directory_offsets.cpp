@@ -31,7 +31,7 @@ std::uint64_t DirectoryOffsets::offset_of(metadata::InodeNumber directory, std::
   if (has_offset_without_ticket(place)) return place >> lower_bit_count;
   const std::uint64_t ticket = ticket_bit | (place & short_mask);
   const Key key{directory.value, ticket};
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   const auto [at, is_new] = places_.try_emplace(key, place);
   if (!is_new) return at->second == place ? ticket : before;
   oldest_first_.push_back(key);
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> DirectoryOffsets::place_of(metadata::InodeNumber di
                                                         std::uint64_t offset) {
   if (offset <= offset_dot_dot) return offset;
   if (!is_ticket(offset)) return offset << lower_bit_count | lower_mask;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   const auto at = places_.find(Key{directory.value, offset});
   return at == places_.end() ? std::nullopt : std::optional(at->second);
 }

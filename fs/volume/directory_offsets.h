@@ -15,11 +15,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {
@@ -55,9 +55,9 @@ class DirectoryOffsets {
   };
 
   const std::size_t count_max_;
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<Key, std::uint64_t, HashOfKey> places_;
-  std::deque<Key> oldest_first_;
+  Mutex mutex_;
+  std::unordered_map<Key, std::uint64_t, HashOfKey> places_ NACRE_GUARDED_BY(mutex_);
+  std::deque<Key> oldest_first_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

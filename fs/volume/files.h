@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
 #include "fs/volume/inode_attributes.h"
 #include "fs/volume/volume.h"
 #include "fs/volume/volume_core.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -62,8 +62,8 @@ class Files : public VolumePart {
 
   InodeAttributes& attributes_;
   // One commit at a time is made to free space. Taken under no lock, and held during that commit.
-  std::timed_mutex reclaim_mutex_;
-  std::chrono::steady_clock::time_point next_reclaim_{};
+  TimedMutex reclaim_mutex_;
+  std::chrono::steady_clock::time_point next_reclaim_ NACRE_GUARDED_BY(reclaim_mutex_){};
 };
 
 }  // namespace nacre::fs

@@ -38,7 +38,7 @@ InodeTable::InodeTable(const metadata::Database& database, std::function<void(In
 InodeRef InodeTable::pin(InodeNumber number) {
   std::vector<std::unique_ptr<Inode>> shrunk;  // freed after the lock
   Shard& shard = shard_of(number);
-  std::lock_guard lock(shard.mutex);
+  LockGuard lock(shard.mutex);
   auto& slot = shard.inodes[number];
   if (!slot) {
     slot = std::make_unique<Inode>(number);
@@ -70,7 +70,7 @@ std::vector<std::unique_ptr<Inode>> InodeTable::shrink(Shard& shard) const {
 // Whether all of its state can be read again. No reference to it exists, and none can be made while
 // the shard is locked.
 bool InodeTable::is_idle(const Inode& inode) {
-  const InodeState& state = inode.state_;
+  const InodeState& state = inode.state_of_unused();
   return inode.pins_.load(std::memory_order_acquire) == 0 && inode.lookups_ > 0 &&
          inode.loaded_.load(std::memory_order_acquire) && !inode.is_gone() &&
          state.row.link_count > 0 && !state.dirty && state.data.use_count() <= 1;
@@ -145,7 +145,7 @@ Result<> InodeTable::adopt(Inode& inode, Inode::Locked& locked,
 
 InodeRef InodeTable::find(InodeNumber number) {
   Shard& shard = shard_of(number);
-  std::lock_guard lock(shard.mutex);
+  LockGuard lock(shard.mutex);
   const auto found = shard.inodes.find(number);
   if (found == shard.inodes.end()) return {};
   Inode* inode = found->second.get();
@@ -165,7 +165,7 @@ InodeRef InodeTable::create(InodeNumber number, InodeState state) {
 }
 
 void InodeTable::add_lookup(const InodeRef& inode) {
-  std::lock_guard lock(shard_of(inode->number()).mutex);
+  LockGuard lock(shard_of(inode->number()).mutex);
   ++inode->lookups_;
 }
 
@@ -174,7 +174,7 @@ bool InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
   bool is_known = false;
   {
     Shard& shard = shard_of(number);
-    std::lock_guard lock(shard.mutex);
+    LockGuard lock(shard.mutex);
     const auto found = shard.inodes.find(number);
     if (found == shard.inodes.end()) return shard.shrunk.subtract(number, lookups);
     Inode* inode = found->second.get();
@@ -189,7 +189,7 @@ bool InodeTable::forget(InodeNumber number, std::uint64_t lookups) {
 void InodeTable::forget_all() {
   std::vector<InodeNumber> numbers;
   for (Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    LockGuard lock(shard.mutex);
     shard.shrunk.clear();
     for (const auto& [number, inode] : shard.inodes) {
       if (inode->lookups_ > 0) numbers.push_back(number);
@@ -207,7 +207,7 @@ void InodeTable::release(Inode* inode) {
   Leaving leaving;
   {
     Shard& shard = shard_of(inode->number());
-    std::lock_guard lock(shard.mutex);
+    LockGuard lock(shard.mutex);
     const std::uint64_t before = inode->pins_.fetch_sub(1, std::memory_order_acq_rel);
     NACRE_CHECK(before > 0, "inode {} is released twice", inode->number().value);
     if (before > 1) return;
@@ -223,7 +223,7 @@ InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
   }
   // No reference to it exists, and none can be made while the shard is locked, so this thread may
   // read its state.
-  const InodeState& state = inode->state_;
+  const InodeState& state = inode->state_of_unused();
   const bool loaded = inode->loaded_.load(std::memory_order_acquire);
   if (loaded && !inode->is_gone()) {
     if (state.row.link_count == 0 && !state.reaped) {
@@ -234,7 +234,7 @@ InodeTable::Leaving InodeTable::settle(Shard& shard, Inode* inode) {
     if (state.dirty) return leaving;  // stays until it is staged
     if (state.data.use_count() > 1) {
       // A second object would not know the size that the file is about to get from its data.
-      std::lock_guard lists(lists_mutex_);
+      LockGuard lists(lists_mutex_);
       lingering_.push_back(inode->number());
       return leaving;
     }
@@ -250,7 +250,7 @@ void InodeTable::carry_out(Leaving leaving) {
 void InodeTable::mark_dirty(Inode& inode, Inode::Locked& locked) {
   if (locked->dirty || inode.is_gone()) return;
   locked->dirty = true;
-  std::lock_guard lists(lists_mutex_);
+  LockGuard lists(lists_mutex_);
   dirty_.push_back(inode.number());
 }
 
@@ -258,7 +258,7 @@ std::vector<InodeRef> InodeTable::take_dirty(std::uint64_t group) {
   staged_group_ = group;
   std::vector<InodeNumber> numbers;
   {
-    std::lock_guard lists(lists_mutex_);
+    LockGuard lists(lists_mutex_);
     numbers = std::exchange(dirty_, {});
   }
   std::vector<InodeRef> inodes;
@@ -272,7 +272,7 @@ std::vector<InodeRef> InodeTable::take_dirty(std::uint64_t group) {
 void InodeTable::drop_lingering() {
   std::vector<InodeNumber> numbers;
   {
-    std::lock_guard lists(lists_mutex_);
+    LockGuard lists(lists_mutex_);
     numbers = std::exchange(lingering_, {});
   }
   for (const InodeNumber number : numbers)
@@ -282,7 +282,7 @@ void InodeTable::drop_lingering() {
 InodeTable::Count InodeTable::count() const {
   Count count;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    LockGuard lock(shard.mutex);
     count.in_memory += shard.inodes.size();
     count.known += shard.inodes.size() + shard.shrunk.size();
     count.shrunk_bytes += shard.shrunk.memory_bytes();

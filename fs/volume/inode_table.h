@@ -16,7 +16,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +27,7 @@
 
 #include "fs/cache/file_data.h"
 #include "fs/volume/lookup_counts.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
 #include "metadata/tables/database.h"
 
@@ -79,15 +79,19 @@ class Inode {
 
    private:
     friend class Inode;
-    Locked(std::mutex& mutex, InodeState& state) : lock_(mutex), state_(&state) {}
-    std::unique_lock<std::mutex> lock_;
+    Locked(Mutex& mutex, InodeState& state) : lock_(mutex), state_(&state) {}
+    UniqueLock<Mutex> lock_;
     InodeState* state_;
   };
-  Locked lock() { return Locked(mutex_, state_); }
+  // The object that is returned holds the mutex.
+  Locked lock() NACRE_NO_THREAD_SAFETY_ANALYSIS { return Locked(mutex_, state_); }
 
  private:
   friend class InodeTable;
   friend class InodeRef;
+  // For the table, where no other thread refers to the inode or can begin to.
+  const InodeState& state_of_unused() const NACRE_NO_THREAD_SAFETY_ANALYSIS { return state_; }
+
   const InodeNumber number_;
   std::uint32_t type_ = 0;  // set before loaded_
   std::atomic<bool> loaded_{false};
@@ -97,8 +101,8 @@ class Inode {
   std::uint64_t lookups_ = 0;
   bool used_ = false;  // since it was last passed over
   std::list<Inode*>::iterator place_;
-  std::mutex mutex_;
-  InodeState state_;
+  Mutex mutex_;
+  InodeState state_ NACRE_GUARDED_BY(mutex_);
 };
 
 class InodeTable;
@@ -152,13 +156,13 @@ class InodeTable {
   bool forget(InodeNumber number, std::uint64_t lookups);
 
   // Puts the inode on the list of inodes to stage. locked is its lock.
-  void mark_dirty(Inode& inode, Inode::Locked& locked);
+  void mark_dirty(Inode& inode, Inode::Locked& locked) NACRE_EXCLUDES(lists_mutex_);
   // Inodes that are loaded from now on may belong to this group; they are not durable before it is.
-  std::vector<InodeRef> take_dirty(std::uint64_t group);
+  std::vector<InodeRef> take_dirty(std::uint64_t group) NACRE_EXCLUDES(lists_mutex_);
   // Forgets all lookups, as if the kernel had forgotten all that it knows.
   void forget_all();
   // Drops inodes that had to stay only because their data was still being written.
-  void drop_lingering();
+  void drop_lingering() NACRE_EXCLUDES(lists_mutex_);
 
   // From now on no inode is dropped or retired, since the volume is closing.
   void keep_everything() { closing_ = true; }
@@ -173,10 +177,11 @@ class InodeTable {
  private:
   friend class InodeRef;
   struct Shard {
-    mutable std::mutex mutex;
-    std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes;
-    std::list<Inode*> order;  // the order in which inodes are looked at next
-    LookupCounts shrunk;
+    mutable Mutex mutex;
+    std::unordered_map<InodeNumber, std::unique_ptr<Inode>> inodes NACRE_GUARDED_BY(mutex);
+    // The order in which inodes are looked at next.
+    std::list<Inode*> order NACRE_GUARDED_BY(mutex);
+    LookupCounts shrunk NACRE_GUARDED_BY(mutex);
   };
   // What settle() decided. It is carried out without the lock.
   struct Leaving {
@@ -193,9 +198,11 @@ class InodeTable {
                  const Result<std::optional<std::string>>& value);
   void release(Inode* inode);
   static bool is_idle(const Inode& inode);
-  std::vector<std::unique_ptr<Inode>> shrink(Shard& shard) const;
-  static std::unique_ptr<Inode> take_out(Shard& shard, InodeNumber number);
-  Leaving settle(Shard& shard, Inode* inode);
+  std::vector<std::unique_ptr<Inode>> shrink(Shard& shard) const NACRE_REQUIRES(shard.mutex);
+  static std::unique_ptr<Inode> take_out(Shard& shard, InodeNumber number)
+      NACRE_REQUIRES(shard.mutex);
+  Leaving settle(Shard& shard, Inode* inode) NACRE_REQUIRES(shard.mutex)
+      NACRE_EXCLUDES(lists_mutex_);
   void carry_out(Leaving leaving);
 
   const metadata::Database& database_;
@@ -204,10 +211,10 @@ class InodeTable {
   std::atomic<std::uint64_t> staged_group_{0};
   std::array<Shard, shard_count> shards_;
   std::atomic<bool> closing_{false};
-  std::mutex lists_mutex_;  // guards what follows
+  Mutex lists_mutex_;
   // Numbers, since being on the list must not keep a deleted inode.
-  std::vector<InodeNumber> dirty_;
-  std::vector<InodeNumber> lingering_;
+  std::vector<InodeNumber> dirty_ NACRE_GUARDED_BY(lists_mutex_);
+  std::vector<InodeNumber> lingering_ NACRE_GUARDED_BY(lists_mutex_);
 };
 
 }  // namespace nacre::fs

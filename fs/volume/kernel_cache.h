@@ -3,8 +3,8 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
 
 namespace nacre::fs {
@@ -27,20 +27,20 @@ class KernelCacheLink {
   // Must be set to null again before the cache is destroyed; that waits for a write_out() under
   // way.
   void set(KernelCache* kernel_cache) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     kernel_cache_ = kernel_cache;
     is_set_ = kernel_cache != nullptr;
   }
   bool is_set() const { return is_set_; }
   // Calls KernelCache::write_out() if there is a cache.
   void write_out(metadata::InodeNumber inode) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (kernel_cache_ != nullptr) kernel_cache_->write_out(inode);
   }
 
  private:
-  std::mutex mutex_;
-  KernelCache* kernel_cache_ = nullptr;  // under the mutex
+  Mutex mutex_;
+  KernelCache* kernel_cache_ NACRE_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> is_set_{false};
 };
 

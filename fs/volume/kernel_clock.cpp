@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <mutex>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -36,7 +37,7 @@ class StampedPipe {
   }
   // Returns false if the kernel sets no times on pipes.
   bool stamp(Timestamp& out) {
-    const std::lock_guard lock(mutex_);  // seconds and nanoseconds are two words in the kernel
+    const LockGuard lock(mutex_);  // seconds and nanoseconds are two words in the kernel
     struct stat status = {};
     if (fd_ < 0 || futimens(fd_, nullptr) != 0 || fstat(fd_, &status) != 0) return false;
     out = to_stamp(status.st_mtim);
@@ -44,7 +45,7 @@ class StampedPipe {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   int fd_ = -1;  // for the life of the process
 };
 

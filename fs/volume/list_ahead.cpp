@@ -8,7 +8,7 @@ namespace nacre::fs {
 
 void ListAhead::stop() {
   std::list<ListPiece> dropped;  // freed without the lock
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   stopping_ = true;
   wishes_.remove_if([](const Wish& wish) { return !wish.is_being_read; });
   dropped.swap(pieces_);
@@ -22,7 +22,7 @@ std::list<ListAhead::Wish>::iterator ListAhead::find_wish(InodeNumber directory,
 }
 
 void ListAhead::want(InodeNumber directory, std::uint64_t from, std::size_t count) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (stopping_ || wishes_.size() >= piece_count_max) return;
   if (find_wish(directory, from) != wishes_.end()) return;
   const auto is_it = [&](const ListPiece& piece) {
@@ -33,7 +33,7 @@ void ListAhead::want(InodeNumber directory, std::uint64_t from, std::size_t coun
 }
 
 void ListAhead::read_wanted() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const auto wish = std::find_if(wishes_.begin(), wishes_.end(),
                                  [](const Wish& waiting) { return !waiting.is_being_read; });
   if (wish == wishes_.end()) return;
@@ -46,7 +46,7 @@ void ListAhead::read_wanted() {
 }
 
 void ListAhead::wait_for(InodeNumber directory, std::uint64_t from) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const auto wish = find_wish(directory, from);
   if (wish == wishes_.end()) return;
   if (!wish->is_being_read) {
@@ -54,12 +54,13 @@ void ListAhead::wait_for(InodeNumber directory, std::uint64_t from) {
     wishes_.erase(wish);
     return;
   }
-  done_.wait(lock, [&] { return find_wish(directory, from) == wishes_.end(); });
+  done_.wait(lock,
+             [&]() NACRE_REQUIRES(mutex_) { return find_wish(directory, from) == wishes_.end(); });
 }
 
 void ListAhead::keep(ListPiece piece) {
   std::list<ListPiece> oldest;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (stopping_) return;
   pieces_.push_back(std::move(piece));
   if (pieces_.size() > piece_count_max) oldest.splice(oldest.begin(), pieces_, pieces_.begin());
@@ -68,7 +69,7 @@ void ListAhead::keep(ListPiece piece) {
 
 std::optional<ListPiece> ListAhead::take(InodeNumber directory, std::uint64_t from) {
   if (piece_count_ == 0) return std::nullopt;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   const auto place = std::find_if(pieces_.begin(), pieces_.end(), [&](const ListPiece& piece) {
     return piece.directory == directory && piece.from == from;
   });
@@ -82,7 +83,7 @@ std::optional<ListPiece> ListAhead::take(InodeNumber directory, std::uint64_t fr
 void ListAhead::drop(InodeNumber directory) {
   if (piece_count_ == 0) return;
   std::list<ListPiece> dropped;
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   for (auto place = pieces_.begin(); place != pieces_.end();) {
     const auto next = std::next(place);
     if (place->directory == directory) dropped.splice(dropped.end(), pieces_, place);

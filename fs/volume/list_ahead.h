@@ -13,17 +13,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "fs/volume/inode_table.h"
 #include "fs/volume/name_table.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -76,15 +75,18 @@ class ListAhead {
       return directory == asked && from == at;
     }
   };
-  std::list<Wish>::iterator find_wish(InodeNumber directory, std::uint64_t from);
+  std::list<Wish>::iterator find_wish(InodeNumber directory, std::uint64_t from)
+      NACRE_REQUIRES(mutex_);
 
   const Read read_;
   std::atomic<std::size_t> piece_count_{0};
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable done_;
-  std::list<ListPiece> pieces_;  // the oldest first
-  std::list<Wish> wishes_;       // the oldest first
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable done_;
+  // The oldest first.
+  std::list<ListPiece> pieces_ NACRE_GUARDED_BY(mutex_);
+  // The oldest first.
+  std::list<Wish> wishes_ NACRE_GUARDED_BY(mutex_);
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::fs

@@ -145,7 +145,7 @@ Result<Attributes> Namespace::lookup(InodeNumber parent, std::string_view name) 
   } else {
     NACRE_TRY(check_name(name));
     FoundName found = look_for(*directory, name, true);
-    std::shared_lock names(namespace_lock_);
+    SharedLock names(namespace_lock_);
     NACRE_TRY(make_current(found, *directory, name));
     if (!found.row) return fail(ErrorCode::not_found);
     inode = std::move(found.inode);
@@ -177,7 +177,7 @@ Result<Attributes> Namespace::link(InodeNumber number, InodeNumber parent, std::
   {
     FoundName existing = look_for(*directory, name, false);
     const auto operation = committer_.begin_move();
-    std::unique_lock names(namespace_lock_);
+    UniqueLock names(namespace_lock_);
     NACRE_TRY(make_current(existing, *directory, name));
     if (existing.row) return fail(ErrorCode::exists);
     NACRE_TRY(check_may_add(*directory));
@@ -220,7 +220,7 @@ Result<> Namespace::remove_entry(InodeNumber parent, std::string_view name, bool
     NACRE_ASSIGN(const InodeRef holder, acquire_directory(parent));
     FoundName found = look_for(*holder, name, true);
     const auto operation = committer_.begin_operation();
-    std::unique_lock names(namespace_lock_);
+    UniqueLock names(namespace_lock_);
     NACRE_TRY(make_current(found, *holder, name));
     if (!found.row) return fail(ErrorCode::not_found);
     const InodeRef& inode = found.inode;

@@ -5,9 +5,11 @@
 
 #include <pthread.h>
 
+#include "gpu_engine/base/thread_annotations.h"
+
 namespace nacre::fs {
 
-class NamespaceLock {
+class NACRE_CAPABILITY("namespace lock") NamespaceLock {
  public:
   NamespaceLock() {
     pthread_rwlockattr_t attributes;
@@ -20,10 +22,10 @@ class NamespaceLock {
   NamespaceLock(const NamespaceLock&) = delete;
   NamespaceLock& operator=(const NamespaceLock&) = delete;
 
-  void lock() { pthread_rwlock_wrlock(&lock_); }
-  void unlock() { pthread_rwlock_unlock(&lock_); }
-  void lock_shared() { pthread_rwlock_rdlock(&lock_); }
-  void unlock_shared() { pthread_rwlock_unlock(&lock_); }
+  void lock() NACRE_ACQUIRE() { pthread_rwlock_wrlock(&lock_); }
+  void unlock() NACRE_RELEASE() { pthread_rwlock_unlock(&lock_); }
+  void lock_shared() NACRE_ACQUIRE_SHARED() { pthread_rwlock_rdlock(&lock_); }
+  void unlock_shared() NACRE_RELEASE_SHARED() { pthread_rwlock_unlock(&lock_); }
 
  private:
   pthread_rwlock_t lock_;

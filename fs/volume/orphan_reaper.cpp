@@ -17,7 +17,7 @@ void OrphanReaper::start() {
 void OrphanReaper::stop() {
   std::deque<InodeRef> large;
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
     large.swap(large_);
   }
@@ -26,7 +26,7 @@ void OrphanReaper::stop() {
 }
 
 void OrphanReaper::add(InodeRef inode) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   waiting_.push_back(std::move(inode));
 }
 
@@ -34,14 +34,14 @@ void OrphanReaper::erase_small() {
   while (true) {
     InodeRef inode;
     {
-      std::lock_guard lock(mutex_);
+      LockGuard lock(mutex_);
       if (waiting_.empty()) return;
       inode = std::move(waiting_.front());
       waiting_.pop_front();
       ++in_hand_count_;
     }
     const bool done = erase_(inode, piece_row_count);
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     --in_hand_count_;
     if (done || stopping_) continue;
     large_.push_back(std::move(inode));
@@ -50,14 +50,14 @@ void OrphanReaper::erase_small() {
 }
 
 bool OrphanReaper::is_busy() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return in_hand_count_ > 0 || !waiting_.empty() || !large_.empty();
 }
 
 void OrphanReaper::run() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !large_.empty(); });
+    wake_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return stopping_ || !large_.empty(); });
     if (stopping_) return;
     InodeRef inode = std::move(large_.front());
     large_.pop_front();

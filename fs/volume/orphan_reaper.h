@@ -4,14 +4,13 @@
 // waits for the removal of a large file and no transaction group grows without bound.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "fs/volume/inode_table.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -42,12 +41,13 @@ class OrphanReaper {
   void run();
 
   const Erase erase_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::deque<InodeRef> waiting_;  // not begun yet
-  std::deque<InodeRef> large_;
-  std::size_t in_hand_count_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  // Not begun yet.
+  std::deque<InodeRef> waiting_ NACRE_GUARDED_BY(mutex_);
+  std::deque<InodeRef> large_ NACRE_GUARDED_BY(mutex_);
+  std::size_t in_hand_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

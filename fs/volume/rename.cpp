@@ -54,7 +54,7 @@ Result<> Namespace::rename(InodeNumber parent, std::string_view name, InodeNumbe
       NACRE_ASSIGN(moving.whiteout, prepare(*moving.from, *whiteout_owner, S_IFCHR));
     }
     const auto operation = committer_.begin_move();
-    std::unique_lock names(namespace_lock_);
+    UniqueLock names(namespace_lock_);
     NACRE_TRY(find_moving(moving, name, new_name, mode));
     // For two names of one file, POSIX demands that nothing happens.
     if (moving.target.inode && moving.target.inode->number() == moving.source.inode->number())

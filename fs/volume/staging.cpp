@@ -41,12 +41,12 @@ void Staging::note_namespace_change() {
 
 void Staging::note_move(const Inode& inode) {
   if (!inode.is_regular()) return;
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   moves_[inode.number()] = ++move_count_;
 }
 
 bool Staging::is_moved(InodeNumber inode) {
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   return moves_.contains(inode);
 }
 
@@ -65,7 +65,7 @@ void Staging::remove_inode(const InodeState& state) {
 }
 
 Staging::Moves Staging::moves() {
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   return moves_;
 }
 
@@ -75,7 +75,7 @@ Result<> Staging::note_flushed(const CommitScope& scope, const Moves& moves, Res
   for (const InodeNumber inode : scope.inodes)
     flush_failures_.erase(inode);
   flush_failures_.merge(failures);
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   if (scope.everything) file_error_ = flushed;
   if (!flushed && !is_of_one_file(flushed.error().code)) return flushed;
   for (const auto& [inode, when] : moves) {
@@ -87,7 +87,7 @@ Result<> Staging::note_flushed(const CommitScope& scope, const Moves& moves, Res
 
 std::set<InodeNumber> Staging::moves_that(const std::function<bool(InodeNumber)>& are_unflushed) {
   std::set<InodeNumber> unflushed;
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   for (const auto& [inode, when] : moves_) {
     if (are_unflushed(inode)) unflushed.insert(inode);
   }
@@ -101,7 +101,7 @@ bool Staging::stage() {
   for (const InodeRef& inode : changed)
     stage_inode(*inode, group);
   stage_counters();
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   moves_.clear();
   return !changed.empty();
 }
@@ -183,7 +183,7 @@ const Error* Staging::failure_of(InodeNumber inode) const {
 }
 
 Result<> Staging::file_error() {
-  std::lock_guard lock(moves_mutex_);
+  LockGuard lock(moves_mutex_);
   return file_error_;
 }
 

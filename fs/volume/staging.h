@@ -14,13 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "fs/cache/file_cache.h"
 #include "fs/store/committer.h"
 #include "fs/volume/inode_table.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -46,8 +46,9 @@ class Staging {
   // Notes of operations, which hold the operation lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
   void note_namespace_change();
-  void note_move(const Inode& inode);
-  bool is_moved(InodeNumber inode);         // whether it got a name in this group
+  void note_move(const Inode& inode) NACRE_EXCLUDES(moves_mutex_);
+  // Whether it got a name in this group.
+  bool is_moved(InodeNumber inode) NACRE_EXCLUDES(moves_mutex_);
   Result<InodeNumber> next_inode_number();  // no_space until the next commit
   void add_inode() { ++inode_count_; }
   void remove_inode(const InodeState& state);
@@ -55,21 +56,23 @@ class Staging {
   std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(data_bytes_.load()); }
 
   // The calls of a commit, on its thread.
-  Moves moves();
+  Moves moves() NACRE_EXCLUDES(moves_mutex_);
   // Notes that the data of the scope was flushed, and that of moves with it. Returns an error that
   // ends the commit.
   Result<> note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
-                        FileFailures failures);
-  std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed);
+                        FileFailures failures) NACRE_EXCLUDES(moves_mutex_);
+  std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed)
+      NACRE_EXCLUDES(moves_mutex_);
   // Called under the exclusive operation lock. Returns true if an inode changed.
-  bool stage();
+  bool stage() NACRE_EXCLUDES(moves_mutex_);
   // Notes that the commit made durable what was staged last.
   void note_durable();
   // Why the file's last flush failed; null if it did not.
   const Error* failure_of(InodeNumber inode) const;
 
   bool is_durable(Inode& inode);
-  Result<> file_error();  // of the last flush of everything
+  // Of the last flush of everything.
+  Result<> file_error() NACRE_EXCLUDES(moves_mutex_);
   // The next stage() is the last one. It gives back the numbers that were set aside.
   void begin_closing() { closing_ = true; }
 
@@ -99,10 +102,10 @@ class Staging {
   // The last group in which names changed.
   std::atomic<std::uint64_t> namespace_group_{0};
 
-  std::mutex moves_mutex_;  // guards these three
-  Moves moves_;
-  std::uint64_t move_count_ = 0;
-  Result<> file_error_ = {};
+  Mutex moves_mutex_;
+  Moves moves_ NACRE_GUARDED_BY(moves_mutex_);
+  std::uint64_t move_count_ NACRE_GUARDED_BY(moves_mutex_) = 0;
+  Result<> file_error_ NACRE_GUARDED_BY(moves_mutex_) = {};
 
   // The failures of each file's last flush. Used by the commit thread only.
   FileFailures flush_failures_;

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <mutex>
 #include <new>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre {
 namespace {
@@ -51,8 +52,10 @@ struct Slab {
 class SecretPool {
  public:
   SecretPool() : region_(map_pages(secret_pool_size_bytes)) {
-    pthread_atfork([] { pool().mutex_.lock(); }, [] { pool().mutex_.unlock(); },
-                   [] {
+    // The analysis does not follow a mutex from one of these functions to the next.
+    pthread_atfork([]() NACRE_NO_THREAD_SAFETY_ANALYSIS { pool().mutex_.lock(); },
+                   []() NACRE_NO_THREAD_SAFETY_ANALYSIS { pool().mutex_.unlock(); },
+                   []() NACRE_NO_THREAD_SAFETY_ANALYSIS {
                      // A child does not inherit locks.
                      pool().lock_slabs_again();
                      pool().mutex_.unlock();
@@ -69,7 +72,7 @@ class SecretPool {
   Byte* allocate(std::size_t size) {
     if (region_ == nullptr || size > secret_block_size_bytes_max) return nullptr;
     const std::size_t index = block_class(size);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (std::size_t slab = 0; slab < slab_count; ++slab) {
       if (slabs_[slab].state == Slab::State::used && slabs_[slab].block_class == index &&
           slabs_[slab].used_block_count < secret_slab_size_bytes / class_block_size(index))
@@ -89,7 +92,7 @@ class SecretPool {
 
   void free(Byte* data) {
     const auto offset = static_cast<std::size_t>(data - region_);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     Slab& slab = slabs_[offset / secret_slab_size_bytes];
     const std::size_t block = offset % secret_slab_size_bytes / class_block_size(slab.block_class);
     slab.used_blocks[block / 64] &= ~(1ull << (block % 64));
@@ -97,7 +100,7 @@ class SecretPool {
   }
 
   SecretPoolStats stats() {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     SecretPoolStats stats = {};
     for (const Slab& slab : slabs_) {
       stats.used_slab_count += slab.state == Slab::State::used;
@@ -109,14 +112,14 @@ class SecretPool {
  private:
   Byte* slab_data(std::size_t slab) const { return region_ + slab * secret_slab_size_bytes; }
 
-  void open_slab(std::size_t index, std::size_t of_class) {
+  void open_slab(std::size_t index, std::size_t of_class) NACRE_REQUIRES(mutex_) {
     Slab& slab = slabs_[index];
     if (!slab.locked) slab.locked = mlock(slab_data(index), secret_slab_size_bytes) == 0;
     slab.state = Slab::State::used;
     slab.block_class = static_cast<std::uint8_t>(of_class);
   }
 
-  Byte* take_block(std::size_t index) {
+  Byte* take_block(std::size_t index) NACRE_REQUIRES(mutex_) {
     Slab& slab = slabs_[index];
     // Blocks past the slab's last one are never reached: the caller has seen that a block below is
     // free.
@@ -131,16 +134,16 @@ class SecretPool {
     return nullptr;
   }
 
-  void lock_slabs_again() {
+  void lock_slabs_again() NACRE_REQUIRES(mutex_) {
     for (std::size_t slab = 0; slab < slab_count; ++slab) {
       if (slabs_[slab].state != Slab::State::untouched)
         slabs_[slab].locked = mlock(slab_data(slab), secret_slab_size_bytes) == 0;
     }
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   Byte* const region_;
-  std::array<Slab, slab_count> slabs_ = {};
+  std::array<Slab, slab_count> slabs_ NACRE_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace

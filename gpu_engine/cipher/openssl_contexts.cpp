@@ -12,7 +12,7 @@ void require_openssl(int result) {
 
 CipherContext OpensslContexts::take() const {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!idle_.empty()) {
       CipherContext context = std::move(idle_.back());
       idle_.pop_back();
@@ -28,7 +28,7 @@ CipherContext OpensslContexts::take() const {
 }
 
 void OpensslContexts::give_back(CipherContext context) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   idle_.push_back(std::move(context));
 }
 

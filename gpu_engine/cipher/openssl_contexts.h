@@ -11,10 +11,10 @@
 #include <openssl/evp.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::engine {
 
@@ -41,8 +41,8 @@ class OpensslContexts {
   const EVP_CIPHER* const cipher_;
   const SecretBytes key_;
   const bool encrypting_;
-  mutable std::mutex mutex_;
-  mutable std::vector<CipherContext> idle_;
+  mutable Mutex mutex_;
+  mutable std::vector<CipherContext> idle_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::engine

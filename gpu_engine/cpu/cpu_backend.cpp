@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "gpu_engine/base/blocked_signals.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::engine {
 namespace {
@@ -131,7 +132,7 @@ CpuBackend::CpuBackend(unsigned queued_payload_max)
 
 CpuBackend::~CpuBackend() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     stopping_ = true;
   }
   work_arrived_.notify_all();
@@ -187,7 +188,7 @@ void CpuBackend::run(Payload& payload, MessageIndexes indexes) {
   // The caller is one of the participants.
   if (job.participant_max > 1) {
     try {
-      const std::lock_guard lock(mutex_);
+      const LockGuard lock(mutex_);
       queue_.push_back(&job);
       job.queued = true;
       job.participant_count = 1;
@@ -202,9 +203,9 @@ void CpuBackend::run(Payload& payload, MessageIndexes indexes) {
   for (unsigned i = 1; i < job.participant_max; ++i)
     work_arrived_.notify_one();
   job.run_tasks();
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   leave(lock, job);
-  run_ended_.wait(lock, [&] { return job.ended; });
+  run_ended_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return job.ended; });
 }
 
 void CpuBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
@@ -225,9 +226,11 @@ void CpuBackend::submit(Payload& payload, std::vector<std::uint32_t> indexes,
   }
   const unsigned wanted = job->participant_max;
   {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (!is_engine_thread())
-      room_arrived_.wait(lock, [&] { return queued_submission_count_ < queued_payload_max_; });
+      room_arrived_.wait(lock, [&]() NACRE_REQUIRES(mutex_) {
+        return queued_submission_count_ < queued_payload_max_;
+      });
     try {
       queue_.push_back(job.get());
     } catch (const std::bad_alloc&) {
@@ -254,7 +257,7 @@ void CpuBackend::remove_from_queue(Job& job) {
 }
 
 // A participant leaves when the cursor has passed the last message.
-void CpuBackend::leave(std::unique_lock<std::mutex>& lock, Job& job) {
+void CpuBackend::leave(UniqueLock<Mutex>& lock, Job& job) {
   if (job.queued) remove_from_queue(job);
   if (--job.participant_count > 0) return;
   if (!job.submitted) {
@@ -262,17 +265,16 @@ void CpuBackend::leave(std::unique_lock<std::mutex>& lock, Job& job) {
     run_ended_.notify_all();
     return;
   }
-  lock.unlock();
+  const Unlocked unlocked(lock, mutex_);
   const std::unique_ptr<Job> owned(&job);
   job.call_done();
-  lock.lock();
 }
 
 void CpuBackend::work() {
   mark_engine_thread();
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (;;) {
-    work_arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    work_arrived_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
     Job& job = *queue_.front();
     if (++job.participant_count >= job.participant_max) remove_from_queue(job);

@@ -13,15 +13,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cpu/key_cache.h"
 #include "gpu_engine/cpu/run_message.h"
 #include "gpu_engine/cpu/schedule.h"
@@ -50,22 +49,21 @@ class CpuBackend final : public Backend {
   ExpandedKeys expand_keys(const Payload& payload);
   bool prepare(Job& job);
   void work();
-  void leave(std::unique_lock<std::mutex>& lock, Job& job);
-  void remove_from_queue(Job& job);
+  void leave(UniqueLock<Mutex>& lock, Job& job) NACRE_REQUIRES(mutex_);
+  void remove_from_queue(Job& job) NACRE_REQUIRES(mutex_);
 
   const unsigned queued_payload_max_;
   KeyCache key_cache_;
   // The callers that are within run(). When there are many, each of them is a worker of its own,
   // and waking others gains nothing.
   std::atomic<unsigned> caller_count_{0};
-  std::mutex mutex_;
-  std::condition_variable work_arrived_;
-  std::condition_variable room_arrived_;
-  std::condition_variable run_ended_;
-  // mutex_ guards all members below.
-  std::deque<Job*> queue_;
-  unsigned queued_submission_count_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable work_arrived_;
+  ConditionVariable room_arrived_;
+  ConditionVariable run_ended_;
+  std::deque<Job*> queue_ NACRE_GUARDED_BY(mutex_);
+  unsigned queued_submission_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> workers_;
 };
 

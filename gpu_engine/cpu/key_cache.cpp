@@ -11,7 +11,7 @@ namespace nacre::engine {
 Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
   const std::uint64_t hash = std::hash<std::string_view>()(as_text(key));
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
       if (entry->hash != hash || !(entry->use == use) ||
           !equal_constant_time(entry->key.view(), key))
@@ -23,7 +23,7 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
   // Two threads may both get here with one key. The later entry is then a harmless duplicate, which
   // ages away.
   NACRE_ASSIGN(KeyObject expanded, expand_key(use, key));
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   entries_.push_front({hash, use, SecretBytes(key), expanded});
   if (entries_.size() > key_count_max_) entries_.pop_back();
   return expanded;
@@ -31,12 +31,12 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
 
 void KeyCache::clear() {
   std::list<Entry> forgotten;  // wiped after the lock is released
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   forgotten.swap(entries_);
 }
 
 std::size_t KeyCache::size() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return entries_.size();
 }
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cpu/expanded_key.h"
 
 namespace nacre::engine {
@@ -35,8 +35,8 @@ class KeyCache {
   };
 
   const std::size_t key_count_max_;
-  mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // most recently used first
+  mutable Mutex mutex_;
+  std::list<Entry> entries_ NACRE_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace nacre::engine

@@ -12,16 +12,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/cuda_backend.h"
 #include "gpu_engine/cuda/device.h"
@@ -37,28 +36,28 @@ struct CudaBackend::State {
   ~State();
 
   // Opens the device and starts its threads.
-  Result<> add_device(int number);
+  Result<> add_device(int number) NACRE_EXCLUDES(mutex);
   // Nothing without memory; the cpu has then run all messages.
   std::unique_ptr<cuda::Job> make_job(Payload& payload, Sorted sorted);
   // Nothing without memory; nothing has run then.
   std::unique_ptr<cuda::Job> make_unsorted_job(Payload& payload) const;
   // Takes part in a job on the calling thread, together with the backend's threads, as long as
   // parts are left. False where that is not possible now; the job has not begun then.
-  bool run_here(std::unique_ptr<cuda::Job>& job);
+  bool run_here(std::unique_ptr<cuda::Job>& job) NACRE_EXCLUDES(mutex);
   void say(const std::string& text) noexcept;
-  void start_job(std::unique_ptr<cuda::Job> job);
-  void work(cuda::Device& device, cuda::Slot slot);
+  void start_job(std::unique_ptr<cuda::Job> job) NACRE_EXCLUDES(mutex);
+  void work(cuda::Device& device, cuda::Slot slot) NACRE_EXCLUDES(mutex);
   // Takes the next part of a job that has one. The caller must end it.
-  std::size_t begin_part(cuda::Job& job);
+  std::size_t begin_part(cuda::Job& job) NACRE_REQUIRES(mutex);
   // Runs a part with the lock released. Returns whether more parts are left; otherwise the job may
   // be gone.
   bool run_part(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, std::size_t part,
-                std::unique_lock<std::mutex>& lock);
+                UniqueLock<Mutex>& lock) NACRE_REQUIRES(mutex);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Batch& batch);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Stretch& stretch);
   // Notes what a device failed at. Warns once a device, and once more when the device is lost.
   void note_failure(cuda::Device& device, const Error& error);
-  void forget_keys();
+  void forget_keys() NACRE_EXCLUDES(forget_mutex, mutex, caller_mutex);
   void end(std::unique_ptr<cuda::Job> job);
   bool any_device_left() const { return slots_left() > 0; }
   // The slots of devices that are not lost.
@@ -79,20 +78,21 @@ struct CudaBackend::State {
   std::atomic<std::uint64_t> input_bytes = 0;
   std::atomic<std::uint64_t> failed_batch_count = 0;
 
-  std::mutex mutex;
-  std::condition_variable work_arrived;
-  std::condition_variable room_arrived;
-  std::deque<cuda::Job*> queue;  // jobs with parts that have not begun
-  unsigned job_count = 0;        // jobs that have not ended
-  bool stopping = false;
-  unsigned thread_count = 0;  // threads that take batches
-  std::uint64_t forget_count = 0;
-  unsigned forgetting_count = 0;  // threads that still have to wipe their slots
-  std::condition_variable forgotten;
-  std::mutex forget_mutex;  // held by the one caller that waits for that; locked before mutex
+  Mutex mutex;
+  ConditionVariable work_arrived;
+  ConditionVariable room_arrived;
+  std::deque<cuda::Job*> queue NACRE_GUARDED_BY(mutex);  // jobs with parts that have not begun
+  unsigned job_count NACRE_GUARDED_BY(mutex) = 0;        // jobs that have not ended
+  bool stopping NACRE_GUARDED_BY(mutex) = false;
+  unsigned thread_count NACRE_GUARDED_BY(mutex) = 0;  // threads that take batches
+  std::uint64_t forget_count NACRE_GUARDED_BY(mutex) = 0;
+  // Threads that still have to wipe their slots.
+  unsigned forgetting_count NACRE_GUARDED_BY(mutex) = 0;
+  ConditionVariable forgotten;
+  Mutex forget_mutex;  // held by the one caller that waits for that; locked before mutex
   std::vector<std::thread> threads;
-  std::mutex caller_mutex;                // guards the slot below; locked after forget_mutex
-  std::optional<cuda::Slot> caller_slot;  // a slot of the first device
+  Mutex caller_mutex;  // locked after forget_mutex
+  std::optional<cuda::Slot> caller_slot NACRE_GUARDED_BY(caller_mutex);  // of the first device
 };
 
 }  // namespace nacre::engine

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cuda/backend_state.h"
 
 namespace nacre::engine {
@@ -16,12 +17,12 @@ using cuda::Job;
 using cuda::Slot;
 
 bool CudaBackend::State::run_here(std::unique_ptr<Job>& job) {
-  if (!job->has_parts_left() || !caller_slot) return false;
+  if (!job->has_parts_left() || !caller_mutex.try_lock()) return false;
+  const LockGuard own(caller_mutex, std::adopt_lock);
   Device& device = *devices.front();
-  const std::unique_lock own(caller_mutex, std::try_to_lock);
-  if (!own || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
+  if (!caller_slot || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
     return false;
-  std::unique_lock lock(mutex);
+  UniqueLock lock(mutex);
   // While a part of it is begun, nobody else can end the job.
   Job& here = *job.release();
   ++job_count;
@@ -50,9 +51,10 @@ void CudaBackend::State::start_job(std::unique_ptr<Job> job) {
   }
   const std::size_t part_count = job->part_count();
   {
-    std::unique_lock lock(mutex);
+    UniqueLock lock(mutex);
     if (!is_engine_thread())
-      room_arrived.wait(lock, [&] { return job_count < queued_payload_max; });
+      room_arrived.wait(lock,
+                        [&]() NACRE_REQUIRES(mutex) { return job_count < queued_payload_max; });
     try {
       queue.push_back(job.get());
     } catch (const std::bad_alloc&) {
@@ -81,10 +83,11 @@ std::size_t CudaBackend::State::begin_part(Job& job) {
 void CudaBackend::State::work(Device& device, Slot slot) {
   mark_engine_thread();
   static_cast<void>(cudaSetDevice(device.number));
-  std::unique_lock lock(mutex);
+  UniqueLock lock(mutex);
   for (std::uint64_t seen_forget_count = 0;;) {
-    work_arrived.wait(
-        lock, [&] { return stopping || !queue.empty() || seen_forget_count < forget_count; });
+    work_arrived.wait(lock, [&]() NACRE_REQUIRES(mutex) {
+      return stopping || !queue.empty() || seen_forget_count < forget_count;
+    });
     if (seen_forget_count < forget_count) {
       seen_forget_count = forget_count;
       lock.unlock();
@@ -106,16 +109,17 @@ void CudaBackend::State::work(Device& device, Slot slot) {
 }
 
 bool CudaBackend::State::run_part(Device& device, Slot& slot, Job& job, std::size_t part,
-                                  std::unique_lock<std::mutex>& lock) {
-  lock.unlock();
+                                  UniqueLock<Mutex>& lock) {
   MessageCounts counts;
-  if (job.stretches.empty()) {
-    run(device, slot, job, job.batches[part]);
-  } else {
-    run(device, slot, job, job.stretches[part]);
-    counts = cuda::count_messages(job.payload, job.stretches[part]);
+  {
+    const Unlocked unlocked(lock, mutex);
+    if (job.stretches.empty()) {
+      run(device, slot, job, job.batches[part]);
+    } else {
+      run(device, slot, job, job.stretches[part]);
+      counts = cuda::count_messages(job.payload, job.stretches[part]);
+    }
   }
-  lock.lock();
   job.counts.failed += counts.failed;
   job.counts.input_bytes += counts.input_bytes;
   job.counts.output_bytes += counts.output_bytes;
@@ -124,21 +128,20 @@ bool CudaBackend::State::run_part(Device& device, Slot& slot, Job& job, std::siz
   if (job.running > 0) return false;
   --job_count;
   room_arrived.notify_one();
-  lock.unlock();
+  const Unlocked unlocked(lock, mutex);
   end(std::unique_ptr<Job>(&job));
-  lock.lock();
   return false;
 }
 
 void CudaBackend::State::forget_keys() {
-  const std::lock_guard one(forget_mutex);
-  std::unique_lock lock(mutex);
+  const LockGuard one(forget_mutex);
+  UniqueLock lock(mutex);
   ++forget_count;
   forgetting_count = thread_count;
   work_arrived.notify_all();
-  forgotten.wait(lock, [&] { return forgetting_count == 0; });
+  forgotten.wait(lock, [&]() NACRE_REQUIRES(mutex) { return forgetting_count == 0; });
   lock.unlock();
-  const std::lock_guard no_caller(caller_mutex);
+  const LockGuard no_caller(caller_mutex);
   if (caller_slot && check(cudaSetDevice(devices.front()->number), "choosing a device"))
     caller_slot->forget();
 }

@@ -40,6 +40,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
       return fail(last.code, fmt::format("cuda: none ({})", last.message));
     // Without memory for it, callers run without a slot of their own.
     if (check(cudaSetDevice(state->devices.front()->number), "choosing a device")) {
+      const LockGuard lock(state->caller_mutex);
       if (auto slot = Slot::create()) state->caller_slot = std::move(*slot);
     }
     return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
@@ -57,13 +58,13 @@ Result<> CudaBackend::State::add_device(int number) {
   slot_count += slots.size();
   {
     // Threads of devices that are already open may look at the list.
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     devices.push_back(std::move(device));
   }
   const BlockedSignals blocked;
   for (Slot& slot : slots) {
     {
-      const std::lock_guard lock(mutex);
+      const LockGuard lock(mutex);
       ++thread_count;
     }
     threads.emplace_back(
@@ -78,7 +79,7 @@ CudaBackend::~CudaBackend() = default;
 
 CudaBackend::State::~State() {
   {
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     stopping = true;
   }
   work_arrived.notify_all();

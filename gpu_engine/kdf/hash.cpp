@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/kdf/kdf.h"
 
 namespace nacre::engine {
@@ -72,12 +72,12 @@ class Hmac {
 // never more of them than there were calls at once.
 struct HmacSha256Key::State {
   SecretBytes key;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Hmac>> idle;
+  Mutex mutex;
+  std::vector<std::unique_ptr<Hmac>> idle NACRE_GUARDED_BY(mutex);
 
   std::unique_ptr<Hmac> take() {
     {
-      const std::lock_guard lock(mutex);
+      const LockGuard lock(mutex);
       if (!idle.empty()) {
         std::unique_ptr<Hmac> hmac = std::move(idle.back());
         idle.pop_back();
@@ -89,7 +89,7 @@ struct HmacSha256Key::State {
   }
 
   void give_back(std::unique_ptr<Hmac> hmac) {
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     idle.push_back(std::move(hmac));
   }
 };

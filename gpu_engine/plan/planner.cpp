@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "gpu_engine/base/limits.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/cpu/cpu_backend.h"
 #include "gpu_engine/plan/device_codecs.h"
 
@@ -46,12 +46,12 @@ constexpr std::size_t looked_at_for_codec = 256;
 // The costs of this machine: from the file, else measured, once a process.
 std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cpu,
                                     DeviceBackend& cuda) {
-  static std::mutex mutex;
-  static std::string known_for;
-  static std::optional<CostModel> known;
+  static Mutex mutex;
+  static std::string known_for NACRE_GUARDED_BY(mutex);
+  static std::optional<CostModel> known NACRE_GUARDED_BY(mutex);
   const std::string machine = CostModel::machine(cpu.name(), cuda.name());
   const std::string wanted = machine + '\n' + options.cost_file;
-  const std::lock_guard lock(mutex);
+  const LockGuard lock(mutex);
   if (known && known_for == wanted) return known;
   known.reset();
   if (!options.cost_file.empty())
@@ -217,12 +217,12 @@ Planner::Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu,
 class Planner::Disturbance {
  public:
   explicit Disturbance(State& state) : state_(state) {
-    const std::lock_guard lock(state_.mutex);
+    const LockGuard lock(state_.mutex);
     for (BusyPeriods& busy : state_.busy)
       busy.begin_disturbance();
   }
   ~Disturbance() {
-    const std::lock_guard lock(state_.mutex);
+    const LockGuard lock(state_.mutex);
     for (BusyPeriods& busy : state_.busy)
       busy.end_disturbance();
   }
@@ -262,7 +262,7 @@ Plan Planner::begin(Plan plan) {
     return plan;
   }
   const std::uint64_t now = clock_();
-  const std::lock_guard lock(state_->mutex);
+  const LockGuard lock(state_->mutex);
   for (std::size_t side = 0; side < plan.parts.size(); ++side) {
     if (plan.parts[side]) state_->busy[side].begin(*plan.parts[side], now);
   }
@@ -272,7 +272,7 @@ Plan Planner::begin(Plan plan) {
 void Planner::ended(const std::optional<PlannedPart>& part, Side side) {
   if (!part) return;
   const std::uint64_t now = clock_();
-  const std::lock_guard lock(state_->mutex);
+  const LockGuard lock(state_->mutex);
   for (const auto& measured : state_->busy[index_of(side)].end(*part, now))
     state_->learned.learn(measured.cell, measured.factor);
 }
@@ -367,7 +367,7 @@ Plan Planner::deal_out(const Payload& payload, Sorted sorted, double load_factor
 
 std::array<double, 2> Planner::backlogs() const {
   const std::uint64_t now = clock_();
-  const std::lock_guard lock(state_->mutex);
+  const LockGuard lock(state_->mutex);
   return {state_->busy[index_of(Side::cpu)].backlog_ns(now),
           state_->busy[index_of(Side::cuda)].backlog_ns(now) * cuda_backlog_share};
 }
@@ -410,7 +410,7 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
   const double model_ns = tried.predicted_ns / tried.factor;
   // Whatever is learned, that backend would not become the better one.
   const bool is_hopeless = model_ns > chosen_ns * LearnedCosts::factor_max;
-  const std::lock_guard lock(state_->mutex);
+  const LockGuard lock(state_->mutex);
   // After a device is lost, each of the others takes more, and nothing is known about that.
   if (std::exchange(state_->load_factor, load_factor) != load_factor) state_->trials = Trials();
   const bool other_is_idle = state_->busy[index_of(other)].is_idle();

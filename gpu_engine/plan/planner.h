@@ -6,12 +6,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "gpu_engine/backend.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/engine.h"
 #include "gpu_engine/plan/busy_periods.h"
 #include "gpu_engine/plan/cost_model.h"
@@ -101,10 +101,10 @@ class Planner {
   struct State {
     std::atomic<Codec> record_codec = Codec::lz77;
     LearnedCosts learned;
-    std::mutex mutex;                 // guards all below, and learning
-    std::array<BusyPeriods, 2> busy;  // by Side
-    Trials trials;
-    double load_factor = 1;  // of those backends
+    Mutex mutex;                                              // held also while costs are learned
+    std::array<BusyPeriods, 2> busy NACRE_GUARDED_BY(mutex);  // by Side
+    Trials trials NACRE_GUARDED_BY(mutex);
+    double load_factor NACRE_GUARDED_BY(mutex) = 1;  // of those backends
   };
   std::unique_ptr<State> state_ = std::make_unique<State>();
   PlannerClock clock_;

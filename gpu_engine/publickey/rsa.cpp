@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <new>
 #include <optional>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "gpu_engine/publickey/rsa_state.h"
 
@@ -76,13 +76,13 @@ void require(bool succeeded) {
 class SoundKeys {
  public:
   bool has(const Sha256Digest& digest) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return std::find(digests_.begin(), digests_.begin() + count_, digest) !=
            digests_.begin() + count_;
   }
   // Replaces the oldest digest when there are many.
   void add(const Sha256Digest& digest) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     digests_[next_] = digest;
     next_ = (next_ + 1) % count_max;
     count_ = std::min(count_ + 1, count_max);
@@ -91,9 +91,10 @@ class SoundKeys {
  private:
   static constexpr std::ptrdiff_t count_max = 256;
 
-  std::mutex mutex_;  // guards the members below
-  std::array<Sha256Digest, count_max> digests_;
-  std::ptrdiff_t count_ = 0, next_ = 0;
+  Mutex mutex_;
+  std::array<Sha256Digest, count_max> digests_ NACRE_GUARDED_BY(mutex_);
+  std::ptrdiff_t count_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::ptrdiff_t next_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 // Nothing when the key cannot be encoded.

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/publickey/openssl_number.h"
 #include "gpu_engine/publickey/rsa_state.h"
 
@@ -102,9 +102,10 @@ Result<RsaNumbers> RsaNumbers::from_der(KeyKind kind, ByteView der) {
 
 Result<std::shared_ptr<const RsaNumbers>> RsaNumbers::of_public_key(ByteView der) {
   constexpr std::size_t kept_max = 64;
-  static std::mutex mutex;  // held while a key is read: other threads want the same key
-  static std::deque<std::pair<Bytes, std::shared_ptr<const RsaNumbers>>> kept;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;  // held while a key is read: other threads want the same key
+  using Kept = std::pair<Bytes, std::shared_ptr<const RsaNumbers>>;
+  static std::deque<Kept> kept NACRE_GUARDED_BY(mutex);
+  const LockGuard lock(mutex);
   const auto known = std::ranges::find_if(
       kept, [&](const auto& one) { return std::ranges::equal(one.first, der); });
   if (known != kept.end()) return known->second;

@@ -52,12 +52,12 @@ KeyringKeeper::KeyringKeeper(std::shared_ptr<BackingDirectory> directory,
       current_(std::move(current)) {}
 
 Keyring KeyringKeeper::current() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return current_;
 }
 
 std::uint64_t KeyringKeeper::generation() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return current_.generation;
 }
 
@@ -72,14 +72,14 @@ Result<> KeyringKeeper::check_usable() const {
 Result<> KeyringKeeper::rotate(const MakeKeyring& make,
                                const std::function<void(const KeyringRotation&)>& taken,
                                const AroundCommit& around) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_TRY(check_usable());
   NACRE_ASSIGN(const KeyringRotation next, make(current_));
   NACRE_TRY(check_generation(next.keyring.generation, "keyring"));
   NACRE_CHECK(next.keyring.generation == current_.generation + 1,
               "a keyring of generation {} follows one of {}", next.keyring.generation,
               current_.generation);
-  const auto commit = [&]() -> Result<> {
+  const auto commit = [&]() NACRE_REQUIRES(mutex_) -> Result<> {
     NACRE_TRY(save_rotation(next));
     taken(next);
     return {};
@@ -99,12 +99,12 @@ Result<> KeyringKeeper::save_rotation(const KeyringRotation& next) {
 }
 
 Result<> KeyringKeeper::note_generation() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return note_generation_(current_.generation);
 }
 
 Result<> KeyringKeeper::end_rotation() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_TRY(check_usable());
   Keyring next = end_keyring_rotation(current_);
   NACRE_TRY(check_generation(next.generation, "keyring"));
@@ -112,7 +112,7 @@ Result<> KeyringKeeper::end_rotation() {
 }
 
 Result<> KeyringKeeper::replace(const Keyring& next) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_TRY(check_usable());
   NACRE_TRY(check_generation(next.generation, "keyring"));
   if (next.generation != current_.generation + 1) {
@@ -125,7 +125,7 @@ Result<> KeyringKeeper::replace(const Keyring& next) {
 
 Result<> KeyringKeeper::replace_recipients(ByteView text) {
   NACRE_ASSIGN(const auto parsed, parse_keyring(text));
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_TRY(check_usable());
   NACRE_TRY(verify(parsed.seal, keys_->volume_subkey("keyring mac").view(), "new keyring"));
   const Keyring& next = parsed.claims;
@@ -182,7 +182,7 @@ void KeyringKeeper::look_again() {
 }
 
 Result<> KeyringKeeper::finish_update() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_TRY(check_usable());
   ReplacedFiles replaced(*directory_);
   NACRE_TRY(save_keyring(*directory_, current_, *keys_));

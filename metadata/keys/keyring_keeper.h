@@ -24,9 +24,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_rotation.h"
@@ -44,19 +44,19 @@ class KeyringKeeper {
   KeyringKeeper(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys,
                 Keyring current, NoteGeneration note_generation);
 
-  Keyring current() const;
-  std::uint64_t generation() const;
+  Keyring current() const NACRE_EXCLUDES(mutex_);
+  std::uint64_t generation() const NACRE_EXCLUDES(mutex_);
 
   // Puts next in place of the current keyring. The caller vouches for next. Error: invalid_argument
   // unless its generation is the next one. After any other error, next may or may not have taken
   // its place: current() says which keyring counts, and the message says what to do.
-  Result<> replace(const Keyring& next);
+  Result<> replace(const Keyring& next) NACRE_EXCLUDES(mutex_);
 
   // The same for a text from a client that knows the volume key but is not trusted beyond that.
   // Errors: tampered (the MAC is wrong, or it is of another volume), busy (its generation is not
   // the next one, so it was made from another keyring than the current one), not_permitted (it
   // differs in more than the recipients).
-  Result<> replace_recipients(ByteView text);
+  Result<> replace_recipients(ByteView text) NACRE_EXCLUDES(mutex_);
 
   // Begins a rotation. make gets the current keyring and returns the next one, which is written
   // under the volume key of its own keys. taken is called once both copies are durable, before any
@@ -73,28 +73,28 @@ class KeyringKeeper {
   Result<> rotate(const MakeKeyring& make, const std::function<void(const KeyringRotation&)>& taken,
                   const AroundCommit& around = {});
   // Makes the row name the current generation.
-  Result<> note_generation();
+  Result<> note_generation() NACRE_EXCLUDES(mutex_);
   // Ends a rotation: a keyring with only the last epoch takes the place of the current one, as by
   // replace().
-  Result<> end_rotation();
+  Result<> end_rotation() NACRE_EXCLUDES(mutex_);
 
   // Writes both copies of the current keyring again, after an update that was interrupted between
   // them.
-  Result<> finish_update();
+  Result<> finish_update() NACRE_EXCLUDES(mutex_);
 
  private:
-  Result<> check_usable() const;
-  Result<> save_rotation(const KeyringRotation& next);
-  Result<> replace_locked(const Keyring& next);
-  void look_again();
+  Result<> check_usable() const NACRE_REQUIRES(mutex_);
+  Result<> save_rotation(const KeyringRotation& next) NACRE_REQUIRES(mutex_);
+  Result<> replace_locked(const Keyring& next) NACRE_REQUIRES(mutex_);
+  void look_again() NACRE_REQUIRES(mutex_);
 
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const NoteGeneration note_generation_;
-  mutable std::mutex mutex_;  // held while files are written
-  Keyring current_;
+  mutable Mutex mutex_;  // held while files are written
+  Keyring current_ NACRE_GUARDED_BY(mutex_);
   // whether rotate() failed, so that it is unknown which keyring is there
-  bool is_unknown_ = false;
+  bool is_unknown_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::metadata

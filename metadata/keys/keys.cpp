@@ -63,17 +63,17 @@ KeyTree::KeyTree(engine::VolumeId volume_id, SecretBytes volume_key, std::vector
 }
 
 EpochKey KeyTree::current_epoch() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return copy_of(epochs_.back());
 }
 
 std::uint32_t KeyTree::current_epoch_number() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return epochs_.back().number;
 }
 
 std::vector<EpochKey> KeyTree::epochs() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   std::vector<EpochKey> copies;
   for (const EpochKey& epoch : epochs_)
     copies.push_back(copy_of(epoch));
@@ -81,18 +81,18 @@ std::vector<EpochKey> KeyTree::epochs() const {
 }
 
 SecretBytes KeyTree::volume_key() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return volume_key_.clone();
 }
 
 bool KeyTree::is_rotating() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return epochs_.size() > 1 || !previous_volume_key_.empty();
 }
 
 void KeyTree::begin_rotation(SecretBytes volume_key, EpochKey epoch,
                              std::optional<engine::Sha256Digest> previous_superblock) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   NACRE_CHECK(epoch.number > epochs_.back().number, "epoch {} follows epoch {}", epoch.number,
               epochs_.back().number);
   previous_volume_key_ = std::exchange(volume_key_, std::move(volume_key));
@@ -101,17 +101,18 @@ void KeyTree::begin_rotation(SecretBytes volume_key, EpochKey epoch,
 }
 
 void KeyTree::end_rotation() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   previous_volume_key_ = {};
   previous_superblock_.reset();
   epochs_.erase(epochs_.begin(), std::prev(epochs_.end()));
-  std::erase_if(sessions_,
-                [&](const auto& known) { return known.first.first != epochs_.back().number; });
+  std::erase_if(sessions_, [current = epochs_.back().number](const auto& known) {
+    return known.first.first != current;
+  });
 }
 
 Result<std::shared_ptr<const KeyTree::SessionKey>> KeyTree::session_key(
     std::uint32_t epoch, const engine::SessionSalt& salt) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto id = std::pair(epoch, salt);
   if (const auto known = sessions_.find(id); known != sessions_.end()) return known->second;
 
@@ -129,12 +130,12 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> KeyTree::session_key(
 }
 
 bool KeyTree::is_superseded(std::uint32_t epoch) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return epochs_.back().format != EpochFormat::one && epoch < epochs_.back().number;
 }
 
 Result<EpochFormat> KeyTree::epoch_format(std::uint32_t epoch) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const EpochKey* from = find_epoch(epochs_, epoch);
   if (!from) return unknown_epoch(epoch);
   return from->format;
@@ -142,7 +143,7 @@ Result<EpochFormat> KeyTree::epoch_format(std::uint32_t epoch) const {
 
 Result<SecretBytes> KeyTree::database_file_key(std::uint32_t epoch, ByteView file_salt,
                                                std::string_view name, bool is_padded) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const EpochKey* from = find_epoch(epochs_, epoch);
   if (!from) return unknown_epoch(epoch);
   const std::string info =
@@ -154,18 +155,18 @@ Result<SecretBytes> KeyTree::database_file_key(std::uint32_t epoch, ByteView fil
 }
 
 SecretBytes KeyTree::volume_subkey(std::string_view purpose) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return derive_volume_subkey(volume_id_, volume_key_.view(), purpose);
 }
 
 std::optional<SecretBytes> KeyTree::previous_volume_subkey(std::string_view purpose) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (previous_volume_key_.empty()) return std::nullopt;
   return derive_volume_subkey(volume_id_, previous_volume_key_.view(), purpose);
 }
 
 std::optional<engine::Sha256Digest> KeyTree::previous_superblock() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return previous_superblock_;
 }
 

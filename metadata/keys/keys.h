@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/cipher/suite.h"
 #include "gpu_engine/kdf/kdf.h"
@@ -111,13 +111,13 @@ class KeyTree {
 
  private:
   const engine::VolumeId volume_id_;
-  mutable std::mutex mutex_;  // guards what follows
-  SecretBytes volume_key_;
-  SecretBytes previous_volume_key_;
-  std::optional<engine::Sha256Digest> previous_superblock_;
-  std::vector<EpochKey> epochs_;
+  mutable Mutex mutex_;
+  SecretBytes volume_key_ NACRE_GUARDED_BY(mutex_);
+  SecretBytes previous_volume_key_ NACRE_GUARDED_BY(mutex_);
+  std::optional<engine::Sha256Digest> previous_superblock_ NACRE_GUARDED_BY(mutex_);
+  std::vector<EpochKey> epochs_ NACRE_GUARDED_BY(mutex_);
   mutable std::map<std::pair<std::uint32_t, engine::SessionSalt>, std::shared_ptr<const SessionKey>>
-      sessions_;
+      sessions_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::metadata

@@ -163,7 +163,7 @@ Bytes SealedFileSystem::current_content() const {
 // A table that is open was compared with the manifest when RocksDB opened it. One that was put in
 // its place since was not, and would be read in its stead.
 Result<void> SealedFileSystem::check_tables_are(const Sources& sources) {
-  const std::lock_guard lock(tables_mutex_);
+  const LockGuard lock(tables_mutex_);
   for (const auto& known : tables_) {
     const auto reader = known.lock();
     if (reader == nullptr) continue;
@@ -182,8 +182,8 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
                                             const std::function<Result<void>()>& commit) {
   NACRE_TRY(check_writable(folder));
   NACRE_TRY(remove_resealed_files(*directory_, folder));
-  std::lock_guard replacing(replacing_mutex_);
-  std::lock_guard log_lock(log_mutex_);
+  LockGuard replacing(replacing_mutex_);
+  LockGuard log_lock(log_mutex_);
   const auto manifest = live_manifest_.lock();
   if (manifest == nullptr || live_log_ == nullptr ||
       manifest_->durable().number != manifest->number() || holds_->are_there()) {
@@ -214,7 +214,7 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
   NACRE_TRY(directory_->sync_directory(folder));
 
   // From here on there are two states of the folder, and the keyring says which one counts.
-  std::unique_lock switching(switch_mutex_);
+  UniqueLock switching(switch_mutex_);
   NACRE_TRY(check_tables_are(sources));
   auto switched = commit();
   if (switched) switched = give_names(*directory_, folder, paths);
@@ -228,6 +228,7 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
 }
 
 Result<void> SealedFileSystem::reopen_tables() {
+  const LockGuard lock(tables_mutex_);
   for (const auto& known : tables_) {
     const auto reader = known.lock();
     if (reader == nullptr) continue;
@@ -239,10 +240,10 @@ Result<void> SealedFileSystem::reopen_tables() {
 }
 
 Result<std::shared_ptr<PageReader>> SealedFileSystem::open_table(const std::string& path) {
-  const std::shared_lock switching(switch_mutex_);
+  const SharedLock switching(switch_mutex_);
   NACRE_ASSIGN(auto opened, PageReader::open(*directory_, path, *keys_));
   std::shared_ptr<PageReader> reader = std::move(opened);
-  const std::lock_guard lock(tables_mutex_);
+  const LockGuard lock(tables_mutex_);
   if (tables_.size() >= tables_swept_at_) {
     std::erase_if(tables_, [](const auto& known) { return known.expired(); });
     tables_swept_at_ = 2 * tables_.size() + 64;

@@ -6,18 +6,18 @@
 namespace nacre::metadata {
 
 void FileHolds::hold(std::span<const std::string> paths) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   for (const auto& path : paths)
     held_[path]++;
 }
 
 bool FileHolds::are_there() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return !held_.empty();
 }
 
 void FileHolds::release(std::span<const std::string> paths) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   for (const auto& path : paths) {
     const auto found = held_.find(path);
     NACRE_CHECK(found != held_.end(), "a hold of {} files is released twice", paths.size());
@@ -29,7 +29,7 @@ void FileHolds::release(std::span<const std::string> paths) {
 
 Result<void> FileHolds::remove(const std::string& path) {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (held_.contains(path)) {
       removed_.insert(path);
       return {};
@@ -39,7 +39,7 @@ Result<void> FileHolds::remove(const std::string& path) {
 }
 
 std::uint64_t FileHolds::removed_bytes() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& path : removed_)
     sum += directory_->file_size(path).value_or(0);

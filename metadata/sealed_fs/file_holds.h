@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 
 namespace nacre::metadata {
@@ -35,9 +35,9 @@ class FileHolds {
 
  private:
   const std::shared_ptr<BackingDirectory> directory_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::uint32_t> held_;
-  std::set<std::string> removed_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::uint32_t> held_ NACRE_GUARDED_BY(mutex_);
+  std::set<std::string> removed_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::metadata

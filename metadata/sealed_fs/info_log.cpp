@@ -53,7 +53,7 @@ void InfoLog::Logv(const char* format, va_list arguments) {
     const std::string line =
         fmt::format("{:%Y-%m-%dT%H:%M:%S}Z {}\n",
                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)), text.data());
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     const bool is_full = writer_ != nullptr && writer_->stored_bytes() >= file_size_bytes_max;
     if ((writer_ == nullptr || is_full) && !begin_file()) return;
     if (!writer_->append(as_bytes(line)) || !writer_->flush()) writer_ = nullptr;
@@ -63,7 +63,7 @@ void InfoLog::Logv(const char* format, va_list arguments) {
 }
 
 Result<void> InfoLog::reseal() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   writer_ = nullptr;  // the next message begins a new file
   for (const std::string& path : {path_, path_ + ".old"}) {
     NACRE_ASSIGN(const bool exists, directory_->exists(path));

@@ -7,9 +7,9 @@
 #include <rocksdb/env.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/frame_file.h"
@@ -30,14 +30,14 @@ class InfoLog final : public rocksdb::Logger {
   Result<void> reseal();
 
  private:
-  bool begin_file();
+  bool begin_file() NACRE_REQUIRES(mutex_);
 
   const std::shared_ptr<BackingDirectory> directory_;
   const std::shared_ptr<const KeyTree> keys_;
   const std::string path_;
   const engine::Padding padding_;
-  std::mutex mutex_;
-  std::unique_ptr<FrameWriter> writer_;
+  Mutex mutex_;
+  std::unique_ptr<FrameWriter> writer_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::metadata

@@ -7,14 +7,14 @@
 namespace nacre::metadata {
 
 void FailStop::stop(const Error& error) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (!error_) error_ = error;
   stopped_.store(true, std::memory_order_release);
 }
 
 Result<void> FailStop::check() const {
   if (!stopped_.load(std::memory_order_acquire)) return {};
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return tl::unexpected<Error>(*error_);
 }
 
@@ -52,37 +52,37 @@ Result<void> LogWriter::ensure_exists_locked() {
 }
 
 Result<void> LogWriter::ensure_exists() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return ensure_exists_locked();
 }
 
 Result<void> LogWriter::append(ByteView bytes) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   static_cast<void>(ensure_exists_locked());
   static_cast<void>(note(frames_.append(bytes)));
   return {};
 }
 
 Result<void> LogWriter::flush() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (ensure_exists_locked()) static_cast<void>(note(frames_.flush()));
   return {};
 }
 
 Result<void> LogWriter::sync() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (ensure_exists_locked()) static_cast<void>(note(frames_.sync()));
   return {};
 }
 
 Result<void> LogWriter::close() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (ensure_exists_locked()) static_cast<void>(note(frames_.close()));
   return {};
 }
 
 Result<void> LogWriter::settle(bool sync) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(ensure_exists_locked());
   if (sync ? frames_.is_synced() : frames_.is_written()) return {};
   return note(sync ? frames_.sync() : frames_.flush());
@@ -90,7 +90,7 @@ Result<void> LogWriter::settle(bool sync) {
 
 Result<void> LogWriter::write_witness(std::uint64_t done_log,
                                       const ManifestState::Durable& manifest) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(ensure_exists_locked());
   witness_.done_log = done_log;
   manifest.write_to(witness_);
@@ -99,24 +99,29 @@ Result<void> LogWriter::write_witness(std::uint64_t done_log,
 }
 
 std::uint64_t LogWriter::stored_bytes() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return frames_.stored_bytes();
 }
 
 std::uint64_t LogWriter::synced_frames() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return frames_.synced_frames();
 }
 
+std::string LogWriter::path() const {
+  const LockGuard lock(mutex_);
+  return frames_.path();
+}
+
 ManifestLink LogWriter::name() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return {.log = parse_file_name(frames_.path()).number, .salt = frames_.header().salt};
 }
 
 Result<FrameWriter::Replacement> LogWriter::make_resealed(BackingDirectory& directory,
                                                           const KeyTree& keys, FileSeal to,
                                                           const LogWitness& witness) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(ensure_exists_locked());
   NACRE_TRY(note(frames_.sync()));
   return make_resealed_frames(directory, frames_.path(), keys, std::move(to),
@@ -124,18 +129,18 @@ Result<FrameWriter::Replacement> LogWriter::make_resealed(BackingDirectory& dire
 }
 
 void LogWriter::replace(FrameWriter::Replacement replacement, const LogWitness& witness) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   frames_.continue_in(std::move(replacement));
   witness_ = witness;
 }
 
 FrameTag LogWriter::synced_tag() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return frames_.synced_tag();
 }
 
 LogWitness LogWriter::witness() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return witness_;
 }
 

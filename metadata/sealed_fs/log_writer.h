@@ -12,8 +12,8 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/manifest_state.h"
 
@@ -27,8 +27,8 @@ class FailStop {
 
  private:
   std::atomic<bool> stopped_{false};
-  mutable std::mutex mutex_;
-  std::optional<Error> error_;
+  mutable Mutex mutex_;
+  std::optional<Error> error_ NACRE_GUARDED_BY(mutex_);
 };
 
 // Thread-safe.
@@ -65,19 +65,21 @@ class LogWriter {
                                                  FileSeal to, const LogWitness& witness);
   void replace(FrameWriter::Replacement replacement, const LogWitness& witness);
   LogWitness witness() const;  // the last one
-  const std::string& path() const { return frames_.path(); }
+  std::string path() const;
 
  private:
-  Result<void> settle_previous();
-  Result<void> ensure_exists_locked();
+  Result<void> settle_previous() NACRE_REQUIRES(mutex_);
+  Result<void> ensure_exists_locked() NACRE_REQUIRES(mutex_);
   Result<void> note(Result<void> result);  // stops the file system after any error except no_space
 
   const std::shared_ptr<FailStop> fail_stop_;
-  mutable std::mutex mutex_;  // a newer log's is locked before an older log's
-  FrameWriter frames_;
-  std::shared_ptr<LogWriter> previous_;  // kept until it is durable
-  LogWitness witness_;
-  bool has_witness_ = false;  // whether the log has its first witness
+  mutable Mutex mutex_;  // a newer log's is locked before an older log's
+  FrameWriter frames_ NACRE_GUARDED_BY(mutex_);
+  // Kept until it is durable.
+  std::shared_ptr<LogWriter> previous_ NACRE_GUARDED_BY(mutex_);
+  LogWitness witness_ NACRE_GUARDED_BY(mutex_);
+  // Whether the log has its first witness.
+  bool has_witness_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::metadata

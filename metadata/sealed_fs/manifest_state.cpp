@@ -16,41 +16,41 @@ void ManifestState::Durable::write_to(LogWitness& witness) const {
 }
 
 void ManifestState::set(const Durable& durable) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   synced_[durable.number] = durable;
   renamed_ = durable_ = durable.number;
 }
 
 void ManifestState::manifest_synced(const Durable& synced) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   synced_[synced.number] = synced;
 }
 
 void ManifestState::current_renamed() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (!synced_.empty())
     renamed_ = synced_.rbegin()->first;  // CURRENT was renamed for the newest manifest
 }
 
 void ManifestState::folder_synced() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   durable_ = renamed_;
   synced_.erase(synced_.begin(), synced_.lower_bound(durable_));
 }
 
 ManifestState::Durable ManifestState::durable() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   const auto found = synced_.find(durable_);
   return found == synced_.end() ? Durable{} : found->second;
 }
 
 void ManifestState::write_failed(std::uint64_t number) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   failed_ = std::max(failed_, number);
 }
 
 bool ManifestState::may_name_lost_tables() const {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return failed_ != 0 && durable_ <= failed_;
 }
 
@@ -63,17 +63,17 @@ Result<void> ManifestWriter::note(Result<void> written) {
 }
 
 Result<void> ManifestWriter::append(ByteView bytes) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return note(frames_->append(bytes));
 }
 
 Result<void> ManifestWriter::flush() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   return note(frames_->flush());
 }
 
 Result<void> ManifestWriter::close() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (has_failed_) return {};
   return note(frames_->close());
 }
@@ -83,7 +83,7 @@ Result<void> ManifestWriter::close() {
 Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& keys,
                                     engine::Padding padding, const ManifestLink& link,
                                     const std::function<Result<void>()>& replaced) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(frames_->sync());
   NACRE_ASSIGN(auto fresh, reseal_frames_file(directory, frames_->path(), keys, padding,
                                               {.link = link, .expected = frames_->synced_end()}));
@@ -97,20 +97,20 @@ Result<void> ManifestWriter::reseal(BackingDirectory& directory, const KeyTree& 
 Result<FrameWriter::Replacement> ManifestWriter::make_resealed(BackingDirectory& directory,
                                                                const KeyTree& keys, FileSeal to,
                                                                const ManifestLink& link) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(note(frames_->sync()));
   return make_resealed_frames(directory, frames_->path(), keys, std::move(to),
                               {.link = link, .expected = frames_->synced_end()});
 }
 
 void ManifestWriter::replace(FrameWriter::Replacement replacement) {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   frames_->continue_in(std::move(replacement));
   note_synced();
 }
 
 Result<void> ManifestWriter::sync() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   NACRE_TRY(note(frames_->sync()));
   note_synced();
   return {};

@@ -7,8 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/sealed_fs/frame_file.h"
 
 namespace nacre::metadata {
@@ -36,11 +36,14 @@ class ManifestState {
   bool may_name_lost_tables() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Durable> synced_;  // the manifests of this session, by number
-  std::uint64_t renamed_ = 0;                // the number that CURRENT names, durably or not
-  std::uint64_t durable_ = 0;
-  std::uint64_t failed_ = 0;  // the newest manifest whose write failed; 0: none
+  mutable Mutex mutex_;
+  // The manifests of this session, by number.
+  std::map<std::uint64_t, Durable> synced_ NACRE_GUARDED_BY(mutex_);
+  // The number that CURRENT names, durably or not.
+  std::uint64_t renamed_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t durable_ NACRE_GUARDED_BY(mutex_) = 0;
+  // The newest manifest whose write failed; 0: none.
+  std::uint64_t failed_ NACRE_GUARDED_BY(mutex_) = 0;
 };
 
 // The manifest that RocksDB writes to. After a write has failed, nothing more of it is written, not
@@ -70,12 +73,12 @@ class ManifestWriter {
   std::uint64_t number() const { return number_; }
 
  private:
-  Result<void> note(Result<void> written);
-  void note_synced();
+  Result<void> note(Result<void> written) NACRE_REQUIRES(mutex_);
+  void note_synced() NACRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;  // guards the next two
-  std::unique_ptr<FrameWriter> frames_;
-  bool has_failed_ = false;
+  Mutex mutex_;
+  std::unique_ptr<FrameWriter> frames_ NACRE_GUARDED_BY(mutex_);
+  bool has_failed_ NACRE_GUARDED_BY(mutex_) = false;
   const std::uint64_t number_;
   std::shared_ptr<ManifestState> state_;
 };

@@ -84,7 +84,10 @@ Result<std::unique_ptr<PageReader>> PageReader::open(BackingDirectory& directory
   if (!sealed_size) return not_of_a_table(path, stored_size);
   std::unique_ptr<PageReader> reader(
       new PageReader(std::move(file), std::move(seal), *sealed_size));
-  NACRE_TRY(reader->check_last_page());
+  {
+    const LockGuard lock(reader->mutex_);
+    NACRE_TRY(reader->check_last_page());
+  }
   return reader;
 }
 
@@ -159,12 +162,17 @@ Result<void> PageReader::open_pages(ByteView stored, std::uint64_t first, std::u
 }
 
 Result<void> PageReader::reopen(BackingDirectory& directory, const KeyTree& keys) {
-  const std::string path = seal_.path();
+  std::string path;
+  {
+    const SharedLock lock(mutex_);
+    path = seal_.path();
+  }
   NACRE_ASSIGN(const auto fresh, open(directory, path, keys));
   if (fresh->plain_size_ != plain_size_) {
     return fail_in_file(ErrorCode::corrupt, path, "the file has another size than it had");
   }
-  const std::unique_lock lock(mutex_);
+  const LockGuard lock(mutex_);
+  const LockGuard fresh_lock(fresh->mutex_);
   file_ = std::move(fresh->file_);
   seal_ = fresh->seal_;
   sealed_size_ = fresh->sealed_size_;
@@ -172,7 +180,7 @@ Result<void> PageReader::reopen(BackingDirectory& directory, const KeyTree& keys
 }
 
 Result<std::size_t> PageReader::read(std::uint64_t offset, MutableByteView out) const {
-  const std::shared_lock lock(mutex_);
+  const SharedLock lock(mutex_);
   return read_locked(offset, out);
 }
 

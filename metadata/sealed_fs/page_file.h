@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/sealed_fs/file_seal.h"
 
@@ -26,11 +26,11 @@ class PageReader {
                                                   std::string_view path, const KeyTree& keys);
   std::uint64_t size() const { return plain_size_; }
   std::string path() const {
-    const std::shared_lock lock(mutex_);
+    const SharedLock lock(mutex_);
     return seal_.path();
   }
   FileSalt salt() const {
-    const std::shared_lock lock(mutex_);
+    const SharedLock lock(mutex_);
     return seal_.header().salt;
   }
   // Reads up to out.size() bytes at offset, and fewer only if the file ends there. Opens exactly
@@ -40,19 +40,21 @@ class PageReader {
  private:
   PageReader(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t sealed_size);
   // In a padded file, takes the size from the last page.
-  Result<void> take_padded_size(ByteView last_page);
-  Result<void> check_last_page();
-  Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const;
+  Result<void> take_padded_size(ByteView last_page) NACRE_REQUIRES(mutex_);
+  Result<void> check_last_page() NACRE_REQUIRES(mutex_);
+  Result<std::size_t> read_locked(std::uint64_t offset, MutableByteView out) const
+      NACRE_REQUIRES_SHARED(mutex_);
   // Opens pages [first, first + count) from their stored bytes into the part of out that they
   // cover.
   Result<void> open_pages(ByteView stored, std::uint64_t first, std::uint64_t offset,
-                          MutableByteView out) const;
+                          MutableByteView out) const NACRE_REQUIRES_SHARED(mutex_);
 
-  mutable std::shared_mutex mutex_;  // guards what follows; held during a read
-  std::unique_ptr<BackingFile> file_;
-  FileSeal seal_;
-  std::uint64_t sealed_size_;  // bytes in all pages
-  std::uint64_t plain_size_;   // bytes of content, which are fewer in a padded file
+  mutable SharedMutex mutex_;  // guards what follows; held during a read
+  std::unique_ptr<BackingFile> file_ NACRE_GUARDED_BY(mutex_);
+  FileSeal seal_ NACRE_GUARDED_BY(mutex_);
+  // Bytes in all pages.
+  std::uint64_t sealed_size_ NACRE_GUARDED_BY(mutex_);
+  std::uint64_t plain_size_;  // bytes of content, which are fewer in a padded file
 };
 
 // The size of the content of a table file. The file is opened only where tables can be padded.

@@ -183,7 +183,7 @@ Result<bool> has_arrived_log(BackingDirectory& directory, std::string_view folde
 Result<void> SealedFileSystem::recover(std::string_view folder) {
   NACRE_ASSIGN(RecoveryCheck found,
                check_before_recovery(*directory_, folder, *keys_, !read_only_));
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   witness_ = found.witness;
   recovered_done_log_ = witness_.done_log;
   recovered_ends_ = std::move(found.ends);
@@ -202,7 +202,7 @@ Result<void> SealedFileSystem::check_unchanged(const std::string& path,
   const FileClass file_class = parse_file_name(path).file_class;
   const bool is_chained = file_class == FileClass::log || file_class == FileClass::manifest;
   const std::uint64_t count = content.walk.frame_count;
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   const auto known = recovered_ends_.find(path);
   if (known == recovered_ends_.end()) {
     if (!is_recovering_ || !is_chained || count == 0) return {};

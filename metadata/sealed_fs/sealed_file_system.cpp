@@ -97,21 +97,21 @@ Result<void> SealedFileSystem::check_writable(std::string_view path) const {
 Result<void> SealedFileSystem::settle_log(bool sync) {
   std::shared_ptr<LogWriter> log;
   {
-    std::lock_guard lock(log_mutex_);
+    LockGuard lock(log_mutex_);
     log = live_log_;
   }
   return log == nullptr ? fail_stop_->check() : log->settle(sync);
 }
 
 std::uint64_t SealedFileSystem::live_log_bytes() const {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   const auto log = live_log_;
   return log == nullptr ? 0 : log->stored_bytes();
 }
 
 Result<std::shared_ptr<LogWriter>> SealedFileSystem::create_log(const std::string& path) {
   NACRE_ASSIGN(FileSeal seal, FileSeal::create(*keys_, path, padding_));
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   is_recovering_ = false;
   manifest_->durable().write_to(witness_);
   auto log =
@@ -131,7 +131,7 @@ ManifestLink SealedFileSystem::newest_log_locked() const {
 
 // A log is removed only after its successor is there and says that the log is done.
 Result<void> SealedFileSystem::release_log(std::uint64_t number) {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   return release_log_locked(number);
 }
 
@@ -144,7 +144,7 @@ Result<void> SealedFileSystem::release_log_locked(std::uint64_t number) {
 }
 
 Result<SealedFileSystem::LogMark> SealedFileSystem::retire_logs() {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   if (live_log_ == nullptr) return fail(ErrorCode::unsupported, "the database has no log to write");
   // witness_ is what the next log will say, so its previous_log is the live log.
   NACRE_TRY(release_log_locked(witness_.previous_log - 1));
@@ -166,11 +166,11 @@ Result<void> SealedFileSystem::sync_replaced(const std::string& folder) {
 
 Result<void> SealedFileSystem::reseal_file(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
-  std::lock_guard lock(replacing_mutex_);
+  LockGuard lock(replacing_mutex_);
   const auto manifest = live_manifest_.lock();
   if (manifest != nullptr && path == live_manifest_path_) {
     // No other log may be made meanwhile: it would name the manifest as it was.
-    std::lock_guard log_lock(log_mutex_);
+    LockGuard log_lock(log_mutex_);
     return manifest->reseal(*directory_, *keys_, padding_, newest_log_locked(),
                             [&] { return sync_replaced(folder); });
   }
@@ -199,7 +199,7 @@ Result<void> SealedFileSystem::reseal_files(const std::string& folder) {
 }
 
 bool SealedFileSystem::is_done_log(std::string_view path) const {
-  std::lock_guard lock(log_mutex_);
+  LockGuard lock(log_mutex_);
   return parse_file_name(path).number <= recovered_done_log_;
 }
 
@@ -242,7 +242,7 @@ IOStatus SealedFileSystem::NewRandomAccessFile(const std::string& raw_path, cons
       *result = make_random_access_file(std::move(*reader));
       return IOStatus::OK();
     }
-    std::lock_guard lock(probe_mutex_);
+    LockGuard lock(probe_mutex_);
     if (probe_error_) return open_status(*probe_error_, path);
     auto content = read_frames(*directory_, path, *keys_);
     if (!content) {
@@ -277,7 +277,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       if (!seal) return to_io_status(seal.error());
       auto writer = std::make_unique<FrameWriter>(directory_, std::move(*seal));
       if (file_class == FileClass::manifest && writer->header().format != EpochFormat::one) {
-        std::lock_guard lock(log_mutex_);
+        LockGuard lock(log_mutex_);
         writer->append_link(newest_log_locked());
       }
       if (auto made = writer->open(); !made) return to_io_status(made);
@@ -285,7 +285,7 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
         auto manifest = std::make_shared<ManifestWriter>(std::move(writer),
                                                          parse_file_name(path).number, manifest_);
         {
-          std::lock_guard lock(replacing_mutex_);
+          LockGuard lock(replacing_mutex_);
           live_manifest_path_ = path;
           live_manifest_ = manifest;
         }
@@ -367,7 +367,7 @@ IOStatus SealedFileSystem::DeleteFile(const std::string& raw_path, const IOOptio
     // The table is left then. The next opening removes it if no manifest names it.
     if (name.file_class == FileClass::table && manifest_->may_name_lost_tables())
       return IOStatus::OK();
-    std::lock_guard lock(replacing_mutex_);
+    LockGuard lock(replacing_mutex_);
     return to_io_status(holds_->remove(path));
   });
 }
@@ -427,7 +427,7 @@ IOStatus SealedFileSystem::RenameFile(const std::string& raw_from, const std::st
       return to_io_status(fail_in_file(ErrorCode::unsupported, from,
                                        fmt::format("was sealed to be {}, not {}", lasting, to)));
     }
-    std::lock_guard lock(replacing_mutex_);
+    LockGuard lock(replacing_mutex_);
     auto renamed = directory_->rename(from, to);
     if (renamed && to.ends_with("/CURRENT")) manifest_->current_renamed();
     return to_io_status(renamed);

@@ -18,13 +18,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/backing.h"
 #include "metadata/keys/keys.h"
 #include "metadata/sealed_fs/file_holds.h"
@@ -43,15 +42,15 @@ class SealedFileSystem final : public rocksdb::FileSystem {
 
   // Checks the files that RocksDB is about to open (recovery_check.h). Must be the first call,
   // unless the database is new.
-  Result<void> recover(std::string_view folder);
+  Result<void> recover(std::string_view folder) NACRE_EXCLUDES(log_mutex_);
 
   const char* Name() const override { return "NacreSealedFileSystem"; }
 
   // Writes, and with sync also syncs, all that RocksDB wrote to its log so far; tries again what
   // failed. After no_space it may be called again later. Any other error is final: nothing can be
   // written any more.
-  Result<void> settle_log(bool sync);
-  std::uint64_t live_log_bytes() const;
+  Result<void> settle_log(bool sync) NACRE_EXCLUDES(log_mutex_);
+  std::uint64_t live_log_bytes() const NACRE_EXCLUDES(log_mutex_);
   // What only the log holds, once RocksDB has flushed all tables and while no thread writes.
   struct LogMark {
     std::string path;               // of the live log
@@ -61,7 +60,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   };
   // Makes durable in the live log that all logs before it are of no use any more. From then on the
   // live log is the only one that the database needs. Error: unsupported if there is no live log.
-  Result<LogMark> retire_logs();
+  Result<LogMark> retire_logs() NACRE_EXCLUDES(log_mutex_);
   // Seals the files of an older epoch anew that RocksDB keeps open or never replaces: manifest,
   // CURRENT, IDENTITY, OPTIONS. The other files go when RocksDB has replaced its tables and logs.
   Result<void> reseal_files(const std::string& folder);
@@ -71,7 +70,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // the logs before the live one are done. Error: busy. After any other error of commit, or after
   // commit, nothing can be written any more: the next opening finds out what counts.
   Result<void> switch_epoch(const std::string& folder, const std::set<std::string>& needed,
-                            const KeyTree& next, const std::function<Result<void>()>& commit);
+                            const KeyTree& next, const std::function<Result<void>()>& commit)
+      NACRE_EXCLUDES(replacing_mutex_, log_mutex_, switch_mutex_);
   // The holds that keep files which RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
 
@@ -147,22 +147,24 @@ class SealedFileSystem final : public rocksdb::FileSystem {
 
  private:
   Result<void> check_writable(std::string_view path) const;
-  Result<std::shared_ptr<LogWriter>> create_log(const std::string& path);
-  Result<void> release_log(std::uint64_t number);
-  Result<void> release_log_locked(std::uint64_t number);
-  ManifestLink newest_log_locked() const;
+  Result<std::shared_ptr<LogWriter>> create_log(const std::string& path) NACRE_EXCLUDES(log_mutex_);
+  Result<void> release_log(std::uint64_t number) NACRE_EXCLUDES(log_mutex_);
+  Result<void> release_log_locked(std::uint64_t number) NACRE_REQUIRES(log_mutex_);
+  ManifestLink newest_log_locked() const NACRE_REQUIRES(log_mutex_);
   // By path, the salts of the files that were sealed anew.
   using Sources = std::map<std::string, FileSalt, std::less<>>;
   Result<Sources> reseal_finished(const std::string& folder, const std::set<std::string>& needed,
                                   const KeyTree& next);
-  Result<void> check_tables_are(const Sources& sources);
-  Bytes current_content() const;
-  Result<void> reopen_tables();
-  Result<std::shared_ptr<PageReader>> open_table(const std::string& path);
-  Result<void> reseal_file(const std::string& path);
+  Result<void> check_tables_are(const Sources& sources) NACRE_EXCLUDES(tables_mutex_);
+  Bytes current_content() const NACRE_REQUIRES(replacing_mutex_);
+  Result<void> reopen_tables() NACRE_EXCLUDES(tables_mutex_);
+  Result<std::shared_ptr<PageReader>> open_table(const std::string& path)
+      NACRE_EXCLUDES(switch_mutex_, tables_mutex_);
+  Result<void> reseal_file(const std::string& path) NACRE_EXCLUDES(replacing_mutex_, log_mutex_);
   Result<void> sync_replaced(const std::string& folder);
-  bool is_done_log(std::string_view path) const;
-  Result<void> check_unchanged(const std::string& path, const FramesContent& content) const;
+  bool is_done_log(std::string_view path) const NACRE_EXCLUDES(log_mutex_);
+  Result<void> check_unchanged(const std::string& path, const FramesContent& content) const
+      NACRE_EXCLUDES(log_mutex_);
   Result<std::uint64_t> plain_size(const std::string& path) const;
 
   const std::shared_ptr<BackingDirectory> directory_;
@@ -173,29 +175,32 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::function<bool()> refuse_table_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
   std::atomic<std::uint64_t> logs_read_{0};
-  mutable std::mutex log_mutex_;
-  std::shared_ptr<LogWriter> live_log_;
-  LogWitness witness_;                    // what the next log will say of those before it
-  std::uint64_t recovered_done_log_ = 0;  // logs up to this number hold nothing that counts
+  mutable Mutex log_mutex_;
+  std::shared_ptr<LogWriter> live_log_ NACRE_GUARDED_BY(log_mutex_);
+  // What the next log will say of those before it.
+  LogWitness witness_ NACRE_GUARDED_BY(log_mutex_);
+  // Logs up to this number hold nothing that counts.
+  std::uint64_t recovered_done_log_ NACRE_GUARDED_BY(log_mutex_) = 0;
   // Manifest and logs as recover() found them, by path, and whether they are still being read.
-  std::map<std::string, FramesEnd, std::less<>> recovered_ends_;
-  bool is_recovering_ = false;
+  std::map<std::string, FramesEnd, std::less<>> recovered_ends_ NACRE_GUARDED_BY(log_mutex_);
+  bool is_recovering_ NACRE_GUARDED_BY(log_mutex_) = false;
   const std::shared_ptr<ManifestState> manifest_ = std::make_shared<ManifestState>();
   // Opening a table holds it shared. A switch of epochs, which gives tables other files, holds it
   // alone.
-  std::shared_mutex switch_mutex_;
+  SharedMutex switch_mutex_;
   // guards the next two; locked after switch_mutex_
-  std::mutex tables_mutex_;
-  std::vector<std::weak_ptr<PageReader>> tables_;  // the open tables
-  std::size_t tables_swept_at_ = 64;
-  std::mutex replacing_mutex_;  // held to rename or remove a file; guards the next two
-  std::string live_manifest_path_;
-  std::weak_ptr<ManifestWriter> live_manifest_;
+  Mutex tables_mutex_;
+  // The open tables.
+  std::vector<std::weak_ptr<PageReader>> tables_ NACRE_GUARDED_BY(tables_mutex_);
+  std::size_t tables_swept_at_ NACRE_GUARDED_BY(tables_mutex_) = 64;
+  Mutex replacing_mutex_;  // held to rename or remove a file; guards the next two
+  std::string live_manifest_path_ NACRE_GUARDED_BY(replacing_mutex_);
+  std::weak_ptr<ManifestWriter> live_manifest_ NACRE_GUARDED_BY(replacing_mutex_);
   // RocksDB probes CURRENT, but no other frames file, for random access. If that fails it tries
   // once more, and if the second try succeeds, it blames direct I/O. So an error of the first probe
   // is kept.
-  std::mutex probe_mutex_;
-  std::optional<Error> probe_error_;
+  Mutex probe_mutex_;
+  std::optional<Error> probe_error_ NACRE_GUARDED_BY(probe_mutex_);
 };
 
 }  // namespace nacre::metadata

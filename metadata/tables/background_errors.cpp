@@ -22,12 +22,12 @@ std::optional<std::uint64_t> BackgroundErrors::compacted_bytes() {
 }
 
 bool BackgroundErrors::has_error() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return has_stopped_ || met_no_space_;
 }
 
 bool BackgroundErrors::begin_resume(bool waited) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (has_stopped_ && !waited) return false;
   has_stopped_ = false;
   met_no_space_ = false;
@@ -36,13 +36,13 @@ bool BackgroundErrors::begin_resume(bool waited) {
 }
 
 void BackgroundErrors::end_resume(bool succeeded) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   is_resuming_ = false;
   if (!succeeded) met_no_space_ = true;
 }
 
 bool BackgroundErrors::begin_flush() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (has_stopped_) return false;
   is_flushing_ = true;
   return true;
@@ -50,14 +50,14 @@ bool BackgroundErrors::begin_flush() {
 
 void BackgroundErrors::end_flush() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     is_flushing_ = false;
   }
   flush_ended_.notify_all();
 }
 
 bool BackgroundErrors::has_stopped() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return has_stopped_;
 }
 
@@ -72,7 +72,7 @@ void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                                          rocksdb::Status* status) {
   using Severity = rocksdb::Status::Severity;
   bool is_hard = status->severity() >= Severity::kHardError;
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   // A soft error of a compaction is hidden, so it stops nothing. RocksDB tries again by itself.
   if (!is_hard && reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
     if (!is_resuming_) {
@@ -82,7 +82,8 @@ void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     *status = rocksdb::Status(*status, Severity::kHardError);
     is_hard = true;
   }
-  if (is_of_compaction(reason)) flush_ended_.wait(lock, [this] { return !is_flushing_; });
+  if (is_of_compaction(reason))
+    flush_ended_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return !is_flushing_; });
   if (is_hard) has_stopped_ = true;
   if (status->IsNoSpace()) met_no_space_ = true;
 }

@@ -21,12 +21,12 @@
 #include <rocksdb/listener.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::metadata {
 
@@ -68,11 +68,11 @@ class BackgroundErrors final : public rocksdb::EventListener {
  private:
   const std::function<std::uint64_t(const std::string&)> file_size_;
   std::atomic<bool> met_no_space_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable flush_ended_;
-  bool is_flushing_ = false;
-  bool is_resuming_ = false;
-  bool has_stopped_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable flush_ended_;
+  bool is_flushing_ NACRE_GUARDED_BY(mutex_) = false;
+  bool is_resuming_ NACRE_GUARDED_BY(mutex_) = false;
+  bool has_stopped_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::metadata

@@ -11,13 +11,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <set>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "gpu_engine/base/check.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/sealed_fs/status.h"
 #include "metadata/tables/overlay.h"
 #include "metadata/tables/rocksdb_store.h"
@@ -70,21 +69,22 @@ class DatabaseImpl final : public Database {
 
  private:
   friend class Scan;
-  const Overlay::Entry* find_in_groups(Table table, std::string_view key) const;
+  const Overlay::Entry* find_in_groups(Table table, std::string_view key) const
+      NACRE_REQUIRES_SHARED(mutex_);
   std::vector<GroupRow> copy_groups(Table table, std::string_view from, std::string_view to,
-                                    std::size_t count_max) const;
+                                    std::size_t count_max) const NACRE_REQUIRES_SHARED(mutex_);
   std::optional<Row> find_last_in_groups(Table table, std::string_view from,
-                                         std::string_view at) const;
+                                         std::string_view at) const NACRE_REQUIRES_SHARED(mutex_);
 
   std::unique_ptr<RocksdbStore> store_;
   const bool read_only_;
-  mutable std::shared_mutex mutex_;
-  std::unique_ptr<Overlay> open_ = std::make_unique<Overlay>();
-  std::unique_ptr<Overlay> frozen_;
+  mutable SharedMutex mutex_;
+  std::unique_ptr<Overlay> open_ NACRE_GUARDED_BY(mutex_) = std::make_unique<Overlay>();
+  std::unique_ptr<Overlay> frozen_ NACRE_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> commit_count_{0};       // changes under mutex_
   std::atomic<std::uint64_t> durable_change_count_;  // changes under commit_mutex_
   mutable std::atomic<std::uint64_t> row_reads_{0};
-  std::mutex commit_mutex_;  // before mutex_
+  Mutex commit_mutex_;  // before mutex_
 };
 
 const Overlay::Entry* DatabaseImpl::find_in_groups(Table table, std::string_view key) const {
@@ -94,7 +94,7 @@ const Overlay::Entry* DatabaseImpl::find_in_groups(Table table, std::string_view
 
 Result<std::optional<std::string>> DatabaseImpl::get(Table table, std::string_view key) const {
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     if (const auto* entry = find_in_groups(table, key)) return entry->value;
   }
   row_reads_.fetch_add(1, std::memory_order_relaxed);
@@ -107,7 +107,7 @@ std::vector<Result<std::optional<std::string>>> DatabaseImpl::get_many(
   std::vector<std::size_t> below;  // indexes of keys that no group has
   std::vector<rocksdb::Slice> below_keys;
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (const auto* entry = find_in_groups(table, keys[i])) {
         rows[i] = entry->value;
@@ -178,7 +178,7 @@ class Scan {
   static constexpr std::size_t piece_rows_max = 2048;
 
   void load(std::size_t count_max) {
-    std::shared_lock lock(database_.mutex_);
+    SharedLock lock(database_.mutex_);
     group_rows_ = database_.copy_groups(table_, cursor_, to_, count_max);
     if (below_ != nullptr && commit_count_ == database_.commit_count_) return;
     commit_count_ = database_.commit_count_;
@@ -263,7 +263,7 @@ Result<std::optional<Database::Row>> DatabaseImpl::find_last(Table table, std::s
     std::optional<Row> above;
     std::uint64_t commit_count = 0;
     {
-      std::shared_lock lock(mutex_);
+      SharedLock lock(mutex_);
       above = find_last_in_groups(table, from, at);
       if (above && above->key == at) return above;
       commit_count = commit_count_;
@@ -274,7 +274,7 @@ Result<std::optional<Database::Row>> DatabaseImpl::find_last(Table table, std::s
     for (below->SeekForPrev(slice_of(at)); below->Valid(); below->Prev()) {
       const std::string_view key = below->key().ToStringView();
       if (above && key <= above->key) return above;
-      std::shared_lock lock(mutex_);
+      SharedLock lock(mutex_);
       stale = commit_count != commit_count_;
       if (stale) break;
       // A live entry in a group was put in the meantime. The result is the same as if this call had
@@ -293,23 +293,23 @@ Result<std::optional<Database::Row>> DatabaseImpl::find_last(Table table, std::s
 }
 
 void DatabaseImpl::put(Table table, std::string_view key, std::string value) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   open_->put(table, key, std::move(value), false);
 }
 
 void DatabaseImpl::put_new(Table table, std::string_view key, std::string value) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const bool frozen_knows = frozen_ != nullptr && frozen_->find(table, key) != nullptr;
   open_->put(table, key, std::move(value), !frozen_knows);
 }
 
 void DatabaseImpl::erase(Table table, std::string_view key) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   open_->erase(table, key);
 }
 
 bool DatabaseImpl::freeze() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (frozen_ != nullptr) return true;  // the frozen group must be committed first
   if (open_->empty()) return false;
   frozen_ = std::move(open_);
@@ -319,7 +319,7 @@ bool DatabaseImpl::freeze() {
 
 Result<void> DatabaseImpl::put_now(Table table, const std::vector<Row>& rows) {
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
-  std::lock_guard commit_lock(commit_mutex_);
+  LockGuard commit_lock(commit_mutex_);
   rocksdb::WriteBatch batch;
   for (const Row& row : rows)
     batch.Put(store_->family(table), row.key, row.value);
@@ -329,10 +329,10 @@ Result<void> DatabaseImpl::put_now(Table table, const std::vector<Row>& rows) {
 }
 
 Result<void> DatabaseImpl::commit_frozen(bool sync) {
-  std::lock_guard commit_lock(commit_mutex_);
+  LockGuard commit_lock(commit_mutex_);
   const Overlay* group = nullptr;
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     group = frozen_.get();  // no other thread drops it, and it never changes
   }
   if (group == nullptr) return {};
@@ -351,7 +351,7 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
   NACRE_TRY(store_->write(batch, sync, RocksdbStore::Retry::same_batch));
   if (sync) durable_change_count_ = store_->last_sequence();
   std::unique_ptr<Overlay> done;  // freed after the lock is released
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   NACRE_CHECK(frozen_.get() == group, "the group of {} rows was replaced while it was written",
               group->row_count());
   done = std::move(frozen_);
@@ -361,9 +361,9 @@ Result<void> DatabaseImpl::commit_frozen(bool sync) {
 }
 
 Result<void> DatabaseImpl::close() {
-  std::lock_guard commit_lock(commit_mutex_);
+  LockGuard commit_lock(commit_mutex_);
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     if (frozen_ != nullptr || !open_->empty()) {
       return fail(ErrorCode::invalid_argument,
                   "the database cannot be closed while changes wait for a commit");
@@ -374,7 +374,7 @@ Result<void> DatabaseImpl::close() {
 }
 
 Result<DatabaseSnapshot> DatabaseImpl::snapshot() {
-  std::lock_guard commit_lock(commit_mutex_);
+  LockGuard commit_lock(commit_mutex_);
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
   return store_->snapshot();
 }
@@ -382,14 +382,14 @@ Result<DatabaseSnapshot> DatabaseImpl::snapshot() {
 Result<void> DatabaseImpl::switch_epoch(const KeyTree& next,
                                         const std::function<Result<void>()>& commit) {
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
-  std::lock_guard commit_lock(commit_mutex_);
+  LockGuard commit_lock(commit_mutex_);
   return store_->switch_epoch(next, commit);
 }
 
 Result<std::vector<std::string>> DatabaseImpl::reseal(const std::function<Result<void>()>& go_on) {
   if (read_only_) return fail(ErrorCode::read_only, "the volume is open for reading only");
   {
-    std::lock_guard commit_lock(commit_mutex_);
+    LockGuard commit_lock(commit_mutex_);
     NACRE_TRY(store_->begin_reseal());
   }
   return store_->finish_reseal(go_on);
@@ -400,7 +400,7 @@ DatabaseStats DatabaseImpl::stats() const {
   stats.row_reads = row_reads_;
   stats.commit_count = commit_count_;
   {
-    std::shared_lock lock(mutex_);
+    SharedLock lock(mutex_);
     stats.open_group_rows = open_->row_count();
   }
   stats.wal_bytes = store_->log_bytes();

@@ -42,7 +42,7 @@ Result<void> RocksdbStore::switch_epoch(const KeyTree& next,
   NACRE_TRY(flush_everything());
   NACRE_ASSIGN(const auto log, file_system_->retire_logs());
   static_cast<void>(log);
-  const std::lock_guard lock(rewriting_);
+  const LockGuard lock(rewriting_);
   if (const auto paused = db_->PauseBackgroundWork(); !paused.ok()) {
     return tl::unexpected<Error>(to_error(paused, rewriting));
   }
@@ -89,7 +89,7 @@ Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
       NACRE_TRY(check_table(path));
       const int level_to = level.level == 0 ? db_->NumberLevels(family) - 1 : level.level;
       const auto status = [&] {
-        const std::lock_guard lock(rewriting_);
+        const LockGuard lock(rewriting_);
         return db_->CompactFiles(options, family, {table.name}, level_to);
       }();
       // These two mean that the table is part of another compaction, or was removed by one.

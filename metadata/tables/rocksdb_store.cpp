@@ -260,7 +260,7 @@ void RocksdbStore::wait_until_at_rest() const {
 
 // RocksDB is asked only if it has an error to recover from: BackgroundErrors says why.
 rocksdb::Status RocksdbStore::resume() {
-  const std::lock_guard lock(rewriting_);
+  const LockGuard lock(rewriting_);
   if (!background_->has_error()) return rocksdb::Status::OK();
   bool waited = false;
   do {

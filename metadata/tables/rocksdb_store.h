@@ -9,7 +9,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/sealed_fs/info_log.h"
 #include "metadata/sealed_fs/sealed_file_system.h"
 #include "metadata/tables/background_errors.h"
@@ -103,7 +103,7 @@ class RocksdbStore {
   rocksdb::ColumnFamilyHandle* default_family_ = nullptr;  // RocksDB requires it; unused
   std::shared_ptr<InfoLog> info_log_;                      // null when read-only
   std::shared_ptr<BackgroundErrors> background_;
-  std::mutex rewriting_;  // held while reseal() compacts a table, and while RocksDB is resumed
+  Mutex rewriting_;  // held while reseal() compacts a table, and while RocksDB is resumed
   std::uint64_t write_buffer_bytes_ = 0;
   // Used by the writing thread only.
   std::uint64_t buffered_bytes_ = 0;  // bytes of batches that are in no table yet

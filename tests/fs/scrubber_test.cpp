@@ -31,7 +31,7 @@ class TestClock final : public fs::ScrubClock {
     std::lock_guard lock(mutex_);
     return now_;
   }
-  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake, Clock::duration time,
+  void wait(UniqueLock<Mutex>& lock, ConditionVariable& wake, Clock::duration time,
             const std::function<bool()>& is_over) override {
     {
       std::lock_guard own(mutex_);

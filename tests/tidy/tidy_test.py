@@ -35,6 +35,8 @@ DEFECTS = [
     ("leftover", "tests/a_test.h", HEAD + "#pragma once\nTEST(Unit, DISABLED_says_so)\n"),
     ("width", "gpu_engine/base/a.h", HEAD + "#pragma once\n// " + "x" * 98 + "\n"),
     ("terminal", "gpu_engine/base/a.cpp", HEAD + 'void f() { printf("x"); }\n'),
+    ("lock", "gpu_engine/base/a.h", HEAD + "#pragma once\nstd::shared_mutex mutex;\n"),
+    ("lock", "fs/store/store.h", HEAD + "#pragma once\nconst std::lock_guard lock(mutex);\n"),
     ("machine", "gpu_engine/base/a.h", HEAD + "#pragma once\n// see /home/me/notes\n"),
     ("head", "gpu_engine/base/a.h", "#pragma once\n"),
     ("head", "gpu_engine/base/a.h", HEAD),

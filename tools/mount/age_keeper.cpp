@@ -14,7 +14,7 @@ AgeKeeper::AgeKeeper(std::chrono::milliseconds interval, std::function<metadata:
 
 AgeKeeper::~AgeKeeper() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -23,8 +23,8 @@ AgeKeeper::~AgeKeeper() {
 
 void AgeKeeper::run() {
   metadata::VolumeAge noted = age_();
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval_, [&] { return stopping_; })) {
+  UniqueLock lock(mutex_);
+  while (!wake_.wait_for(lock, interval_, [&]() NACRE_REQUIRES(mutex_) { return stopping_; })) {
     lock.unlock();
     if (const auto age = age_(); age != noted) {
       note_(age);

@@ -4,11 +4,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "gpu_engine/base/mutex.h"
 #include "metadata/tables/volume_age.h"
 
 namespace nacre::tools {
@@ -27,9 +26,9 @@ class AgeKeeper {
   const std::chrono::milliseconds interval_;
   const std::function<metadata::VolumeAge()> age_;
   const std::function<void(const metadata::VolumeAge&)> note_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

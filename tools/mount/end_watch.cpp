@@ -19,7 +19,7 @@ EndWatch::EndWatch(std::string volume, std::function<void()> give_up)
 
 EndWatch::~EndWatch() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     over_ = true;
   }
   wake_.notify_all();
@@ -27,7 +27,7 @@ EndWatch::~EndWatch() {
 }
 
 bool EndWatch::begin() {
-  std::lock_guard lock(mutex_);
+  LockGuard lock(mutex_);
   if (begun_) return false;
   begun_ = true;
   wake_.notify_all();
@@ -36,7 +36,7 @@ bool EndWatch::begin() {
 
 void EndWatch::signal() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     if (!noticed_) return;  // the end of a session sends two at once, which count as one
   }
   spdlog::error(
@@ -47,11 +47,11 @@ void EndWatch::signal() {
 }
 
 void EndWatch::run() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return begun_ || over_; });
+  UniqueLock lock(mutex_);
+  wake_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return begun_ || over_; });
   const auto began = std::chrono::steady_clock::now();
   auto next = began + first_notice;
-  while (!wake_.wait_until(lock, next, [this] { return over_; })) {
+  while (!wake_.wait_until(lock, next, [this]() NACRE_REQUIRES(mutex_) { return over_; })) {
     const auto waited = std::chrono::steady_clock::now() - began;
     spdlog::warn(
         "unmounting: waiting for {} to take what is not written yet, for {} s now. It may answer "

@@ -4,11 +4,11 @@
 // waits for, and from then on a further signal ends the process as a crash would.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::tools {
 
@@ -31,11 +31,11 @@ class EndWatch {
 
   const std::string volume_;
   const std::function<void()> give_up_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  bool begun_ = false;
-  bool noticed_ = false;  // the log has said what a further signal does
-  bool over_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool begun_ NACRE_GUARDED_BY(mutex_) = false;
+  bool noticed_ NACRE_GUARDED_BY(mutex_) = false;  // the log has said what a further signal does
+  bool over_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

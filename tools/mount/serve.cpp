@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -26,6 +25,7 @@
 #include "fs/fuse/mount_point.h"
 #include "fs/rotation/rotation.h"
 #include "fs/scrub/scrubber.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/keys/keyring_keeper.h"
 #include "metadata/keys/keyring_recipients.h"
@@ -273,9 +273,9 @@ class Mount {
       detach(where, device);
       ::_exit(exit_operational);
     });
-    std::mutex session_use;  // a signal must not meet a session that goes
+    Mutex session_use;  // a signal must not meet a session that goes
     signals.start([&](int signal) {
-      std::unique_lock use(session_use);
+      UniqueLock use(session_use);
       if (!end.begin()) {
         use.unlock();
         return end.signal();
@@ -286,7 +286,7 @@ class Mount {
     rotation_->start();  // goes on with what an earlier mount left
     const auto served = session_->run([this] { announce(); });
     {
-      std::lock_guard use(session_use);
+      LockGuard use(session_use);
       end.begin();
     }
     metrics.reset();

@@ -12,11 +12,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/backing/posix_error.h"
 #include "tools/cli/terminal.h"
@@ -36,8 +36,8 @@ constexpr mode_t mode_of_any_file = 0666;
 
 // Held while such a file is made, published or removed, so that the clean-up of a signal sees all.
 struct UnfinishedFiles {
-  std::mutex mutex;
-  std::set<std::string> paths;
+  Mutex mutex;
+  std::set<std::string> paths NACRE_GUARDED_BY(mutex);
 };
 UnfinishedFiles& unfinished_files() {
   static UnfinishedFiles files;
@@ -90,7 +90,8 @@ SignalCleanup::SignalCleanup() {
   ::signal(SIGXFSZ, SIG_IGN);  // a write past a limit fails instead
   umask_of_process();          // while there is only one thread
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  thread_ = std::thread([this] {
+  // The mutex is locked for ever, which the analysis takes for a mistake.
+  thread_ = std::thread([this]() NACRE_NO_THREAD_SAFETY_ANALYSIS {
     int number = 0;
     while (::sigwait(&signals_, &number) != 0) {
     }
@@ -129,7 +130,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool make_folder,
   engine::random_bytes(random);
   const std::string name = fmt::format("{}/.nacre-crypt-{}", folder, hex(random));
   UnfinishedFiles& files = unfinished_files();
-  const std::lock_guard lock(files.mutex);
+  const LockGuard lock(files.mutex);
   made.file_ = metadata::open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (!made.file_) return failure(folder);
   files.paths.insert(name);
@@ -220,7 +221,7 @@ Result<> OutputFile::sync() {
 
 Result<> OutputFile::publish(bool replace) {
   UnfinishedFiles& files = unfinished_files();
-  const std::lock_guard lock(files.mutex);
+  const LockGuard lock(files.mutex);
   const int renamed = replace ? ::rename(unfinished_.c_str(), path_.c_str())
                               : rename_to_free_name(unfinished_.c_str(), path_.c_str());
   if (renamed != 0) return failure(path_);
@@ -232,7 +233,7 @@ Result<> OutputFile::publish(bool replace) {
 void OutputFile::discard() {
   if (unfinished_.empty()) return;
   UnfinishedFiles& files = unfinished_files();
-  const std::lock_guard lock(files.mutex);
+  const LockGuard lock(files.mutex);
   ::unlink(unfinished_.c_str());
   files.paths.erase(unfinished_);
   unfinished_.clear();

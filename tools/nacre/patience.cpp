@@ -21,7 +21,7 @@ Patience::Patience(std::string what) : what_(std::move(what)), thread_([this] { 
 
 Patience::~Patience() {
   {
-    std::lock_guard lock(mutex_);
+    LockGuard lock(mutex_);
     over_ = true;
   }
   wake_.notify_all();
@@ -29,10 +29,10 @@ Patience::~Patience() {
 }
 
 void Patience::run() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const auto began = std::chrono::steady_clock::now();
   auto next = began + first_note;
-  while (!wake_.wait_until(lock, next, [this] { return over_; })) {
+  while (!wake_.wait_until(lock, next, [this]() NACRE_REQUIRES(mutex_) { return over_; })) {
     const auto waited = std::chrono::steady_clock::now() - began;
     print_note(fmt::format("{}; for {} s now", what_,
                            std::chrono::duration_cast<std::chrono::seconds>(waited).count()));

@@ -2,10 +2,10 @@
 // If a command waits for long, says what it waits for, and again from time to time.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::tools {
 
@@ -21,9 +21,9 @@ class Patience {
  private:
   void run();
   const std::string what_;
-  std::mutex mutex_;  // guards over_
-  std::condition_variable wake_;
-  bool over_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool over_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
