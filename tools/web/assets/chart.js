@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two kinds of charts in SVG: values over time, and spans of latency on a logarithmic scale.
+import { fill, h, svg } from './dom.js';
+import { clock } from './format.js';
+
+const height = 160;
+const inset = { left: 64, right: 8, top: 8, bottom: 24 };
+
+// The next "round" number at or above a value, in powers of two or ten.
+function ceiling(value, base) {
+  if (!(value > 0)) return 1;
+  const steps = base === 2 ? [1, 2, 4, 8] : [1, 2, 5, 10];
+  const unit = base === 2 ? 16 : 10;
+  let scale = unit ** Math.floor(Math.log(value) / Math.log(unit));
+  for (;; scale *= unit) for (const step of steps) if (step * scale >= value) return step * scale;
+}
+
+// series: [{label, of(sample), second}]. Gaps (null) break the line. format(value) labels the axis.
+export class TimeChart {
+  constructor({ label, series, format, span = 600, most, base = 2 }) {
+    Object.assign(this, { series, format, span, most, base, samples: [], now: 0 });
+    this.picture = svg('svg', { class: 'chart', role: 'img', 'aria-label': label, height });
+    this.readout = h('div.small.muted.number', { 'aria-hidden': 'true' });
+    this.node = h('figure', h('div.row.apart', h('figcaption.row', series.map((one) => h(`span.key${one.second ? '.second' : ''}`, one.label))), this.readout), this.picture);
+    this.picture.addEventListener('pointermove', (event) => {
+      const box = this.picture.getBoundingClientRect();
+      this.pointer = event.clientX - box.left;
+      this.draw();
+    });
+    this.picture.addEventListener('pointerleave', () => {
+      this.pointer = undefined;
+      this.draw();
+    });
+    this.sizes = new ResizeObserver(() => this.draw());
+    this.sizes.observe(this.picture);
+  }
+
+  set(samples, now) {
+    this.samples = samples;
+    this.now = now;
+    this.draw();
+  }
+
+  draw() {
+    const width = Math.round(this.picture.getBoundingClientRect().width);
+    if (!width) return;
+    this.picture.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    const [left, right, top, bottom] = [inset.left, width - inset.right, inset.top, height - inset.bottom];
+    const values = this.samples.flatMap((sample) => this.series.map((one) => one.of(sample))).filter((value) => Number.isFinite(value));
+    const most = this.most ?? ceiling(Math.max(0, ...values), this.base);
+    const x = (time) => right - ((this.now - time) / this.span) * (right - left);
+    const y = (value) => bottom - (Math.min(value, most) / most) * (bottom - top);
+    const parts = [0, 0.5, 1].flatMap((share) => [svg('line', { class: 'rule', x1: left, x2: right, y1: y(most * share), y2: y(most * share) }),
+      svg('text', { x: left - 8, y: y(most * share) + 4, 'text-anchor': 'end' }, this.format(most * share))]);
+    for (const minutes of width > 480 ? [10, 8, 6, 4, 2, 0] : [10, 5, 0]) {
+      const at = x(this.now - minutes * 60);
+      parts.push(svg('text', { x: at, y: height - 6, 'text-anchor': minutes === 10 ? 'start' : minutes ? 'middle' : 'end' }, minutes ? `−${minutes} min` : clock(this.now).slice(0, 5)));
+    }
+    for (const one of this.series) parts.push(...this.curve(one, x, y, bottom));
+    parts.push(...this.cursor(x, top, bottom));
+    fill(this.picture, parts);
+  }
+
+  curve(one, x, y, bottom) {
+    const runs = [[]];
+    let before = null;
+    for (const sample of this.samples) {
+      const value = one.of(sample);
+      if (this.now - sample.time > this.span) continue;
+      if (!Number.isFinite(value) || (before !== null && sample.time - before > 10)) runs.push([]);
+      before = sample.time;
+      if (Number.isFinite(value)) runs[runs.length - 1].push(`${x(sample.time).toFixed(1)},${y(value).toFixed(1)}`);
+    }
+    const kind = one.second ? ' second' : '';
+    return runs.filter((run) => run.length > 1).flatMap((run) => [
+      svg('path', { class: `area${kind}`, d: `M${run[0].split(',')[0]},${bottom}L${run.join('L')}L${run[run.length - 1].split(',')[0]},${bottom}Z` }),
+      svg('path', { class: `line${kind}`, d: `M${run.join('L')}` })]);
+  }
+
+  cursor(x, top, bottom) {
+    const last = this.samples[this.samples.length - 1];
+    let at = last;
+    if (this.pointer !== undefined) {
+      at = this.samples.reduce((best, sample) => (Math.abs(x(sample.time) - this.pointer) < Math.abs(x(best.time) - this.pointer) ? sample : best), last ?? {});
+    }
+    this.readout.textContent = at ? `${clock(at.time)}  ${this.series.map((one) => `${one.label} ${this.format(one.of(at))}`).join(' · ')}` : '';
+    return this.pointer === undefined || !at ? [] : [svg('line', { class: 'cursor', x1: x(at.time), x2: x(at.time), y1: top, y2: bottom })];
+  }
+
+  stop() {
+    this.sizes.disconnect();
+  }
+}
+
+// A span from the median to the 99th percentile, with a mark at the 90th; 1 µs to 10 s.
+export function latencySpan({ p50_ns: p50, p90_ns: p90, p99_ns: p99 }) {
+  const at = (ns) => Math.max(0, Math.min(1, Math.log10(Math.max(ns, 1000) / 1000) / 7)) * 200;
+  return svg('svg', { class: 'chart', viewBox: '0 0 200 16', height: 16, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('line', { class: 'rule', x1: 0, x2: 200, y1: 8, y2: 8 }),
+    svg('rect', { class: 'span', x: at(p50), y: 4, width: Math.max(2, at(p99) - at(p50)), height: 8, rx: 2 }),
+    svg('rect', { class: 'mark', x: at(p50) - 1, y: 2, width: 2.5, height: 12 }),
+    svg('rect', { class: 'mark', x: at(p90) - 0.5, y: 4, width: 1.5, height: 8 }));
+}
