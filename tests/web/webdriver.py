@@ -40,6 +40,7 @@ class Element:
         return self.browser.request(method, f"/element/{self.reference}/{what}", body)
 
     def click(self):
+        self.browser.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", self)
         self._do("POST", "click", {})
 
     def type(self, text):

@@ -8,7 +8,7 @@ import { t, tOr } from './i18n.js';
 import { icon } from './icons.js';
 import { shown } from './paths.js';
 import { resultOf } from './results.js';
-import { isActive, jobs } from './store.js';
+import { awaited, isActive, jobs } from './store.js';
 import { announce, button, commandBox, empty, errorNote, iconButton, note, pill, toast } from './ui.js';
 
 const pillKinds = { done: 'ok', failed: 'bad', cancelled: '', running: 'accent', queued: '' };
@@ -69,7 +69,7 @@ class JobCard {
     this.forget = iconButton(t('job.forget'), 'close', () => remove(`/api/jobs/${job.id}`).then(() => jobs.refresh()).catch((error) => toast(error.what, 'bad')), true);
     this.node = h('li.item', { 'data-job': job.id, 'data-kind': job.kind }, h('div.stack.tight.grow',
       h('div.row.nowrap', h('div.grow', h('div.title.wrap-anywhere', h('span', kindName(job.kind)), job.title ? `: ${job.title}` : ''),
-        h('div.small.muted', { title: t('job.started') }, clock(job.started))), this.state, this.cancel, this.forget),
+        this.when = h('div.small.muted', { title: t('job.started') })), this.state, this.cancel, this.forget),
       this.frame, this.words, this.end,
       job.command ? h('details', h('summary', t('ui.show_command')), commandBox(job.command)) : null));
   }
@@ -94,8 +94,9 @@ class JobCard {
     if (share === null) this.frame.removeAttribute('aria-valuenow');
     else this.frame.setAttribute('aria-valuenow', Math.round(share * 100));
     setPart(this.bar, share ?? 0.3);
-    this.words.hidden = !active && !(job.ended && job.started);
-    setText(this.words, active ? progressText(job) : t('job.took', { time: duration(job.ended - job.started) }));
+    this.words.hidden = !active;
+    if (active) setText(this.words, progressText(job));
+    setText(this.when, clock(job.started) + (active || !job.ended ? '' : ` · ${t('job.took', { time: duration(job.ended - job.started) })}`));
     this.cancel.hidden = !active || !job.is_cancellable;
     this.forget.hidden = active;
     this.state.hidden = active;
@@ -131,7 +132,7 @@ export function watchEnds() {
       else if (running.delete(job.id)) {
         const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: t(`job.state.${job.state}`) });
         announce(text);
-        toast(text, job.state === 'failed' ? 'bad' : 'ok');
+        if (!awaited.has(job.id)) toast(text, job.state === 'failed' ? 'bad' : 'ok');
       }
     }
   });

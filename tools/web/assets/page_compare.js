@@ -67,7 +67,7 @@ function compareForm(known, filesNode) {
   }, { kind: 'primary', 'data-submit': 'compare' });
   return h('section.card', { 'aria-label': t('compare.title') },
     h('div.section.stack', filesNode, codecs, ciphers, h('div.grid-2', engines, field(t('compare.size'), size))),
-    h('div.section.stack', fault, h('div.row.apart', commandDetails(() => commands.compare({ input: inputs.items[0] })), submit)));
+    h('div.section.stack', fault, h('div.form-foot', commandDetails(() => commands.compare({ input: inputs.items[0] })), submit)));
 }
 
 function draw(place, job) {
@@ -89,7 +89,7 @@ function draw(place, job) {
   active ? h('div.bar', { role: 'progressbar', 'aria-label': t('compare.title') }, bar) : null, job.error ? errorNote(job.error) : null,
   h('div.row', h('span.key', named('engine', 'cpu')), h('span.key.second', named('engine', 'cuda')))),
   rows.some((row) => row.operation === 'compress') ? ratios(rows) : null,
-  ['compress', 'decompress', 'encrypt', 'decrypt'].map((operation) => rates(rows.filter((row) => row.operation === operation), operation)));
+  [['compress', 'decompress'], ['encrypt', 'decrypt']].map((pair) => h('div.grid-2', pair.map((operation) => rates(rows.filter((row) => row.operation === operation), operation)))));
 }
 
 function bar(share, second) {
@@ -117,7 +117,12 @@ function rates(rows, operation) {
   const most = Math.max(...rows.map((row) => row.rate ?? 0), 1);
   const order = [...rows].sort((a, b) => a.method.localeCompare(b.method) || a.engine.localeCompare(b.engine));
   return table(t(`compare.${operation}`), t('compare.rate.hint'), [[t('compare.method')], [t('files.engine')], [t('compare.rate'), true], [t('compare.time'), true], ['']],
-    order.map((row) => h('tr', h('th', { scope: 'row' }, row.method), h('td', named('engine', row.engine)),
-      row.error ? h('td.muted', { colspan: 3 }, typeof row.error === 'string' ? row.error : row.error.what ?? dash)
-        : [h('td.number', rate(row.rate)), h('td.number', duration(row.seconds)), h('td.bar-cell', bar(row.rate / most, row.engine === 'cuda'))])));
+    order.map((row, index) => {
+      const isFirst = order[index - 1]?.method !== row.method;
+      const isJoined = order[index + 1]?.method === row.method;
+      const span = order.filter((other) => other.method === row.method).length;
+      return h(`tr${isJoined ? '.joined' : ''}`, isFirst ? h(`th${index + span === order.length ? '.last' : ''}`, { scope: 'rowgroup', rowspan: span }, row.method) : null, h('td.inner', named('engine', row.engine)),
+        row.error ? h('td.muted', { colspan: 3 }, typeof row.error === 'string' ? row.error : row.error.what ?? dash)
+          : [h('td.number', rate(row.rate)), h('td.number', duration(row.seconds)), h('td.bar-cell', bar(row.rate / most, row.engine === 'cuda'))]);
+    }));
 }

@@ -30,7 +30,7 @@ export function filesPage([operation = 'encrypt', method, engineName]) {
     { href: `#/files/${name}`, 'aria-current': name === operation ? 'page' : null, 'data-operation': name },
     icon(sign), h('span', h('strong', t(`files.${name}`)), h('span.muted.small', t(`files.${name}.short`))))));
   const page = { node: h('div.page', pageHead(t('files.title'), t('files.text')), tiles,
-    h('div.columns', form, list.node), classicalOperations(operation, method, engineName)) };
+    h('div.columns', form, h('div.aside', list.node)), classicalOperations(operation, method, engineName)) };
   let made = null;
   engine().then((found) => {
     made = new FileForm(operation, found, { method, engineName });
@@ -61,7 +61,8 @@ class FileForm {
       this.run();
     } },
     this.section(t('files.what'), this.files.node), parts,
-    h('div.section.stack', this.fault, h('div.row.apart', this.command, this.submit)));
+    h('div.section.stack', this.fault, h('div.form-foot', this.command, this.submit)));
+    this.node.addEventListener('input', () => this.fault.replaceChildren());
     this.listener = () => this.changed();
     this.inputs.listeners.add(this.listener);
     this.changed();
@@ -239,6 +240,7 @@ class FileForm {
       this.passphrase?.clear();
       this.inputs.clear();
       announce(t('files.started'));
+      if (window.innerWidth <= 1000) document.querySelector('.aside')?.scrollIntoView({ block: 'start' });
     } catch (error) {
       fill(this.fault, errorNote(error));
     } finally {

@@ -18,7 +18,7 @@ export function keysPage([engineName]) {
   const list = jobList({ wanted: (job) => job.kind === 'keygen', hint: t('keys.no_jobs') });
   engine().then((known) => form.replaceWith(keyForm(known, engineName))).catch((error) => fill(form, errorNote(error)));
   return { node: h('div.page', pageHead(t('keys.title'), t('keys.text')),
-    h('div.columns', h('div.stack', form, publicKeyCard()), list.node)), stop: list.stop };
+    h('div.columns', h('div.stack', form, publicKeyCard()), h('div.aside', list.node))), stop: list.stop };
 }
 
 function keyForm({ rsa, engines }, engineName) {
@@ -70,7 +70,7 @@ function keyForm({ rsa, engines }, engineName) {
   } },
   h('section.section.stack', h('h2', t('keys.make')), h('div.grid-2', nameField, folder), h('div.grid-2', field(t('keys.bits'), bits, { hint: t('keys.bits.hint') }), countField), small, by),
   h('section.section.stack', h('h2', t('keys.protect')), noSecret, secret.node),
-  h('div.section.stack', fault, h('div.row.apart', command, submit)));
+  h('div.section.stack', fault, h('div.form-foot', command, submit)));
 }
 
 function publicKeyCard() {

@@ -50,7 +50,7 @@ class LiveView {
     this.samples = [];
     const tile = (name) => {
       const value = h('div.value', '–');
-      const more = h('div.small.muted.ellipsis');
+      const more = h('div.small.muted');
       return { node: h('section.card.figure-tile', h('h2.small.muted', t(`live.${name}`)), value, more), value, more };
     };
     this.tiles = Object.fromEntries(['read', 'write', 'requests', 'cache'].map((name) => [name, tile(name)]));
@@ -112,9 +112,9 @@ class LiveView {
     if (key !== this.latencyKey) {
       this.latencyKey = key;
       fill(this.latency, operations.length ? h('table', h('thead', h('tr', h('th', { scope: 'col' }, t('live.operation')), h('th.number', { scope: 'col' }, t('live.count')),
-        ['p50', 'p99'].map((name) => h('th.number', { scope: 'col' }, t(`live.${name}`))), h('th', { scope: 'col' }, t('live.scale')))),
+        ['p50', 'p99'].map((name) => h('th.number', { scope: 'col' }, t(`live.${name}`))), h('th.wide-only', { scope: 'col' }, t('live.scale')))),
       h('tbody', operations.map(([name, one]) => h('tr', h('th', { scope: 'row' }, h('code', name)), h('td.number', number(one.count)),
-        h('td.number', microseconds(one.p50_ns / 1000)), h('td.number', microseconds(one.p99_ns / 1000)), h('td.bar-cell', latencySpan(one)))))) : h('p.muted', t('live.no_requests')));
+        h('td.number', microseconds(one.p50_ns / 1000)), h('td.number', microseconds(one.p99_ns / 1000)), h('td.bar-cell.wide-only', latencySpan(one)))))) : h('p.muted', t('live.no_requests')));
     }
     this.drawSpace(latest);
     const { engine = {} } = latest;

@@ -64,8 +64,12 @@ export async function start(path, body) {
   return answer.job ?? answer;
 }
 
+// Jobs whose end is shown where they were started.
+export const awaited = new Set();
+
 // Resolves with a job once it has ended.
 export function ended(id) {
+  awaited.add(id);
   return new Promise((resolve) => {
     const stop = jobs.subscribe((list) => {
       const job = list?.find((entry) => entry.id === id);

@@ -23,7 +23,7 @@ export function toast(text, kind = 'info') {
     h('div.grow', text), close);
   close.addEventListener('click', () => node.remove());
   host().append(node);
-  if (kind !== 'bad') setTimeout(() => node.remove(), 6000);
+  setTimeout(() => node.remove(), kind === 'bad' ? 12000 : 6000);
 }
 
 // Messages must lie above an open dialog, which is in the browser's top layer.
