@@ -17,4 +17,7 @@ std::vector<engine::CipherSuite> all_suites();  // legacy ones last
 // which takes up to a second; later ones return the same. Thread-safe.
 const std::string& why_no_device();
 
+// The most pairs of keys that one job makes, as nacre crypt keygen has it.
+inline constexpr unsigned key_pair_count_max = 100000;
+
 }  // namespace nacre::tools::web

@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::array rsa_sizes = {1024, 2048, 3072, 4096, 6144, 8192};
-constexpr unsigned key_count_max = 100000;
 
 json engine_json() {
   json codecs = json::array(), ciphers = json::array();
@@ -45,7 +44,7 @@ json engine_json() {
             {"bits_default", engine::rsa_bits_default},
             {"bits_use_min", engine::rsa_bits_min},
             {"sizes", rsa_sizes},
-            {"count_max", key_count_max}}}};
+            {"count_max", key_pair_count_max}}}};
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ namespace {
 
 using metadata::FileDescriptor;
 
-constexpr std::size_t output_size_max = 4u << 20;
+constexpr std::size_t output_size_max = 32u << 20;
 constexpr std::size_t errors_size_max = 64u << 10;
 constexpr std::size_t read_size = 16u << 10;
 

@@ -29,7 +29,7 @@ struct ProgramRun {
 
 struct ProgramResult {
   int exit_status = 0;
-  std::string output;  // of standard output, at most 4 MiB
+  std::string output;  // of standard output, at most 32 MiB
   std::string errors;  // of standard error, at most 64 KiB, its end
 
   bool is_fine() const { return exit_status == 0; }

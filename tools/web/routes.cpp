@@ -64,6 +64,12 @@ RouteTable all_routes(ServerContext& context) {
   add_engine_routes(routes, context);
   add_job_routes(routes, context);
   add_file_routes(routes, context);
+  add_crypt_routes(routes, context);
+  add_compare_routes(routes, context);
+  add_key_routes(routes, context);
+  add_volume_routes(routes, context);
+  add_volume_key_routes(routes, context);
+  add_volume_care_routes(routes, context);
   add_live_routes(routes, context);
   return routes;
 }
