@@ -52,7 +52,11 @@ class Picker {
     place.addEventListener('keydown', (event) => {
       if (event.key !== 'Enter') return;
       event.preventDefault();
-      this.show(typed(place.value));
+      this.show(typed(place.value.trim())).then(() => {
+        if (this.fault.firstChild) return;
+        place.value = '';
+        this.list.focus();
+      });
     });
     this.up = iconButton(t('chooser.up'), 'up', () => this.parent && this.show(this.parent));
     this.node = h('div.stack.tight',
@@ -63,6 +67,7 @@ class Picker {
   }
 
   async show(path) {
+    this.list.setAttribute('aria-busy', 'true');
     try {
       const answer = await get('/api/files', { path, hidden: this.hidden.input.checked ? 1 : undefined });
       Object.assign(this, { path: answer.path, parent: answer.parent, all: answer.entries, isTruncated: answer.is_truncated });
@@ -71,7 +76,10 @@ class Picker {
       if (this.path === undefined && path !== session.home) return this.show(session.home);
       this.fault.replaceChildren(errorNote(error));
       return null;
+    } finally {
+      this.list.removeAttribute('aria-busy');
     }
+    this.list.dataset.path = this.path;
     this.fault.replaceChildren();
     this.chosen.clear();
     this.filter.value = '';
