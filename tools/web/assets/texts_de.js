@@ -40,7 +40,7 @@ export default {
   'job.cancel': 'Abbrechen', 'job.forget': 'Aus der Liste nehmen', 'job.download': 'Herunterladen', 'job.download_file': '{name} herunterladen', 'job.started': 'Begonnen um',
   'job.of': '{done} von {total}', 'job.per_second': '{rate} je Sekunde', 'job.left': 'noch {time}', 'job.took': 'dauerte {time}', 'job.more': '{n} weitere',
   'job.output': 'Ergebnis: {path}', 'job.sizes': 'aus {plain} wurden {stored}', 'job.ended': '{kind} {title}: {state}',
-  'stage.encrypting': 'Verschlüsselt', 'stage.decrypting': 'Entschlüsselt', 'stage.working': 'Arbeitet', 'stage.copying': 'Kopiert', 'stage.verifying': 'Prüft', 'stage.measuring': 'Misst',
+  'stage.preparing keys': 'Bereitet Schlüssel vor', 'stage.encrypting': 'Verschlüsselt', 'stage.decrypting': 'Entschlüsselt', 'stage.comparing': 'Misst', 'stage.making keys': 'Erzeugt Schlüssel',
   'jobs.title': 'Aufträge', 'jobs.none': 'Noch keine Aufträge', 'jobs.empty': 'Was Sie starten, zeigt hier seinen Fortschritt. Es läuft weiter, wenn Sie die Seite schließen.',
   'activity.title': 'Aufträge', 'activity.text': 'Aufträge gehören Nacre und nicht dieser Seite: Sie laufen weiter, wenn die Seite geschlossen wird.',
 

@@ -40,7 +40,7 @@ export default {
   'job.cancel': 'Cancel', 'job.forget': 'Remove from the list', 'job.download': 'Download', 'job.download_file': 'Download {name}', 'job.started': 'Started at',
   'job.of': '{done} of {total}', 'job.per_second': '{rate} a second', 'job.left': '{time} left', 'job.took': 'took {time}', 'job.more': '{n} more',
   'job.output': 'Result: {path}', 'job.sizes': '{plain} became {stored}', 'job.ended': '{kind} {title}: {state}',
-  'stage.encrypting': 'Encrypting', 'stage.decrypting': 'Decrypting', 'stage.working': 'Working', 'stage.copying': 'Copying', 'stage.verifying': 'Verifying', 'stage.measuring': 'Measuring',
+  'stage.preparing keys': 'Preparing keys', 'stage.encrypting': 'Encrypting', 'stage.decrypting': 'Decrypting', 'stage.comparing': 'Measuring', 'stage.making keys': 'Making keys',
   'jobs.title': 'Jobs', 'jobs.none': 'No jobs yet', 'jobs.empty': 'What you start shows its progress here. It goes on if you close the page.',
   'activity.title': 'Activity', 'activity.text': 'Jobs belong to Nacre and not to this page: they go on when it is closed.',
 
