@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two kinds of charts in SVG: values over time, and spans of latency on a logarithmic scale.
 import { fill, h, svg } from './dom.js';
-import { clock } from './format.js';
+import { clock, number } from './format.js';
 
 const height = 160;
 const inset = { left: 64, right: 8, top: 8, bottom: 24 };
@@ -15,10 +15,14 @@ function ceiling(value, base) {
   for (;; scale *= unit) for (const step of steps) if (step * scale >= value) return step * scale;
 }
 
+// The time that the axis covers: as long as the history, so that a short one fills the picture.
+const spans = [60, 120, 300, 600];
+const spanOf = (samples, now) => spans.find((span) => now - (samples[0]?.time ?? now) <= span) ?? 600;
+
 // series: [{label, of(sample), second}]. Gaps (null) break the line. format(value) labels the axis.
 export class TimeChart {
-  constructor({ label, series, format, span = 600, most, base = 2 }) {
-    Object.assign(this, { series, format, span, most, base, samples: [], now: 0 });
+  constructor({ label, series, format, least = 0, base = 2 }) {
+    Object.assign(this, { series, format, least, base, samples: [], now: 0 });
     this.picture = svg('svg', { class: 'chart', role: 'img', 'aria-label': label, height });
     this.readout = h('div.small.muted.number', { 'aria-hidden': 'true' });
     this.node = h('figure', h('div.row.apart', h('figcaption.row', series.map((one) => h(`span.key${one.second ? '.second' : ''}`, one.label))), this.readout), this.picture);
@@ -38,23 +42,26 @@ export class TimeChart {
   set(samples, now) {
     this.samples = samples;
     this.now = now;
+    this.span = spanOf(samples, now);
     this.draw();
   }
 
   draw() {
     const width = Math.round(this.picture.getBoundingClientRect().width);
-    if (!width) return;
+    if (!width || !this.span) return;
     this.picture.setAttribute('viewBox', `0 0 ${width} ${height}`);
     const [left, right, top, bottom] = [inset.left, width - inset.right, inset.top, height - inset.bottom];
     const values = this.samples.flatMap((sample) => this.series.map((one) => one.of(sample))).filter((value) => Number.isFinite(value));
-    const most = this.most ?? ceiling(Math.max(0, ...values), this.base);
+    const most = ceiling(Math.max(this.least, ...values), this.base);
     const x = (time) => right - ((this.now - time) / this.span) * (right - left);
     const y = (value) => bottom - (Math.min(value, most) / most) * (bottom - top);
     const parts = [0, 0.5, 1].flatMap((share) => [svg('line', { class: 'rule', x1: left, x2: right, y1: y(most * share), y2: y(most * share) }),
       svg('text', { x: left - 8, y: y(most * share) + 4, 'text-anchor': 'end' }, this.format(most * share))]);
-    for (const minutes of width > 480 ? [10, 8, 6, 4, 2, 0] : [10, 5, 0]) {
-      const at = x(this.now - minutes * 60);
-      parts.push(svg('text', { x: at, y: height - 6, 'text-anchor': minutes === 10 ? 'start' : minutes ? 'middle' : 'end' }, minutes ? `−${minutes} min` : clock(this.now).slice(0, 5)));
+    const count = width > 480 ? 5 : 2;
+    for (let index = 0; index <= count; index++) {
+      const ago = this.span * (1 - index / count);
+      const text = !ago ? clock(this.now) : ago % 60 ? `−${number(ago, ago % 1 ? 1 : 0)} s` : `−${number(ago / 60)} min`;
+      parts.push(svg('text', { x: x(this.now - ago), y: height - 6, 'text-anchor': !index ? 'start' : index < count ? 'middle' : 'end' }, text));
     }
     for (const one of this.series) parts.push(...this.curve(one, x, y, bottom));
     parts.push(...this.cursor(x, top, bottom));

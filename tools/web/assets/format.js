@@ -29,6 +29,7 @@ export const ratio = (value) => (isNumber(value) ? `${number(value, 2)} ×` : da
 
 export function duration(seconds) {
   if (!isNumber(seconds)) return dash;
+  if (seconds < 1e-3) return microseconds(seconds * 1e6);
   if (seconds < 1) return `${number(seconds * 1000, seconds < 0.01 ? 1 : 0)} ms`;
   if (seconds < 60) return `${number(seconds, seconds < 10 ? 1 : 0)} s`;
   const minutes = Math.floor(seconds / 60);

@@ -86,8 +86,8 @@ function draw(place, job) {
   setPart(bar, share);
   fill(place, h('section.card.stack', { 'data-job': job.id, 'data-state': job.state }, h('div.row.apart', h('div', h('h2', job.title || t('compare.result')),
     h('p.muted.small', job.result ? t(job.result.is_whole_file === false ? 'compare.part' : 'compare.whole', { size: bytes(job.result.bytes) }) : '')), cancel),
-  active ? h('div.bar', { role: 'progressbar', 'aria-label': t('compare.title') }, bar) : null, job.error ? errorNote(job.error) : null,
-  h('div.row', h('span.key', named('engine', 'cpu')), h('span.key.second', named('engine', 'cuda')))),
+  h('div.row', h('span.key', named('engine', 'cpu')), rows.some((row) => row.engine === 'cuda') ? h('span.key.second', named('engine', 'cuda')) : null),
+  active ? h('div.bar', { role: 'progressbar', 'aria-label': t('compare.title') }, bar) : null, job.error ? errorNote(job.error) : null),
   rows.some((row) => row.operation === 'compress') ? ratios(rows) : null,
   [['compress', 'decompress'], ['encrypt', 'decrypt']].map((pair) => h('div.grid-2', pair.map((operation) => rates(rows.filter((row) => row.operation === operation), operation)))));
 }
@@ -107,9 +107,8 @@ function ratios(rows) {
   const seen = new Map();
   for (const row of rows) if (row.operation === 'compress' && !row.error && !seen.has(row.method)) seen.set(row.method, row);
   const list = [...seen.values()].sort((a, b) => b.ratio - a.ratio);
-  const most = Math.max(...list.map((row) => row.ratio), 1);
   return table(t('compare.ratio'), t('compare.ratio.hint'), [[t('compare.method')], [t('compare.ratio'), true], [t('compare.size_after'), true], ['']],
-    list.map((row) => h('tr', h('th', { scope: 'row' }, row.method), h('td.number', ratio(row.ratio)), h('td.number', bytes(row.output_bytes)), h('td.bar-cell', bar(row.ratio / most)))));
+    list.map((row) => h('tr', h('th', { scope: 'row' }, row.method), h('td.number', ratio(row.ratio)), h('td.number', bytes(row.output_bytes)), h('td.bar-cell', bar(row.output_bytes / Math.max(row.input_bytes, row.output_bytes))))));
 }
 
 function rates(rows, operation) {

@@ -44,6 +44,10 @@ export function livePage(wanted) {
   } };
 }
 
+// The daemon names a rate once there was such a request; an answer without it means none.
+const withZeros = (sample) => (sample.operations
+  ? { ...sample, read_rate: sample.read_rate ?? 0, write_rate: sample.write_rate ?? 0 } : sample);
+
 class LiveView {
   constructor(volume) {
     this.mountpoint = volume.mountpoint;
@@ -54,9 +58,9 @@ class LiveView {
       return { node: h('section.card.figure-tile', h('h2.small.muted', t(`live.${name}`)), value, more), value, more };
     };
     this.tiles = Object.fromEntries(['read', 'write', 'requests', 'cache'].map((name) => [name, tile(name)]));
-    this.throughput = new TimeChart({ label: t('live.throughput'), format: rate, series: [
+    this.throughput = new TimeChart({ label: t('live.throughput'), format: rate, least: 1024, series: [
       { label: t('live.read'), of: (sample) => sample.read_rate }, { label: t('live.write'), of: (sample) => sample.write_rate, second: true }] });
-    this.processors = new TimeChart({ label: t('live.cpu'), base: 10, format: (value) => (Number.isFinite(value) ? number(value, value < 10 ? 1 : 0) : '–'), series: [{ label: t('live.cores'), of: (sample) => sample.cpu_share }] });
+    this.processors = new TimeChart({ label: t('live.cpu'), base: 10, least: 1, format: (value) => (Number.isFinite(value) ? number(value, value < 10 ? 2 : 0) : '–'), series: [{ label: t('live.cores'), of: (sample) => sample.cpu_share }] });
     this.fault = h('div');
     this.latency = h('div.table-frame');
     this.space = h('div.stack.tight');
@@ -75,7 +79,7 @@ class LiveView {
     try {
       const found = await get('/api/live', { mountpoint: this.mountpoint, since });
       if (this.isStopped) return;
-      const fresh = found.samples.filter((sample) => since === undefined || sample.time > since);
+      const fresh = found.samples.filter((sample) => since === undefined || sample.time > since).map(withZeros);
       this.samples = [...this.samples, ...fresh].filter((sample) => found.now - sample.time <= historySeconds);
       this.fault.replaceChildren();
       this.draw(found);

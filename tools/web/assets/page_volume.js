@@ -31,7 +31,7 @@ export function volumePage(path, chosenTab = 'overview') {
     if (key !== headKey) {
       headKey = key;
       fill(head, h('div', h('div.row', h('h1.wrap-anywhere', { tabindex: '-1' }, nameOfVolume(found)), statePill(found)),
-        h('p.wrap-anywhere', found.state_text || shown(found.path))),
+        h('p.wrap-anywhere.sentence', found.state === 'not_mounted' ? shown(found.path) : found.state_text || shown(found.path))),
       h('div.row', isMounted(found) ? button(t('volume.open'), () => openFolder(volume), { name: 'folder' }) : null, mainButton(found)));
       document.title = `${nameOfVolume(found)} – Nacre`;
     }

@@ -83,20 +83,30 @@ function report(result) {
     findings(list));
 }
 
+// A step of a plan: what is done and why, which files it concerns, and bytes that are lost by it.
+function planLine(step) {
+  const isLoss = step.kind === 'lost' || step.kind === 'dropped';
+  const text = step.why || step.kind;
+  return h('li.row.nowrap.top', icon(isLoss ? 'warning' : 'repair'), h('div.grow', h('div.sentence', text),
+    step.paths?.length ? h('div.small.mono.wrap-anywhere', step.paths.slice(0, 8).map(shown).join(', ')) : null,
+    Number.isFinite(step.size) ? h('div.small.muted', t('repair.bytes', { size: bytes(step.size), offset: number(step.offset ?? 0) })) : null));
+}
+
 export function plan(result) {
   const lines = result.plan ?? [];
-  if (!lines.length) return note('ok', t('repair.nothing'));
-  return h('div.stack.tight', h('h3', t('repair.plan')), h('ol.command', lines.map((line) => h('li.item.tight', h('span', line)))));
+  const left = result.left ?? [];
+  return h('div.stack.tight',
+    lines.length ? [h('h3', t('repair.plan')), h('ol.plan.stack.tight', lines.map(planLine))] : note(left.length ? 'warn' : 'ok', t(left.length ? 'repair.cannot' : 'repair.nothing')),
+    left.length ? [h('h3', t('repair.left')), findings(left)] : null);
 }
 
 function repaired(result) {
-  const lost = result.lost ?? [];
   const left = result.left ?? [];
   return h('div.stack.tight',
-    note(left.length ? 'warn' : 'ok', t(result.changed ? 'repair.done' : 'repair.nothing', { n: result.steps?.length ?? 0 })),
-    lost.length ? note('warn', t('repair.lost', { n: lost.length })) : null,
+    note(left.length ? 'warn' : 'ok', t(result.is_changed ? 'repair.done' : 'repair.nothing', { n: result.step_count ?? 0 })),
+    result.lost_count ? note('warn', t('repair.lost', { n: result.lost_count })) : null,
     left.length ? [h('h3', t('repair.left')), findings(left)] : null,
-    result.plan ? h('p.muted.small', t('repair.undo', { plan: result.plan })) : null);
+    result.saved_plan ? h('p.muted.small.wrap-anywhere', t('repair.undo', { plan: result.saved_plan })) : null);
 }
 
 function backup(result) {

@@ -6,7 +6,7 @@ import * as commands from './commands.js';
 import { fill, h } from './dom.js';
 import { check, choices, field, passphrase, textInput } from './fields.js';
 import { fingerprint } from './format.js';
-import { t } from './i18n.js';
+import { language, t } from './i18n.js';
 import { icon } from './icons.js';
 import { openerFields } from './opener.js';
 import { showRecoveryKey } from './results.js';
@@ -33,11 +33,17 @@ export function accessTab(context) {
 }
 
 function row(volume, one, count, reload) {
-  const name = one.label || fingerprint(one.fingerprint, 16);
+  const label = one.label === one.kind ? '' : one.label;
+  const name = label || fingerprint(one.fingerprint, 16);
   return h('li.item.tight', { 'data-recipient': one.fingerprint }, h('span.avatar', icon(one.kind === 'rsa' ? 'people' : 'key')),
-    h('div.grow', h('div.wrap-anywhere', h('strong', one.label || named('recipient', one.kind))),
-      h('div.muted.small', named('recipient', one.kind), ' · ', h('code', fingerprint(one.fingerprint, 16)))),
+    h('div.grow', h('div.wrap-anywhere', h('strong', label || named('recipient', one.kind))),
+      h('div.muted.small', label ? `${named('recipient', one.kind)} · ` : '', h('code', fingerprint(one.fingerprint, 16)), since(one.created))),
     button(t('access.remove'), () => removeOne(volume, one, name, reload), { kind: 'small', disabled: count < 2, 'aria-label': t('access.remove_name', { name }) }));
+}
+
+function since(created) {
+  const time = typeof created === 'number' ? created * 1000 : Date.parse(created ?? '');
+  return Number.isFinite(time) ? ` · ${t('access.since', { date: new Date(time).toLocaleDateString(language, { dateStyle: 'medium' }) })}` : '';
 }
 
 async function act(path, body, done, reload) {
