@@ -3,8 +3,9 @@
 #
 #   cmake -D FOLDER=… -D LIST=… -D OUTPUT=… -P embed_files.cmake
 #
-# LIST is a text file with one name a line, relative to FOLDER; lines that begin with '#' are left
-# out. A name may have only letters, digits and ".-_/".
+# Each file is there as it is and compressed by gzip(1). LIST is a text file with one name a line,
+# relative to FOLDER; lines that begin with '#' are left out. A name may have only letters, digits
+# and ".-_/".
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
@@ -28,13 +29,17 @@ foreach(name IN LISTS names)
     message(FATAL_ERROR "${LIST}: ${name} has no known content type")
   endif()
   file(SHA256 "${FOLDER}/${name}" tag)
+  execute_process(COMMAND gzip -9 -n -c "${FOLDER}/${name}" OUTPUT_FILE "${OUTPUT}.gz" COMMAND_ERROR_IS_FATAL ANY)
   file(READ "${FOLDER}/${name}" digits HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${digits}")
+  file(READ "${OUTPUT}.gz" digits HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," gzip_bytes "${digits}")
   if(bytes STREQUAL "")
     message(FATAL_ERROR "${LIST}: ${name} is empty")
   endif()
   string(APPEND arrays "constexpr Byte asset_${index}[] = {\n${bytes}};\n")
-  string(APPEND rows "    {\"${name}\", \"${type_${extension}}\", \"${tag}\", asset_${index}},\n")
+  string(APPEND arrays "constexpr Byte gzip_asset_${index}[] = {\n${gzip_bytes}};\n")
+  string(APPEND rows "    {\"${name}\", \"${type_${extension}}\", \"${tag}\", asset_${index}, gzip_asset_${index}},\n")
   math(EXPR index "${index} + 1")
 endforeach()
 
@@ -58,4 +63,4 @@ std::span<const Asset> embedded_assets() {
 }  // namespace nacre::tools::web
 ")
 file(COPY_FILE "${OUTPUT}.new" "${OUTPUT}" ONLY_IF_DIFFERENT)
-file(REMOVE "${OUTPUT}.new")
+file(REMOVE "${OUTPUT}.new" "${OUTPUT}.gz")

@@ -105,7 +105,10 @@ class Server:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.errors = self.process.communicate(timeout=PATIENCE_SECONDS)[1]
+        self.process.wait(PATIENCE_SECONDS)
+        self.errors = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
         with open("/proc/self/mountinfo", encoding="utf-8") as table:
             mounts = [line.split()[4] for line in table if self.work in line.split()[4]]
         for mountpoint in reversed(mounts):

@@ -14,6 +14,7 @@ struct Asset {
   const char* content_type = "";
   std::string_view tag;  // the file's SHA-256 in hexadecimal digits
   ByteView bytes;
+  ByteView gzip_bytes;  // the same, compressed (RFC 1952)
 };
 
 // Made at build time from tools/web/assets.txt.

@@ -27,7 +27,7 @@ struct RequestHead {
   std::string path;  // percent-escapes decoded, without the query
   std::vector<std::pair<std::string, std::string>> query;
   std::optional<std::string> host, origin, fetch_site, fetch_mode, fetch_dest, upgrade,
-      authorization, content_type, if_none_match;
+      authorization, content_type, if_none_match, accept_encoding;
   std::optional<std::uint64_t> content_length;  // empty without a body, or if it is chunked
   std::optional<uid_t> peer_user;               // of the process at the other end, if it is known
 

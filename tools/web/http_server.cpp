@@ -117,6 +117,7 @@ RequestHead read_head(MHD_Connection* connection, const char* url, const char* m
   head.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
   head.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
   head.if_none_match = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+  head.accept_encoding = header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING);
   if (const auto size = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
     std::uint64_t bytes = 0;
     const auto parsed = std::from_chars(size->data(), size->data() + size->size(), bytes);

@@ -19,7 +19,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds interval{1};
-constexpr std::chrono::seconds watched_after_poll{15};
+constexpr std::chrono::seconds watched_after_poll{600};
 constexpr std::chrono::milliseconds reply_timeout{2000};
 
 double seconds_since_1970() {

@@ -256,7 +256,11 @@ WebError program_error(const ProgramRun& run, const ProgramResult& result) {
   if (message.empty()) {
     message = fmt::format("{} ended with status {}", run.words.front(), result.exit_status);
   }
-  WebError error(Error{code_of_exit(result.exit_status), std::move(message)});
+  const ErrorCode code = code_of_exit(result.exit_status);
+  // The page shows the code by itself.
+  const std::string prefix = std::string(to_string(code)) + ": ";
+  if (message.starts_with(prefix)) message.erase(0, prefix.size());
+  WebError error(Error{code, std::move(message)});
   error.command = shell_line(run.words);
   return error;
 }

@@ -134,12 +134,15 @@ class ApiExchange final : public Exchange {
 Response asset_response(const Asset& asset, const RequestHead& head) {
   Response response;
   response.content_type = asset.content_type;
-  const std::string tag = fmt::format("\"{}\"", asset.tag);
-  response.headers = {{"ETag", tag}, {"Cache-Control", "no-cache"}};
+  const bool takes_gzip =
+      head.accept_encoding && head.accept_encoding->find("gzip") != std::string::npos;
+  const std::string tag = fmt::format("\"{}{}\"", asset.tag, takes_gzip ? "-gzip" : "");
+  response.headers = {{"ETag", tag}, {"Cache-Control", "no-cache"}, {"Vary", "Accept-Encoding"}};
+  if (takes_gzip) response.headers.emplace_back("Content-Encoding", "gzip");
   if (head.if_none_match == tag) {
     response.status = 304;
   } else {
-    response.asset = asset.bytes;
+    response.asset = takes_gzip ? asset.gzip_bytes : asset.bytes;
   }
   return response;
 }
