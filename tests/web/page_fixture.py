@@ -30,10 +30,11 @@ class Page:
 
     def __init__(self, width=1280, height=900, language="en-US", scheme="light"):
         self.folder = tempfile.mkdtemp(prefix="nacre-page-")
-        self.home = os.path.join(self.folder, "home")
+        # NACRE_PAGE_HOME names another folder, whose name then stands in the screenshots.
+        self.home = os.environ.get("NACRE_PAGE_HOME") or os.path.join(self.folder, "home")
         self.downloads = os.path.join(self.folder, "downloads")
         for folder in (self.home, self.downloads):
-            os.mkdir(folder)
+            os.makedirs(folder, exist_ok=True)
         self.environment = dict(os.environ, HOME=self.home, PATH=f"{BIN}:{os.environ['PATH']}")
         for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             self.environment.pop(name, None)
@@ -143,7 +144,7 @@ class Page:
         if self.browser:
             self.browser.close()
         with open("/proc/self/mounts", encoding="utf-8") as mounts:
-            own = [line.split()[1] for line in mounts if line.split()[1].startswith(self.folder)]
+            own = [line.split()[1] for line in mounts if line.split()[1].startswith((self.folder, self.home))]
         for place in own:
             subprocess.run([f"{BIN}/nacre", "umount", place], env=self.environment, capture_output=True, timeout=120)
             if os.path.ismount(place):

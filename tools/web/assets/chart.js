@@ -59,8 +59,8 @@ export class TimeChart {
       svg('text', { x: left - 8, y: y(most * share) + 4, 'text-anchor': 'end' }, this.format(most * share))]);
     const count = width > 480 ? 5 : 2;
     for (let index = 0; index <= count; index++) {
-      const ago = this.span * (1 - index / count);
-      const text = !ago ? clock(this.now) : ago % 60 ? `−${number(ago, ago % 1 ? 1 : 0)} s` : `−${number(ago / 60)} min`;
+      const ago = Math.round(this.span * (1 - index / count));
+      const text = !ago ? clock(this.now) : ago % 60 ? `−${number(ago)} s` : `−${number(ago / 60)} min`;
       parts.push(svg('text', { x: x(this.now - ago), y: height - 6, 'text-anchor': !index ? 'start' : index < count ? 'middle' : 'end' }, text));
     }
     for (const one of this.series) parts.push(...this.curve(one, x, y, bottom));

@@ -130,7 +130,7 @@ export function watchEnds() {
     for (const job of list ?? []) {
       if (isActive(job)) running.add(job.id);
       else if (running.delete(job.id)) {
-        const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: t(`job.state.${job.state}`) });
+        const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: t(`job.state.${job.state}`).toLowerCase() }).replace(':  –', ' –');
         announce(text);
         if (!awaited.has(job.id)) toast(text, job.state === 'failed' ? 'bad' : 'ok');
       }

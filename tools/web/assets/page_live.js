@@ -8,10 +8,11 @@ import { bytes, microseconds, number, percent, rate, ratio } from './format.js';
 import { t } from './i18n.js';
 import { facts } from './results.js';
 import { volumes } from './store.js';
-import { empty, errorNote, pageHead, skeleton } from './ui.js';
+import { button, empty, errorNote, pageHead, skeleton } from './ui.js';
 import { isMounted, nameOfVolume } from './volume_state.js';
 
 const historySeconds = 600;
+const operationsShown = 10;
 
 export function livePage(wanted) {
   const body = h('div', h('section.card', skeleton(5)));
@@ -63,13 +64,18 @@ class LiveView {
     this.processors = new TimeChart({ label: t('live.cpu'), base: 10, least: 1, format: (value) => (Number.isFinite(value) ? number(value, value < 10 ? 2 : 0) : '–'), series: [{ label: t('live.cores'), of: (sample) => sample.cpu_share }] });
     this.fault = h('div');
     this.latency = h('div.table-frame');
+    this.more = button('', () => {
+      this.showsAll = !this.showsAll;
+      this.latencyKey = '';
+      this.drawLatest(this.latest);
+    }, { kind: 'quiet.small' });
     this.space = h('div.stack.tight');
     this.engine = h('div');
     this.messages = h('div');
     const card = (title, hint, ...content) => h('section.card', h('h2', title), hint ? h('p.muted.small', hint) : null, content);
     this.node = h('div.stack', this.fault, h('div.grid-4', Object.values(this.tiles).map((one) => one.node)),
       card(t('live.throughput'), null, this.throughput.node), card(t('live.cpu'), t('live.cpu.hint'), this.processors.node),
-      h('div.columns', card(t('live.latency'), t('live.latency.hint'), this.latency),
+      h('div.columns', card(t('live.latency'), t('live.latency.hint'), [this.latency, this.more]),
         h('div.stack', card(t('live.space'), null, this.space), card(t('live.engine'), null, this.engine), card(t('live.messages'), null, this.messages))));
     this.poll();
   }
@@ -111,7 +117,11 @@ class LiveView {
   }
 
   drawLatest(latest) {
-    const operations = Object.entries(latest.requests?.operations ?? {}).filter(([, one]) => one.count).sort(([, a], [, b]) => b.count - a.count);
+    this.latest = latest;
+    const all = Object.entries(latest.requests?.operations ?? {}).filter(([, one]) => one.count).sort(([, a], [, b]) => b.count - a.count);
+    const operations = this.showsAll ? all : all.slice(0, operationsShown);
+    this.more.hidden = all.length <= operationsShown;
+    setText(this.more, t(this.showsAll ? 'live.fewer' : 'live.more', { n: all.length - operationsShown }));
     const key = operations.map(([name, one]) => `${name}${one.count}`).join();
     if (key !== this.latencyKey) {
       this.latencyKey = key;

@@ -66,7 +66,9 @@ export function findings(list) {
 }
 
 function report(result) {
-  const report = result.report ?? result;
+  const report = result.report ?? (result.scrub?.state ? result.scrub : result);
+  // A scrub that the daemon has only begun says nothing about the volume yet.
+  if (['running', 'paused', 'none'].includes(report.state)) return note('', t('care.scrub.begun'));
   const list = report.findings ?? report.places ?? [];
   const errors = report.error_count ?? report.damage_count ?? list.length;
   const structure = report.structure ?? {};

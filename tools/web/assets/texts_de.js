@@ -39,7 +39,7 @@ export default {
   'job.state.queued': 'Wartet', 'job.state.running': 'Läuft', 'job.state.done': 'Fertig', 'job.state.failed': 'Gescheitert', 'job.state.cancelled': 'Abgebrochen',
   'job.cancel': 'Abbrechen', 'job.forget': 'Aus der Liste nehmen', 'job.download': 'Herunterladen', 'job.download_file': '{name} herunterladen', 'job.started': 'Begonnen um',
   'job.of': '{done} von {total}', 'job.per_second': '{rate} je Sekunde', 'job.left': 'noch {time}', 'job.took': 'dauerte {time}', 'job.more': '{n} weitere',
-  'job.output': 'Ergebnis: {path}', 'job.sizes': 'aus {plain} wurden {stored}', 'job.ended': '{kind} {title}: {state}',
+  'job.output': 'Ergebnis: {path}', 'job.sizes': 'aus {plain} wurden {stored}', 'job.ended': '{kind}: {title} – {state}',
   'stage.preparing keys': 'Bereitet Schlüssel vor', 'stage.encrypting': 'Verschlüsselt', 'stage.decrypting': 'Entschlüsselt', 'stage.comparing': 'Misst', 'stage.making keys': 'Erzeugt Schlüssel',
   'jobs.title': 'Aufträge', 'jobs.none': 'Noch keine Aufträge', 'jobs.empty': 'Was Sie starten, zeigt hier seinen Fortschritt. Es läuft weiter, wenn Sie die Seite schließen.',
   'activity.title': 'Aufträge', 'activity.text': 'Aufträge gehören Nacre und nicht dieser Seite: Sie laufen weiter, wenn die Seite geschlossen wird.',
@@ -150,4 +150,5 @@ export default {
   'live.mean': 'Mittel 1 min: {value}', 'live.cached': '{size} im Speicher', 'live.throughput': 'Durchsatz', 'live.cpu': 'Prozessoren', 'live.cpu.hint': 'Kerne, die der Dienst beschäftigt.', 'live.cores': 'Kerne', 'live.latency': 'Wartezeit je Operation', 'live.latency.hint': 'Seit dem Einhängen. Ein Balken reicht vom Median bis zum 99. Perzentil.',
   'live.operation': 'Operation', 'live.count': 'Anzahl', 'live.p50': 'Median', 'live.p99': '99 %', 'live.scale': '1 µs bis 10 s', 'live.no_requests': 'Noch keine Anfragen.', 'live.space': 'Platz', 'live.live': 'Lebend', 'live.dead': 'Tot', 'live.data': 'Daten der Dateien', 'live.ratio': 'Verhältnis', 'live.dirty': 'Noch nicht geschrieben', 'live.by_codec': 'Geschrieben mit {name}',
   'live.engine': 'Rechenwerk', 'live.backend': 'Ausführung', 'live.engine_in': 'Bytes hinein', 'live.engine_gpu': 'Auf GPUs', 'live.engine_failed': 'Gescheitert', 'live.messages': 'Zustand', 'live.health': 'Befinden', 'live.transport': 'Übertragung', 'live.compaction': 'Verdichtung', 'live.holds_writers': 'Bremst Schreiber, um Platz zu schaffen', 'live.answers': 'Beantwortete Fehler',
+  'live.more': '{n} weitere zeigen', 'live.fewer': 'Weniger zeigen', 'care.scrub.begun': 'Der Prüflauf hat begonnen. Sein Fortschritt steht unter „Prüflauf“.',
 };

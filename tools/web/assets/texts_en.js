@@ -39,7 +39,7 @@ export default {
   'job.state.queued': 'Waiting', 'job.state.running': 'Running', 'job.state.done': 'Done', 'job.state.failed': 'Failed', 'job.state.cancelled': 'Cancelled',
   'job.cancel': 'Cancel', 'job.forget': 'Remove from the list', 'job.download': 'Download', 'job.download_file': 'Download {name}', 'job.started': 'Started at',
   'job.of': '{done} of {total}', 'job.per_second': '{rate} a second', 'job.left': '{time} left', 'job.took': 'took {time}', 'job.more': '{n} more',
-  'job.output': 'Result: {path}', 'job.sizes': '{plain} became {stored}', 'job.ended': '{kind} {title}: {state}',
+  'job.output': 'Result: {path}', 'job.sizes': '{plain} became {stored}', 'job.ended': '{kind}: {title} – {state}',
   'stage.preparing keys': 'Preparing keys', 'stage.encrypting': 'Encrypting', 'stage.decrypting': 'Decrypting', 'stage.comparing': 'Measuring', 'stage.making keys': 'Making keys',
   'jobs.title': 'Jobs', 'jobs.none': 'No jobs yet', 'jobs.empty': 'What you start shows its progress here. It goes on if you close the page.',
   'activity.title': 'Activity', 'activity.text': 'Jobs belong to Nacre and not to this page: they go on when it is closed.',
@@ -150,4 +150,5 @@ export default {
   'live.mean': '1 min mean: {value}', 'live.cached': '{size} in memory', 'live.throughput': 'Throughput', 'live.cpu': 'Processors', 'live.cpu.hint': 'Cores that the daemon keeps busy.', 'live.cores': 'Cores', 'live.latency': 'Latency by operation', 'live.latency.hint': 'Since the mount. A bar goes from the median to the 99th percentile.',
   'live.operation': 'Operation', 'live.count': 'Count', 'live.p50': 'Median', 'live.p99': '99 %', 'live.scale': '1 µs to 10 s', 'live.no_requests': 'No requests yet.', 'live.space': 'Space', 'live.live': 'Live', 'live.dead': 'Dead', 'live.data': 'Data of files', 'live.ratio': 'Ratio', 'live.dirty': 'Not yet written', 'live.by_codec': 'Written with {name}',
   'live.engine': 'Engine', 'live.backend': 'Back end', 'live.engine_in': 'Bytes in', 'live.engine_gpu': 'On GPUs', 'live.engine_failed': 'Failed', 'live.messages': 'State', 'live.health': 'Health', 'live.transport': 'Transport', 'live.compaction': 'Compaction', 'live.holds_writers': 'Slows writers down to free space', 'live.answers': 'Errors answered',
+  'live.more': 'Show {n} more', 'live.fewer': 'Show fewer', 'care.scrub.begun': 'The scrub has begun. Its progress shows under “Scrub”.',
 };
