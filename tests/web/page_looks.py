@@ -59,7 +59,7 @@ def tour(page, prefix, shown_language="en"):
     browser = page.browser
     vault = page.path("vault").replace("/", "%2F")
     page.go("volumes")
-    browser.find("[data-volume]")
+    browser.find(f'[data-volume="{page.path("vault")}"][data-state=mounted]')
     look(page, f"{prefix}_volumes")
     for tab in ("overview", "access", "care"):
         page.go(f"volumes/{vault}/{tab}")

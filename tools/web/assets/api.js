@@ -2,6 +2,8 @@
 // The server, as tools/web/API.md describes it. The one-time token comes in the URL's fragment and
 // leaves the address bar before anything else happens; the bearer token lives in sessionStorage.
 
+import { shown } from './paths.js';
+
 const tokenKey = 'nacre.token';
 export const session = { version: '', user: '', home: '/', idle_minutes: 10 };
 
@@ -112,9 +114,9 @@ export function upload(file, progress, signal) {
 
 // Opens a result's one-time address. The browser saves it, since the answer is an attachment.
 export async function download(job, index) {
-  const { url } = await post(`/api/jobs/${encodeURIComponent(job)}/download`, { file: index });
+  const { url, name } = await post(`/api/jobs/${encodeURIComponent(job)}/download`, { file: index });
   const link = document.createElement('a');
   link.href = url;
-  link.download = '';
+  link.download = shown(name);
   link.click();
 }

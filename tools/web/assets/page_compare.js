@@ -4,7 +4,7 @@ import { post } from './api.js';
 import * as commands from './commands.js';
 import { fill, h, setPart } from './dom.js';
 import { check, field, select } from './fields.js';
-import { bytes, dash, duration, rate, ratio } from './format.js';
+import { bytes, dash, duration, number, rate, ratio } from './format.js';
 import { t, tOr } from './i18n.js';
 import { Inputs, inputsField } from './inputs.js';
 import { engine, isActive, jobs, start } from './store.js';
@@ -46,15 +46,16 @@ function group(title, entries, prefix) {
 function compareForm(known, filesNode) {
   const codecs = group(t('compare.codecs'), known.codecs.filter((one) => one.name !== 'none' && one.name !== 'auto'), 'codec');
   const ciphers = group(t('compare.ciphers'), known.ciphers, 'cipher');
+  const rsa = group(t('compare.rsa'), known.rsa.sizes.map((bits) => ({ name: String(bits), is_off: bits !== 2048 })), 'rsa');
   const engines = group(t('files.engine'), known.engines.filter((one) => one.name !== 'auto'), 'engine');
   const size = select(sizes.map((value) => ({ value: String(value), label: bytes(value) })), String(sizes[1]));
   const fault = h('div');
-  const body = () => ({ input: inputs.body[0], codecs: codecs.chosen(), ciphers: ciphers.chosen(), engines: engines.chosen(), bytes_max: Number(size.value) });
+  const body = () => ({ input: inputs.body[0], codecs: codecs.chosen(), ciphers: ciphers.chosen(), engines: engines.chosen(), rsa_bits: rsa.chosen().map(Number), bytes_max: Number(size.value) });
   const submit = button(t('compare.go'), async () => {
     fault.replaceChildren();
     if (!inputs.items.length || inputs.isUploading) return fill(fault, note('bad', t(inputs.isUploading ? 'files.fault.uploading' : 'compare.no_file')));
     const sent = body();
-    if (!sent.engines.length || !(sent.codecs.length || sent.ciphers.length)) return fill(fault, note('bad', t('compare.nothing_chosen')));
+    if (!sent.engines.length || !(sent.codecs.length || sent.ciphers.length || sent.rsa_bits.length)) return fill(fault, note('bad', t('compare.nothing_chosen')));
     submit.disabled = true;
     try {
       await start('/api/files/compare', sent);
@@ -66,7 +67,7 @@ function compareForm(known, filesNode) {
     return null;
   }, { kind: 'primary', 'data-submit': 'compare' });
   return h('section.card', { 'aria-label': t('compare.title') },
-    h('div.section.stack', filesNode, codecs, ciphers, h('div.grid-2', engines, field(t('compare.size'), size))),
+    h('div.section.stack', filesNode, codecs, ciphers, rsa, h('div.grid-2', engines, field(t('compare.size'), size))),
     h('div.section.stack', fault, h('div.form-foot', commandDetails(() => commands.compare({ input: inputs.items[0] })), submit)));
 }
 
@@ -89,7 +90,7 @@ function draw(place, job) {
   h('div.row', h('span.key', named('engine', 'cpu')), rows.some((row) => row.engine === 'cuda') ? h('span.key.second', named('engine', 'cuda')) : null),
   active ? h('div.bar', { role: 'progressbar', 'aria-label': t('compare.title') }, bar) : null, job.error ? errorNote(job.error) : null),
   rows.some((row) => row.operation === 'compress') ? ratios(rows) : null,
-  [['compress', 'decompress'], ['encrypt', 'decrypt']].map((pair) => h('div.grid-2', pair.map((operation) => rates(rows.filter((row) => row.operation === operation), operation)))));
+  [['compress', 'decompress'], ['encrypt', 'decrypt'], ['rsa_encrypt', 'rsa_decrypt'], ['rsa_generate']].map((pair) => h('div.grid-2', pair.map((operation) => rates(rows.filter((row) => row.operation === operation), operation)))));
 }
 
 function bar(share, second) {
@@ -100,7 +101,7 @@ function bar(share, second) {
 
 function table(title, hint, head, body) {
   return h('section.card', h('h2', title), h('p.muted.small', hint), h('div.table-frame', h('table',
-    h('thead', h('tr', head.map(([text, number]) => h(number ? 'th.number' : 'th', { scope: 'col' }, text)))), h('tbody', body))));
+    h('thead', h('tr', head.map(([text, isNumber]) => h(`th${isNumber ? '.number' : ''}${text === t('compare.time') ? '.wide-only' : ''}`, { scope: 'col' }, text)))), h('tbody', body))));
 }
 
 function ratios(rows) {
@@ -114,14 +115,15 @@ function ratios(rows) {
 function rates(rows, operation) {
   if (!rows.length) return null;
   const most = Math.max(...rows.map((row) => row.rate ?? 0), 1);
-  const order = [...rows].sort((a, b) => a.method.localeCompare(b.method) || a.engine.localeCompare(b.engine));
-  return table(t(`compare.${operation}`), t('compare.rate.hint'), [[t('compare.method')], [t('files.engine')], [t('compare.rate'), true], [t('compare.time'), true], ['']],
+  const order = [...rows].sort((a, b) => a.method.localeCompare(b.method, 'en', { numeric: true }) || a.engine.localeCompare(b.engine));
+  const counts = rows[0].unit === 'operations';
+  return table(t(`compare.${operation}`), t(counts ? 'compare.count.hint' : 'compare.rate.hint'), [[t('compare.method')], [t('files.engine')], [t('compare.rate'), true], [t('compare.time'), true], ['']],
     order.map((row, index) => {
       const isFirst = order[index - 1]?.method !== row.method;
       const isJoined = order[index + 1]?.method === row.method;
       const span = order.filter((other) => other.method === row.method).length;
       return h(`tr${isJoined ? '.joined' : ''}`, isFirst ? h(`th${index + span === order.length ? '.last' : ''}`, { scope: 'rowgroup', rowspan: span }, row.method) : null, h('td.inner', named('engine', row.engine)),
         row.error ? h('td.muted', { colspan: 3 }, typeof row.error === 'string' ? row.error : row.error.what ?? dash)
-          : [h('td.number', rate(row.rate)), h('td.number', duration(row.seconds)), h('td.bar-cell', bar(row.rate / most, row.engine === 'cuda'))]);
+          : [h('td.number', counts ? t('job.per_second', { rate: number(row.rate, row.rate < 10 ? 1 : 0) }) : rate(row.rate)), h('td.number.wide-only', duration(row.seconds)), h('td.bar-cell', bar(row.rate / most, row.engine === 'cuda'))]);
     }));
 }

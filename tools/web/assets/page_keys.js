@@ -11,7 +11,7 @@ import { jobList } from './jobs.js';
 import { nameOf, typed } from './paths.js';
 import { facts } from './results.js';
 import { engine, start } from './store.js';
-import { announce, button, commandDetails, copyText, errorNote, named, note, pageHead, skeleton } from './ui.js';
+import { announce, button, commandDetails, copyText, errorNote, named, pageHead, skeleton } from './ui.js';
 
 export function keysPage([engineName]) {
   const form = h('div', skeleton(6));
@@ -25,10 +25,10 @@ function keyForm({ rsa, engines }, engineName) {
   const name = textInput(session.user || 'me');
   const nameField = field(t('keys.name'), name, { hint: t('keys.name.hint') });
   const folder = pathField(t('keys.folder'), { value: session.home, onchange: () => changed() });
-  const bits = select(rsa.sizes.map((size) => ({ value: String(size), label: t(size < rsa.bits_use_min ? 'keys.size.small' : 'keys.size', { bits: String(size) }) })), String(rsa.bits_default), () => changed());
+  const sizes = rsa.sizes.filter((size) => size >= rsa.bits_use_min);
+  const bits = select(sizes.map((size) => ({ value: String(size), label: t('keys.size', { bits: String(size) }) })), String(rsa.bits_default), () => changed());
   const count = textInput('1', { type: 'number', min: '1', max: String(rsa.count_max), inputmode: 'numeric' });
   const countField = field(t('keys.count'), count, { hint: t('keys.count.hint', { n: rsa.count_max }) });
-  const small = note('warn', t('keys.small_warning'));
   const secret = passphrase(t('keys.passphrase'), { isNew: true, hint: t('keys.passphrase.hint') });
   const noSecret = check(t('keys.no_passphrase'), false, () => changed(), t('keys.no_passphrase.hint'));
   const wanted = engines.find((one) => one.name === engineName)?.is_available ? engineName : 'auto';
@@ -39,7 +39,6 @@ function keyForm({ rsa, engines }, engineName) {
   const command = commandDetails(() => commands.keygen(body()));
   const submit = button(t('keys.go'), () => run(), { kind: 'primary', 'data-submit': 'keygen' });
   const changed = () => {
-    small.hidden = Number(bits.value) >= rsa.bits_use_min;
     secret.node.hidden = noSecret.input.checked;
     command.renew();
   };
@@ -68,7 +67,7 @@ function keyForm({ rsa, engines }, engineName) {
     event.preventDefault();
     run();
   } },
-  h('section.section.stack', h('h2', t('keys.make')), h('div.grid-2', nameField, folder), h('div.grid-2', field(t('keys.bits'), bits, { hint: t('keys.bits.hint') }), countField), small, by),
+  h('section.section.stack', h('h2', t('keys.make')), h('div.grid-2', nameField, folder), h('div.grid-2', field(t('keys.bits'), bits, { hint: t('keys.bits.hint', { bits: String(rsa.bits_use_min) }) }), countField), by),
   h('section.section.stack', h('h2', t('keys.protect')), noSecret, secret.node),
   h('div.section.stack', fault, h('div.form-foot', command, submit)));
 }

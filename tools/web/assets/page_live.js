@@ -45,10 +45,6 @@ export function livePage(wanted) {
   } };
 }
 
-// The daemon names a rate once there was such a request; an answer without it means none.
-const withZeros = (sample) => (sample.operations
-  ? { ...sample, read_rate: sample.read_rate ?? 0, write_rate: sample.write_rate ?? 0 } : sample);
-
 class LiveView {
   constructor(volume) {
     this.mountpoint = volume.mountpoint;
@@ -58,10 +54,17 @@ class LiveView {
       const more = h('div.small.muted');
       return { node: h('section.card.figure-tile', h('h2.small.muted', t(`live.${name}`)), value, more), value, more };
     };
-    this.tiles = Object.fromEntries(['read', 'write', 'requests', 'cache'].map((name) => [name, tile(name)]));
-    this.throughput = new TimeChart({ label: t('live.throughput'), format: rate, least: 1024, series: [
-      { label: t('live.read'), of: (sample) => sample.read_rate }, { label: t('live.write'), of: (sample) => sample.write_rate, second: true }] });
-    this.processors = new TimeChart({ label: t('live.cpu'), base: 10, least: 1, format: (value) => (Number.isFinite(value) ? number(value, value < 10 ? 2 : 0) : '–'), series: [{ label: t('live.cores'), of: (sample) => sample.cpu_share }] });
+    this.tiles = Object.fromEntries(['write', 'stored', 'requests', 'cache'].map((name) => [name, tile(name)]));
+    const perSecond = (name) => (sample) => (sample.operations ? sample.operations[name]?.per_second ?? 0 : null);
+    const mean = (name) => (sample) => sample.operations?.[name]?.mean_us ?? null;
+    const chart = (name, format, base, least, series) => new TimeChart({ label: t(`live.${name}`), format, base, least, series });
+    // The daemon counts the bytes that are written; of reads it counts the requests.
+    this.charts = {
+      throughput: chart('throughput', rate, 2, 1024, [{ label: t('live.write'), of: (sample) => sample.write_rate }, { label: t('live.stored'), of: (sample) => sample.stored_rate, second: true }]),
+      requests: chart('requests', (value) => number(value), 10, 10, [{ label: t('live.reads'), of: perSecond('read') }, { label: t('live.writes'), of: perSecond('write'), second: true }]),
+      waiting: chart('waiting', microseconds, 10, 100, [{ label: t('live.reads'), of: mean('read') }, { label: t('live.writes'), of: mean('write'), second: true }]),
+      cpu: chart('cpu', (value) => (Number.isFinite(value) ? number(value, value < 10 ? 2 : 0) : '–'), 10, 1, [{ label: t('live.cores'), of: (sample) => sample.cpu_share }]),
+    };
     this.fault = h('div');
     this.latency = h('div.table-frame');
     this.more = button('', () => {
@@ -74,7 +77,7 @@ class LiveView {
     this.messages = h('div');
     const card = (title, hint, ...content) => h('section.card', h('h2', title), hint ? h('p.muted.small', hint) : null, content);
     this.node = h('div.stack', this.fault, h('div.grid-4', Object.values(this.tiles).map((one) => one.node)),
-      card(t('live.throughput'), null, this.throughput.node), card(t('live.cpu'), t('live.cpu.hint'), this.processors.node),
+      h('div.grid-2', Object.entries(this.charts).map(([name, one]) => card(t(`live.${name}`), null, one.node))),
       h('div.columns', card(t('live.latency'), t('live.latency.hint'), [this.latency, this.more]),
         h('div.stack', card(t('live.space'), null, this.space), card(t('live.engine'), null, this.engine), card(t('live.messages'), null, this.messages))));
     this.poll();
@@ -85,7 +88,7 @@ class LiveView {
     try {
       const found = await get('/api/live', { mountpoint: this.mountpoint, since });
       if (this.isStopped) return;
-      const fresh = found.samples.filter((sample) => since === undefined || sample.time > since).map(withZeros);
+      const fresh = found.samples.filter((sample) => since === undefined || sample.time > since);
       this.samples = [...this.samples, ...fresh].filter((sample) => found.now - sample.time <= historySeconds);
       this.fault.replaceChildren();
       this.draw(found);
@@ -99,8 +102,7 @@ class LiveView {
 
   draw({ now, latest }) {
     const last = this.samples[this.samples.length - 1];
-    this.throughput.set(this.samples, now);
-    this.processors.set(this.samples, now);
+    for (const chart of Object.values(this.charts)) chart.set(this.samples, now);
     const mean = (key) => {
       const values = this.samples.slice(-60).map((sample) => sample[key]).filter(Number.isFinite);
       return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
@@ -109,8 +111,8 @@ class LiveView {
       setText(this.tiles[name].value, value);
       setText(this.tiles[name].more, more);
     };
-    show('read', rate(last?.read_rate), t('live.mean', { value: rate(mean('read_rate')) }));
     show('write', rate(last?.write_rate), t('live.mean', { value: rate(mean('write_rate')) }));
+    show('stored', rate(last?.stored_rate), t('live.mean', { value: rate(mean('stored_rate')) }));
     show('requests', number(last?.requests_per_second), t('live.mean', { value: number(mean('requests_per_second')) }));
     show('cache', percent(last?.cache_hit_share), t('live.cached', { size: bytes(latest?.cached_bytes) }));
     if (latest) this.drawLatest(latest);
@@ -160,7 +162,6 @@ class LiveView {
   stop() {
     this.isStopped = true;
     clearTimeout(this.timer);
-    this.throughput.stop();
-    this.processors.stop();
+    for (const chart of Object.values(this.charts)) chart.stop();
   }
 }

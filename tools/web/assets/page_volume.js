@@ -31,7 +31,7 @@ export function volumePage(path, chosenTab = 'overview') {
     if (key !== headKey) {
       headKey = key;
       fill(head, h('div', h('div.row', h('h1.wrap-anywhere', { tabindex: '-1' }, nameOfVolume(found)), statePill(found)),
-        h('p.wrap-anywhere.sentence', found.state === 'not_mounted' ? shown(found.path) : found.state_text || shown(found.path))),
+        h('p.wrap-anywhere.sentence', placeText(found))),
       h('div.row', isMounted(found) ? button(t('volume.open'), () => openFolder(volume), { name: 'folder' }) : null, mainButton(found)));
       document.title = `${nameOfVolume(found)} – Nacre`;
     }
@@ -77,6 +77,11 @@ function concerns(job, volume) {
   return volumeJobs.includes(job.kind) && names.some((name) => text.includes(name));
 }
 
+function placeText(volume) {
+  if (volume.state === 'not_mounted') return shown(volume.path);
+  return isMounted(volume) ? `${shown(volume.path)} → ${shown(volume.mountpoint)}` : volume.state_text || shown(volume.path);
+}
+
 function overviewTab(context) {
   const space = h('div.stack.tight');
   const about = h('div');
@@ -105,8 +110,9 @@ function overviewTab(context) {
     fill(about, facts([[t('wizard.folder'), shown(volume.path)], [t('volume.mountpoint'), volume.mountpoint ? shown(volume.mountpoint) : null],
       [t('wizard.label'), volume.label], [t('keys.fingerprint'), volume.fingerprint ? h('code', fingerprint(volume.fingerprint)) : null],
       [t('volume.id'), volume.volume_id ? h('code', volume.volume_id) : null],
-      [t('volume.daemon'), volume.daemon?.pid ? t(volume.daemon.answers ? 'volume.daemon.answers' : 'volume.daemon.silent', { pid: String(volume.daemon.pid) }) : null]]),
-    isMounted(volume) ? h('p', h('a', { href: `#/live/${encodeURIComponent(volume.mountpoint)}` }, t('volume.live'))) : null);
+      [t('volume.daemon'), volume.daemon?.pid ? t(volume.daemon.answers ? 'volume.daemon.answers' : 'volume.daemon.silent', { pid: String(volume.daemon.pid) }) : null],
+      [t('volume.health'), volume.health], [t('volume.engine'), volume.engine]]),
+    isMounted(volume) ? h('p.after', h('a', { href: `#/live/${encodeURIComponent(volume.mountpoint)}` }, t('volume.live'))) : null);
     fill(command, commandBox(Object.values(volume.commands ?? {})));
   });
   return node;

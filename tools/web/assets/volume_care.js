@@ -19,7 +19,7 @@ export function careTab(context) {
   const make = (id, sign, action) => {
     const status = h('div.stack.tight');
     const go = button(t(`care.${id}.go`), () => action(context.now()), { 'data-care': id });
-    const node = h('section.item', { 'aria-label': t(`care.${id}`) }, h('span.avatar', icon(sign)),
+    const node = h('section.item.care', { 'aria-label': t(`care.${id}`) }, h('span.avatar', icon(sign)),
       h('div.grow.stack.tight', h('div', h('h3', t(`care.${id}`)), h('p.muted.small', t(`care.${id}.text`))), status), go);
     return { node, status, go };
   };
