@@ -8,10 +8,12 @@ import http.client
 import json
 import os
 import pwd
+import select
 import shutil
 import socket
 import subprocess
 import sys
+import time
 
 from server_client import PATIENCE_SECONDS, Failures, Server, path_of, path_text
 
@@ -177,6 +179,7 @@ def script_names(server):
     failures.expect("a download is an attachment", disposition.startswith("attachment;"), disposition)
     failures.expect("its name is escaped", "<" not in disposition, disposition)
     expect_refused("a replayed download", server.request("GET", url), "download_token")
+    failures.expect("the job is forgotten", server.delete("/api/jobs/" + job["id"]).status == 200)
 
 
 def check_command(server, job, folder, names):
@@ -257,9 +260,24 @@ def large_upload(server):
         connection.putheader(name, value)
     connection.endheaders()
     connection.send(b"x" * 1000)
+    wait_for_uploads(server, "an upload that goes on is there", 1)
     connection.close()
-    server.post("/api/alive")
-    os.sync()
+    wait_for_uploads(server, "an upload that is cut off goes", 0)
+
+
+def wait_for_uploads(server, what, count):
+    """Until that many uploads lie in the private folder."""
+    base = os.path.join(server.home, ".cache", "nacre")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = [name for folder in os.listdir(base) if folder.startswith("web-")
+                 for name in os.listdir(os.path.join(base, folder))]
+        if len(found) == count:
+            return
+        if time.monotonic() > deadline:
+            failures.expect(what, False, found)
+            return
+        select.select([], [], [], 0.05)
 
 
 def other_user(server):

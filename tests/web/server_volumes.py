@@ -185,6 +185,7 @@ def unmount_and_repair(volume):
     volume.expect_state("after unmounting", "not_mounted")
     job = volume.run("check", depth="deep", secret=volume.secret())
     failures.expect("clean", job["result"]["clean"], job["result"])
+    progress_and_cancel(volume)
     folder = volume.path + "/segments"
     segment = max((os.path.join(folder, name) for name in os.listdir(folder)), key=os.path.getsize)
     with open(segment, "r+b") as file:
@@ -211,6 +212,22 @@ def unmount_and_repair(volume):
     job = volume.run("repair_plan", secret=volume.secret(), **with_plan)
     job = volume.run("repair", secret=volume.secret(), plan_id=job["result"]["plan_id"], **with_plan)
     failures.expect("repaired", job["result"]["is_changed"] and job["result"]["left_count"] == 0, job["result"])
+
+
+def progress_and_cancel(volume):
+    """A slow scrub without a daemon shows how far it is, and ends when it is cancelled."""
+    server = volume.server
+    answer = server.post("/api/volumes/scrub", {"path": volume.path, "rate": "512K"})
+    job = answer.json["job"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not job["progress"]["done"] and job["state"] in ("queued", "running") and time.monotonic() < deadline:
+        select.select([], [], [], 0.05)
+        job = server.get("/api/jobs/" + job["id"]).json["job"]
+    progress = job["progress"]
+    failures.expect("progress is shown", progress["done"] > 0 and progress["total"] and progress["unit"] == "bytes", job)
+    server.post(f"/api/jobs/{job['id']}/cancel")
+    job = server.wait(answer)
+    failures.expect("a cancelled scrub", job["state"] == "cancelled", job)
 
 
 def killed_daemon(volume):

@@ -107,9 +107,14 @@ void Job::add_done(std::uint64_t amount) {
   done_ += amount;
 }
 
-void Job::set_done(std::uint64_t amount) {
+void Job::show_progress(const std::string& stage, const std::string& unit, std::uint64_t done,
+                        std::optional<std::uint64_t> total) {
   const std::lock_guard lock(mutex_);
-  done_ = amount;
+  if (stage_ != stage) stage_begin_ = std::chrono::steady_clock::now();
+  stage_ = stage;
+  unit_ = unit;
+  done_ = done;
+  total_ = total;
 }
 
 void Job::set_files(std::vector<JobFile> files) {

@@ -60,7 +60,9 @@ class Job {
   bool is_cancelled() const { return is_cancelled_; }
   void set_stage(std::string stage, std::string unit, std::optional<std::uint64_t> total);
   void add_done(std::uint64_t amount);
-  void set_done(std::uint64_t amount);
+  // What a program prints of its progress: begins a new stage if it is another one.
+  void show_progress(const std::string& stage, const std::string& unit, std::uint64_t done,
+                     std::optional<std::uint64_t> total);
   void set_files(std::vector<JobFile> files);
   void change_file(std::size_t index, const std::function<void(JobFile&)>& change);
   void set_result(nlohmann::json result);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "metadata/backing/posix_error.h"
 #include "metadata/backing/posix_file.h"
 #include "tools/cli/exit_code.h"
+#include "tools/web/message_stream.h"
 #include "tools/web/path_text.h"
 
 namespace nacre::tools::web {
@@ -29,7 +31,6 @@ namespace {
 using metadata::FileDescriptor;
 
 constexpr std::size_t output_size_max = 32u << 20;
-constexpr std::size_t errors_size_max = 64u << 10;
 constexpr std::size_t read_size = 16u << 10;
 
 struct Pipe {
@@ -108,35 +109,50 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-// Keeps the beginning of the output and the end of the messages.
-void keep(std::string& text, std::string_view more, std::size_t size_max, bool keeps_end) {
-  if (!keeps_end) {
-    text += more.substr(0, size_max - std::min(size_max, text.size()));
-    return;
+// Standard error of a program. Nacre's programs print their progress only to a terminal, so it is
+// one; without a controlling process it is nothing that a program could ask at. If the system gives
+// no terminal, it is a pipe.
+Result<Pipe> make_error_stream() {
+  FileDescriptor master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  char name[PATH_MAX];
+  if (!master || ::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0 ||
+      ::ptsname_r(master.get(), name, sizeof name) != 0) {
+    return make_pipe();
   }
-  text += more;
-  if (text.size() > size_max) text.erase(0, text.size() - size_max);
+  FileDescriptor terminal(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  termios settings{};
+  if (!terminal || ::tcgetattr(terminal.get(), &settings) != 0) return make_pipe();
+  ::cfmakeraw(&settings);
+  if (::tcsetattr(terminal.get(), TCSANOW, &settings) != 0) return make_pipe();
+  return Pipe{.read_end = std::move(master), .write_end = std::move(terminal)};
 }
 
 // Reads both until the program has closed them.
-void read_streams(int output, int errors, ProgramResult& result) {
+void read_streams(int output, int errors, std::string& printed, MessageStream& messages) {
   std::array<pollfd, 2> streams = {{{output, POLLIN, 0}, {errors, POLLIN, 0}}};
   std::array<char, read_size> buffer{};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     if (::poll(streams.data(), streams.size(), -1) < 0 && errno != EINTR) return;
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      if (streams[i].fd < 0 || streams[i].revents == 0) continue;
-      const ssize_t size = ::read(streams[i].fd, buffer.data(), buffer.size());
+    for (pollfd& stream : streams) {
+      if (stream.fd < 0 || stream.revents == 0) continue;
+      const ssize_t size = ::read(stream.fd, buffer.data(), buffer.size());
       if (size < 0 && errno == EINTR) continue;
-      if (size <= 0) {
-        streams[i].fd = -1;
+      if (size <= 0) {  // the end of a terminal is the error EIO
+        stream.fd = -1;
         continue;
       }
       const std::string_view more(buffer.data(), static_cast<std::size_t>(size));
-      keep(i == 0 ? result.output : result.errors, more, i == 0 ? output_size_max : errors_size_max,
-           i == 1);
+      if (stream.fd == errors) {
+        messages.take(more);
+      } else {
+        printed += more.substr(0, output_size_max - std::min(output_size_max, printed.size()));
+      }
     }
   }
+}
+
+void show_progress(Job& job, const PrintedProgress& progress) {
+  job.show_progress(progress.stage, progress.unit, progress.done, progress.total);
 }
 
 int wait_for(pid_t child) {
@@ -204,7 +220,7 @@ std::string shell_line(const std::vector<std::string>& words) {
 
 Result<ProgramResult> run_program(const ProgramRun& run, Job& job) {
   NACRE_ASSIGN(Pipe output, make_pipe());
-  NACRE_ASSIGN(Pipe errors, make_pipe());
+  NACRE_ASSIGN(Pipe errors, make_error_stream());
   std::vector<std::string> words = run.words;
   std::vector<FileDescriptor> secrets;
   ProgramResult result;
@@ -226,10 +242,12 @@ Result<ProgramResult> run_program(const ProgramRun& run, Job& job) {
   output.write_end = {};
   errors.write_end = {};
   secrets.clear();
+  MessageStream messages([&job](const PrintedProgress& shown) { show_progress(job, shown); });
   {
     const CancelledByJob cancelled(job, child);
-    read_streams(output.read_end.get(), errors.read_end.get(), result);
+    read_streams(output.read_end.get(), errors.read_end.get(), result.output, messages);
   }
+  result.errors = messages.messages();
   result.exit_status = wait_for(child);
   if (job.is_cancelled() && !result.is_fine()) {
     return fail(ErrorCode::cancelled, "it was cancelled");

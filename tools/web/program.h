@@ -30,7 +30,7 @@ struct ProgramRun {
 struct ProgramResult {
   int exit_status = 0;
   std::string output;  // of standard output, at most 32 MiB
-  std::string errors;  // of standard error, at most 64 KiB, its end
+  std::string errors;  // the messages of standard error, at most 64 KiB, the last ones
 
   bool is_fine() const { return exit_status == 0; }
 };
