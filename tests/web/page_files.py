@@ -6,6 +6,7 @@ the other way round; keys, legacy ciphers, downloads, drops, wrong passphrases, 
     page_files.py [TEST…]
 """
 import os
+import subprocess
 
 import page_fixture
 from page_fixture import PASSPHRASE
@@ -105,22 +106,79 @@ def test_key_pair_made_on_the_page_and_encryption_to_it(page):
     assert read(page.path("letter.odt")) == TEXT.encode()
 
 
-def test_every_classical_operation_is_three_clicks_away(page):
-    page.write("letter.odt", TEXT)
+def three_clicks(page, name):
+    """Opens a form as a reader does: the page Files, then the operation. The third click is its button."""
     page.go("volumes")
     page.browser.find(".nav a[data-page=files]").click()
+    page.browser.find(f"[data-classical={name}]").click()
+    page.browser.find(f"[data-classical={name}][aria-current]" if not name.startswith("keys") else "[data-submit=keygen]")
+
+
+def test_every_classical_operation_is_three_clicks_away(page):
+    """DES, AES and RSA encryption and decryption, and RSA key pairs: each is done on the page, and judged by
+    the command. Those of the GPU are there too, and are taken if there is one."""
+    page.go("files/encrypt")
     names = page.browser.until(lambda: page.browser.script(
         "return [...document.querySelectorAll('[data-classical]')].map((one) => one.dataset.classical)"), "no classical operations")
-    assert len(names) == 14, names
-    page.browser.find("[data-classical=encrypt-des-cpu]").click()
-    page.browser.until(lambda: "des" in page.browser.script("return document.querySelector('form select option:checked')?.closest('form').querySelectorAll('select')[1].value ?? ''"),
-                       "DES is not chosen")
-    page.add_files("letter.odt")
-    page.secrets(PASSPHRASE, PASSPHRASE)
-    page.browser.find("[data-submit=encrypt]").click()
-    page.job("encrypt")
-    shown = page.command("nacre", "crypt", "inspect", "--json", page.path("letter.odt.ncr"))
-    assert '"des-cbc"' in shown, shown
+    assert len(set(names)) == 14, names
+    has_gpu = page.browser.script("return [...document.querySelectorAll('input[value=cuda]')].some((one) => !one.disabled)")
+    for engine in ["cpu", "cuda"] if has_gpu else ["cpu"]:
+        three_clicks(page, f"keys-rsa-{engine}")
+        key = f"key-{engine}"
+        page.browser.script("""
+            const [name] = document.querySelectorAll('main form input[type=text]');
+            name.value = arguments[0]; name.dispatchEvent(new Event('input'));""", key)
+        page.browser.find("main form .check input").click()  # without a passphrase
+        page.browser.find("[data-submit=keygen]").click()
+        page.browser.until(lambda key=key: os.path.exists(page.path(f"{key}.pub.pem")), "no key pair is made", 60)
+        for method, cipher in (("des", "des-cbc"), ("aes", "aes-256-gcm"), ("rsa", "aes-256-gcm")):
+            name = f"{method}-{engine}.txt"
+            page.write(name, TEXT)
+            three_clicks(page, f"encrypt-{method}-{engine}")
+            page.add_files(name)
+            if method == "rsa":
+                page.browser.find("button", "Add a public key").click()
+                page.choose(f"{key}.pub.pem", folder=page.home)
+            else:
+                page.secrets(PASSPHRASE, PASSPHRASE)
+            page.browser.find("[data-submit=encrypt]").click()
+            page.browser.find("[data-kind=encrypt][data-state=done]", name, timeout_s=60)
+            shown = page.command("nacre", "crypt", "inspect", "--json", page.path(name + ".ncr"))
+            assert f'"{cipher}"' in shown and ('"rsa"' in shown) == (method == "rsa"), shown
+            os.remove(page.path(name))
+            three_clicks(page, f"decrypt-{method}-{engine}")
+            page.add_files(name + ".ncr")
+            if method == "rsa":
+                page.browser.script("document.querySelector('input[value=identity]').click()")
+                page.browser.find(".field button", "Browse").click()
+                page.choose(f"{key}.pem", folder=page.home)
+            else:
+                page.secrets(PASSPHRASE)
+            page.browser.find("[data-submit=decrypt]").click()
+            page.browser.find("[data-kind=decrypt][data-state=done]", name, timeout_s=60)
+            assert read(page.path(name)) == TEXT.encode(), f"{name} differs"
+
+
+def test_a_full_disk_is_told_and_leaves_no_piece(page):
+    small = page.path("small")
+    os.mkdir(small)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small]).returncode != 0:
+        print("skipped: a full disk: a small disk cannot be mounted here")
+        return
+    try:
+        page.write("photo.jpg", os.urandom(4 << 20))
+        page.go("files/encrypt")
+        page.add_files("photo.jpg")
+        page.browser.script("document.querySelector('input[value=folder]').click()")
+        page.browser.find("form .field button", "Browse").click()
+        page.choose(folder=small)
+        page.secrets(PASSPHRASE, PASSPHRASE)
+        page.browser.find("[data-submit=encrypt]").click()
+        card = page.job("encrypt", "failed")
+        assert "space" in card.text, card.text
+        assert os.listdir(small) == [], os.listdir(small)
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 def test_a_legacy_cipher_needs_consent(page):
@@ -198,4 +256,5 @@ def test_the_shown_command_does_the_same(page):
     assert before.split() == after.split(), f"before: {before}\nafter:  {after}"
 
 
-page_fixture.run(dict(globals()))
+if __name__ == "__main__":
+    page_fixture.run(dict(globals()))

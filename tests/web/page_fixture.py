@@ -3,6 +3,8 @@
 many tests take. A test is a script with functions named test_…; run() calls them in turn, each with
 a fresh page, and tells which failed.
 """
+import http.client
+import json
 import os
 import shutil
 import signal
@@ -11,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.parse
 
 import webdriver
 
@@ -64,6 +67,17 @@ class Page:
                 with open(self.output.name, encoding="utf-8") as log:
                     raise AssertionError(f"nacre web did not start: {log.read()}")
             time.sleep(0.02)
+
+    def second_address(self):
+        """A one-time address for another page of the same server."""
+        token = self.browser.script("return sessionStorage.getItem(sessionStorage.key(0))")
+        place = urllib.parse.urlsplit(self.address).netloc
+        call = http.client.HTTPConnection(place)
+        call.request("POST", "/api/session/link", "{}", {"Authorization": f"Bearer {token}", "Content-Type": "application/json",
+                                                         "Origin": f"http://{place}"})
+        answer = json.loads(call.getresponse().read())
+        call.close()
+        return answer["url"]
 
     def path(self, name):
         return os.path.join(self.home, name)

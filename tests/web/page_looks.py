@@ -9,6 +9,8 @@ The pictures are in $NACRE_SHOTS, which is web_screenshots in the build folder i
 """
 import os
 import random
+import sys
+import time
 
 import page_fixture
 from page_fixture import PASSPHRASE
@@ -156,5 +158,62 @@ def test_phone_in_german(page):
     tour(page, "phone", "de")
 
 
+def documents(page):
+    """The pictures of docs/WEB.md: page_looks.py documents, with NACRE_PAGE_HOME set to a home that reads well."""
+    browser = page.browser
+    fill_home(page)
+    browser.view(1200, 800)
+    page.go("live")
+    browser.find(".figure-tile")
+    end = time.monotonic() + 150
+    while time.monotonic() < end:
+        copy(page, random.randrange(1, 3))
+        browser.until(lambda begun=time.monotonic(): time.monotonic() > begun + random.random(), "time stands still")
+    browser.view(1200, 800, "dark")
+    look(page, "web_live", full=False)
+    browser.view(1200, 800)
+    page.go("volumes")
+    browser.find(f'[data-volume="{page.path("vault")}"][data-state=mounted]')
+    open_rotation(page)
+    page.go("volumes")
+    browser.find("[data-volume] .bar")
+    look(page, "web_volumes", full=False)
+    page.go("files/encrypt")
+    browser.find(".drop button").click()
+    page.choose("harbour-412.jpg", "harbour-413.jpg", folder=page.path("Photos"))
+    page.secrets(PASSPHRASE, PASSPHRASE)
+    browser.find("[data-submit=encrypt]").click()
+    page.job("encrypt")
+    browser.find(".drop button").click()
+    page.choose("letter.odt", folder=page.home)
+    page.secrets(PASSPHRASE, PASSPHRASE)
+    browser.until(lambda: not browser.all(".toast"), "messages stay")
+    browser.script("window.scrollTo(0, 0); document.activeElement.blur()")
+    look(page, "web_files", full=False)
+    page.go("compare")
+    browser.find(".drop button").click()
+    page.choose("thesis.odt", folder=page.path("Documents"))
+    browser.find("[data-submit=compare]").click()
+    browser.find("main [data-job][data-state=done]", timeout_s=120)
+    browser.until(lambda: not browser.all(".toast"), "messages stay")
+    browser.script("document.querySelector('main [data-job]').scrollIntoView({block: 'start'}); window.scrollBy(0, -16)")
+    look(page, "web_compare", full=False)
+
+
+def open_rotation(page):
+    page.go(f"volumes/{page.path('vault').replace('/', '%2F')}/care")
+    page.browser.find("[data-care=rotate]").click()
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog details summary").click()
+    page.browser.script("""
+        const rate = [...document.querySelectorAll('dialog select')].pop();
+        rate.value = '16M'; rate.dispatchEvent(new Event('change'));""")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["documents"]:
+        sys.argv.pop()
+        page_fixture.run({"test_documents": documents}, needs_fuse=True)
     page_fixture.run(dict(globals()), needs_fuse=True)

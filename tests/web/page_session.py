@@ -5,11 +5,8 @@ job, languages, theme, the keyboard, sizes, names for screen readers, and contra
 
     page_session.py [TEST…]
 """
-import http.client
-import json
 import os
 import re
-import urllib.parse
 
 import page_fixture
 import webdriver
@@ -62,20 +59,9 @@ def test_an_ended_server_is_told(page):
     page.browser.messages()  # refused connections are what this test makes
 
 
-def second_address(page):
-    token = page.browser.script("return sessionStorage.getItem(sessionStorage.key(0))")
-    place = urllib.parse.urlsplit(page.address)
-    call = http.client.HTTPConnection(place.netloc)
-    call.request("POST", "/api/session/link", "{}", {"Authorization": f"Bearer {token}", "Content-Type": "application/json",
-                                                     "Origin": f"http://{place.netloc}"})
-    answer = json.loads(call.getresponse().read())
-    call.close()
-    return answer["url"]
-
-
 def test_two_pages_see_the_same_jobs(page):
     first = page.browser.current_tab
-    link = second_address(page)
+    link = page.second_address()
     second = page.browser.new_tab()
     page.browser.open(link)
     page.browser.find("main h1")
@@ -97,7 +83,7 @@ def test_two_pages_see_the_same_jobs(page):
 
 def test_a_job_survives_its_page_and_can_be_cancelled(page):
     first = page.browser.current_tab
-    link = second_address(page)
+    link = page.second_address()
     big_job(page)
     page.browser.find("[data-job][data-state=running] [role=progressbar]")
     other = page.browser.new_tab()

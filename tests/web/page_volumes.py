@@ -185,6 +185,40 @@ def test_rotation_and_scrub_of_a_mounted_volume(page):
     page.shot("care")
 
 
+def test_a_rotation_is_still_there_when_the_page_is_opened_again(page):
+    volume, mountpoint = make(page, mount=True)
+    for number in range(16):
+        with open(os.path.join(mountpoint, f"data-{number}"), "wb") as file:
+            file.write(os.urandom(8 << 20))
+    page.command("nacre", "sync", mountpoint)
+    open_tab(page, volume, "care")
+    page.browser.find("[data-care=rotate]").click()
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog details summary").click()
+    page.browser.script("""
+        const rate = [...document.querySelectorAll('dialog select')].pop();
+        rate.value = '16M'; rate.dispatchEvent(new Event('change'));""")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+    page.browser.find(".care [role=progressbar]", timeout_s=60)
+    first = page.browser.current_tab
+    link = page.second_address()
+    other = page.browser.new_tab()
+    page.browser.tab(first)
+    page.browser.close_tab()
+    page.browser.tab(other)
+    page.browser.open(link)
+    page.browser.find(f'[data-volume="{volume}"] .bar')
+    page.shot("rotation")
+    open_tab(page, volume, "care")
+    page.browser.find(".care button", "Pause").click()
+    page.browser.find(".care button", "Continue", timeout_s=60)
+    assert '"paused"' in page.command("nacre", "key", "status", "--json", volume)
+    page.browser.find(".care button", "Continue").click()
+    page.browser.find("[data-care=rotate]", timeout_s=120)
+    assert '"none"' in page.command("nacre", "key", "status", "--json", volume)
+
+
 def test_check_and_repair_show_their_plan_first(page):
     volume, _ = make(page)
     open_tab(page, volume, "care")
