@@ -55,7 +55,8 @@ class Answer:
 
     @property
     def check(self):
-        return self.json["error"]["check"]
+        """The security check that refused the request, or None."""
+        return (self.json.get("error") or {}).get("check")
 
 
 class UnixConnection(http.client.HTTPConnection):

@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t compared_bytes_default = 64u << 20;
-constexpr std::uint64_t compared_bytes_max = 256u << 20;
+constexpr std::uint64_t compared_bytes_max = 128u << 20;
 constexpr std::uint64_t estimated_bytes = 4u << 20;
 constexpr std::size_t rsa_operation_count = 64;
 constexpr std::size_t rsa_key_count = 4;
