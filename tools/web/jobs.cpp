@@ -83,6 +83,7 @@ json Job::to_json() const {
           {"files", std::move(files)},
           {"file_count", files_.size()},
           {"result", result_},
+          {"messages", printable_lines(messages_)},
           {"error", error_ ? web::to_json(*error_) : json()},
           {"command", command_},
           {"is_cancellable", !is_over}};
@@ -130,6 +131,11 @@ void Job::change_file(std::size_t index, const std::function<void(JobFile&)>& ch
 void Job::set_result(json result) {
   const std::lock_guard lock(mutex_);
   result_ = std::move(result);
+}
+
+void Job::set_messages(std::string messages) {
+  const std::lock_guard lock(mutex_);
+  messages_ = std::move(messages);
 }
 
 std::string Job::download_path(std::size_t index) const {

@@ -66,6 +66,8 @@ class Job {
   void set_files(std::vector<JobFile> files);
   void change_file(std::size_t index, const std::function<void(JobFile&)>& change);
   void set_result(nlohmann::json result);
+  // What a program said while it worked: notes and warnings, one a line.
+  void set_messages(std::string messages);
 
   // The file that a download gives; empty if there is none.
   std::string download_path(std::size_t index) const;
@@ -94,6 +96,7 @@ class Job {
   std::chrono::steady_clock::time_point stage_end_ = {};
   std::vector<JobFile> files_;
   nlohmann::json result_;
+  std::string messages_;
   std::optional<WebError> error_;
   std::function<void()> on_cancel_;
   std::function<void()> clean_up_;
